@@ -1,0 +1,67 @@
+//! The table from cgroup id to job slot: sets of eight, found by the low bits of the id.
+//!
+//! Kernel ids of cgroups are handed out in sequence, so the low bits spread them evenly, and one set
+//! is one cache line: a look-up on the switch path is eight compares and no hash.
+//!
+//! Who writes what keeps it free of locks. The agent owns ways `0..KERNEL_WAYS_FROM`. In the rest only
+//! the kernel turns an empty entry into a used one (in `cgroup_mkdir`, which the kernel serialises),
+//! and only the agent turns a used one into an empty one.
+
+/// Sets per hierarchy.
+pub const SETS: u32 = 1024;
+/// Entries of a set: one cache line.
+pub const WAYS: usize = 8;
+/// First way that the kernel fills.
+pub const KERNEL_WAYS_FROM: usize = 4;
+/// Hierarchies with a table each: the tasks', and block I/O's where cgroup v1 has another.
+pub const HIERARCHIES: u32 = 2;
+/// Bits of an entry that hold the slot.
+pub const SLOT_BITS: u32 = 16;
+
+/// A set of entries.
+pub type IdSet = [u64; WAYS];
+
+/// The entry that maps cgroup `id` to `slot`; 0 is the empty entry. Ids are below 2^48.
+#[inline(always)]
+pub const fn entry(id: u64, slot: u16) -> u64 {
+    id << SLOT_BITS | slot as u64
+}
+
+/// Slot of cgroup `id` in its set; 0 (the rest of the node) where it has no entry.
+#[inline(always)]
+pub fn slot_in(set: &IdSet, id: u64) -> u16 {
+    let mut way = 0;
+    while way < WAYS {
+        let entry = set[way];
+        if entry >> SLOT_BITS == id {
+            return entry as u16;
+        }
+        way += 1;
+    }
+    0
+}
+
+/// Index of the set that holds `id` in hierarchy table `hierarchy`.
+#[inline(always)]
+pub const fn set_of(hierarchy: u32, id: u64) -> u32 {
+    hierarchy * SETS + (id as u32 & (SETS - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_found_by_its_whole_id() {
+        let mut set: IdSet = [0; WAYS];
+        set[5] = entry(0x1_0000_0007, 9);
+        assert_eq!(slot_in(&set, 0x1_0000_0007), 9);
+        assert_eq!(slot_in(&set, 7), 0);
+    }
+
+    #[test]
+    fn hierarchies_have_sets_of_their_own() {
+        assert_eq!(set_of(0, 1025), 1);
+        assert_eq!(set_of(1, 1025), SETS + 1);
+    }
+}

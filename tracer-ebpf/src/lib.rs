@@ -1,0 +1,14 @@
+//! What both sides must agree on: histogram buckets, the layout of every map value, the table that
+//! names and explains each field, and the kernel fields whose offsets the agent supplies.
+//!
+//! Nothing here allocates, reads or prints; it builds for the kernel and for the agent alike.
+#![no_std]
+
+pub mod block;
+pub mod ids;
+pub mod job;
+pub mod kernel_fields;
+pub mod latency;
+pub mod loglinear;
+pub mod records;
+pub mod table;

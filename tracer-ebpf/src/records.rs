@@ -1,0 +1,109 @@
+//! What the probes remember between two events, and what they tell the agent about cgroups.
+
+/// Entries of the task table; a power of two. Tasks whose pids share the low bits take turns, which
+/// costs one sample of each and is counted in [`CpuRecord::task_evictions`].
+pub const TASKS: u32 = 65_536;
+
+/// A task as it last left a CPU. One cache line, found by the low bits of the pid.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+pub struct TaskRecord {
+    /// Whose record this is; 0 for none.
+    pub pid: u32,
+    /// How it left: [`left::RUNNABLE`] and so on, with [`left::IN_FAULT`].
+    pub left: u32,
+    /// The kernel's counters as last charged; deltas wrap.
+    pub nvcsw: u32,
+    /// Involuntary switches.
+    pub nivcsw: u32,
+    /// Minor faults.
+    pub min_flt: u32,
+    /// Major faults.
+    pub maj_flt: u32,
+    /// `se.nr_migrations`.
+    pub migrations: u32,
+    #[doc(hidden)]
+    pub _pad: u32,
+    /// `se.sum_exec_runtime` as last charged.
+    pub sum_exec_ns: u64,
+    /// Run-queue clock when it left.
+    pub left_at_ns: u64,
+    /// `sched_info.run_delay` when it left.
+    pub run_delay_ns: u64,
+    /// Blocked in a page fault not finished yet.
+    pub fault_blocked_ns: u64,
+}
+
+const _: () = assert!(size_of::<TaskRecord>() == 64, "a task record is one cache line");
+
+/// How a task left its CPU.
+pub mod left {
+    /// Preempted or yielding: still runnable.
+    pub const RUNNABLE: u32 = 0;
+    /// Asleep, interruptibly.
+    pub const ASLEEP: u32 = 1;
+    /// Uninterruptible or in_iowait.
+    pub const BLOCKED: u32 = 2;
+    /// Flag: it was inside a page fault.
+    pub const IN_FAULT: u32 = 4;
+}
+
+/// What runs on a CPU now, and what this CPU could not account for.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct CpuRecord {
+    /// Run-queue clock at the last switch, 0 before the first.
+    pub since_ns: u64,
+    /// Slot of the running task.
+    pub slot: u32,
+    /// The running task; 0 when idle.
+    pub pid: u32,
+    /// Blocked in the page fault that the running task is in.
+    pub fault_blocked_ns: u64,
+    /// Events whose slot had no bank.
+    pub no_bank: u64,
+    /// Task records taken over from another live task.
+    pub task_evictions: u64,
+    /// Cgroups made in a tracked one that found no free way in their set.
+    pub ids_full: u64,
+    /// Completions that found no room for a new device and operation.
+    pub block_full: u64,
+    /// Life-cycle events that found the ring buffer full.
+    pub ring_full: u64,
+}
+
+/// A page fault in progress, by the low bits of the pid (`--faults full`).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FaultEntry {
+    /// CLOCK_MONOTONIC at entry.
+    pub at_ns: u64,
+    /// Whose fault this is.
+    pub pid: u32,
+    #[doc(hidden)]
+    pub _pad: u32,
+}
+
+/// What happened to a cgroup.
+pub mod cgroup_event {
+    /// Made inside a tracked one.
+    pub const MADE: u32 = 0;
+    /// Removed.
+    pub const REMOVED: u32 = 1;
+}
+
+/// A cgroup made or removed, for the agent.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CgroupEvent {
+    /// [`cgroup_event`].
+    pub kind: u32,
+    /// 0 for the tasks' hierarchy, 1 for block I/O's.
+    pub hierarchy: u32,
+    /// The cgroup's id: the inode of its directory.
+    pub id: u64,
+    /// Slot it is mapped to.
+    pub slot: u32,
+    #[doc(hidden)]
+    pub _pad: u32,
+}

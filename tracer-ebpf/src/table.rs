@@ -1,0 +1,150 @@
+//! The vocabulary of the field tables: what a measurement is, and what each of its fields means.
+//!
+//! A table stands right below the kernel-side struct it describes (or below the agent's reader of
+//! it). Line protocol, JSON, reports and docs/METRICS.md read the tables and name nothing themselves.
+
+/// How a field behaves over time: what an interval, a sum over cgroups and its output look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows; an interval is a subtraction, a merge an addition.
+    Counter,
+    /// A state; an interval shows the newest, a merge adds.
+    Gauge,
+    /// A high-water mark; an interval shows the newest, a merge the largest.
+    Peak,
+    /// A property of the measuring itself, alike everywhere; a merge keeps either.
+    Constant,
+    /// A log-linear histogram: `_count _sum _min _max _p50 _p90 _p99 _p999`.
+    Histogram,
+}
+
+/// Unit of a field's value; its name ends in it where it has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain number of things.
+    Count,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes.
+    Bytes,
+    /// Thousandths of a core: 1500 is one and a half.
+    Millicores,
+}
+
+/// Where the value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Byte offset in [`JobBank`](crate::job::JobBank).
+    Job(usize),
+    /// Byte offset in [`LatencyBank`](crate::latency::LatencyBank), `--faults full` only.
+    Latency(usize),
+    /// Byte offset in [`BlockCell`](crate::block::BlockCell).
+    Block(usize),
+    /// The agent reads or computes it.
+    Agent,
+}
+
+/// One field of a measurement.
+#[derive(Debug)]
+pub struct Field {
+    /// Public name: never renamed.
+    pub name: &'static str,
+    /// Behaviour over time.
+    pub kind: Kind,
+    /// Unit of the value.
+    pub unit: Unit,
+    /// Where it comes from.
+    pub place: Place,
+    /// One sentence for the reader of docs/METRICS.md: meaning and source.
+    pub help: &'static str,
+}
+
+impl Field {
+    /// A field that only grows.
+    pub const fn counter(name: &'static str, unit: Unit, place: Place, help: &'static str) -> Self {
+        Self { name, kind: Kind::Counter, unit, place, help }
+    }
+
+    /// A histogram.
+    pub const fn histogram(
+        name: &'static str,
+        unit: Unit,
+        place: Place,
+        help: &'static str,
+    ) -> Self {
+        Self { name, kind: Kind::Histogram, unit, place, help }
+    }
+
+    /// A field the agent reads, of any kind but histogram.
+    pub const fn agent(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Self {
+        Self { name, kind, unit, place: Place::Agent, help }
+    }
+
+    /// Bytes the field takes in its kernel-side struct.
+    pub const fn kernel_bytes(&self) -> usize {
+        match self.kind {
+            Kind::Histogram => size_of::<crate::loglinear::KernelHist>(),
+            _ => size_of::<u64>(),
+        }
+    }
+}
+
+/// One measurement: a line of line protocol, an object of the JSON.
+#[derive(Debug)]
+pub struct Measurement {
+    /// Public name, `job_sched`.
+    pub name: &'static str,
+    /// Key in the JSON, `sched`.
+    pub key: &'static str,
+    /// Tags of its own beside every job's; with any, the JSON holds a list.
+    pub tags: &'static [&'static str],
+    /// Its fields, in the order of their output.
+    pub fields: &'static [Field],
+    /// One sentence for docs/METRICS.md.
+    pub help: &'static str,
+}
+
+/// Bytes of a kernel-side struct that `tables` describe; a const assertion next to each struct holds
+/// this against its size, so that a forgotten row stops the build.
+pub const fn described_bytes(tables: &[&Measurement], of: fn_place::Of) -> usize {
+    let mut bytes = 0;
+    let mut t = 0;
+    while t < tables.len() {
+        let mut f = 0;
+        while f < tables[t].fields.len() {
+            let field = &tables[t].fields[f];
+            if fn_place::is(field.place, of) {
+                bytes += field.kernel_bytes();
+            }
+            f += 1;
+        }
+        t += 1;
+    }
+    bytes
+}
+
+/// Which kernel-side struct a place lies in, as a const function can compare it.
+pub mod fn_place {
+    use super::Place;
+
+    /// The kernel-side structs.
+    #[derive(Clone, Copy)]
+    pub enum Of {
+        /// [`JobBank`](crate::job::JobBank)
+        Job,
+        /// [`LatencyBank`](crate::latency::LatencyBank)
+        Latency,
+        /// [`BlockCell`](crate::block::BlockCell)
+        Block,
+    }
+
+    /// Whether `place` lies in `of`.
+    pub const fn is(place: Place, of: Of) -> bool {
+        matches!(
+            (place, of),
+            (Place::Job(_), Of::Job)
+                | (Place::Latency(_), Of::Latency)
+                | (Place::Block(_), Of::Block)
+        )
+    }
+}

@@ -1,0 +1,2 @@
+//! jobtrace.
+fn main() {}

@@ -1,0 +1,223 @@
+//! The values of one measurement, read by its table: how they subtract and how they add.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use tracer_ebpf::table::{Kind, Measurement};
+
+use super::{hist::Hist, tables};
+
+/// One value of a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Of every kind but histograms.
+    Number(u64),
+    /// A histogram.
+    Histogram(Hist),
+}
+
+/// The values of one measurement with its own tags. `None` is unknown, which is not zero.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The table that names the values.
+    pub measurement: &'static Measurement,
+    /// Values of the measurement's own tags, in the table's order.
+    pub tags: Vec<String>,
+    /// One value for each field of the table, in its order.
+    pub values: Vec<Option<Value>>,
+}
+
+impl PartialEq for Group {
+    fn eq(&self, other: &Self) -> bool {
+        self.same_series(other) && self.values == other.values
+    }
+}
+
+impl Group {
+    /// A group whose values are all unknown.
+    pub fn unknown(measurement: &'static Measurement, tags: Vec<String>) -> Self {
+        assert_eq!(
+            measurement.tags.len(),
+            tags.len(),
+            "one value for each tag of {}",
+            measurement.name
+        );
+        Self { measurement, tags, values: vec![None; measurement.fields.len()] }
+    }
+
+    /// Index of field `name`; panics where the table has none, which is a programming error.
+    fn index(&self, name: &str) -> usize {
+        let index = self.measurement.fields.iter().position(|field| field.name == name);
+        index.unwrap_or_else(|| panic!("{} has no field {name}", self.measurement.name))
+    }
+
+    /// Sets a field of any kind but histogram.
+    pub fn set(&mut self, name: &str, value: impl Into<Option<u64>>) {
+        let index = self.index(name);
+        self.values[index] = value.into().map(Value::Number);
+    }
+
+    /// Sets a histogram.
+    pub fn set_hist(&mut self, name: &str, hist: Hist) {
+        let index = self.index(name);
+        self.values[index] = Some(Value::Histogram(hist));
+    }
+
+    /// A field of any kind but histogram; `None` where it is unknown.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        match self.values[self.index(name)] {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A histogram; `None` where it is unknown.
+    pub fn hist(&self, name: &str) -> Option<&Hist> {
+        match &self.values[self.index(name)] {
+            Some(Value::Histogram(hist)) => Some(hist),
+            _ => None,
+        }
+    }
+
+    /// Whether both are of the same measurement and tags.
+    pub fn same_series(&self, other: &Self) -> bool {
+        std::ptr::eq(self.measurement, other.measurement) && self.tags == other.tags
+    }
+
+    /// Whether nothing happened: no gauge or peak is known, and every counter and histogram is empty.
+    pub fn is_idle(&self) -> bool {
+        self.measurement.fields.iter().zip(&self.values).all(|(field, value)| {
+            match (field.kind, value) {
+                (_, None) | (Kind::Constant, _) => true,
+                (_, Some(Value::Histogram(hist))) => hist.count() == 0,
+                (Kind::Counter, Some(Value::Number(number))) => *number == 0,
+                (_, Some(Value::Number(_))) => false,
+            }
+        })
+    }
+
+    /// What came between `older` and this one, both cumulative, of the same series.
+    pub fn since(&self, older: &Self) -> Self {
+        self.combine(older, |kind, new, old| match (kind, new, old) {
+            (Kind::Counter, Some(Value::Number(new)), Some(Value::Number(old))) => {
+                Some(Value::Number(new.saturating_sub(*old)))
+            }
+            (_, Some(Value::Histogram(new)), Some(Value::Histogram(old))) => {
+                Some(Value::Histogram(new.since(old)))
+            }
+            (_, new, _) => new.clone(),
+        })
+    }
+
+    /// Adds the values of `other`, of the same series: another CPU, cgroup, step or node, or for
+    /// intervals the one after.
+    pub fn merge(&mut self, other: &Self) {
+        self.values = self
+            .combine(other, |kind, a, b| match (kind, a, b) {
+                (_, Some(a), None) | (_, None, Some(a)) => Some(a.clone()),
+                (Kind::Counter | Kind::Gauge, Some(Value::Number(a)), Some(Value::Number(b))) => {
+                    Some(Value::Number(a.saturating_add(*b)))
+                }
+                (Kind::Peak, Some(Value::Number(a)), Some(Value::Number(b))) => {
+                    Some(Value::Number(*a.max(b)))
+                }
+                (_, Some(Value::Histogram(a)), Some(Value::Histogram(b))) => {
+                    let mut sum = a.clone();
+                    sum.merge(b);
+                    Some(Value::Histogram(sum))
+                }
+                (_, a, _) => a.clone(),
+            })
+            .values;
+    }
+
+    /// Appends the interval `later`: counters and histograms add, a state is the later one.
+    pub fn follow(&mut self, later: &Self) {
+        let mut sum = self.clone();
+        sum.merge(later);
+        for (index, field) in self.measurement.fields.iter().enumerate() {
+            if field.kind == Kind::Gauge && later.values[index].is_some() {
+                sum.values[index] = later.values[index].clone();
+            }
+        }
+        *self = sum;
+    }
+
+    fn combine(
+        &self,
+        other: &Self,
+        value: impl Fn(Kind, &Option<Value>, &Option<Value>) -> Option<Value>,
+    ) -> Self {
+        debug_assert!(self.same_series(other));
+        let fields = self.measurement.fields.iter();
+        let values = fields.zip(self.values.iter().zip(&other.values));
+        Self {
+            measurement: self.measurement,
+            tags: self.tags.clone(),
+            values: values.map(|(field, (a, b))| value(field.kind, a, b)).collect(),
+        }
+    }
+}
+
+/// Groups of `newer` less those of `older`; a series that `older` lacks began at zero.
+pub fn since_all(newer: &[Group], older: &[Group]) -> Vec<Group> {
+    let interval = |new: &Group| match older.iter().find(|old| old.same_series(new)) {
+        Some(old) => new.since(old),
+        None => new.clone(),
+    };
+    newer.iter().map(interval).collect()
+}
+
+/// Adds `more` to `groups`, series by series.
+pub fn merge_all(groups: &mut Vec<Group>, more: &[Group]) {
+    for group in more {
+        match groups.iter_mut().find(|known| known.same_series(group)) {
+            Some(known) => known.merge(group),
+            None => groups.push(group.clone()),
+        }
+    }
+}
+
+/// The form in a recording: names instead of positions.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    measurement: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    values: BTreeMap<String, Value>,
+}
+
+impl Serialize for Group {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let named = self.measurement.fields.iter().zip(&self.values);
+        let values = named.filter_map(|(f, v)| Some((f.name.to_owned(), v.clone()?))).collect();
+        let measurement = self.measurement.name.to_owned();
+        Named { measurement, tags: self.tags.clone(), values }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Group {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let named = Named::deserialize(deserializer)?;
+        let measurement =
+            tables::ALL.iter().find(|table| table.name == named.measurement).ok_or_else(|| {
+                D::Error::custom(format!("unknown measurement {}", named.measurement))
+            })?;
+        if measurement.tags.len() != named.tags.len() {
+            return Err(D::Error::custom(format!("{} wants other tags", named.measurement)));
+        }
+        let mut group = Self::unknown(measurement, named.tags);
+        for (name, value) in named.values {
+            let index = measurement.fields.iter().position(|field| field.name == name);
+            let index = index.ok_or_else(|| D::Error::custom(format!("unknown field {name}")))?;
+            let is_hist = measurement.fields[index].kind == Kind::Histogram;
+            if is_hist != matches!(value, Value::Histogram(_)) {
+                return Err(D::Error::custom(format!("field {name} is of another kind")));
+            }
+            group.values[index] = Some(value);
+        }
+        Ok(group)
+    }
+}

@@ -1,0 +1,142 @@
+//! A histogram as the agent holds it: the kernel's log-linear buckets, widened to 64 bits.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low};
+
+/// The percentiles of every histogram field: suffix of the name and quantile.
+pub const QUANTILES: [(&str, f64); 4] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
+
+/// Counts per bucket with the exact sum and largest value.
+///
+/// Cumulative ones only grow; [`Hist::since`] makes an interval, [`Hist::merge`] adds CPUs, cgroups,
+/// devices or intervals.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Sparse", into = "Sparse")]
+pub struct Hist {
+    /// Sum of all values, exact.
+    pub sum: u64,
+    /// Largest value; exact in totals, in an interval the bucket's bound where no new maximum came.
+    pub max: u64,
+    /// Values per bucket: empty (all zero) or [`BUCKETS`] long.
+    buckets: Vec<u64>,
+}
+
+impl Hist {
+    /// A histogram of the given buckets (at most [`BUCKETS`], index and count).
+    pub fn from_buckets(
+        sum: u64,
+        max: u64,
+        buckets: impl IntoIterator<Item = (usize, u64)>,
+    ) -> Self {
+        let mut hist = Self { sum, max, buckets: Vec::new() };
+        for (index, count) in buckets {
+            hist.add(index, count);
+        }
+        hist
+    }
+
+    /// Adds `count` values to bucket `index`; an index past the last counts in the last.
+    pub fn add(&mut self, index: usize, count: u64) {
+        if count == 0 {
+            return;
+        }
+        if self.buckets.is_empty() {
+            self.buckets = vec![0; BUCKETS];
+        }
+        self.buckets[index.min(BUCKETS - 1)] += count;
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Mean value; `None` without values.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.count();
+        (count > 0).then(|| self.sum as f64 / count as f64)
+    }
+
+    /// Non-empty buckets: index and count.
+    pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.buckets.iter().copied().enumerate().filter(|&(_, count)| count > 0)
+    }
+
+    /// Upper bound of bucket `index` as shown outside: the largest value it can hold, never past `max`.
+    pub fn bound(&self, index: usize) -> u64 {
+        bucket_high(index).min(self.max)
+    }
+
+    /// Lower bound of the lowest non-empty bucket; `None` without values.
+    pub fn min(&self) -> Option<u64> {
+        self.buckets().next().map(|(index, _)| bucket_low(index).min(self.max))
+    }
+
+    /// What came between `older` and this one, both cumulative from the same source.
+    pub fn since(&self, older: &Self) -> Self {
+        let mut interval = Self { sum: self.sum.wrapping_sub(older.sum), ..Self::default() };
+        for (index, count) in self.buckets() {
+            let before = older.buckets.get(index).copied().unwrap_or(0);
+            interval.add(index, count.saturating_sub(before));
+        }
+        let highest = interval.buckets().last().map(|(index, _)| index);
+        interval.max = match highest {
+            None => 0,
+            Some(_) if self.max > older.max => self.max,
+            Some(index) => bucket_high(index).min(self.max),
+        };
+        interval
+    }
+
+    /// Adds `other`'s values.
+    pub fn merge(&mut self, other: &Self) {
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.max = self.max.max(other.max);
+        for (index, count) in other.buckets() {
+            self.add(index, count);
+        }
+    }
+
+    /// The values as an HdrHistogram of one significant digit, whose cells our bounds map into
+    /// exactly; each value stands at its bucket's upper bound.
+    pub fn to_hdr(&self) -> Histogram<u64> {
+        let mut hdr = Histogram::new_with_max(self.max.max(2), 1)
+            .expect("bounds 1..=max and one digit are always valid");
+        for (index, count) in self.buckets() {
+            hdr.saturating_record_n(self.bound(index), count);
+        }
+        hdr
+    }
+
+    /// Values at the [`QUANTILES`], in their order; `None` without values. Never above `max`.
+    pub fn quantiles(&self) -> Option<[u64; 4]> {
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let hdr = self.to_hdr();
+        Some(QUANTILES.map(|(_, q)| hdr.value_at_quantile(q).min(self.max)))
+    }
+}
+
+/// The form in JSON: `{"sum":…,"max":…,"buckets":[[index,count],…]}`, non-zero buckets only.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sparse {
+    sum: u64,
+    max: u64,
+    buckets: Vec<(usize, u64)>,
+}
+
+impl From<Sparse> for Hist {
+    fn from(sparse: Sparse) -> Self {
+        Self::from_buckets(sparse.sum, sparse.max, sparse.buckets)
+    }
+}
+
+impl From<Hist> for Sparse {
+    fn from(hist: Hist) -> Self {
+        Self { sum: hist.sum, max: hist.max, buckets: hist.buckets().collect() }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which job a slot belongs to, and the merging of slots into jobs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    group::{Group, merge_all},
+    snapshot::Interval,
+};
+
+/// Number of a job slot in the kernel's tables; 0 is the rest of the node.
+pub type Slot = u16;
+
+/// What tells a job apart from every other of this cluster: the tags of its lines.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// The manager's name for it, `4242`; `_system` for the rest of the node.
+    pub job: String,
+    /// slurm, pbs, run, …; `none` for the rest of the node.
+    pub manager: String,
+    /// Its owner; empty where unknown.
+    #[serde(default)]
+    pub user: String,
+}
+
+impl Job {
+    /// The rest of the node: what no tracked cgroup owns.
+    pub fn system() -> Self {
+        Self { job: "_system".into(), manager: "none".into(), user: String::new() }
+    }
+}
+
+/// One job's values over an interval or a whole run: one group for each series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobStats {
+    /// Whose.
+    pub job: Job,
+    /// Its series.
+    pub groups: Vec<Group>,
+}
+
+impl JobStats {
+    /// The only group of a measurement without tags of its own, by its key (`"sched"`).
+    pub fn group(&self, key: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.measurement.key == key)
+    }
+
+    /// All groups of a measurement.
+    pub fn groups<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Group> {
+        self.groups.iter().filter(move |group| group.measurement.key == key)
+    }
+}
+
+/// Merges the slots of `interval` into jobs by `jobs`; a slot without a job is the node's.
+pub fn attribute(interval: &Interval, jobs: &BTreeMap<Slot, Job>) -> Vec<JobStats> {
+    let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();
+    for (slot, groups) in &interval.slots {
+        let job = jobs.get(slot).cloned().unwrap_or_else(Job::system);
+        merge_all(merged.entry(job).or_default(), groups);
+    }
+    merged.into_iter().map(|(job, groups)| JobStats { job, groups }).collect()
+}

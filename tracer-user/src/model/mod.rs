@@ -1,0 +1,14 @@
+//! The agent's core: snapshots of what the kernel counted, their differences, and the points made of
+//! them.
+//!
+//! Everything here is pure: no clock, no file, no environment. Time arrives as an argument.
+
+pub mod group;
+pub mod hist;
+pub mod info;
+pub mod job;
+pub mod points;
+pub mod snapshot;
+pub mod source;
+pub mod tables;
+pub mod totals;

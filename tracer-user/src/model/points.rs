@@ -1,0 +1,140 @@
+//! Points: what a line of line protocol says, made of a job's values by their table.
+
+use tracer_ebpf::table::{Kind, Unit};
+
+use super::{
+    group::{Group, Value},
+    hist::QUANTILES,
+    info::{Exit, JobInfo},
+    job::{Job, JobStats},
+};
+
+/// A field's value as line protocol knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// Written with the suffix `i`, saturated at `i64::MAX`.
+    Integer(u64),
+    /// Left out unless finite.
+    Float(f64),
+    /// Quoted.
+    Text(String),
+}
+
+/// One line: measurement, tags, fields, time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Name of the measurement.
+    pub measurement: String,
+    /// Tags in any order; the writer sorts them and leaves empty ones out.
+    pub tags: Vec<(String, String)>,
+    /// Fields in the order of their output.
+    pub fields: Vec<(String, FieldValue)>,
+    /// Nanoseconds since the Unix epoch.
+    pub time_ns: u64,
+}
+
+/// Where the points come from: tags of every line.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// Name of the cluster; empty for none.
+    pub cluster: String,
+    /// Name of the node.
+    pub host: String,
+}
+
+impl Origin {
+    fn tags(&self) -> Vec<(String, String)> {
+        vec![("cluster".into(), self.cluster.clone()), ("host".into(), self.host.clone())]
+    }
+
+    fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
+        let mut tags = self.tags();
+        for (key, value) in [("job", &job.job), ("manager", &job.manager), ("user", &job.user)] {
+            tags.push((key.into(), value.clone()));
+        }
+        tags
+    }
+}
+
+/// One point for each series of `stats` in which anything happened.
+pub fn job_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point> {
+    let tags = origin.job_tags(&stats.job);
+    stats.groups.iter().filter_map(|group| group_point(group, &tags, time_ns)).collect()
+}
+
+/// Points of the tracing's own groups.
+pub fn own_points(origin: &Origin, groups: &[Group], time_ns: u64) -> Vec<Point> {
+    let tags = origin.tags();
+    groups.iter().filter_map(|group| group_point(group, &tags, time_ns)).collect()
+}
+
+/// The point of `job_info`; `end` is the wall time and way of its end, once it has ended.
+pub fn info_point(
+    origin: &Origin,
+    job: &Job,
+    info: &JobInfo,
+    end: Option<(u64, Exit)>,
+    time_ns: u64,
+) -> Point {
+    let text = |value: &str| FieldValue::Text(value.to_owned());
+    let mut fields = vec![
+        ("name".to_owned(), text(&info.name)),
+        ("user".to_owned(), text(&info.user)),
+        ("uid".to_owned(), FieldValue::Integer(info.uid.into())),
+        ("command".to_owned(), text(&info.command)),
+        ("start".to_owned(), FieldValue::Integer(info.start_wall_ns)),
+    ];
+    if let Some((end_wall_ns, exit)) = end {
+        fields.push(("end".to_owned(), FieldValue::Integer(end_wall_ns)));
+        fields.push(("exit".to_owned(), FieldValue::Integer(exit.status() as u64)));
+    }
+    // The tag `user` and a field `user` on one line would be one column for InfluxDB's queries.
+    fields.retain(|(key, _)| key != "user");
+    Point { measurement: "job_info".into(), tags: origin.job_tags(job), fields, time_ns }
+}
+
+fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Option<Point> {
+    if group.is_idle() {
+        return None;
+    }
+    let mut tags = job_tags.to_vec();
+    let own = group.measurement.tags.iter().zip(&group.tags);
+    tags.extend(own.map(|(key, value)| ((*key).to_owned(), value.clone())));
+    let fields: Vec<_> = fields_of(group).collect();
+    let measurement = group.measurement.name.to_owned();
+    (!fields.is_empty()).then_some(Point { measurement, tags, fields, time_ns })
+}
+
+/// Every known field of `group`, histograms spread over their parts.
+pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + '_ {
+    let known = group.measurement.fields.iter().zip(&group.values);
+    known.flat_map(|(field, value)| match value {
+        None => Vec::new(),
+        Some(Value::Number(number)) => {
+            debug_assert!(field.kind != Kind::Histogram);
+            vec![(field.name.to_owned(), number_value(field.unit, *number))]
+        }
+        Some(Value::Histogram(hist)) => {
+            let part = |suffix: &str, value| {
+                (format!("{}_{suffix}", field.name), FieldValue::Integer(value))
+            };
+            let mut parts = vec![part("count", hist.count()), part("sum", hist.sum)];
+            if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
+                parts.push(part("min", min));
+                parts.push(part("max", hist.max));
+                parts.extend(
+                    QUANTILES.iter().zip(quantiles).map(|((name, _), value)| part(name, value)),
+                );
+            }
+            parts
+        }
+    })
+}
+
+/// A number in its public unit.
+pub fn number_value(unit: Unit, number: u64) -> FieldValue {
+    match unit {
+        Unit::Millicores => FieldValue::Float(number as f64 / 1000.0),
+        Unit::Count | Unit::Nanoseconds | Unit::Bytes => FieldValue::Integer(number),
+    }
+}

@@ -1,0 +1,200 @@
+//! All measurements, and the tables of those that the agent reads itself.
+
+use tracer_ebpf::table::{
+    Field,
+    Kind::{Constant, Counter, Gauge, Peak},
+    Measurement,
+    Unit::{Bytes, Count, Millicores, Nanoseconds},
+};
+pub use tracer_ebpf::{
+    block::BLOCK,
+    job::{FAULT, SCHED},
+};
+
+/// `job_memory`: the memory controller's view, and pressure stall times.
+pub static MEMORY: Measurement = Measurement {
+    name: "job_memory",
+    key: "memory",
+    tags: &[],
+    help: "Memory of the job's cgroup, and time its tasks were stalled (PSI) where the kernel measures it.",
+    fields: &[
+        Field::agent(
+            "current_bytes",
+            Gauge,
+            Bytes,
+            "Memory charged now (memory.current, v1 memory.usage_in_bytes).",
+        ),
+        Field::agent(
+            "peak_bytes",
+            Peak,
+            Bytes,
+            "Largest memory charged (memory.peak, v1 memory.max_usage_in_bytes; else the largest seen).",
+        ),
+        Field::agent(
+            "anon_bytes",
+            Gauge,
+            Bytes,
+            "Anonymous memory (memory.stat anon, v1 total_rss).",
+        ),
+        Field::agent(
+            "file_bytes",
+            Gauge,
+            Bytes,
+            "Page cache, shmem included (memory.stat file, v1 total_cache).",
+        ),
+        Field::agent(
+            "shmem_bytes",
+            Gauge,
+            Bytes,
+            "Shared memory and tmpfs (memory.stat shmem, v1 total_shmem).",
+        ),
+        Field::agent(
+            "swap_bytes",
+            Gauge,
+            Bytes,
+            "Swapped out (memory.swap.current, v1 total_swap).",
+        ),
+        Field::agent(
+            "limit_bytes",
+            Gauge,
+            Bytes,
+            "The job's limit (memory.max, v1 memory.limit_in_bytes); absent without one.",
+        ),
+        Field::agent(
+            "cpu_some_stall_ns",
+            Counter,
+            Nanoseconds,
+            "Some task waited for a CPU (cpu.pressure).",
+        ),
+        Field::agent(
+            "cpu_full_stall_ns",
+            Counter,
+            Nanoseconds,
+            "No task could run for want of a CPU (cpu.pressure).",
+        ),
+        Field::agent(
+            "memory_some_stall_ns",
+            Counter,
+            Nanoseconds,
+            "Some task waited for memory (memory.pressure).",
+        ),
+        Field::agent(
+            "memory_full_stall_ns",
+            Counter,
+            Nanoseconds,
+            "All tasks waited for memory (memory.pressure).",
+        ),
+        Field::agent(
+            "io_some_stall_ns",
+            Counter,
+            Nanoseconds,
+            "Some task waited for I/O (io.pressure).",
+        ),
+        Field::agent(
+            "io_full_stall_ns",
+            Counter,
+            Nanoseconds,
+            "All tasks waited for I/O (io.pressure).",
+        ),
+    ],
+};
+
+/// `job_cpu`: what the job holds.
+pub static CPU: Measurement = Measurement {
+    name: "job_cpu",
+    key: "cpu",
+    tags: &[],
+    help: "CPU the job holds.",
+    fields: &[
+        Field::agent(
+            "cores_held",
+            Constant,
+            Millicores,
+            "Cores it may use at once: the smaller of cpuset or affinity and CPU quota.",
+        ),
+        Field::agent(
+            "throttled_ns",
+            Counter,
+            Nanoseconds,
+            "Time throttled by the quota (cpu.stat).",
+        ),
+        Field::agent(
+            "tasks",
+            Gauge,
+            Count,
+            "Processes and threads now (pids.current, else counted).",
+        ),
+    ],
+};
+
+/// `jobtrace_self`: what the tracing itself costs and lost.
+pub static SELF: Measurement = Measurement {
+    name: "jobtrace_self",
+    key: "self",
+    tags: &[],
+    help: "What the tracing itself costs, and what it could not count, by cause.",
+    fields: &[
+        Field::agent("cpu_ns", Counter, Nanoseconds, "CPU time of jobtrace itself."),
+        Field::agent("rss_bytes", Gauge, Bytes, "Resident memory of jobtrace itself."),
+        Field::agent(
+            "map_bytes",
+            Gauge,
+            Bytes,
+            "Memory of the BPF maps (memlock of their fdinfo).",
+        ),
+        Field::agent("drain_ns", Counter, Nanoseconds, "Time spent reading the maps."),
+        Field::agent(
+            "bpf_ns",
+            Counter,
+            Nanoseconds,
+            "Run time of the BPF programs, where the kernel's statistics are on.",
+        ),
+        Field::agent(
+            "bpf_runs",
+            Counter,
+            Count,
+            "Runs of the BPF programs, where the kernel's statistics are on.",
+        ),
+        Field::agent(
+            "bpf_missed",
+            Counter,
+            Count,
+            "Runs that the kernel skipped (recursion_misses).",
+        ),
+        Field::agent("dropped_no_bank", Counter, Count, "Events whose slot had no bank."),
+        Field::agent(
+            "dropped_task_record",
+            Counter,
+            Count,
+            "Task records taken over by another live task: one off-CPU sample lost each.",
+        ),
+        Field::agent(
+            "dropped_cgroup",
+            Counter,
+            Count,
+            "Cgroups made in a tracked one that found no room; their events are in _system.",
+        ),
+        Field::agent(
+            "dropped_block_cell",
+            Counter,
+            Count,
+            "Block completions that found no room for a new device and operation.",
+        ),
+        Field::agent(
+            "dropped_cgroup_event",
+            Counter,
+            Count,
+            "Cgroup events that found the ring buffer full.",
+        ),
+        Field::agent(
+            "dropped_output_bytes",
+            Counter,
+            Bytes,
+            "Output that could not be written (disk full).",
+        ),
+        Field::agent("hooks_missing", Gauge, Count, "Hooks that this kernel lacks or refused."),
+    ],
+};
+
+/// Every measurement with a table, in the order of their output.
+pub static ALL: [&Measurement; 6] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &SELF];

@@ -1,0 +1,80 @@
+//! A whole run added up: what the summary and the JSON are made of.
+
+use super::{
+    group::{Group, merge_all},
+    info::{Exit, JobInfo},
+    job::{Job, JobStats},
+};
+
+/// Highest rates over single intervals, which no total shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Peaks {
+    /// Thousandths of a core busy over the busiest interval.
+    pub millicores: u64,
+    /// Bytes read and written per second over the busiest interval, all devices.
+    pub disk_bytes_per_s: u64,
+}
+
+/// Everything known of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunTotals {
+    /// What was known at its start.
+    pub info: JobInfo,
+    /// Monotonic time from start to end (or to now).
+    pub elapsed_ns: u64,
+    /// How it ended; `None` while it runs, or where the recording stops before its end.
+    pub exit: Option<Exit>,
+    /// The job's values, added up.
+    pub stats: JobStats,
+    /// The tracing's own values (`jobtrace_self`), added up.
+    pub own: Vec<Group>,
+    /// Highest rates over single intervals.
+    pub peaks: Peaks,
+    /// Things the reader must know: a hook missing, processes left behind, output lost.
+    pub notes: Vec<String>,
+}
+
+impl RunTotals {
+    /// Totals of a run that has just begun.
+    pub fn new(job: Job, info: JobInfo) -> Self {
+        Self {
+            info,
+            elapsed_ns: 0,
+            exit: None,
+            stats: JobStats { job, groups: Vec::new() },
+            own: Vec::new(),
+            peaks: Peaks::default(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds an interval of `span_ns` in which the job did `groups`, and the tracing `own`.
+    pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
+        self.elapsed_ns += span_ns;
+        merge_intervals(&mut self.stats.groups, groups);
+        merge_intervals(&mut self.own, own);
+        // A rate over a sliver of time (the last interval of a run) is noise.
+        if span_ns < 100_000_000 {
+            return;
+        }
+        let per_second =
+            |amount: u64| (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64;
+        let of =
+            |key: &'static str| groups.iter().filter(move |group| group.measurement.key == key);
+        let on_cpu_ns: u64 = of("sched").filter_map(|group| group.number("on_cpu_ns")).sum();
+        let disk = of("block").filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
+        let disk_bytes: u64 = disk.filter_map(|group| group.number("bytes")).sum();
+        self.peaks.millicores = self.peaks.millicores.max(per_second(on_cpu_ns) / 1_000_000);
+        self.peaks.disk_bytes_per_s = self.peaks.disk_bytes_per_s.max(per_second(disk_bytes));
+    }
+}
+
+/// Adds a later interval: like a merge, but a state is not added, the newer one stands.
+fn merge_intervals(totals: &mut Vec<Group>, interval: &[Group]) {
+    for group in interval {
+        match totals.iter_mut().find(|known| known.same_series(group)) {
+            Some(known) => known.follow(group),
+            None => merge_all(totals, std::slice::from_ref(group)),
+        }
+    }
+}
