@@ -1,4 +1,79 @@
 //! Every kernel field the programs read, with the global through which its offset reaches them.
 //!
-//! rustc emits no CO-RE relocations: the agent looks each path up in the running kernel's BTF and
-//! sets the global of that name before loading.
+//! rustc emits no CO-RE relocations: the agent looks each path up in the running kernel's BTF and sets
+//! the global of that name before loading. The verifier knows the value of a frozen global, so that a
+//! load at such an offset costs what a constant one does, and code behind a [`MISSING`] field is cut.
+
+/// Value of a global whose field this kernel lacks.
+pub const MISSING: u64 = u64::MAX;
+
+/// A global and the kernel field it stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelField {
+    /// Name of the global in the BPF object.
+    pub global: &'static str,
+    /// Path in the kernel's types, `task_struct.se.cfs_rq`: nested structs and anonymous unions are
+    /// walked, pointers are not. Of several, separated by `|`, the first that this kernel has.
+    pub path: &'static str,
+}
+
+/// Bit of a bit field as its global holds it: byte offset in the low half, bit in the high half.
+pub const fn bit_global(bit_offset: u64) -> u64 {
+    (bit_offset / 8) | (bit_offset % 8) << 32
+}
+
+macro_rules! kernel_fields {
+    ($($global:ident = $path:literal),* $(,)?) => {
+        /// All fields; each program names those it cannot do without.
+        pub const ALL: &[KernelField] = &[$(KernelField { global: stringify!($global), path: $path }),*];
+
+        /// The globals themselves, as the programs read them.
+        #[cfg(target_arch = "bpf")]
+        #[allow(missing_docs, reason = "each is the offset of the path in the table")]
+        pub mod globals {
+            $(#[unsafe(no_mangle)] pub static $global: u64 = super::MISSING;)*
+        }
+    };
+}
+
+kernel_fields! {
+    TASK_PID = "task_struct.pid",
+    TASK_STATE = "task_struct.__state|task_struct.state",
+    TASK_CGROUPS = "task_struct.cgroups",
+    TASK_NVCSW = "task_struct.nvcsw",
+    TASK_NIVCSW = "task_struct.nivcsw",
+    TASK_MIN_FLT = "task_struct.min_flt",
+    TASK_MAJ_FLT = "task_struct.maj_flt",
+    TASK_IN_IOWAIT = "task_struct.in_iowait",
+    TASK_IN_USER_FAULT = "task_struct.in_user_fault",
+    TASK_SUM_EXEC = "task_struct.se.sum_exec_runtime",
+    TASK_MIGRATIONS = "task_struct.se.nr_migrations",
+    TASK_CFS_RQ = "task_struct.se.cfs_rq",
+    TASK_RUN_DELAY = "task_struct.sched_info.run_delay",
+    TASK_LAST_ARRIVAL = "task_struct.sched_info.last_arrival",
+    TASK_LAST_QUEUED = "task_struct.sched_info.last_queued",
+    TASK_PCOUNT = "task_struct.sched_info.pcount",
+    CFS_RQ_RQ = "cfs_rq.rq",
+    RQ_CLOCK = "rq.clock",
+    CSS_SET_DFL_CGRP = "css_set.dfl_cgrp",
+    CSS_SET_SUBSYS = "css_set.subsys",
+    CSS_CGROUP = "cgroup_subsys_state.cgroup",
+    CGROUP_KN = "cgroup.kn",
+    CGROUP_PARENT_CSS = "cgroup.self.parent",
+    CGROUP_ROOT = "cgroup.root",
+    KERNFS_ID = "kernfs_node.id",
+    ROOT_HIERARCHY = "cgroup_root.hierarchy_id",
+    REQUEST_QUEUE = "request.q",
+    REQUEST_DISK = "request.rq_disk",
+    REQUEST_FLAGS = "request.cmd_flags",
+    REQUEST_BIO = "request.bio",
+    REQUEST_START = "request.start_time_ns",
+    REQUEST_IO_START = "request.io_start_time_ns",
+    REQUEST_BYTES_LEFT = "request.__data_len",
+    QUEUE_DISK = "request_queue.disk",
+    DISK_MAJOR = "gendisk.major",
+    DISK_FIRST_MINOR = "gendisk.first_minor",
+    BIO_BLKG = "bio.bi_blkg",
+    BLKG_BLKCG = "blkcg_gq.blkcg",
+    BLKCG_CGROUP = "blkcg.css.cgroup",
+}

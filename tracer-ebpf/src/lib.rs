@@ -11,4 +11,5 @@ pub mod kernel_fields;
 pub mod latency;
 pub mod loglinear;
 pub mod records;
+pub mod settings;
 pub mod table;

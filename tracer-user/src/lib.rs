@@ -3,3 +3,5 @@
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
 pub mod model;
+pub mod node;
+pub mod probes;

@@ -1,0 +1,109 @@
+//! The maps, and how a program finds its slot's place in them.
+
+use aya_ebpf::{
+    btf_maps::{Array, ArrayOfMaps, PerCpuArray, RingBuf},
+    macros::{btf_map, map},
+    maps::HashMap,
+};
+use tracer_ebpf::{
+    block::{BlockCell, BlockKey},
+    ids::{self, HIERARCHIES, IdSet, SETS},
+    job::JobBank,
+    latency::LatencyBank,
+    records::{CgroupEvent, CpuRecord, FaultEntry, TASKS as TASK_ENTRIES, TaskRecord},
+};
+
+/// Page-aligned data, so that each record of 64 bytes is one cache line; and the agent may map it.
+const MMAPABLE: usize = 0x400;
+/// Most slots; slot 0 is the rest of the node.
+const SLOTS: usize = 1024;
+/// Banks are typed as arrays of words: kernel 6.1 refuses inner maps whose value is a struct.
+type Words<T> = PerCpuArray<T, 1>;
+
+#[btf_map]
+static IDS: Array<IdSet, { (SETS * HIERARCHIES) as usize }, MMAPABLE> = Array::new();
+#[btf_map]
+static TASKS: Array<TaskRecord, { TASK_ENTRIES as usize }, MMAPABLE> = Array::new();
+#[btf_map]
+static CPUS: PerCpuArray<CpuRecord, 1> = PerCpuArray::new();
+#[btf_map]
+static BANKS: ArrayOfMaps<Words<[u64; size_of::<JobBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
+#[btf_map]
+static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
+/// One entry for each task in full mode; the agent shrinks it to one otherwise.
+#[btf_map]
+static FAULTS: Array<FaultEntry, { TASK_ENTRIES as usize }> = Array::new();
+#[btf_map]
+static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
+/// Preallocated: a completion never allocates.
+#[map]
+static BLOCKS: HashMap<BlockKey, BlockCell> = HashMap::with_max_entries(256, 0);
+
+/// A new cell; the stack has no room for one.
+static EMPTY_CELL: BlockCell = {
+    // SAFETY: all integers; zeros are a valid value.
+    unsafe { core::mem::zeroed() }
+};
+
+/// Slot of cgroup `id` in table `hierarchy`; 0 where no job owns it.
+#[inline(always)]
+pub fn slot_of(hierarchy: u32, id: u64) -> u16 {
+    match IDS.get(ids::set_of(hierarchy, id)) {
+        Some(set) => ids::slot_in(set, id),
+        None => 0,
+    }
+}
+
+/// The set of `id`, to be written.
+#[inline(always)]
+pub fn id_set(hierarchy: u32, id: u64) -> Option<*mut IdSet> {
+    IDS.get_ptr_mut(ids::set_of(hierarchy, id))
+}
+
+/// Record of task `pid`, or of the one that shares its place.
+#[inline(always)]
+pub fn task_record(pid: u32) -> Option<*mut TaskRecord> {
+    TASKS.get_ptr_mut(pid & (TASK_ENTRIES - 1))
+}
+
+/// This CPU's record.
+#[inline(always)]
+pub fn cpu_record() -> Option<*mut CpuRecord> {
+    CPUS.get_ptr_mut(0)
+}
+
+/// This CPU's bank of `slot`; `None` (to be counted) where the agent has made none.
+#[inline(always)]
+pub fn bank(slot: u32) -> Option<*mut JobBank> {
+    Some(BANKS.get_value_ptr_mut(slot, &0)?.cast())
+}
+
+/// This CPU's fault latencies of `slot`.
+#[inline(always)]
+pub fn latency_bank(slot: u32) -> Option<*mut LatencyBank> {
+    Some(LATENCY.get_value_ptr_mut(slot, &0)?.cast())
+}
+
+/// The fault in progress of task `pid`, or of the one that shares its place.
+#[inline(always)]
+pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
+    FAULTS.get_ptr_mut(pid & (TASK_ENTRIES - 1))
+}
+
+/// The cell of `key`, made if it is new; `None` where there is no room.
+#[inline(always)]
+pub fn block_cell(key: &BlockKey) -> Option<*mut BlockCell> {
+    if let Some(cell) = BLOCKS.get_ptr_mut(key) {
+        return Some(cell);
+    }
+    // Another CPU may make it at the same time; both then use the one that stands.
+    let _ = BLOCKS.insert(key, &EMPTY_CELL, aya_ebpf::bindings::BPF_NOEXIST.into());
+    BLOCKS.get_ptr_mut(key)
+}
+
+/// Tells the agent of a cgroup; `false` where the ring is full.
+#[inline(always)]
+pub fn tell(event: CgroupEvent) -> bool {
+    // A wake-up costs microseconds in an interrupt of its own; the agent polls.
+    EVENTS.output(event, aya_ebpf::bindings::BPF_RB_NO_WAKEUP.into()).is_ok()
+}

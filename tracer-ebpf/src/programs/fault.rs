@@ -1,0 +1,101 @@
+//! Page faults: the time blocked by major ones always; how long they took in full mode.
+//!
+//! Nothing runs on the minor path by default: minor faults are counted at switches, from the task's
+//! own counter.
+
+use core::ptr::addr_of_mut;
+
+use aya_ebpf::{
+    helpers::{bpf_get_current_pid_tgid, bpf_ktime_get_ns},
+    macros::{btf_tracepoint, fentry, perf_event},
+    programs::{BtfTracePointContext, FEntryContext, PerfEventContext},
+};
+use tracer_ebpf::loglinear::KernelHist;
+
+use crate::{
+    maps::{bank, cpu_record, fault_entry, latency_bank},
+    record::file,
+};
+
+/// A major fault ended: what the task was blocked in it.
+#[perf_event]
+pub fn major_fault(_: PerfEventContext) -> u32 {
+    let Some(cpu) = cpu_record() else { return 0 };
+    // SAFETY: this CPU's own record and bank.
+    unsafe {
+        let blocked = (*cpu).fault_blocked_ns;
+        (*cpu).fault_blocked_ns = 0;
+        if blocked != 0
+            && let Some(bank) = bank((*cpu).slot)
+        {
+            file(addr_of_mut!((*bank).major_wait_ns), blocked);
+        }
+    }
+    0
+}
+
+/// A major fault ended, in full mode: how long it took.
+#[perf_event]
+pub fn major_fault_latency(_: PerfEventContext) -> u32 {
+    file_latency(true)
+}
+
+/// One minor fault in N ended, in full mode: how long it took. The event's period makes it N.
+#[perf_event]
+pub fn minor_fault_latency(_: PerfEventContext) -> u32 {
+    file_latency(false)
+}
+
+/// A page fault begins in user mode.
+#[btf_tracepoint(function = "page_fault_user")]
+pub fn page_fault_user(_: BtfTracePointContext) -> i32 {
+    fault_begins()
+}
+
+/// A page fault begins in the kernel, on a user's address or its own.
+#[btf_tracepoint(function = "page_fault_kernel")]
+pub fn page_fault_kernel(_: BtfTracePointContext) -> i32 {
+    fault_begins()
+}
+
+/// A page fault begins, on architectures without the tracepoints.
+#[fentry(function = "handle_mm_fault")]
+pub fn handle_mm_fault(_: FEntryContext) -> i32 {
+    fault_begins()
+}
+
+#[inline(always)]
+fn fault_begins() -> i32 {
+    let pid = bpf_get_current_pid_tgid() as u32;
+    if let Some(fault) = fault_entry(pid) {
+        // SAFETY: the entry of the task that runs here; a task sharing it overwrites the pid.
+        unsafe {
+            (*fault).pid = pid;
+            (*fault).at_ns = bpf_ktime_get_ns();
+        }
+    }
+    0
+}
+
+#[inline(always)]
+fn file_latency(major: bool) -> u32 {
+    let pid = bpf_get_current_pid_tgid() as u32;
+    let (Some(fault), Some(cpu)) = (fault_entry(pid), cpu_record()) else { return 0 };
+    // SAFETY: this CPU's own record and bank; the entry as in `fault_begins`.
+    unsafe {
+        if (*fault).pid != pid {
+            return 0;
+        }
+        (*fault).pid = 0;
+        let took = bpf_ktime_get_ns() - (*fault).at_ns;
+        if let Some(bank) = latency_bank((*cpu).slot) {
+            let hist: *mut KernelHist = if major {
+                addr_of_mut!((*bank).major_latency_ns)
+            } else {
+                addr_of_mut!((*bank).minor_latency_ns)
+            };
+            file(hist, took);
+        }
+    }
+    0
+}

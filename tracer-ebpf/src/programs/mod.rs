@@ -1,0 +1,7 @@
+//! One file for each family of hooks.
+
+mod block;
+mod cgroup;
+mod fault;
+mod switch;
+mod task;

@@ -1,0 +1,241 @@
+//! sched_switch: everything about scheduling from one hook, without a clock and without a hash.
+//!
+//! The kernel itself keeps what a task waited (`sched_info`), ran (`sum_exec_runtime`), faulted and
+//! switched. A task's counters are charged when it leaves a CPU, as differences against its record, so
+//! that an event the kernel withholds delays a number and loses none.
+
+use core::ptr::addr_of_mut;
+
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use tracer_ebpf::{
+    job::JobBank,
+    kernel_fields::globals::*,
+    records::{CpuRecord, TaskRecord, left},
+    settings::globals::FAULT_BIT_KNOWN,
+};
+
+use crate::{
+    kernel::{Kernel, global, has, load, load_bit, run_queue_clock, task_cgroup_id},
+    maps::{bank, cpu_record, slot_of, task_record},
+    record::file,
+};
+
+const TASK_UNINTERRUPTIBLE: u32 = 0x2;
+/// EXIT_DEAD and EXIT_ZOMBIE are states of `exit_state`; here it is TASK_DEAD.
+const TASK_DEAD: u32 = 0x80;
+/// A kernel thread that idles: uninterruptible, but waiting for work.
+const TASK_NOLOAD: u32 = 0x400;
+
+/// Kernels from 5.18: the state is an argument.
+#[btf_tracepoint(function = "sched_switch")]
+pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
+    let state: u64 = ctx.arg(3);
+    on_switch(ctx.arg(1), ctx.arg(2), state as u32, ctx.arg::<u64>(0) & 1 != 0)
+}
+
+/// Kernels before 5.18: the state is read from the task.
+#[btf_tracepoint(function = "sched_switch")]
+pub fn sched_switch_3(ctx: BtfTracePointContext) -> i32 {
+    let prev: Kernel = ctx.arg(1);
+    let state: u32 = load(prev, &TASK_STATE);
+    on_switch(prev, ctx.arg(2), state, ctx.arg::<u64>(0) & 1 != 0)
+}
+
+#[inline(always)]
+fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
+    let Some(cpu) = cpu_record() else { return 0 };
+    // SAFETY: this CPU's own record.
+    let cpu = unsafe { &mut *cpu };
+    let now = run_queue_clock(prev);
+    let prev_pid: u32 = load(prev, &TASK_PID);
+    if prev_pid != 0 {
+        // The switch that brought `prev` here may have been withheld: then its slot is looked up.
+        let known = cpu.pid == prev_pid;
+        let slot = if known { cpu.slot } else { slot_of(0, task_cgroup_id(prev)).into() };
+        if let (Some(bank), Some(record)) = (bank(slot), task_record(prev_pid)) {
+            // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
+            unsafe { leave(prev, prev_pid, state, preempted, now, cpu, known, bank, &mut *record) };
+        } else {
+            cpu.no_bank += 1;
+        }
+    }
+    let next_pid: u32 = load(next, &TASK_PID);
+    cpu.pid = next_pid;
+    cpu.since_ns = now;
+    cpu.fault_blocked_ns = 0;
+    if next_pid != 0 {
+        let slot = u32::from(slot_of(0, task_cgroup_id(next)));
+        cpu.slot = slot;
+        if let (Some(bank), Some(record)) = (bank(slot), task_record(next_pid)) {
+            // SAFETY: as above.
+            unsafe { enter(next, next_pid, now, cpu, bank, &mut *record) };
+        } else {
+            cpu.no_bank += 1;
+        }
+    }
+    0
+}
+
+/// `task` leaves this CPU: charges what it did since it was last charged.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "one inlined path; a struct would cost stack")]
+unsafe fn leave(
+    task: Kernel,
+    pid: u32,
+    state: u32,
+    preempted: bool,
+    now: u64,
+    cpu: &CpuRecord,
+    known: bool,
+    bank: *mut JobBank,
+    record: &mut TaskRecord,
+) {
+    if record.pid == pid {
+        // SAFETY: the caller's.
+        unsafe { charge(task, bank, record) };
+    } else {
+        adopt(task, pid, record);
+    }
+    if has(&TASK_LAST_ARRIVAL) {
+        let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
+        // 7.2 has events between arrival and this switch that would count time twice.
+        let start = if known && cpu.since_ns > arrival { cpu.since_ns } else { arrival };
+        if start != 0 && now > start {
+            // SAFETY: the caller's.
+            unsafe { file(addr_of_mut!((*bank).on_cpu_slice_ns), now - start) };
+        }
+        record.run_delay_ns = load(task, &TASK_RUN_DELAY);
+    }
+    record.left_at_ns = now;
+    record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
+    record.left = if preempted || state == 0 {
+        left::RUNNABLE
+    } else {
+        if state & TASK_DEAD != 0 {
+            record.pid = 0;
+        }
+        let in_iowait = load_bit(task, &TASK_IN_IOWAIT);
+        let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
+        let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
+            load_bit(task, &TASK_IN_USER_FAULT)
+        } else {
+            in_iowait
+        };
+        match (blocked || in_iowait, in_fault) {
+            (false, _) => left::ASLEEP,
+            (true, false) => left::BLOCKED,
+            (true, true) => left::BLOCKED | left::IN_FAULT,
+        }
+    };
+}
+
+/// `task` enters this CPU: files how long it waited for it, and how long it slept before.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(always)]
+unsafe fn enter(
+    task: Kernel,
+    pid: u32,
+    now: u64,
+    cpu: &mut CpuRecord,
+    bank: *mut JobBank,
+    record: &mut TaskRecord,
+) {
+    if !has(&TASK_LAST_QUEUED) {
+        return;
+    }
+    let queued: u64 = load(task, &TASK_LAST_QUEUED);
+    // What it waits now is not in run_delay yet; what it waited before it was moved here is.
+    let mut waited = if queued != 0 && now > queued { now - queued } else { 0 };
+    if record.pid == pid {
+        waited += load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
+        let away = now - record.left_at_ns;
+        let off = if away > waited { away - waited } else { 0 };
+        match record.left {
+            left::RUNNABLE => cpu.fault_blocked_ns = record.fault_blocked_ns,
+            left::ASLEEP => {
+                // SAFETY: the caller's.
+                unsafe { file(addr_of_mut!((*bank).sleep_ns), off) };
+            }
+            how => {
+                // SAFETY: the caller's.
+                unsafe { file(addr_of_mut!((*bank).blocked_ns), off) };
+                if how & left::IN_FAULT != 0 {
+                    // Without the bit, in_iowait is also that of a read: only the last block counts.
+                    let before =
+                        if global(&FAULT_BIT_KNOWN) != 0 { record.fault_blocked_ns } else { 0 };
+                    cpu.fault_blocked_ns = before + off;
+                }
+            }
+        }
+    } else if load::<u64>(task, &TASK_PCOUNT) == 0 {
+        if record.pid != 0 {
+            cpu.task_evictions += 1;
+        }
+        begin(pid, record);
+        waited += load::<u64>(task, &TASK_RUN_DELAY);
+    } else {
+        if record.pid != 0 {
+            cpu.task_evictions += 1;
+        }
+        adopt(task, pid, record);
+    }
+    if queued != 0 {
+        // SAFETY: the caller's.
+        unsafe { file(addr_of_mut!((*bank).run_queue_wait_ns), waited) };
+    }
+}
+
+/// Charges the kernel's counters of `task` since they were last charged.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(always)]
+pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) {
+    macro_rules! charge {
+        ($field:expr, $last:ident, $total:ident, $word:ty) => {
+            let value = load::<u64>(task, $field) as $word;
+            // SAFETY: the caller's.
+            unsafe { (*bank).$total += u64::from(value.wrapping_sub(record.$last)) };
+            record.$last = value;
+        };
+    }
+    charge!(&TASK_SUM_EXEC, sum_exec_ns, on_cpu_ns, u64);
+    charge!(&TASK_NVCSW, nvcsw, switches_voluntary, u32);
+    charge!(&TASK_NIVCSW, nivcsw, switches_involuntary, u32);
+    charge!(&TASK_MIN_FLT, min_flt, minor, u32);
+    charge!(&TASK_MAJ_FLT, maj_flt, major, u32);
+    charge!(&TASK_MIGRATIONS, migrations, migrations, u32);
+}
+
+/// Begins the record of a task that has never run: its counters begin at zero.
+#[inline(always)]
+fn begin(pid: u32, record: &mut TaskRecord) {
+    record.pid = pid;
+    record.nvcsw = 0;
+    record.nivcsw = 0;
+    record.min_flt = 0;
+    record.maj_flt = 0;
+    record.migrations = 0;
+    record.sum_exec_ns = 0;
+    record.run_delay_ns = 0;
+    record.fault_blocked_ns = 0;
+}
+
+/// Begins the record of a task that has run before: what it did so far is not charged.
+#[inline(always)]
+fn adopt(task: Kernel, pid: u32, record: &mut TaskRecord) {
+    record.pid = pid;
+    record.nvcsw = load::<u64>(task, &TASK_NVCSW) as u32;
+    record.nivcsw = load::<u64>(task, &TASK_NIVCSW) as u32;
+    record.min_flt = load::<u64>(task, &TASK_MIN_FLT) as u32;
+    record.maj_flt = load::<u64>(task, &TASK_MAJ_FLT) as u32;
+    record.migrations = load::<u64>(task, &TASK_MIGRATIONS) as u32;
+    record.sum_exec_ns = load(task, &TASK_SUM_EXEC);
+    record.run_delay_ns = if has(&TASK_RUN_DELAY) { load(task, &TASK_RUN_DELAY) } else { 0 };
+    record.fault_blocked_ns = 0;
+}

@@ -1,0 +1,61 @@
+//! Filing a value in a histogram.
+
+use core::{arch::asm, ptr::addr_of_mut};
+
+use tracer_ebpf::loglinear::{BUCKETS, KernelHist, bucket_of};
+
+/// Bounds an index to a histogram's buckets by a real instruction: LLVM drops a mask it can prove
+/// needless, and the verifier then misses it.
+#[inline(always)]
+fn bounded(index: u32) -> usize {
+    const _: () = assert!(BUCKETS == 128);
+    let mut index = u64::from(index);
+    // SAFETY: masks a register.
+    unsafe { asm!("{0} &= 127", inout(reg) index, options(pure, nomem, nostack)) };
+    index as usize
+}
+
+/// Files `value` in this CPU's own histogram.
+///
+/// # Safety
+/// `hist` lies in a map value that only this CPU writes.
+#[inline(always)]
+pub unsafe fn file(hist: *mut KernelHist, value: u64) {
+    let bucket = bounded(bucket_of(value));
+    // SAFETY: the caller's; `bucket` is below BUCKETS.
+    unsafe {
+        *addr_of_mut!((*hist).buckets).cast::<u32>().add(bucket) += 1;
+        (*hist).sum += value;
+        if value > (*hist).max {
+            (*hist).max = value;
+        }
+    }
+}
+
+/// Adds to a word that several CPUs write.
+///
+/// # Safety
+/// `word` lies in a map value.
+#[inline(always)]
+pub unsafe fn add_shared(word: *mut u64, value: u64) {
+    // SAFETY: the caller's. Inline, because the target has no atomics of its own.
+    unsafe { asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) word, in(reg) value, options(nostack)) };
+}
+
+/// Files `value` in a histogram that several CPUs write.
+///
+/// # Safety
+/// `hist` lies in a map value.
+#[inline(always)]
+pub unsafe fn file_shared(hist: *mut KernelHist, value: u64) {
+    let bucket = bounded(bucket_of(value));
+    // SAFETY: the caller's; `bucket` is below BUCKETS.
+    unsafe {
+        let count = addr_of_mut!((*hist).buckets).cast::<u32>().add(bucket);
+        asm!("lock *(u32 *)({0} + 0) += {1}", in(reg) count, in(reg) 1_u64, options(nostack));
+        add_shared(addr_of_mut!((*hist).sum), value);
+        if value > (*hist).max {
+            (*hist).max = value;
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The read-only globals that are no offsets: how this host's cgroups lie, and what is switched on.
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident = $default:expr),* $(,)?) => {
+        $($(#[$doc])* pub const $name: &str = stringify!($name);)*
+
+        /// The globals themselves, as the programs read them.
+        #[cfg(target_arch = "bpf")]
+        #[allow(missing_docs, reason = "explained by the constants of the same names")]
+        pub mod globals {
+            $(#[unsafe(no_mangle)] pub static $name: u64 = $default;)*
+        }
+    };
+}
+
+settings! {
+    /// 1 where the tasks' hierarchy is a cgroup v1 controller's, 0 where it is v2's.
+    TASKS_IN_V1 = 0,
+    /// Index of that controller in `css_set.subsys`.
+    TASKS_SUBSYS = 0,
+    /// Number of the tasks' hierarchy (`/proc/cgroups`; 0 is v2's).
+    TASKS_HIERARCHY = 0,
+    /// Number of the hierarchy that block I/O is charged in.
+    BLOCK_HIERARCHY = 0,
+    /// Table of the block hierarchy's ids: 0 where it is the tasks', 1 where it has its own.
+    BLOCK_TABLE = 0,
+    /// 1 where a bit tells that a task is inside a page fault (`in_user_fault`).
+    FAULT_BIT_KNOWN = 0,
+}

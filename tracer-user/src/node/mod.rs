@@ -1,0 +1,3 @@
+//! What is read of the node itself.
+
+pub mod devices;

@@ -1,0 +1,37 @@
+//! The run queues' clock, told from CLOCK_MONOTONIC: needed for what runs at the moment of a read.
+//!
+//! No helper and no file shows that clock. But when this process wakes up, its own switch-in is
+//! recorded with it: the clock read right after is that plus a few microseconds. The smallest
+//! difference of several tries is the best, and what it errs is on the low side.
+
+use std::time::Duration;
+
+use rustix::{
+    thread::sched_getcpu,
+    time::{ClockId, clock_gettime},
+};
+use tracer_ebpf::records::CpuRecord;
+
+const TRIES: usize = 3;
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// How far CLOCK_MONOTONIC is ahead of the run queues' clock (it may be behind); `None` where no try
+/// succeeded. `read` gives the CPUs' records.
+pub fn ahead_of_run_queues(mut read: impl FnMut() -> Option<Vec<CpuRecord>>) -> Option<i64> {
+    let one_try = |_| {
+        std::thread::sleep(Duration::from_micros(20));
+        let cpu = sched_getcpu();
+        let now = monotonic_ns();
+        let records = read()?;
+        // Moved meanwhile: the record is not of our own switch.
+        (sched_getcpu() == cpu).then_some(())?;
+        let since = records.get(cpu)?.since_ns;
+        (since != 0).then(|| now as i64 - since as i64)
+    };
+    (0..TRIES).filter_map(one_try).min()
+}

@@ -1,0 +1,254 @@
+//! Every hook: its program, what the kernel must have for it, and what is lost without it.
+
+use aya::programs::perf_event::SoftwareEvent;
+
+/// Which page faults are timed.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Default,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum FaultMode {
+    /// Major faults' waits only; nothing runs on the path of a minor fault.
+    Major,
+    /// The latency of minor (sampled) and major faults too.
+    #[default]
+    Full,
+}
+
+/// What a program is attached to.
+#[derive(Clone, Copy, Debug)]
+pub enum Point {
+    /// A tracepoint, by BTF: its name and the arguments this program understands.
+    Tracepoint(&'static str, &'static [&'static str]),
+    /// A software event of every CPU, with its period.
+    Software(SoftwareEvent, Period),
+    /// Entry of a kernel function.
+    FunctionEntry(&'static str),
+}
+
+/// How often a software event runs its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Each time.
+    Each,
+    /// Once in [`super::MINOR_LATENCY_EVERY`].
+    Sampled,
+}
+
+/// A hook.
+#[derive(Debug)]
+pub struct Hook {
+    /// Name of the program in the object.
+    pub program: &'static str,
+    /// What it is attached to.
+    pub point: Point,
+    /// Kernel fields it cannot do without, by the names of their globals.
+    pub needs: &'static [&'static str],
+    /// What is unknown without it.
+    pub gives: &'static str,
+    /// Only in full mode.
+    pub full_only: bool,
+    /// Hooks of one group are alternatives: the first that attaches is kept.
+    pub group: &'static str,
+}
+
+/// How a hook fared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookState {
+    /// Attached.
+    Attached,
+    /// Not asked for, or an alternative of it is attached.
+    NotNeeded,
+    /// This kernel lacks what it needs, or refused it: why.
+    Missing(String),
+}
+
+const SWITCH_NEEDS: &[&str] = &[
+    "TASK_PID",
+    "TASK_CGROUPS",
+    "CGROUP_KN",
+    "KERNFS_ID",
+    "TASK_NVCSW",
+    "TASK_NIVCSW",
+    "TASK_MIN_FLT",
+    "TASK_MAJ_FLT",
+    "TASK_IN_IOWAIT",
+    "TASK_SUM_EXEC",
+    "TASK_MIGRATIONS",
+];
+const CGROUP_NEEDS: &[&str] = &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID"];
+const TASK_NEEDS: &[&str] = &["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID"];
+
+/// The group without which nothing is traced.
+pub const REQUIRED_GROUP: &str = "scheduling";
+
+/// All hooks, in the order of their attaching: what keeps slots right comes first.
+pub static HOOKS: &[Hook] = &[
+    Hook {
+        program: "cgroup_mkdir",
+        point: Point::Tracepoint("cgroup_mkdir", &["*cgroup", "*"]),
+        needs: &[
+            "CGROUP_ROOT",
+            "ROOT_HIERARCHY",
+            "CGROUP_KN",
+            "KERNFS_ID",
+            "CGROUP_PARENT_CSS",
+            "CSS_CGROUP",
+        ],
+        gives: "cgroups that the job makes itself",
+        full_only: false,
+        group: "cgroups made",
+    },
+    Hook {
+        program: "cgroup_rmdir",
+        point: Point::Tracepoint("cgroup_rmdir", &["*cgroup", "*"]),
+        needs: CGROUP_NEEDS,
+        gives: "room for new cgroups after old ones end",
+        full_only: false,
+        group: "cgroups removed",
+    },
+    Hook {
+        program: "cgroup_attach_task",
+        point: Point::Tracepoint("cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"]),
+        needs: &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID", "TASK_PID"],
+        gives: "the exact moment at which a running task changes its cgroup",
+        full_only: false,
+        group: "cgroup changes",
+    },
+    Hook {
+        program: "sched_switch",
+        point: Point::Tracepoint(
+            "sched_switch",
+            &["scalar", "*task_struct", "*task_struct", "scalar"],
+        ),
+        needs: SWITCH_NEEDS,
+        gives: "job_sched, minor and major of job_fault: all of jobtrace",
+        full_only: false,
+        group: REQUIRED_GROUP,
+    },
+    Hook {
+        program: "sched_switch_3",
+        point: Point::Tracepoint("sched_switch", &["scalar", "*task_struct", "*task_struct"]),
+        needs: &[
+            "TASK_STATE",
+            "TASK_PID",
+            "TASK_CGROUPS",
+            "CGROUP_KN",
+            "KERNFS_ID",
+            "TASK_NVCSW",
+            "TASK_NIVCSW",
+            "TASK_MIN_FLT",
+            "TASK_MAJ_FLT",
+            "TASK_IN_IOWAIT",
+            "TASK_SUM_EXEC",
+            "TASK_MIGRATIONS",
+        ],
+        gives: "job_sched, minor and major of job_fault: all of jobtrace",
+        full_only: false,
+        group: REQUIRED_GROUP,
+    },
+    Hook {
+        program: "sched_process_fork",
+        point: Point::Tracepoint("sched_process_fork", &["*task_struct", "*task_struct"]),
+        needs: TASK_NEEDS,
+        gives: "forks",
+        full_only: false,
+        group: "forks",
+    },
+    Hook {
+        program: "sched_process_exec",
+        point: Point::Tracepoint(
+            "sched_process_exec",
+            &["*task_struct", "scalar", "*linux_binprm"],
+        ),
+        needs: TASK_NEEDS,
+        gives: "execs",
+        full_only: false,
+        group: "execs",
+    },
+    Hook {
+        program: "mark_victim",
+        point: Point::Tracepoint("mark_victim", &["*task_struct", "scalar"]),
+        needs: TASK_NEEDS,
+        gives: "oom_kills",
+        full_only: false,
+        group: "out of memory",
+    },
+    Hook {
+        program: "block_rq_complete",
+        point: Point::Tracepoint("block_rq_complete", &["*request", "scalar", "scalar"]),
+        needs: &[
+            "REQUEST_FLAGS",
+            "REQUEST_BIO",
+            "REQUEST_START",
+            "REQUEST_IO_START",
+            "REQUEST_BYTES_LEFT",
+            "DISK_MAJOR",
+            "DISK_FIRST_MINOR",
+            "BIO_BLKG",
+            "BLKG_BLKCG",
+            "BLKCG_CGROUP",
+            "CGROUP_KN",
+            "KERNFS_ID",
+        ],
+        gives: "job_block",
+        full_only: false,
+        group: "block I/O",
+    },
+    Hook {
+        program: "major_fault",
+        point: Point::Software(SoftwareEvent::PageFaultsMaj, Period::Each),
+        needs: &[],
+        gives: "major_wait_ns",
+        full_only: false,
+        group: "major faults",
+    },
+    Hook {
+        program: "page_fault_user",
+        point: Point::Tracepoint("page_fault_user", &["scalar", "*pt_regs", "scalar"]),
+        needs: &[],
+        gives: "fault latencies",
+        full_only: true,
+        group: "fault entry",
+    },
+    Hook {
+        program: "handle_mm_fault",
+        point: Point::FunctionEntry("handle_mm_fault"),
+        needs: &[],
+        gives: "fault latencies",
+        full_only: true,
+        group: "fault entry",
+    },
+    Hook {
+        program: "page_fault_kernel",
+        point: Point::Tracepoint("page_fault_kernel", &["scalar", "*pt_regs", "scalar"]),
+        needs: &[],
+        gives: "latencies of faults taken inside system calls",
+        full_only: true,
+        group: "fault entry in the kernel",
+    },
+    Hook {
+        program: "major_fault_latency",
+        point: Point::Software(SoftwareEvent::PageFaultsMaj, Period::Each),
+        needs: &[],
+        gives: "major_latency_ns",
+        full_only: true,
+        group: "major fault latency",
+    },
+    Hook {
+        program: "minor_fault_latency",
+        point: Point::Software(SoftwareEvent::PageFaultsMin, Period::Sampled),
+        needs: &[],
+        gives: "minor_latency_ns",
+        full_only: true,
+        group: "minor fault latency",
+    },
+];
