@@ -61,12 +61,9 @@ pub fn task_cgroup_id(task: Kernel) -> u64 {
     }
 }
 
-/// The clock of the run queue that `task` is on; 0 where this kernel hides it.
+/// The clock of the run queue that `task` is on.
 #[inline(always)]
 pub fn run_queue_clock(task: Kernel) -> u64 {
-    if !has(&TASK_CFS_RQ) || !has(&CFS_RQ_RQ) || !has(&RQ_CLOCK) {
-        return 0;
-    }
     let cfs_rq: Kernel = load(task, &TASK_CFS_RQ);
     let rq: Kernel = load(cfs_rq, &CFS_RQ_RQ);
     load(rq, &RQ_CLOCK)

@@ -25,15 +25,53 @@ pub struct KernelHist {
     pub buckets: [u32; BUCKETS],
 }
 
-/// Bucket of `value`, always below [`BUCKETS`]; values past the last bound share the last bucket.
-#[inline(always)]
-pub const fn bucket_of(value: u64) -> u32 {
-    let units = value >> UNIT_BITS;
-    // Setting the bit keeps the logarithm at SUB_BUCKET_BITS or more without a branch.
+/// Buckets of the first 256 units, the seed of all others.
+pub static FIRST: [u8; 256] = {
+    let mut first = [0; 256];
+    let mut units = 0;
+    while units < 256 {
+        first[units] = bucket_by_logarithm(units as u64) as u8;
+        units += 1;
+    }
+    first
+};
+
+/// Bucket of so many units: what [`bucket_of`] finds by table.
+const fn bucket_by_logarithm(units: u64) -> u32 {
     let exponent = 63 - (units | (1 << SUB_BUCKET_BITS)).leading_zeros();
     let shift = exponent - SUB_BUCKET_BITS;
-    let index = (shift << SUB_BUCKET_BITS) + (units >> shift) as u32;
-    if index < BUCKETS as u32 { index } else { BUCKETS as u32 - 1 }
+    (shift << SUB_BUCKET_BITS) + (units >> shift) as u32
+}
+
+/// Bucket of `value`, always below [`BUCKETS`]; values past the last bound share the last bucket.
+///
+/// By table: the kernel's machine has no instruction for a logarithm, and `leading_zeros` comes to 25.
+/// Six bits less are six powers of two less, 24 buckets; what is left always fills the two bits that
+/// tell sub-buckets apart. `look_up` is `FIRST[_]`, however the caller's machine wants it bounded.
+#[inline(always)]
+pub fn bucket_by(value: u64, look_up: impl Fn(u64) -> u32) -> u32 {
+    const POWERS: u32 = 6;
+    const BUCKETS_LESS: u32 = POWERS << SUB_BUCKET_BITS;
+    let units = value >> UNIT_BITS;
+    if units < 1 << 8 {
+        look_up(units)
+    } else if units < 1 << 14 {
+        look_up(units >> POWERS) + BUCKETS_LESS
+    } else if units < 1 << 20 {
+        look_up(units >> (2 * POWERS)) + 2 * BUCKETS_LESS
+    } else if units < 1 << 26 {
+        look_up(units >> (3 * POWERS)) + 3 * BUCKETS_LESS
+    } else if units < 1 << 32 {
+        look_up(units >> (4 * POWERS)) + 4 * BUCKETS_LESS
+    } else {
+        let bucket = BUCKETS as u32 - 1;
+        if units < 1 << 33 { look_up(units >> (5 * POWERS)) + 5 * BUCKETS_LESS } else { bucket }
+    }
+}
+
+/// [`bucket_by`] with the table itself.
+pub fn bucket_of(value: u64) -> u32 {
+    bucket_by(value, |units| FIRST[units as usize & 0xff].into())
 }
 
 /// Smallest value that falls into bucket `index`.
@@ -65,6 +103,16 @@ mod tests {
         }
         assert_eq!(bucket_of(0), 0);
         assert_eq!(bucket_of(u64::MAX), BUCKETS as u32 - 1);
+    }
+
+    #[test]
+    fn the_table_finds_what_the_logarithm_does() {
+        for units in
+            (0..100_000).chain((0..33).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 1]))
+        {
+            let bucket = bucket_by_logarithm(units).min(BUCKETS as u32 - 1);
+            assert_eq!(bucket_of(units << UNIT_BITS), bucket, "{units} units");
+        }
     }
 
     #[test]

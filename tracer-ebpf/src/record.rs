@@ -1,8 +1,11 @@
 //! Filing a value in a histogram.
 
-use core::{arch::asm, ptr::addr_of_mut};
+use core::{
+    arch::asm,
+    ptr::{addr_of_mut, read_volatile},
+};
 
-use tracer_ebpf::loglinear::{BUCKETS, KernelHist, bucket_of};
+use tracer_ebpf::loglinear::{BUCKETS, FIRST, KernelHist, bucket_by};
 
 /// Bounds an index to a histogram's buckets by a real instruction: LLVM drops a mask it can prove
 /// needless, and the verifier then misses it.
@@ -15,13 +18,25 @@ fn bounded(index: u32) -> usize {
     index as usize
 }
 
+/// Bucket of `value`.
+#[inline(always)]
+fn bucket(value: u64) -> u32 {
+    bucket_by(value, |mut units| {
+        // SAFETY: masks a register; the index is then within the table. As in `bounded`.
+        unsafe {
+            asm!("{0} &= 255", inout(reg) units, options(pure, nomem, nostack));
+            read_volatile(FIRST.as_ptr().add(units as usize)).into()
+        }
+    })
+}
+
 /// Files `value` in this CPU's own histogram.
 ///
 /// # Safety
 /// `hist` lies in a map value that only this CPU writes.
 #[inline(always)]
 pub unsafe fn file(hist: *mut KernelHist, value: u64) {
-    let bucket = bounded(bucket_of(value));
+    let bucket = bounded(bucket(value));
     // SAFETY: the caller's; `bucket` is below BUCKETS.
     unsafe {
         *addr_of_mut!((*hist).buckets).cast::<u32>().add(bucket) += 1;
@@ -48,7 +63,7 @@ pub unsafe fn add_shared(word: *mut u64, value: u64) {
 /// `hist` lies in a map value.
 #[inline(always)]
 pub unsafe fn file_shared(hist: *mut KernelHist, value: u64) {
-    let bucket = bounded(bucket_of(value));
+    let bucket = bounded(bucket(value));
     // SAFETY: the caller's; `bucket` is below BUCKETS.
     unsafe {
         let count = addr_of_mut!((*hist).buckets).cast::<u32>().add(bucket);

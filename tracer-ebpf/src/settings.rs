@@ -24,6 +24,9 @@ settings! {
     BLOCK_HIERARCHY = 0,
     /// Table of the block hierarchy's ids: 0 where it is the tasks', 1 where it has its own.
     BLOCK_TABLE = 0,
+    /// 1 where the kernel keeps `sched_info` and shows the run queue's clock: without them no time but
+    /// `on_cpu_ns` is known.
+    TIMES_KNOWN = 0,
     /// 1 where a bit tells that a task is inside a page fault (`in_user_fault`).
     FAULT_BIT_KNOWN = 0,
 }

@@ -2,6 +2,7 @@
 
 mod block;
 mod cgroup;
+mod empty;
 mod fault;
 mod switch;
 mod task;

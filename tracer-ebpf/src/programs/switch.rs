@@ -11,11 +11,11 @@ use tracer_ebpf::{
     job::JobBank,
     kernel_fields::globals::*,
     records::{CpuRecord, TaskRecord, left},
-    settings::globals::FAULT_BIT_KNOWN,
+    settings::globals::{FAULT_BIT_KNOWN, TIMES_KNOWN},
 };
 
 use crate::{
-    kernel::{Kernel, global, has, load, load_bit, run_queue_clock, task_cgroup_id},
+    kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, slot_of, task_record},
     record::file,
 };
@@ -41,18 +41,28 @@ pub fn sched_switch_3(ctx: BtfTracePointContext) -> i32 {
     on_switch(prev, ctx.arg(2), state, ctx.arg::<u64>(0) & 1 != 0)
 }
 
+/// Whether this kernel shows the times this file lives on; the verifier cuts the branch not taken.
+#[inline(always)]
+fn times_known() -> bool {
+    global(&TIMES_KNOWN) != 0
+}
+
 #[inline(always)]
 fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
     let Some(cpu) = cpu_record() else { return 0 };
     // SAFETY: this CPU's own record.
     let cpu = unsafe { &mut *cpu };
-    let now = run_queue_clock(prev);
+    let now = if times_known() { run_queue_clock(prev) } else { 0 };
     let prev_pid: u32 = load(prev, &TASK_PID);
+    let mut left_slot = u32::MAX;
+    let mut left_bank = None;
     if prev_pid != 0 {
         // The switch that brought `prev` here may have been withheld: then its slot is looked up.
         let known = cpu.pid == prev_pid;
         let slot = if known { cpu.slot } else { slot_of(0, task_cgroup_id(prev)).into() };
-        if let (Some(bank), Some(record)) = (bank(slot), task_record(prev_pid)) {
+        left_slot = slot;
+        left_bank = bank(slot);
+        if let (Some(bank), Some(record)) = (left_bank, task_record(prev_pid)) {
             // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
             unsafe { leave(prev, prev_pid, state, preempted, now, cpu, known, bank, &mut *record) };
         } else {
@@ -66,7 +76,9 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
     if next_pid != 0 {
         let slot = u32::from(slot_of(0, task_cgroup_id(next)));
         cpu.slot = slot;
-        if let (Some(bank), Some(record)) = (bank(slot), task_record(next_pid)) {
+        // Tasks of one job often take turns.
+        let bank = if slot == left_slot { left_bank } else { bank(slot) };
+        if let (Some(bank), Some(record)) = (bank, task_record(next_pid)) {
             // SAFETY: as above.
             unsafe { enter(next, next_pid, now, cpu, bank, &mut *record) };
         } else {
@@ -99,7 +111,7 @@ unsafe fn leave(
     } else {
         adopt(task, pid, record);
     }
-    if has(&TASK_LAST_ARRIVAL) {
+    if times_known() {
         let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
         // 7.2 has events between arrival and this switch that would count time twice.
         let start = if known && cpu.since_ns > arrival { cpu.since_ns } else { arrival };
@@ -145,7 +157,7 @@ unsafe fn enter(
     bank: *mut JobBank,
     record: &mut TaskRecord,
 ) {
-    if !has(&TASK_LAST_QUEUED) {
+    if !times_known() {
         return;
     }
     let queued: u64 = load(task, &TASK_LAST_QUEUED);
@@ -199,9 +211,12 @@ pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) 
     macro_rules! charge {
         ($field:expr, $last:ident, $total:ident, $word:ty) => {
             let value = load::<u64>(task, $field) as $word;
-            // SAFETY: the caller's.
-            unsafe { (*bank).$total += u64::from(value.wrapping_sub(record.$last)) };
-            record.$last = value;
+            // Most switches change two of the six: leave the other cache lines alone.
+            if value != record.$last {
+                // SAFETY: the caller's.
+                unsafe { (*bank).$total += u64::from(value.wrapping_sub(record.$last)) };
+                record.$last = value;
+            }
         };
     }
     charge!(&TASK_SUM_EXEC, sum_exec_ns, on_cpu_ns, u64);
@@ -236,6 +251,6 @@ fn adopt(task: Kernel, pid: u32, record: &mut TaskRecord) {
     record.maj_flt = load::<u64>(task, &TASK_MAJ_FLT) as u32;
     record.migrations = load::<u64>(task, &TASK_MIGRATIONS) as u32;
     record.sum_exec_ns = load(task, &TASK_SUM_EXEC);
-    record.run_delay_ns = if has(&TASK_RUN_DELAY) { load(task, &TASK_RUN_DELAY) } else { 0 };
+    record.run_delay_ns = if times_known() { load(task, &TASK_RUN_DELAY) } else { 0 };
     record.fault_blocked_ns = 0;
 }

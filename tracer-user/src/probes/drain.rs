@@ -9,16 +9,16 @@ use anyhow::{Context, Result};
 use aya::{Ebpf, maps::RingBuf};
 use tracer_ebpf::{
     block::{BlockKey, OPS},
-    kernel_fields::MISSING,
     records::{CgroupEvent, CpuRecord, cgroup_event},
+    settings,
     table::Place,
 };
 
 use super::{
     clock::{ahead_of_run_queues, monotonic_ns},
     decode::{Unwrapper, bytes_of},
-    hooks::{FaultMode, HOOKS, HookState},
-    load::{Layout, MINOR_LATENCY_EVERY, Options},
+    hooks::{EMPTY_HOOKS, FaultMode, HOOKS, HookState},
+    load::{Layout, MINOR_LATENCY_EVERY, Options, attach},
     maps::{Maps, Plain},
     own,
 };
@@ -87,6 +87,15 @@ impl Probes {
     /// Run statistics of the loaded programs.
     pub fn program_runs(&self) -> Vec<own::ProgramRuns> {
         own::program_runs(&self.ebpf)
+    }
+
+    /// Attaches the empty programs beside the real ones, for the benchmark.
+    ///
+    /// # Errors
+    /// When the kernel refuses one.
+    pub fn attach_empty(&mut self) -> Result<()> {
+        let kernel = aya::Btf::from_sys_fs().context("cannot read the kernel's types")?;
+        EMPTY_HOOKS.iter().try_for_each(|hook| attach(hook, &mut self.ebpf, &kernel))
     }
 
     /// The loaded object, for the programs' log.
@@ -275,13 +284,10 @@ fn unknown_fields(
             .zip(states)
             .any(|(hook, state)| hook.program == program && *state == HookState::Attached)
     };
-    let lacks = |fields: &[&str]| fields.iter().any(|field| globals[field] == MISSING);
-    let clock = lacks(&["TASK_CFS_RQ", "CFS_RQ_RQ", "RQ_CLOCK"]);
-    let info = lacks(&["TASK_RUN_DELAY", "TASK_LAST_ARRIVAL", "TASK_LAST_QUEUED", "TASK_PCOUNT"]);
     let entry = attached("page_fault_user") || attached("handle_mm_fault");
     let rules: &[(bool, &[&'static str])] = &[
         (
-            clock || info,
+            globals[settings::TIMES_KNOWN] == 0,
             &["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns", "major_wait_ns"],
         ),
         (!attached("sched_process_fork"), &["forks"]),

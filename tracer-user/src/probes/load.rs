@@ -120,6 +120,17 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     })
 }
 
+/// What every time but `on_cpu_ns` is made of (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED).
+const TIMES_NEED: [&str; 7] = [
+    "TASK_CFS_RQ",
+    "CFS_RQ_RQ",
+    "RQ_CLOCK",
+    "TASK_RUN_DELAY",
+    "TASK_LAST_ARRIVAL",
+    "TASK_LAST_QUEUED",
+    "TASK_PCOUNT",
+];
+
 /// Values of all globals, by name.
 fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, u64>> {
     let mut globals = BTreeMap::new();
@@ -143,6 +154,8 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
     globals.insert(settings::BLOCK_HIERARCHY, layout.block_hierarchy.into());
     globals.insert(settings::BLOCK_TABLE, layout.block_table().into());
+    let times = TIMES_NEED.iter().all(|field| globals[field] != MISSING);
+    globals.insert(settings::TIMES_KNOWN, times.into());
     let fault_bit = globals["TASK_IN_USER_FAULT"] != MISSING;
     globals.insert(settings::FAULT_BIT_KNOWN, fault_bit.into());
     Ok(globals)
@@ -237,7 +250,7 @@ fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyho
     Ok(())
 }
 
-fn attach(hook: &Hook, ebpf: &mut Ebpf, kernel: &aya::Btf) -> anyhow::Result<()> {
+pub(super) fn attach(hook: &Hook, ebpf: &mut Ebpf, kernel: &aya::Btf) -> anyhow::Result<()> {
     let program = ebpf
         .program_mut(hook.program)
         .with_context(|| format!("the BPF object has no program {}", hook.program))?;
