@@ -36,8 +36,8 @@ pub fn load<T: Copy>(base: Kernel, field: &'static u64) -> T {
 pub fn load_bit(base: Kernel, field: &'static u64) -> bool {
     let place = global(field);
     // SAFETY: as in `load`.
-    let byte = unsafe { read_volatile(base.add(place as u32 as usize)) };
-    byte & (1 << (place >> 32)) != 0
+    let byte = unsafe { read_volatile(base.add((place >> 8) as usize)) };
+    u64::from(byte) & place & 0xff != 0
 }
 
 /// Id of a cgroup: the inode of its directory.

@@ -17,9 +17,9 @@ pub struct KernelField {
     pub path: &'static str,
 }
 
-/// Bit of a bit field as its global holds it: byte offset in the low half, bit in the high half.
+/// Bit of a bit field as its global holds it: byte offset from bit 8 on, mask in the low byte.
 pub const fn bit_global(bit_offset: u64) -> u64 {
-    (bit_offset / 8) | (bit_offset % 8) << 32
+    (bit_offset / 8) << 8 | 1 << (bit_offset % 8)
 }
 
 macro_rules! kernel_fields {

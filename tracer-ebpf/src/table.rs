@@ -40,6 +40,10 @@ pub enum Place {
     Latency(usize),
     /// Byte offset in [`BlockCell`](crate::block::BlockCell).
     Block(usize),
+    /// The number of values in this histogram of the same measurement.
+    CountOf(&'static str),
+    /// The sum of the values in this histogram of the same measurement.
+    SumOf(&'static str),
     /// The agent reads or computes it.
     Agent,
 }

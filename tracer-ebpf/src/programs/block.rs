@@ -70,24 +70,21 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
     };
     // SAFETY: a cell of the map, shared by all CPUs.
     unsafe {
+        let done = if error == 0 { bytes } else { 0 };
         if error != 0 {
             add_shared(addr_of_mut!((*cell).errors), 1);
-        } else {
-            add_shared(addr_of_mut!((*cell).bytes), bytes.into());
         }
         // A part of a request: the rest completes later, and with it the request.
         if load::<u32>(request, &REQUEST_BYTES_LEFT) > bytes {
+            add_shared(addr_of_mut!((*cell).size_bytes.sum), done.into());
             return 0;
         }
-        add_shared(addr_of_mut!((*cell).ops), 1);
-        if bytes != 0 {
-            file_shared(addr_of_mut!((*cell).size_bytes), bytes.into());
-        }
-        let start: u64 = load(request, &REQUEST_START);
+        file_shared(addr_of_mut!((*cell).size_bytes), done.into());
         let issued: u64 = load(request, &REQUEST_IO_START);
         // Never issued: a flush that the block layer answered itself.
         if issued != 0 {
             file_shared(addr_of_mut!((*cell).device_latency_ns), since(bpf_ktime_get_ns(), issued));
+            let start: u64 = load(request, &REQUEST_START);
             if start != 0 {
                 file_shared(addr_of_mut!((*cell).queue_latency_ns), since(issued, start));
             }

@@ -62,7 +62,8 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
         let slot = if known { cpu.slot } else { slot_of(0, task_cgroup_id(prev)).into() };
         left_slot = slot;
         left_bank = bank(slot);
-        if let (Some(bank), Some(record)) = (left_bank, task_record(prev_pid)) {
+        if let Some(bank) = left_bank {
+            let record = task_record(prev_pid);
             // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
             unsafe { leave(prev, prev_pid, state, preempted, now, cpu, known, bank, &mut *record) };
         } else {
@@ -78,7 +79,8 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
         cpu.slot = slot;
         // Tasks of one job often take turns.
         let bank = if slot == left_slot { left_bank } else { bank(slot) };
-        if let (Some(bank), Some(record)) = (bank, task_record(next_pid)) {
+        if let Some(bank) = bank {
+            let record = task_record(next_pid);
             // SAFETY: as above.
             unsafe { enter(next, next_pid, now, cpu, bank, &mut *record) };
         } else {

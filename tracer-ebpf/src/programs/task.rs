@@ -55,7 +55,8 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
     if bpf_get_current_pid_tgid() as u32 != pid {
         return 0;
     }
-    let (Some(cpu), Some(record)) = (cpu_record(), task_record(pid)) else { return 0 };
+    let Some(cpu) = cpu_record() else { return 0 };
+    let record = task_record(pid);
     // SAFETY: this CPU's own records.
     unsafe {
         if (*cpu).pid != pid {

@@ -70,6 +70,17 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
 }
 
+/// Sets the fields that are the count or the sum of a histogram beside them.
+pub fn derive(group: &mut Group) {
+    for field in group.measurement.fields {
+        match field.place {
+            Place::CountOf(hist) => group.set(field.name, group.hist(hist).map(Hist::count)),
+            Place::SumOf(hist) => group.set(field.name, group.hist(hist).map(|hist| hist.sum)),
+            _ => {}
+        }
+    }
+}
+
 /// The bytes of a kernel-side struct.
 pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: the kernel-side structs are integers without padding.

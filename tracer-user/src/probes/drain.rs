@@ -16,7 +16,7 @@ use tracer_ebpf::{
 
 use super::{
     clock::{ahead_of_run_queues, monotonic_ns},
-    decode::{Unwrapper, bytes_of},
+    decode::{Unwrapper, bytes_of, derive},
     hooks::{EMPTY_HOOKS, FaultMode, HOOKS, HookState},
     load::{Layout, MINOR_LATENCY_EVERY, Options, attach},
     maps::{Maps, Plain},
@@ -176,6 +176,7 @@ impl Probes {
             let fields = group.measurement.fields;
             let unwrapper = self.cells.entry(key).or_insert_with(|| Unwrapper::new(fields));
             unwrapper.add_to(&mut group, bytes_of(&cell), place);
+            derive(&mut group);
             if !device.counts_queue_time {
                 group.set("queue_latency_ns", None);
             }
