@@ -3,12 +3,13 @@
 use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::{
+    bindings::{BPF_NOEXIST, BPF_RB_NO_WAKEUP},
     btf_maps::{Array, ArrayOfMaps, PerCpuArray, RingBuf},
     macros::{btf_map, map},
     maps::HashMap,
 };
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey},
+    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CELLS as CELL_COUNT, CellKeys},
     ids::{self, HIERARCHIES, IdSet, SETS},
     job::JobBank,
     latency::LatencyBank,
@@ -49,15 +50,15 @@ static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> =
 static FAULTS: Array<FaultEntry, { TASK_ENTRIES as usize }> = Array::new();
 #[btf_map]
 static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
-/// Preallocated: a completion never allocates.
+/// Which cell is whose. Only a key's claim (below) turns a free way into a used one.
+#[btf_map]
+static CELL_KEYS: Array<CellKeys, { CELL_SETS as usize }, MMAPABLE> = Array::new();
+#[btf_map]
+static CELLS: Array<BlockCell, { CELL_COUNT as usize }> = Array::new();
+/// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no
+/// compare-and-swap on kernels below 5.12. Touched once for each cell.
 #[map]
-static BLOCKS: HashMap<BlockKey, BlockCell> = HashMap::with_max_entries(256, 0);
-
-/// A new cell; the stack has no room for one.
-static EMPTY_CELL: BlockCell = {
-    // SAFETY: all integers; zeros are a valid value.
-    unsafe { core::mem::zeroed() }
-};
+static CELL_CLAIMS: HashMap<u32, u64> = HashMap::with_max_entries(CELL_COUNT, 0);
 
 /// Slot of cgroup `id` in table `hierarchy`; 0 where no job owns it.
 #[inline(always)]
@@ -110,20 +111,34 @@ pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
     FAULTS.get_ptr_mut(pid & (TASK_ENTRIES - 1))
 }
 
-/// The cell of `key`, made if it is new; `None` where there is no room.
+/// The cell of `key`, claimed if it is new; `None` where its set has no room.
 #[inline(always)]
-pub fn block_cell(key: &BlockKey) -> Option<*mut BlockCell> {
-    if let Some(cell) = BLOCKS.get_ptr_mut(key) {
-        return Some(cell);
+pub fn block_cell(key: BlockKey) -> Option<*mut BlockCell> {
+    let (set, word) = (key.set() & (CELL_SETS - 1), key.word());
+    let keys = CELL_KEYS.get_ptr_mut(set)?.cast::<u64>();
+    for way in 0..CELL_WAYS {
+        // SAFETY: a set of the table has that many ways.
+        if unsafe { keys.add(way).read_volatile() } == word {
+            return CELLS.get_ptr_mut(set * CELL_WAYS as u32 + way as u32);
+        }
     }
-    // Another CPU may make it at the same time; both then use the one that stands.
-    let _ = BLOCKS.insert(key, &EMPTY_CELL, aya_ebpf::bindings::BPF_NOEXIST.into());
-    BLOCKS.get_ptr_mut(key)
+    for way in 0..CELL_WAYS {
+        let cell = set * CELL_WAYS as u32 + way as u32;
+        // Fails where another key, or the same on another CPU, was there first.
+        let _ = CELL_CLAIMS.insert(&cell, &word, BPF_NOEXIST.into());
+        // SAFETY: the value is read once; claims do not change.
+        if unsafe { CELL_CLAIMS.get(&cell) } == Some(&word) {
+            // SAFETY: as above; the way is this key's alone.
+            unsafe { keys.add(way).write_volatile(word) };
+            return CELLS.get_ptr_mut(cell);
+        }
+    }
+    None
 }
 
 /// Tells the agent of a cgroup; `false` where the ring is full.
 #[inline(always)]
 pub fn tell(event: CgroupEvent) -> bool {
     // A wake-up costs microseconds in an interrupt of its own; the agent polls.
-    EVENTS.output(event, aya_ebpf::bindings::BPF_RB_NO_WAKEUP.into()).is_ok()
+    EVENTS.output(event, BPF_RB_NO_WAKEUP.into()).is_ok()
 }

@@ -61,7 +61,7 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
     let major: u32 = load(disk, &DISK_MAJOR);
     let minor: u32 = load(disk, &DISK_FIRST_MINOR);
     let key = BlockKey { slot, op, device: major << 20 | minor & 0xf_ffff };
-    let Some(cell) = block_cell(&key) else {
+    let Some(cell) = block_cell(key) else {
         if let Some(cpu) = cpu_record() {
             // SAFETY: this CPU's own record.
             unsafe { (*cpu).block_full += 1 };

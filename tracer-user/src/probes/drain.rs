@@ -165,11 +165,7 @@ impl Probes {
 
     fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) -> Result<()> {
         let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
-        let keys: Vec<_> =
-            self.maps.blocks.keys().filter_map(Result::ok).map(|key| key.0).collect();
-        for key in keys {
-            // Gone between the two reads: nothing is lost, cells are only removed with their slot.
-            let Ok(Plain(cell)) = self.maps.blocks.get(&Plain(key), 0) else { continue };
+        for (key, cell) in self.maps.block_cells()? {
             let device = self.devices.get(key.device);
             let op = OPS[usize::from(key.op) % OPS.len()];
             let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);

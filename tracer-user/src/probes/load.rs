@@ -56,8 +56,6 @@ impl Layout {
 pub struct Options {
     /// Which faults are timed.
     pub faults: FaultMode,
-    /// Most cells of block I/O (slot x device x operation).
-    pub block_cells: u32,
     /// Log level of the programs' rare warnings: 0 is off.
     pub log_level: u8,
     /// An object to load instead of the built-in one.
@@ -176,7 +174,6 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
         loader.override_global(name, value, true);
     }
     loader.override_global("AYA_LOG_LEVEL", &options.log_level, false);
-    loader.map_max_entries("BLOCKS", options.block_cells);
     if options.faults == FaultMode::Major {
         loader.map_max_entries("FAULTS", 1);
     }

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, os::fd::AsFd, ptr::NonNull};
 use anyhow::{Context, Result, anyhow, ensure};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, HashMap, Map, MapData, PerCpuArray, RingBuf},
+    maps::{Array, ArrayOfMaps, Map, MapData, PerCpuArray, RingBuf},
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey},
+    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CellKeys},
     ids::{self, HIERARCHIES, IdSet, KERNEL_WAYS_FROM, SETS, WAYS},
     job::JobBank,
     latency::LatencyBank,
@@ -31,8 +31,6 @@ unsafe impl Pod for Plain<LatencyBank> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<BlockCell> {}
 // SAFETY: as above.
-unsafe impl Pod for Plain<BlockKey> {}
-// SAFETY: as above.
 unsafe impl Pod for Plain<CpuRecord> {}
 
 /// A slot's own maps; dropping them frees the memory once the kernel has let go.
@@ -47,8 +45,6 @@ pub struct SlotMaps {
 pub struct Maps {
     /// What runs on each CPU.
     pub cpus: PerCpuArray<MapData, Plain<CpuRecord>>,
-    /// Cells of block I/O.
-    pub blocks: HashMap<MapData, Plain<BlockKey>, Plain<BlockCell>>,
     /// Cgroups made and removed.
     pub events: RingBuf<MapData>,
     /// The slots in use.
@@ -56,6 +52,8 @@ pub struct Maps {
     banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
     latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
     ids: IdTable,
+    cell_keys: Array<MapData, CellKeys>,
+    cells: Array<MapData, Plain<BlockCell>>,
 }
 
 impl Maps {
@@ -72,7 +70,8 @@ impl Maps {
         };
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
-            blocks: take("BLOCKS")?.try_into().context("map BLOCKS")?,
+            cell_keys: take("CELL_KEYS")?.try_into().context("map CELL_KEYS")?,
+            cells: take("CELLS")?.try_into().context("map CELLS")?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
@@ -104,6 +103,23 @@ impl Maps {
         };
         self.slots.insert(slot, SlotMaps { bank, latency });
         Ok(())
+    }
+
+    /// The cells of block I/O in use.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn block_cells(&self) -> Result<Vec<(BlockKey, BlockCell)>> {
+        let mut cells = Vec::new();
+        for set in 0..CELL_SETS {
+            let keys = self.cell_keys.get(&set, 0).context("cannot read the keys of block I/O")?;
+            for (way, word) in (0..).zip(keys) {
+                let Some(key) = BlockKey::of_word(word) else { continue };
+                let cell = self.cells.get(&(set * CELL_WAYS as u32 + way), 0);
+                cells.push((key, cell.context("cannot read a cell of block I/O")?.0));
+            }
+        }
+        Ok(cells)
     }
 
     /// Maps cgroup `id` of table `hierarchy` to `slot`.
