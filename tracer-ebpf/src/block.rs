@@ -57,15 +57,12 @@ impl BlockKey {
     }
 }
 
-/// Cells of a set; their keys are one cache line. Completions look a cell up by its set and eight
-/// compares: the kernel's hash map takes three times as long.
+/// Cells of a set.
 pub const CELL_WAYS: usize = 8;
 /// Sets of cells; a power of two.
 pub const CELL_SETS: u32 = 64;
 /// Most combinations of slot, device and operation.
 pub const CELLS: u32 = CELL_SETS * CELL_WAYS as u32;
-/// Keys of a set of cells, 0 for a free one.
-pub type CellKeys = [u64; CELL_WAYS];
 
 /// One slot's totals for one device and operation. Shared by all CPUs, updated atomically (`max` by
 /// plain store: two completions in the same nanoseconds may lose the smaller of two new maxima).
@@ -79,6 +76,17 @@ pub struct BlockCell {
     pub queue_latency_ns: KernelHist,
     pub device_latency_ns: KernelHist,
     pub size_bytes: KernelHist,
+}
+
+/// A set of cells: a completion finds its own by the set and eight compares, and keys and cells side
+/// by side spare it a page more.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CellSet {
+    /// [`BlockKey::word`] of each cell, 0 for a free one: one cache line.
+    pub keys: [u64; CELL_WAYS],
+    /// The cells.
+    pub cells: [BlockCell; CELL_WAYS],
 }
 
 use Unit::{Bytes, Count, Nanoseconds};

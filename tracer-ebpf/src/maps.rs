@@ -1,6 +1,6 @@
 //! The maps, and how a program finds its slot's place in them.
 
-use core::{arch::asm, cell::UnsafeCell};
+use core::{arch::asm, cell::UnsafeCell, ptr::addr_of_mut};
 
 use aya_ebpf::{
     bindings::{BPF_NOEXIST, BPF_RB_NO_WAKEUP},
@@ -9,7 +9,7 @@ use aya_ebpf::{
     maps::HashMap,
 };
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CELLS as CELL_COUNT, CellKeys},
+    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CELLS, CellSet},
     ids::{self, HIERARCHIES, IdSet, SETS},
     job::JobBank,
     latency::LatencyBank,
@@ -50,15 +50,13 @@ static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> =
 static FAULTS: Array<FaultEntry, { TASK_ENTRIES as usize }> = Array::new();
 #[btf_map]
 static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
-/// Which cell is whose. Only a key's claim (below) turns a free way into a used one.
+/// Cells of block I/O. Only a key's claim (below) turns a free one into a used one.
 #[btf_map]
-static CELL_KEYS: Array<CellKeys, { CELL_SETS as usize }, MMAPABLE> = Array::new();
-#[btf_map]
-static CELLS: Array<BlockCell, { CELL_COUNT as usize }> = Array::new();
+static BLOCKS: Array<CellSet, { CELL_SETS as usize }> = Array::new();
 /// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no
 /// compare-and-swap on kernels below 5.12. Touched once for each cell.
 #[map]
-static CELL_CLAIMS: HashMap<u32, u64> = HashMap::with_max_entries(CELL_COUNT, 0);
+static CELL_CLAIMS: HashMap<u32, u64> = HashMap::with_max_entries(CELLS, 0);
 
 /// Slot of cgroup `id` in table `hierarchy`; 0 where no job owns it.
 #[inline(always)]
@@ -114,26 +112,45 @@ pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
 /// The cell of `key`, claimed if it is new; `None` where its set has no room.
 #[inline(always)]
 pub fn block_cell(key: BlockKey) -> Option<*mut BlockCell> {
-    let (set, word) = (key.set() & (CELL_SETS - 1), key.word());
-    let keys = CELL_KEYS.get_ptr_mut(set)?.cast::<u64>();
-    for way in 0..CELL_WAYS {
-        // SAFETY: a set of the table has that many ways.
+    let (index, word) = (key.set() & (CELL_SETS - 1), key.word());
+    let set = BLOCKS.get_ptr_mut(index)?;
+    // SAFETY: a set of the table; a key is written once, when its cell is claimed.
+    let keys = unsafe { addr_of_mut!((*set).keys).cast::<u64>() };
+    let mut way = 0;
+    while way < CELL_WAYS {
+        // SAFETY: as above.
         if unsafe { keys.add(way).read_volatile() } == word {
-            return CELLS.get_ptr_mut(set * CELL_WAYS as u32 + way as u32);
+            break;
         }
+        way += 1;
     }
-    for way in 0..CELL_WAYS {
-        let cell = set * CELL_WAYS as u32 + way as u32;
+    if way == CELL_WAYS {
+        way = claim(index, word) as usize;
+        if way >= CELL_WAYS {
+            return None;
+        }
+        // SAFETY: as above; the way is this key's alone.
+        unsafe { keys.add(way).write_volatile(word) };
+    }
+    // SAFETY: `way` is below CELL_WAYS.
+    Some(unsafe { addr_of_mut!((*set).cells).cast::<BlockCell>().add(way) })
+}
+
+/// Claims a way of set `index` for the key `word`; [`CELL_WAYS`] where none is free.
+#[inline(never)]
+fn claim(index: u32, word: u64) -> u64 {
+    let mut way = 0;
+    while way < CELL_WAYS as u32 {
+        let cell = index * CELL_WAYS as u32 + way;
         // Fails where another key, or the same on another CPU, was there first.
         let _ = CELL_CLAIMS.insert(&cell, &word, BPF_NOEXIST.into());
         // SAFETY: the value is read once; claims do not change.
         if unsafe { CELL_CLAIMS.get(&cell) } == Some(&word) {
-            // SAFETY: as above; the way is this key's alone.
-            unsafe { keys.add(way).write_volatile(word) };
-            return CELLS.get_ptr_mut(cell);
+            break;
         }
+        way += 1;
     }
-    None
+    way.into()
 }
 
 /// Tells the agent of a cgroup; `false` where the ring is full.

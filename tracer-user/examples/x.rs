@@ -6,12 +6,7 @@ fn main() {
     } else {
         FaultMode::Major
     };
-    let o = Options {
-        faults,
-        block_cells: 256,
-        log_level: 0,
-        object: std::env::var_os("OBJ").map(Into::into),
-    };
+    let o = Options { faults, log_level: 0, object: std::env::var_os("OBJ").map(Into::into) };
     let mut p = load(&layout, &o).unwrap_or_else(|e| panic!("{e}"));
     for (h, s) in HOOKS.iter().zip(p.states()) {
         println!("{:24} {:?}", h.program, s);

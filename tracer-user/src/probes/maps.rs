@@ -9,7 +9,7 @@ use aya::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CellKeys},
+    block::{BlockCell, BlockKey, CELL_SETS, CellSet},
     ids::{self, HIERARCHIES, IdSet, KERNEL_WAYS_FROM, SETS, WAYS},
     job::JobBank,
     latency::LatencyBank,
@@ -29,7 +29,7 @@ unsafe impl Pod for Plain<JobBank> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<LatencyBank> {}
 // SAFETY: as above.
-unsafe impl Pod for Plain<BlockCell> {}
+unsafe impl Pod for Plain<CellSet> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<CpuRecord> {}
 
@@ -52,8 +52,7 @@ pub struct Maps {
     banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
     latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
     ids: IdTable,
-    cell_keys: Array<MapData, CellKeys>,
-    cells: Array<MapData, Plain<BlockCell>>,
+    blocks: Array<MapData, Plain<CellSet>>,
 }
 
 impl Maps {
@@ -70,8 +69,7 @@ impl Maps {
         };
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
-            cell_keys: take("CELL_KEYS")?.try_into().context("map CELL_KEYS")?,
-            cells: take("CELLS")?.try_into().context("map CELLS")?,
+            blocks: take("BLOCKS")?.try_into().context("map BLOCKS")?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
@@ -111,13 +109,10 @@ impl Maps {
     /// When the kernel cannot be asked.
     pub fn block_cells(&self) -> Result<Vec<(BlockKey, BlockCell)>> {
         let mut cells = Vec::new();
-        for set in 0..CELL_SETS {
-            let keys = self.cell_keys.get(&set, 0).context("cannot read the keys of block I/O")?;
-            for (way, word) in (0..).zip(keys) {
-                let Some(key) = BlockKey::of_word(word) else { continue };
-                let cell = self.cells.get(&(set * CELL_WAYS as u32 + way), 0);
-                cells.push((key, cell.context("cannot read a cell of block I/O")?.0));
-            }
+        for index in 0..CELL_SETS {
+            let set = self.blocks.get(&index, 0).context("cannot read the cells of block I/O")?.0;
+            let used = set.keys.iter().zip(set.cells);
+            cells.extend(used.filter_map(|(&word, cell)| Some((BlockKey::of_word(word)?, cell))));
         }
         Ok(cells)
     }
