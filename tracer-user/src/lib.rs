@@ -3,3 +3,4 @@
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
 pub mod model;
+pub mod summary;
