@@ -39,16 +39,14 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     lines
 }
 
-fn own<'a>(facts: &Facts<'a>, name: &str) -> Option<u64> {
+fn own(facts: &Facts, name: &str) -> Option<u64> {
     facts.totals.own.iter().find(|group| group.measurement.key == "self")?.number(name)
 }
 
 fn cost(facts: &Facts) -> Option<String> {
     let (agent, probes) = (own(facts, "cpu_ns"), own(facts, "bpf_ns"));
-    let memory = match (own(facts, "rss_bytes"), own(facts, "map_bytes")) {
-        (None, None) => None,
-        (rss, maps) => Some(rss.unwrap_or(0).saturating_add(maps.unwrap_or(0))),
-    };
+    let rss = own(facts, "rss_bytes");
+    let memory = rss.zip(own(facts, "map_bytes")).map(|(rss, maps)| rss.saturating_add(maps));
     if agent.is_none() && probes.is_none() && memory.is_none() {
         return None;
     }

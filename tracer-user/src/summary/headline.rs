@@ -51,7 +51,8 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     }
     let command = text::clean(&info.command, facts.unicode);
     if !command.trim().is_empty() {
-        lines.push(Line::new().faint(text::truncate(&format!("$ {}", command.trim()), style.width)));
+        lines
+            .push(Line::new().faint(text::truncate(&format!("$ {}", command.trim()), style.width)));
     }
     lines
 }

@@ -114,7 +114,7 @@ fn ascii(c: char) -> char {
     }
 }
 
-/// Lines of `text` behind a label of `indent` columns; the label is shown once.
+/// Lines of `content` behind a label of `indent` columns; the label is shown once.
 pub fn labelled(label: &str, indent: usize, tone: Tone, content: &str, style: &Style) -> Vec<Line> {
     let lines = text::wrap(content, style.width.saturating_sub(indent).max(1));
     let line = |(index, line): (usize, &String)| {

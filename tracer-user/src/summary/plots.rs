@@ -46,9 +46,8 @@ impl Row<'_> {
 /// The heading, the rows and the axis; nothing where no histogram matters.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let mut rows = rows(facts);
-    let matters = |row: &Row| {
-        row.hist.count() >= MIN_VALUES && facts.share(row.total_ns()) >= MIN_SHARE
-    };
+    let matters =
+        |row: &Row| row.hist.count() >= MIN_VALUES && facts.share(row.total_ns()) >= MIN_SHARE;
     rows.retain(matters);
     let mut by_total: Vec<u64> = rows.iter().map(Row::total_ns).collect();
     by_total.sort_by_key(|total| Reverse(*total));
