@@ -6,6 +6,9 @@ use tracer_ebpf::block::OPS;
 use super::text;
 use crate::model::{group::Group, hist::Hist, totals::RunTotals};
 
+/// Columns of a device's name.
+const MAX_DEVICE: usize = 12;
+
 /// One block device and operation.
 pub struct Disk<'a> {
     /// Its name, made harmless.
@@ -58,7 +61,7 @@ impl<'a> Facts<'a> {
     pub fn new(totals: &'a RunTotals, unicode: bool) -> Self {
         let hist = |key, name| totals.stats.group(key)?.hist(name).map(|hist: &Hist| hist.sum);
         let disk = |group: &'a Group| Disk {
-            device: text::clean(&group.tags[0], unicode),
+            device: text::truncate(&text::clean(&group.tags[0], unicode), MAX_DEVICE),
             op: text::clean(&group.tags[1], unicode),
             bytes: group.number("bytes"),
             ops: group.number("ops"),
@@ -96,6 +99,11 @@ impl<'a> Facts<'a> {
         self.totals.stats.group(key)?.number(name)
     }
 
+    /// A number of the tracing's own measurement.
+    pub fn number_of_own(&self, name: &str) -> Option<u64> {
+        self.totals.own.iter().find(|group| group.measurement.key == "self")?.number(name)
+    }
+
     /// A histogram of one of the job's measurements without tags, where it has values.
     pub fn hist(&self, key: &str, name: &str) -> Option<&'a Hist> {
         self.totals.stats.group(key)?.hist(name).filter(|hist| hist.max > 0)
@@ -126,6 +134,17 @@ impl<'a> Facts<'a> {
     /// What [`Facts::share`] is a share of, in words.
     pub fn whole_name(&self) -> &'static str {
         if self.busy_ns() > self.totals.elapsed_ns { "its tasks' time" } else { "the time" }
+    }
+
+    /// Peak of memory as a share of its limit.
+    pub fn memory_share(&self) -> Option<f64> {
+        let limit = self.number("memory", "limit_bytes")?;
+        Some(self.number("memory", "peak_bytes")? as f64 / limit as f64)
+    }
+
+    /// Tasks that the out-of-memory killer chose; 0 where none are known of.
+    pub fn oom_kills(&self) -> u64 {
+        self.number("fault", "oom_kills").unwrap_or(0)
     }
 
     /// Cores busy on average, in thousandths.

@@ -33,7 +33,7 @@ static SIGNALS: [(i32, &str, &str); 15] = [
 /// Name, end and elapsed time; below it the command.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let info = &facts.totals.info;
-    let (tone, ended) = ending(facts.totals.exit);
+    let (tone, ended) = ending(facts.totals.exit, facts.oom_kills() > 0);
     let name = text::clean(&info.name, facts.unicode);
     let name = if name.trim().is_empty() { "unnamed job" } else { name.trim() };
     let took = format!("after {}", units::long_duration(facts.totals.elapsed_ns));
@@ -57,11 +57,14 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     lines
 }
 
-fn ending(exit: Option<Exit>) -> (Tone, String) {
+fn ending(exit: Option<Exit>, out_of_memory: bool) -> (Tone, String) {
     match exit {
         None => (Tone::Plain, "had not ended".to_owned()),
         Some(Exit { code: Some(0), .. }) => (Tone::Good, "succeeded (exit status 0)".to_owned()),
         Some(Exit { code: Some(code), .. }) => (Tone::Bad, format!("failed (exit status {code})")),
+        Some(Exit { signal: Some(libc::SIGKILL), .. }) if out_of_memory => {
+            (Tone::Bad, "was ended by SIGKILL (out of memory)".to_owned())
+        }
         Some(Exit { signal: Some(number), .. }) => {
             let known = SIGNALS.iter().find(|(signal, ..)| *signal == number);
             let what = known.map_or_else(
@@ -89,7 +92,8 @@ mod tests {
             (exit(None, Some(64)), "was ended by signal 64"),
             (exit(None, None), "ended, unknown how,"),
         ] {
-            assert_eq!(ending(exit).1, text);
+            assert_eq!(ending(exit, false).1, text);
         }
+        assert!(ending(exit(None, Some(9)), true).1.contains("out of memory"));
     }
 }

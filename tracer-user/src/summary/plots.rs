@@ -79,11 +79,11 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 
 fn head(names: &str, one_line: bool, style: &Style) -> Vec<Line> {
     if !one_line {
-        let mut lines = heading("How long each time", "", style);
+        let mut lines = heading("How long each one took", "", style);
         lines.push(Line::new().plain(" ").faint(names));
         return lines;
     }
-    let title = text::left("How long each time", style.width - names.len());
+    let title = text::left("How long each one took", style.width - names.len());
     vec![Line::new().strong(title).faint(names)]
 }
 

@@ -23,6 +23,8 @@ const DISKS_EXPLAIN: f64 = 0.25;
 const WAITED: f64 = 0.15;
 /// Throttling behind this part of the wait for a CPU is its cause.
 const QUOTA_EXPLAINS: f64 = 0.5;
+/// Cores used from this part of those held on are full (jobstats takes the same).
+const FULL: f64 = 0.85;
 /// A twentieth of the time in major faults is far from a program's normal start.
 const MAJOR: f64 = 0.05;
 /// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
@@ -31,6 +33,8 @@ const MINOR: f64 = 0.10;
 const ASLEEP: f64 = 0.50;
 /// One core's worth, as jobstats and others take it: work of one thread, give or take.
 const SERIAL_MILLICORES: std::ops::RangeInclusive<u64> = 850..=1050;
+/// Its peak may be this: intervals are not cut to the nanosecond.
+const ONE_PEAK: u64 = 1200;
 /// Fewer cores used than this part of those held: most were idle.
 const FEW_CORES: f64 = 0.50;
 /// Time on CPU from which a job is called CPU-bound.
@@ -94,13 +98,16 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 }
 
 fn out_of_memory(facts: &Facts) -> Option<Finding> {
-    let kills = facts.number("fault", "oom_kills").filter(|kills| *kills > 0)?;
-    let limit = facts.number("memory", "limit_bytes");
-    let limit = limit.map_or(String::new(), |limit| format!(" than the {} allowed", bytes(limit)));
-    let text = format!(
-        "out of memory: the kernel killed {} of its tasks; it needs more{limit}",
-        count(kills)
-    );
+    let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
+    let limit = facts.number("memory", "limit_bytes").zip(facts.memory_share());
+    let cause = match limit {
+        Some((limit, share)) if share >= MEMORY_IS_SHORT => {
+            format!("; it needs more than the {} allowed", bytes(limit))
+        }
+        Some(_) => "; its own limit was not reached, so the node may have run short".to_owned(),
+        None => String::new(),
+    };
+    let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
     Some(Finding { weight: FACT + 1.0, tone: Tone::Bad, text })
 }
 
@@ -109,7 +116,7 @@ fn disk_errors(facts: &Facts) -> Option<Finding> {
     let worst = facts.disks.iter().filter(failed).max_by_key(|disk| disk.errors)?;
     let errors = count(worst.errors?);
     let text =
-        format!("{errors} {} requests to {} failed: look at the disk", worst.op, worst.device);
+        format!("{errors} {} requests to {} failed with an I/O error", worst.op, worst.device);
     Some(Finding { weight: FACT, tone: Tone::Bad, text })
 }
 
@@ -147,14 +154,20 @@ fn on_disk(disk: &Disk) -> String {
     };
     let latency = disk.latency.and_then(|hist| hist.quantiles());
     let latency = latency.map_or(String::new(), |[p50, _, p99, _]| {
-        format!(" take {}, one in a hundred {}", duration(p50), duration(p99))
+        format!(" usually take {}, one in a hundred {} or more", duration(p50), duration(p99))
     });
     format!("mostly {}: {op}{size}{latency}", disk.device)
 }
 
+/// Time waiting for a CPU of the time it could have run.
+fn wait_share(facts: &Facts) -> Option<f64> {
+    let (on_cpu, waiting) = (facts.on_cpu_ns? as f64, facts.waiting_ns? as f64);
+    Some(waiting / (on_cpu + waiting).max(1.0))
+}
+
 fn waited(facts: &Facts) -> Option<Finding> {
-    let (on_cpu, waiting) = (facts.on_cpu_ns?, facts.waiting_ns?);
-    let share = waiting as f64 / (on_cpu as f64 + waiting as f64).max(1.0);
+    let waiting = facts.waiting_ns?;
+    let share = wait_share(facts)?;
     if share < WAITED || facts.share(waiting) < WAITED / 2.0 {
         return None;
     }
@@ -164,11 +177,11 @@ fn waited(facts: &Facts) -> Option<Finding> {
         _ if throttled as f64 >= waiting as f64 * QUOTA_EXPLAINS => {
             format!("its CPU quota held it back for {}", duration(throttled))
         }
-        Some((used, held)) if used as f64 >= held as f64 * 0.85 => {
+        Some((used, held)) if used as f64 >= held as f64 * FULL => {
             format!("more runnable tasks than {} held", core_count(held))
         }
         Some((_, held)) => format!(
-            "yet it did not fill {} held: other work runs on them, or its tasks share a few",
+            "it did not fill {} held, so other work runs there or its tasks are bound to a few",
             core_count(held)
         ),
         None => "more runnable tasks than cores".to_owned(),
@@ -191,8 +204,7 @@ fn major_faults(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let faults = facts.number("fault", "major").map_or("".into(), |faults| count(faults) + " ");
-    let peak = facts.number("memory", "peak_bytes").zip(facts.number("memory", "limit_bytes"));
-    let full = peak.is_some_and(|(peak, limit)| peak as f64 >= limit as f64 * MEMORY_IS_SHORT);
+    let full = facts.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT);
     let swapped = facts.number("memory", "swap_bytes").is_some_and(|bytes| bytes > 0);
     let cause = match (full, swapped) {
         (true, _) => "memory was full, so pages in use were dropped and read again",
@@ -235,7 +247,11 @@ fn all_asleep(facts: &Facts) -> Option<Finding> {
 fn idle_cores(facts: &Facts) -> Option<Finding> {
     let (used, held) = (facts.used_millicores()?, facts.held_millicores.filter(|h| *h > 1000)?);
     let idle = 1.0 - used as f64 / held as f64;
-    let serial = SERIAL_MILLICORES.contains(&used) && facts.totals.peaks.millicores <= 1200;
+    // Tasks that all wait for the one core they are bound to are not serial.
+    if wait_share(facts).is_some_and(|share| share >= WAITED) {
+        return None;
+    }
+    let serial = SERIAL_MILLICORES.contains(&used) && facts.totals.peaks.millicores <= ONE_PEAK;
     // A job that sleeps or is blocked leaves cores idle too, and that is what it is told.
     let ran = facts.share(facts.on_cpu_ns?) >= CPU_BOUND;
     let (weight, what) = match (serial, ran) {
@@ -249,13 +265,15 @@ fn idle_cores(facts: &Facts) -> Option<Finding> {
 
 fn memory_short(facts: &Facts) -> Option<Finding> {
     let limit = facts.number("memory", "limit_bytes")?;
-    let share = facts.number("memory", "peak_bytes")? as f64 / limit as f64;
+    let share = facts.memory_share()?;
+    // Where that had consequences, they are told already.
+    let told = facts.oom_kills() > 0 || major_faults(facts).is_some();
     let text = format!(
         "memory peaked at {} of the {} allowed, file cache included: little is left",
         percent(share),
         bytes(limit)
     );
-    (share >= MEMORY_IS_SHORT).then_some(Finding { weight: 0.1, tone: Tone::Warn, text })
+    (share >= MEMORY_IS_SHORT && !told).then_some(Finding { weight: 0.1, tone: Tone::Warn, text })
 }
 
 fn nothing(facts: &Facts) -> Finding {

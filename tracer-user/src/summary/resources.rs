@@ -33,7 +33,11 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 fn cpu(facts: &Facts) -> String {
     let cores = |millicores: Option<u64>| millicores.map_or(UNKNOWN.into(), units::cores);
     let (used, held) = (facts.used_millicores(), facts.held_millicores);
-    let mut out = format!("{} of {} cores used on average", cores(used), cores(held));
+    if used.is_none() && held.is_none() {
+        return UNKNOWN.to_owned();
+    }
+    let noun = if held == Some(1000) { "core" } else { "cores" };
+    let mut out = format!("{} of {} {noun} used on average", cores(used), cores(held));
     if let (Some(used), Some(held)) = (used, held) {
         out += &format!(" ({})", units::percent(used as f64 / held as f64));
     }
@@ -50,10 +54,10 @@ fn memory(facts: &Facts) -> (Tone, String) {
     let peak = facts.number("memory", "peak_bytes");
     let limit = facts.number("memory", "limit_bytes");
     let mut tone = Tone::Plain;
-    let mut out = format!("{} at its peak", peak.map_or(UNKNOWN.into(), units::bytes));
+    let mut out = peak.map_or(UNKNOWN.into(), |peak| format!("{} at its peak", units::bytes(peak)));
     match (peak, limit) {
-        (Some(peak), Some(limit)) => {
-            let share = peak as f64 / limit as f64;
+        (Some(_), Some(limit)) => {
+            let share = facts.memory_share().unwrap_or(0.0);
             if share >= MEMORY_IS_SHORT {
                 tone = Tone::Warn;
             }
@@ -122,23 +126,20 @@ fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     let rows: Vec<_> = shown.iter().map(|disk| cells(disk, facts.totals.elapsed_ns)).collect();
     let column = |index: usize| rows.iter().map(|row| text::width(&row[index])).max().unwrap_or(0);
     let widths: [usize; 5] = std::array::from_fn(column);
-    for (row, disk) in rows.iter().zip(&shown) {
-        let mut line =
-            Line::new().strong(text::left(if lines.len() < 3 { "Disk" } else { "" }, INDENT));
-        let mut used = INDENT;
-        for (index, cell) in row.iter().enumerate() {
-            let fits = used + widths[index] <= style.width;
-            if !fits {
-                lines.push(std::mem::take(&mut line));
-                line = line.plain(" ".repeat(INDENT + 2));
-                used = INDENT + 2;
-            }
-            let first = index == 0 || index == 4;
-            let aligned = if first { text::left } else { text::right };
-            line = line.plain(aligned(cell, widths[index])).plain("  ");
-            used += widths[index] + 2;
+    let is_table = INDENT + widths.iter().map(|width| width + 2).sum::<usize>() <= style.width + 2;
+    for (index, (row, disk)) in rows.iter().zip(&shown).enumerate() {
+        let label = if index == 0 { "Disk" } else { "" };
+        if is_table {
+            let cell = |(index, cell): (usize, &String)| match index {
+                0 | 4 => text::left(cell, widths[index]) + "  ",
+                _ => text::right(cell, widths[index]) + "  ",
+            };
+            let cells: String = row.iter().enumerate().map(cell).collect();
+            lines.push(Line::new().strong(text::left(label, INDENT)).plain(cells));
+        } else {
+            let cells: Vec<_> = row.iter().filter(|cell| !cell.is_empty()).cloned().collect();
+            lines.extend(labelled(label, INDENT, Tone::Plain, &cells.join(", "), style));
         }
-        lines.push(line);
         if let Some(errors) = disk.errors.filter(|errors| *errors > 0) {
             let text = format!("{} of these requests failed", units::count(errors));
             lines.extend(labelled("", INDENT + 2, Tone::Bad, &text, style));
@@ -159,10 +160,12 @@ fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
 /// Name, total, average per second, requests and their mean size.
 fn cells(disk: &Disk, elapsed_ns: u64) -> [String; 5] {
     let device = if disk.device.trim().is_empty() { "unnamed" } else { &disk.device };
-    let name = format!("{} {}", text::truncate(device, 12), text::truncate(&disk.op, 7));
+    let name = format!("{device} {}", text::truncate(&disk.op, 7));
     let requests = format!("{} ops", disk.ops.map_or(UNKNOWN.into(), units::count));
     let mean = match (disk.bytes, disk.ops) {
-        (Some(bytes), Some(ops @ 1..)) if bytes > 0 => format!("of {}", units::bytes(bytes / ops)),
+        (Some(bytes), Some(ops @ 1..)) if bytes > 0 => {
+            format!("averaging {}", units::bytes(bytes / ops))
+        }
         _ => String::new(),
     };
     // A flush moves nothing.

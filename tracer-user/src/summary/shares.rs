@@ -14,9 +14,9 @@ use super::{
 };
 
 /// Columns of the rows' names, of the percentage and of the time.
-const NAME: usize = 20;
+const NAME: usize = 18;
 const PERCENT: usize = 6;
-const TIME: usize = 10;
+const TIME: usize = 14;
 /// A bar's ends by eighths of a column.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 /// Sleep is mentioned where it is more than this many times what the bar shows.
@@ -32,11 +32,11 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
         (Tone::Bad, "  in major faults", facts.major_ns, facts.major_ns != Some(0)),
         (Tone::Faint, "all tasks asleep", all_asleep, all_asleep.is_some_and(|ns| ns > 0)),
     ];
-    let whole = units::duration(facts.whole_ns());
+    let whole = units::long_duration(facts.whole_ns());
     let aside = if facts.busy_ns() > facts.totals.elapsed_ns {
-        format!("100 % = {whole}, all tasks added up: more than elapsed")
+        format!("all tasks added up: 100 % = {whole}, more than elapsed")
     } else {
-        format!("100 % = the {whole} elapsed; tasks are added up")
+        format!("all tasks added up; 100 % = the {whole} elapsed")
     };
     let mut lines = heading("Where the time went", &aside, style);
     for (tone, name, ns, shown) in rows {
@@ -49,8 +49,8 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     });
     if let Some(asleep) = asleep {
         let text = format!(
-            "sleep of single tasks, idle threads and waiting parents too: {}, not in the bars",
-            units::duration(asleep)
+            "{} of sleep by single tasks (idle threads, waiting parents) has no bar",
+            units::long_duration(asleep)
         );
         let wrapped = text::wrap(&text, style.width - 2);
         lines.extend(wrapped.iter().map(|line| Line::new().plain("  ").faint(line)));
@@ -67,8 +67,9 @@ fn row(tone: Tone, name: &str, ns: Option<u64>, facts: &Facts, style: &Style) ->
     // Where even a short bar has no room, the numbers stand alone.
     let room = style.width.saturating_sub(2 + NAME + PERCENT + TIME);
     let bar = if room < 8 { String::new() } else { text::left(&bar(share, room), room) };
+    let time = if ns == 0 { "none".to_owned() } else { units::long_duration(ns) };
     let percent = text::right(&units::percent(share), PERCENT);
-    line.with(tone, bar).plain(percent).plain(text::right(&units::duration(ns), TIME))
+    line.with(tone, bar).plain(percent).plain(text::right(&time, TIME))
 }
 
 /// A bar of `share` of `columns`; the least share above zero is still seen.

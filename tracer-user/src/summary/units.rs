@@ -37,10 +37,12 @@ pub fn long_duration(ns: u64) -> String {
     }
 }
 
-/// Bytes by powers of 1024: `1023 B`, `1.00 KiB`, `16.0 EiB`.
+/// Bytes by powers of 1024: `1023 B`, `4 KiB`, `4.01 KiB`, `1.50 GiB`.
 pub fn bytes(bytes: u64) -> String {
     match scaled(bytes as f64, 1024.0, 1023.5) {
         (value, 0) => format!("{value} B"),
+        // Sizes are often exact powers of two, and read better so: 4 KiB, 16 GiB.
+        (value, power) if value.fract() == 0.0 => format!("{value} {}", BYTES[power - 1]),
         (value, power) => format!("{} {}", digits(value), BYTES[power - 1]),
     }
 }
@@ -78,6 +80,15 @@ pub fn percent(share: f64) -> String {
         p if p > 99.0 && p < 100.0 => ">99 %".to_owned(),
         p if p >= 999.5 => ">999 %".to_owned(),
         p => format!("{:.0} %", p.max(0.0)),
+    }
+}
+
+/// A small share of one, to a hundredth of a percent: `0.05 %`.
+pub fn fine_percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 0.0 && p < 0.01 => "<0.01 %".to_owned(),
+        p if p < 9.995 => format!("{p:.2} %"),
+        _ => percent(share),
     }
 }
 
@@ -160,10 +171,11 @@ mod tests {
                 (999, "999 B"),
                 (1_000, "1000 B"),
                 (1_023, "1023 B"),
-                (1_024, "1.00 KiB"),
+                (1_024, "1 KiB"),
+                (1_025, "1.00 KiB"),
                 (1_023 * 1_024, "1023 KiB"),
                 (1_048_575, "1.00 MiB"),
-                (u64::MAX, "16.0 EiB"),
+                (u64::MAX, "16 EiB"),
             ],
         );
         check(
@@ -187,8 +199,8 @@ mod tests {
             &[
                 ((0, 1), "0 B/s"),
                 ((1, 0), "unknown"),
-                ((1_024, 1_000_000_000), "1.00 KiB/s"),
-                ((u64::MAX, 1), "16.0 EiB/s"),
+                ((1_024, 1_000_000_000), "1 KiB/s"),
+                ((u64::MAX, 1), "16 EiB/s"),
             ],
         );
         check(
@@ -206,6 +218,10 @@ mod tests {
                 (f64::INFINITY, ">999 %"),
                 (f64::NAN, "unknown"),
             ],
+        );
+        check(
+            fine_percent,
+            &[(0.0, "0.00 %"), (1e-9, "<0.01 %"), (0.00052, "0.05 %"), (0.5, "50 %")],
         );
     }
 }

@@ -145,6 +145,18 @@ pub fn throttled() -> RunTotals {
     totals
 }
 
+/// Eight threads bound to one core of eight.
+pub fn pinned() -> RunTotals {
+    let busy = sched(59 * S, spread(14 * MS, 12_000), hist(&[]), hist(&[]), hist(&[]));
+    run("./omp", 60 * S, 1_000, vec![busy, held(8, GIB, 4 * GIB)])
+}
+
+/// Three of sixteen cores.
+pub fn few_cores() -> RunTotals {
+    let busy = sched(178 * S, spread(14 * US, 12_000), hist(&[]), hist(&[]), hist(&[]));
+    run("make -j 3", 60 * S, 3_000, vec![busy, held(16, GIB, 4 * GIB)])
+}
+
 /// Waits for others, with idle helper threads.
 pub fn sleeper() -> RunTotals {
     let asleep = hist(&[(10 * S, 48), (110 * S, 1)]);
@@ -222,15 +234,15 @@ pub fn killed() -> RunTotals {
 pub fn hostile() -> RunTotals {
     let mut totals = io_bound();
     totals.info.name = "\x1b[2J\x1b]0;owned\x07ls\u{202e}gpj.exe 計算計算計算計算計算計算".into();
-    totals.info.command = format!("bash -c 'a\nb\r\u{9b}31m' {}", "x".repeat(100_000));
+    totals.info.command = format!("bash -c 'a\nb\r\u{9b}31m' {}", "x".repeat(3_000));
     for block in totals.stats.groups.iter_mut().filter(|group| group.measurement.key == "block") {
         block.tags[0] = "nvme\x1b[0n0\u{200d}計算機計算機計算機".into();
     }
     totals.notes = vec![
         "\u{2067}right to left\u{2069}\n\n\x08\x08\x08 and back, at some length so that it wraps"
             .into(),
-        "y".repeat(5_000),
-        "z ".repeat(5_000),
+        "y".repeat(900),
+        "z ".repeat(900),
     ];
     totals
 }

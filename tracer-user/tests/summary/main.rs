@@ -32,6 +32,8 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("network_fs", fixtures::network_fs(), usual),
         ("oversubscribed", fixtures::oversubscribed(), usual),
         ("throttled", fixtures::throttled(), usual),
+        ("pinned", fixtures::pinned(), usual),
+        ("few_cores", fixtures::few_cores(), usual),
         ("sleeper", fixtures::sleeper(), usual),
         ("thrash", fixtures::thrash(), usual),
         ("first_touch", fixtures::first_touch(), usual),
