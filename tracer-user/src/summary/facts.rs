@@ -75,22 +75,18 @@ impl<'a> Facts<'a> {
         disks.sort_by_key(|disk| (disk.device.clone(), order(disk)));
         let blocked_ns = hist("sched", "blocked_ns");
         let major_ns = hist("fault", "major_wait_ns");
-        let facts = Self {
+        let number = |key, name| totals.stats.group(key)?.number(name);
+        Self {
             totals,
             unicode,
-            on_cpu_ns: None,
+            on_cpu_ns: number("sched", "on_cpu_ns"),
             waiting_ns: hist("sched", "run_queue_wait_ns"),
             blocked_ns,
             // A fault that blocks now is in the one before it is in the other.
             major_ns: major_ns.map(|ns| blocked_ns.map_or(ns, |blocked| ns.min(blocked))),
             asleep_ns: hist("sched", "sleep_ns"),
-            held_millicores: None,
+            held_millicores: number("cpu", "cores_held").filter(|held| *held > 0),
             disks,
-        };
-        Self {
-            on_cpu_ns: facts.number("sched", "on_cpu_ns"),
-            held_millicores: facts.number("cpu", "cores_held").filter(|held| *held > 0),
-            ..facts
         }
     }
 
@@ -117,8 +113,9 @@ impl<'a> Facts<'a> {
 
     /// Elapsed time in which surely every task slept: what even the sum of all busy time leaves.
     pub fn all_asleep_ns(&self) -> Option<u64> {
-        (self.on_cpu_ns?, self.waiting_ns?, self.blocked_ns?);
-        Some(self.totals.elapsed_ns.saturating_sub(self.busy_ns()))
+        let is_known = |ns: &Option<u64>| ns.is_some();
+        let known = [self.on_cpu_ns, self.waiting_ns, self.blocked_ns].iter().all(is_known);
+        known.then(|| self.totals.elapsed_ns.saturating_sub(self.busy_ns()))
     }
 
     /// What the shares of time are shares of: the elapsed time, or all busy time where that is more.

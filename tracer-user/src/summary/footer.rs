@@ -56,11 +56,11 @@ fn cost(facts: &Facts) -> Option<String> {
     let time = |ns: Option<u64>| ns.map_or(UNKNOWN.into(), units::duration);
     let memory = memory.map_or(UNKNOWN.into(), units::bytes);
     let (agent, probes) = (time(agent), time(probes));
-    let mut out = format!("jobtrace used {agent} of CPU, its probes {probes}");
+    let mut out = format!("{agent} in jobtrace, {probes} in probes");
     let total = facts.number_of_own("cpu_ns").zip(facts.number_of_own("bpf_ns"));
     if let (Some((agent, probes)), 1..) = (total, facts.totals.elapsed_ns) {
         let share = (agent as f64 + probes as f64) / facts.totals.elapsed_ns as f64;
-        out += &format!(": {} of a core", units::fine_percent(share));
+        out += &format!(" ({} of a core)", units::fine_percent(share));
     }
     Some(format!("{out}; memory {memory}"))
 }

@@ -1,7 +1,7 @@
 //! What `jobtrace run` prints at the end: why the job took as long as it did, in one screen.
 //!
-//! Pure but for [`terminal`], which looks at where the text will go. Every text from outside (names,
-//! commands, devices, notes) passes [`text::clean`]; every line passes [`line::Line::render`], which
+//! Pure but for `terminal`, which looks at where the text will go. Every text from outside (names,
+//! commands, devices, notes) passes `text::clean`; every line passes `Line::render`, which
 //! cuts it to the width. Nothing else prints.
 
 mod facts;

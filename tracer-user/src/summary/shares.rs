@@ -17,6 +17,9 @@ use super::{
 const NAME: usize = 18;
 const PERCENT: usize = 6;
 const TIME: usize = 14;
+/// Narrower rows than this say `1.50 min` in few columns and leave the rest to the bar.
+const ROOMY: usize = 56;
+const SHORT_TIME: usize = 9;
 /// A bar's ends by eighths of a column.
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 /// Sleep is mentioned where it is more than this many times what the bar shows.
@@ -49,7 +52,7 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     });
     if let Some(asleep) = asleep {
         let text = format!(
-            "{} of sleep by single tasks (idle threads, waiting parents) has no bar",
+            "not shown: {} of sleep by single tasks (idle threads, waiting parents)",
             units::long_duration(asleep)
         );
         let wrapped = text::wrap(&text, style.width - 2);
@@ -64,12 +67,15 @@ fn row(tone: Tone, name: &str, ns: Option<u64>, facts: &Facts, style: &Style) ->
         return line.faint(UNKNOWN);
     };
     let share = facts.share(ns);
-    // Where even a short bar has no room, the numbers stand alone.
-    let room = style.width.saturating_sub(2 + NAME + PERCENT + TIME);
-    let bar = if room < 8 { String::new() } else { text::left(&bar(share, room), room) };
-    let time = if ns == 0 { "none".to_owned() } else { units::long_duration(ns) };
+    let (columns, show): (_, fn(u64) -> String) = match style.width {
+        ROOMY.. => (TIME, units::long_duration),
+        _ => (SHORT_TIME, units::duration),
+    };
+    let room = style.width.saturating_sub(2 + NAME + PERCENT + columns);
+    let bar = text::left(&bar(share, room), room);
+    let time = if ns == 0 { "none".to_owned() } else { show(ns) };
     let percent = text::right(&units::percent(share), PERCENT);
-    line.with(tone, bar).plain(percent).plain(text::right(&time, TIME))
+    line.with(tone, bar).plain(percent).plain(text::right(&time, columns))
 }
 
 /// A bar of `share` of `columns`; the least share above zero is still seen.

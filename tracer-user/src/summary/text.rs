@@ -101,13 +101,26 @@ fn pieces(text: &str) -> Vec<String> {
                 last.push_str(word);
                 number = false;
             }
+            // The seconds of `1 min 23 s` stay with the minutes.
+            Some(last)
+                if is_number(word) && [" min", " h", " d"].iter().any(|u| last.ends_with(u)) =>
+            {
+                last.push(' ');
+                last.push_str(word);
+                number = true;
+            }
             _ => {
                 pieces.push(word.to_owned());
-                number = word.len() < 10 && word.starts_with(|c: char| c.is_ascii_digit());
+                number = is_number(word);
             }
         }
     }
     pieces
+}
+
+/// Whether `word` is a number that wants its unit beside it.
+fn is_number(word: &str) -> bool {
+    word.len() < 10 && word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -143,6 +156,7 @@ mod tests {
     #[test]
     fn a_number_keeps_its_unit() {
         assert_eq!(wrap("it took 12 ms for 3 s", 10), ["it took", "12 ms for", "3 s"]);
+        assert_eq!(wrap("after 1 min 23 s", 12), ["after", "1 min 23 s"]);
         assert_eq!(wrap("abcdefghijkl m", 6), ["abcde…", "m"]);
     }
 }

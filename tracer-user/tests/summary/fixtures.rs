@@ -21,10 +21,11 @@ const GIB: u64 = 1 << 30;
 
 /// A histogram of values and how often each came.
 fn hist(values: &[(u64, u64)]) -> Hist {
-    let sum = values.iter().map(|(value, count)| value * count).sum();
-    let max = values.iter().map(|(value, _)| *value).max().unwrap_or(0);
+    let values = || values.iter().filter(|(_, count)| *count > 0);
+    let sum = values().map(|(value, count)| value * count).sum();
+    let max = values().map(|(value, _)| *value).max().unwrap_or(0);
     let bucket = |(value, count): &(u64, u64)| (bucket_of(*value) as usize, *count);
-    Hist::from_buckets(sum, max, values.iter().map(bucket))
+    Hist::from_buckets(sum, max, values().map(bucket))
 }
 
 /// `count` values around `typical`, with a long tail.
@@ -227,6 +228,13 @@ pub fn killed() -> RunTotals {
     totals.exit = Some(Exit { code: None, signal: Some(9) });
     totals.stats.groups[1].set("oom_kills", 1);
     totals.stats.groups[3].set("peak_bytes", 16 * GIB);
+    totals
+}
+
+/// Ended by the out-of-memory killer well below its own limit.
+pub fn killed_by_node() -> RunTotals {
+    let mut totals = killed();
+    totals.stats.groups[3].set("peak_bytes", 3 * GIB);
     totals
 }
 

@@ -41,6 +41,7 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),
         ("killed", fixtures::killed(), usual),
+        ("killed_by_node", fixtures::killed_by_node(), usual),
         ("hostile", fixtures::hostile(), usual),
         ("hostile_narrow_ascii", fixtures::hostile(), Style { unicode: false, ..narrow }),
     ]
