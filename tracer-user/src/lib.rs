@@ -5,3 +5,4 @@
 pub mod model;
 pub mod node;
 pub mod probes;
+pub mod summary;

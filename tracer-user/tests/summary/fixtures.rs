@@ -1,0 +1,256 @@
+//! Runs with one trouble each.
+
+use jobtrace::model::{
+    group::Group,
+    hist::Hist,
+    info::{Exit, JobInfo},
+    job::Job,
+    tables::{BLOCK, CPU, FAULT, MEMORY, SCHED, SELF},
+    totals::{Peaks, RunTotals},
+};
+use tracer_ebpf::{
+    loglinear::bucket_of,
+    table::{Field, Kind, Measurement, Unit},
+};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+const S: u64 = 1_000 * MS;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A histogram of values and how often each came.
+fn hist(values: &[(u64, u64)]) -> Hist {
+    let values = || values.iter().filter(|(_, count)| *count > 0);
+    let sum = values().map(|(value, count)| value * count).sum();
+    let max = values().map(|(value, _)| *value).max().unwrap_or(0);
+    let bucket = |(value, count): &(u64, u64)| (bucket_of(*value) as usize, *count);
+    Hist::from_buckets(sum, max, values().map(bucket))
+}
+
+/// `count` values around `typical`, with a long tail.
+fn spread(typical: u64, count: u64) -> Hist {
+    hist(&[
+        (typical / 4, count / 16),
+        (typical / 2, count / 4),
+        (typical, count / 2),
+        (typical * 2, count / 8),
+        (typical * 4, count / 16),
+        (typical * 16, count / 100),
+        (typical * 64, count / 1000),
+    ])
+}
+
+fn group(
+    table: &'static Measurement,
+    tags: &[&str],
+    numbers: &[(&str, u64)],
+    hists: &[(&str, Hist)],
+) -> Group {
+    let mut group = Group::unknown(table, tags.iter().map(|tag| (*tag).to_owned()).collect());
+    numbers.iter().for_each(|(name, number)| group.set(name, *number));
+    hists.iter().for_each(|(name, hist)| group.set_hist(name, hist.clone()));
+    group
+}
+
+/// On CPU, waiting, blocked, asleep and in major faults.
+fn sched(on_cpu_ns: u64, waiting: Hist, blocked: Hist, asleep: Hist, major: Hist) -> Vec<Group> {
+    let hists = [("run_queue_wait_ns", waiting), ("blocked_ns", blocked), ("sleep_ns", asleep)];
+    let faults = [("minor", 41_200), ("major", major.count()), ("oom_kills", 0)];
+    vec![
+        group(&SCHED, &[], &[("on_cpu_ns", on_cpu_ns)], &hists),
+        group(&FAULT, &[], &faults, &[("major_wait_ns", major)]),
+    ]
+}
+
+fn held(cores: u64, peak_bytes: u64, limit_bytes: u64) -> Vec<Group> {
+    let memory = [("peak_bytes", peak_bytes), ("limit_bytes", limit_bytes)];
+    vec![group(&CPU, &[], &[("cores_held", cores * 1000)], &[]), group(&MEMORY, &[], &memory, &[])]
+}
+
+fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Group>>) -> RunTotals {
+    let job = Job { job: "run-1".into(), manager: "run".into(), user: "ada".into() };
+    let name = command.split(' ').next().unwrap_or_default().to_owned();
+    let info = JobInfo { name, command: command.to_owned(), ..JobInfo::default() };
+    let mut totals = RunTotals::new(job, info);
+    totals.elapsed_ns = elapsed_ns;
+    totals.exit = Some(Exit { code: Some(0), signal: None });
+    totals.stats.groups = groups.concat();
+    totals.peaks = Peaks { millicores: peak_millicores, disk_bytes_per_s: 0 };
+    let own = [
+        ("cpu_ns", 31 * MS),
+        ("bpf_ns", 12 * MS),
+        ("rss_bytes", 9 * MIB),
+        ("map_bytes", 5 * MIB),
+        ("dropped_no_bank", 0),
+    ];
+    totals.own = vec![group(&SELF, &[], &own, &[])];
+    totals
+}
+
+fn disk(op: &str, bytes: u64, ops: u64, queue: Hist, device: Hist) -> Group {
+    let numbers = [("ops", ops), ("bytes", bytes), ("errors", 0)];
+    let hists = [("queue_latency_ns", queue), ("device_latency_ns", device)];
+    group(&BLOCK, &["vda", op], &numbers, &hists)
+}
+
+/// Eight cores busy all the time.
+pub fn cpu_bound() -> RunTotals {
+    let asleep = hist(&[(83 * S, 1)]);
+    let sched = sched(655 * S, spread(20 * US, 9_000), hist(&[]), asleep, hist(&[]));
+    run("./lattice --size 512", 83 * S, 8_000, vec![sched, held(8, 3 * GIB, 16 * GIB)])
+}
+
+/// One thread on eight cores.
+pub fn serial() -> RunTotals {
+    let sched = sched(82 * S, spread(8 * US, 900), hist(&[]), hist(&[]), hist(&[]));
+    run("python fit.py", 83 * S, 1_010, vec![sched, held(8, GIB, 16 * GIB)])
+}
+
+/// Small reads from a slow disk.
+pub fn io_bound() -> RunTotals {
+    let reads = spread(600 * US, 60_000);
+    let blocked = spread(650 * US, 60_000);
+    let busy = sched(17 * S, spread(9 * US, 90_000), blocked, hist(&[(20 * S, 4)]), hist(&[]));
+    let mut disks = vec![
+        disk("read", 60_000 * 4096, 60_000, spread(3 * US, 60_000), reads),
+        disk("write", 310 * MIB, 700, spread(4 * US, 700), spread(2 * MS, 700)),
+        disk("flush", 0, 12, hist(&[]), spread(9 * MS, 32)),
+    ];
+    disks[1].set("errors", 3);
+    let command = "./index --database /scratch/records.db --verify";
+    let mut totals = run(command, 90 * S, 990, vec![busy, disks, held(2, GIB, 4 * GIB)]);
+    totals.peaks.disk_bytes_per_s = 41 * MIB;
+    totals.exit = Some(Exit { code: Some(3), signal: None });
+    totals
+}
+
+/// Blocked, and no local disk had a part in it.
+pub fn network_fs() -> RunTotals {
+    let busy = sched(9 * S, hist(&[]), spread(12 * MS, 3_000), hist(&[]), hist(&[]));
+    run("tar xf /home/ada/data.tar", 62 * S, 700, vec![busy, held(4, GIB, 8 * GIB)])
+}
+
+/// Sixteen threads on two cores.
+pub fn oversubscribed() -> RunTotals {
+    let waiting = spread(18 * MS, 22_000);
+    let busy = sched(118 * S, waiting, hist(&[]), hist(&[]), hist(&[]));
+    run("./solve -t 16", 60 * S, 2_000, vec![busy, held(2, GIB, 4 * GIB)])
+}
+
+/// A quota below what it could use.
+pub fn throttled() -> RunTotals {
+    let busy = sched(30 * S, spread(40 * MS, 500), hist(&[]), hist(&[]), hist(&[]));
+    let mut totals = run("./solve -t 2", 60 * S, 560, vec![busy, held(1, GIB, 4 * GIB)]);
+    totals.stats.groups[2].set("throttled_ns", 27 * S);
+    totals
+}
+
+/// Eight threads bound to one core of eight.
+pub fn pinned() -> RunTotals {
+    let busy = sched(59 * S, spread(14 * MS, 12_000), hist(&[]), hist(&[]), hist(&[]));
+    run("./omp", 60 * S, 1_000, vec![busy, held(8, GIB, 4 * GIB)])
+}
+
+/// Three of sixteen cores.
+pub fn few_cores() -> RunTotals {
+    let busy = sched(178 * S, spread(14 * US, 12_000), hist(&[]), hist(&[]), hist(&[]));
+    run("make -j 3", 60 * S, 3_000, vec![busy, held(16, GIB, 4 * GIB)])
+}
+
+/// Waits for others, with idle helper threads.
+pub fn sleeper() -> RunTotals {
+    let asleep = hist(&[(10 * S, 48), (110 * S, 1)]);
+    let busy = sched(3 * S, spread(6 * US, 2_000), hist(&[]), asleep, hist(&[]));
+    run("python wait_for_results.py", 120 * S, 310, vec![busy, held(4, GIB / 4, 4 * GIB)])
+}
+
+/// Memory at its limit, program text read again and again.
+pub fn thrash() -> RunTotals {
+    let major = spread(900 * US, 50_000);
+    let blocked = spread(1_000 * US, 55_000);
+    let busy = sched(11 * S, spread(9 * US, 60_000), blocked, hist(&[(95 * S, 1)]), major);
+    let reads = disk("read", 3 * GIB, 52_000, spread(2 * US, 52_000), spread(700 * US, 52_000));
+    let mut totals =
+        run("./assemble reads.fq", 110 * S, 400, vec![busy, vec![reads], held(4, GIB, GIB)]);
+    totals.peaks.disk_bytes_per_s = 120 * MIB;
+    totals
+}
+
+/// Memory touched for the first time takes the time (`--faults full`).
+pub fn first_touch() -> RunTotals {
+    let busy = sched(40 * S, hist(&[]), hist(&[]), hist(&[]), hist(&[]));
+    let mut totals = run("./fill", 21 * S, 2_000, vec![busy, held(2, 30 * GIB, 64 * GIB)]);
+    let fault = &mut totals.stats.groups[1];
+    fault.set("minor", 7_900_000);
+    fault.set("latency_sample_every", 64);
+    fault.set_hist("minor_latency_ns", spread(900, 7_900_000 / 64));
+    totals
+}
+
+/// A GPU, of a table that the summary does not know.
+pub fn gpu() -> RunTotals {
+    static GPU: Measurement = Measurement {
+        name: "job_gpu",
+        key: "gpu",
+        tags: &["gpu", "uuid"],
+        help: "",
+        fields: &[
+            Field::agent("memory_peak_bytes", Kind::Peak, Unit::Bytes, ""),
+            Field::agent("processes", Kind::Gauge, Unit::Count, ""),
+        ],
+    };
+    let mut totals = serial();
+    let used = [("memory_peak_bytes", 11 * GIB), ("processes", 1)];
+    totals.stats.groups.push(group(&GPU, &["0", "GPU-1f0c"], &used, &[]));
+    totals.stats.groups.push(group(&GPU, &["1", "GPU-88aa"], &[], &[]));
+    totals
+}
+
+/// Nothing is known but the time.
+pub fn unknown() -> RunTotals {
+    let mut totals = run("", 12 * S, 0, vec![]);
+    totals.exit = None;
+    totals.own = vec![group(&SELF, &[], &[("hooks_missing", 7)], &[])];
+    totals.notes = vec!["no hook could be attached: BPF needs CAP_BPF and CAP_PERFMON".into()];
+    totals
+}
+
+/// Over before anything could be told.
+pub fn short() -> RunTotals {
+    let busy = sched(2 * MS, spread(6 * US, 9), hist(&[]), hist(&[]), hist(&[]));
+    run("true", 37 * MS, 0, vec![busy, held(2, MIB, GIB)])
+}
+
+/// Ended by the out-of-memory killer.
+pub fn killed() -> RunTotals {
+    let mut totals = cpu_bound();
+    totals.exit = Some(Exit { code: None, signal: Some(9) });
+    totals.stats.groups[1].set("oom_kills", 1);
+    totals.stats.groups[3].set("peak_bytes", 16 * GIB);
+    totals
+}
+
+/// Ended by the out-of-memory killer well below its own limit.
+pub fn killed_by_node() -> RunTotals {
+    let mut totals = killed();
+    totals.stats.groups[3].set("peak_bytes", 3 * GIB);
+    totals
+}
+
+/// Names that want to paint the terminal.
+pub fn hostile() -> RunTotals {
+    let mut totals = io_bound();
+    totals.info.name = "\x1b[2J\x1b]0;owned\x07ls\u{202e}gpj.exe 計算計算計算計算計算計算".into();
+    totals.info.command = format!("bash -c 'a\nb\r\u{9b}31m' {}", "x".repeat(3_000));
+    for block in totals.stats.groups.iter_mut().filter(|group| group.measurement.key == "block") {
+        block.tags[0] = "nvme\x1b[0n0\u{200d}計算機計算機計算機".into();
+    }
+    totals.notes = vec![
+        "\u{2067}right to left\u{2069}\n\n\x08\x08\x08 and back, at some length so that it wraps"
+            .into(),
+        "y".repeat(900),
+        "z ".repeat(900),
+    ];
+    totals
+}

@@ -1,0 +1,65 @@
+//! The summary as people see it: each fixture against its text in this folder, and what must hold for
+//! any run at any width.
+//!
+//! After a wanted change: `BLESS=1 cargo test -p jobtrace --test summary` writes the texts anew; read
+//! their diff before committing it.
+
+mod fixtures;
+mod properties;
+
+use std::{fs, path::PathBuf};
+
+use jobtrace::{
+    model::totals::RunTotals,
+    summary::{Style, render},
+};
+
+/// Name of the text, the run and the style it is shown in.
+fn cases() -> Vec<(&'static str, RunTotals, Style)> {
+    let usual = Style { width: 80, color: false, unicode: true };
+    let narrow = Style { width: 40, ..usual };
+    let wide = Style { width: 200, ..usual };
+    let ascii = Style { unicode: false, ..usual };
+    let color = Style { color: true, ..usual };
+    vec![
+        ("cpu_bound", fixtures::cpu_bound(), usual),
+        ("serial", fixtures::serial(), usual),
+        ("io_bound", fixtures::io_bound(), usual),
+        ("io_bound_narrow", fixtures::io_bound(), narrow),
+        ("io_bound_wide", fixtures::io_bound(), wide),
+        ("io_bound_ascii", fixtures::io_bound(), ascii),
+        ("io_bound_color", fixtures::io_bound(), color),
+        ("network_fs", fixtures::network_fs(), usual),
+        ("oversubscribed", fixtures::oversubscribed(), usual),
+        ("throttled", fixtures::throttled(), usual),
+        ("pinned", fixtures::pinned(), usual),
+        ("few_cores", fixtures::few_cores(), usual),
+        ("sleeper", fixtures::sleeper(), usual),
+        ("thrash", fixtures::thrash(), usual),
+        ("first_touch", fixtures::first_touch(), usual),
+        ("gpu", fixtures::gpu(), usual),
+        ("unknown", fixtures::unknown(), usual),
+        ("short", fixtures::short(), usual),
+        ("killed", fixtures::killed(), usual),
+        ("killed_by_node", fixtures::killed_by_node(), usual),
+        ("hostile", fixtures::hostile(), usual),
+        ("hostile_narrow_ascii", fixtures::hostile(), Style { unicode: false, ..narrow }),
+    ]
+}
+
+#[test]
+fn summaries_read_as_agreed() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/summary");
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut differ = Vec::new();
+    for (name, totals, style) in cases() {
+        let path = folder.join(format!("{name}.txt"));
+        let text = render(&totals, &style);
+        if bless {
+            fs::write(&path, &text).expect("the folder of the texts can be written");
+        } else if fs::read_to_string(&path).ok().as_deref() != Some(&*text) {
+            differ.push(format!("{name}:\n{text}"));
+        }
+    }
+    assert!(differ.is_empty(), "not as in tests/summary:\n{}", differ.join("\n"));
+}
