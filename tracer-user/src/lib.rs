@@ -2,4 +2,7 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod docs;
+pub mod export;
 pub mod model;
+pub mod replay;
