@@ -18,8 +18,8 @@ use crate::model::points::Point;
 
 /// Comments to HTTP and Telegraf, and what `influx -import` wants to see.
 const PREAMBLE: &str = "# DML\n# CONTEXT-DATABASE: jobtrace\n";
-/// Names tried before giving up on a collision, each with the next sequence number.
-const TRIES: u32 = 100;
+/// Names tried before giving up.
+const TRIES: u32 = 1000;
 
 /// What makes the names of the files unique for ever: `<host>-<boot>-<pid>.<sequence>-<start>.lp.gz`.
 #[derive(Clone, Debug)]
@@ -76,18 +76,9 @@ impl FileSink {
     /// When `dir` cannot be made or written to: tried here, so that no run starts in vain.
     pub fn create(dir: &Path, writer: &Writer, rotation: Rotation) -> Result<Self> {
         let stem = format!("{}-{}-{}", file_host(&writer.host), boot8(&writer.boot_id), writer.pid);
-        let tmp = dir.join("tmp");
-        let probe = tmp.join(format!("{stem}.probe"));
-        fs::create_dir_all(&tmp)
-            .and_then(|()| fs::write(&probe, PREAMBLE))
-            .and_then(|()| fs::remove_file(&probe))
-            .with_context(|| {
-                format!("cannot write to {}: name a folder you may write to", dir.display())
-            })?;
-        let dir = dir.to_owned();
-        let sink = Self {
-            dir,
-            tmp,
+        let mut sink = Self {
+            dir: dir.to_owned(),
+            tmp: dir.join("tmp"),
             stem,
             rotation,
             sequence: 0,
@@ -95,7 +86,25 @@ impl FileSink {
             lost_bytes: 0,
             failing: false,
         };
+        sink.probe().with_context(|| {
+            format!("cannot write to {}: name a folder you may write to", dir.display())
+        })?;
         Ok(sink)
+    }
+
+    /// Writes a file to `dir` and removes it.
+    fn probe(&mut self) -> io::Result<()> {
+        fs::create_dir_all(&self.tmp)?;
+        self.with_free_name(0, |_, file, tmp, done| {
+            file.write_all(PREAMBLE.as_bytes())?;
+            // Under a name that no reader of the folder looks for.
+            let probe = done.with_extension("probe");
+            fs::write(&probe, PREAMBLE)?;
+            fs::remove_file(probe)?;
+            fs::remove_file(tmp)
+        })?;
+        self.sequence = 0;
+        Ok(())
     }
 
     /// Takes `points` at the given moment, and writes a file when one is due; call it with no points
@@ -179,36 +188,56 @@ impl FileSink {
 
     /// Puts `gz` into the folder under a name that no other file has.
     fn publish(&mut self, gz: &[u8], start_wall_ns: u64) -> io::Result<()> {
+        self.with_free_name(start_wall_ns, |sink, file, tmp, done| {
+            file.write_all(gz)?;
+            file.sync_all()?;
+            fs::rename(tmp, done)?;
+            // Some network file systems cannot sync a folder; the file is in place all the same.
+            let _ = File::open(&sink.dir).and_then(|dir| dir.sync_all());
+            Ok(())
+        })
+    }
+
+    /// Runs `action` with a new file in tmp and the free name in `dir` that goes with it.
+    fn with_free_name(
+        &mut self,
+        start_wall_ns: u64,
+        action: impl Fn(&Self, &mut File, &Path, &Path) -> io::Result<()>,
+    ) -> io::Result<()> {
         for _ in 0..TRIES {
             let name = format!("{}.{}-{start_wall_ns}.lp.gz", self.stem, self.sequence);
-            self.sequence += 1;
-            match self.publish_as(&name, gz) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            let (tmp, done) = (self.tmp.join(&name), self.dir.join(&name));
+            let mut file = match OpenOptions::new().write(true).create_new(true).open(&tmp) {
+                Ok(file) => file,
                 // Another run has ended and removed tmp, empty at that moment.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     fs::create_dir_all(&self.tmp)?;
+                    continue;
                 }
-                result => return result,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.sequence += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.sequence += 1;
+            // The name in tmp is ours alone from here, so nobody makes `done` after the look at it.
+            let result = match fs::exists(&done) {
+                Ok(true) => Err(io::ErrorKind::AlreadyExists.into()),
+                Ok(false) => action(self, &mut file, &tmp, &done),
+                Err(error) => Err(error),
+            };
+            match result {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    let _ = fs::remove_file(&tmp);
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        return Err(error);
+                    }
+                }
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
-    }
-
-    fn publish_as(&self, name: &str, gz: &[u8]) -> io::Result<()> {
-        let (tmp, done) = (self.tmp.join(name), self.dir.join(name));
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&tmp)?;
-        // The name in tmp is ours alone from here, so nobody else makes `done` after the look at it.
-        let whole = file.write_all(gz).and_then(|()| file.sync_all());
-        let renamed = whole.and_then(|()| match fs::exists(&done)? {
-            true => Err(io::ErrorKind::AlreadyExists.into()),
-            false => fs::rename(&tmp, &done),
-        });
-        match renamed {
-            // Some network file systems cannot sync a folder; the file is in place all the same.
-            Ok(()) => drop(File::open(&self.dir).and_then(|dir| dir.sync_all())),
-            Err(_) => drop(fs::remove_file(&tmp)),
-        }
-        renamed
     }
 }
 

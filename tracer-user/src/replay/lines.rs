@@ -51,8 +51,10 @@ impl Lines {
         self.number += 1;
         let read = self.input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut text);
         match read {
-            // A crash leaves gzip without its end.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Line::Cut),
+            // A crash leaves gzip without its end, perhaps without a piece of the text.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Ok(if text.is_empty() { Line::None } else { Line::Cut })
+            }
             Err(error) => Err(self.at(error.into())),
             Ok(0) => Ok(Line::None),
             Ok(_) if text.ends_with(b"\n") => Ok(Line::Whole(text)),
