@@ -1,13 +1,23 @@
 //! Points and the very bytes they become. Most rows are cases of InfluxData's line-protocol corpus
 //! (encode), in the form every consumer reads alike.
 
+use influxdb_line_protocol::parse_lines;
 use jobtrace::{
     export::line::encode,
-    model::points::{
-        FieldValue::{self, Float, Integer, Text},
-        Point,
+    model::{
+        group::Group,
+        hist::Hist,
+        hist_points::hist_points,
+        info::{Exit, JobInfo},
+        job::{Job, JobStats},
+        points::{
+            FieldValue::{self, Float, Integer, Text},
+            Origin, Point, info_point, job_points,
+        },
+        tables,
     },
 };
+use tracer_ebpf::table::Kind;
 
 fn check(measurement: &str, tags: &[(&str, &str)], fields: &[(&str, FieldValue)], expected: &str) {
     let tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -205,4 +215,55 @@ fn times() {
         encode(&point, &mut out);
         assert_eq!(String::from_utf8_lossy(&out), format!("before\nm v=1i {expected}\n"));
     }
+}
+
+#[test]
+fn every_field_of_every_table_has_its_place_on_the_line() {
+    let origin = Origin { cluster: "c".into(), host: "n1".into() };
+    let job = Job { job: "4242".into(), manager: "slurm".into(), user: "ada".into() };
+    for table in tables::ALL {
+        let tags = table.tags.iter().map(|tag| format!("the {tag}")).collect();
+        let mut group = Group::unknown(table, tags);
+        let mut expected = 0;
+        for field in table.fields {
+            if field.kind == Kind::Histogram {
+                group.set_hist(field.name, Hist::from_buckets(70, 70, [(1, 1)]));
+                expected += 8;
+            } else {
+                group.set(field.name, 1500);
+                expected += 1;
+            }
+        }
+        let stats = JobStats { job: job.clone(), groups: vec![group] };
+        let mut out = Vec::new();
+        job_points(&origin, &stats, 7).iter().for_each(|point| encode(point, &mut out));
+        let text = String::from_utf8(out).unwrap();
+        let lines: Vec<_> = parse_lines(&text).collect::<Result<_, _>>().unwrap();
+        assert_eq!(lines.len(), 1, "{}", table.name);
+        assert_eq!(lines[0].series.measurement.as_str(), table.name);
+        assert_eq!(lines[0].field_set.len(), expected, "{text}");
+        let tags = lines[0].series.tag_set.as_ref().map_or(0, |tags| tags.len());
+        assert_eq!(tags, 5 + table.tags.len(), "{text}");
+    }
+}
+
+#[test]
+fn job_info_and_job_hist_are_lines() {
+    let origin = Origin { cluster: String::new(), host: "n1".into() };
+    let job = Job { job: "r1".into(), manager: "run".into(), user: "ada".into() };
+    let command = "sh -c 'echo \"a b\"'".to_owned();
+    let info = JobInfo { name: "sh".into(), uid: 7, command, start_wall_ns: 5, user: "ada".into() };
+    let end = Some((9, Exit { code: None, signal: Some(9) }));
+    let mut out = Vec::new();
+    encode(&info_point(&origin, &job, &info, end, 9), &mut out);
+    let mut sched = Group::unknown(&tables::SCHED, vec![]);
+    sched.set_hist("sleep_ns", Hist::from_buckets(70, 70, [(1, 3)]));
+    let stats = JobStats { job, groups: vec![sched] };
+    hist_points(&origin, &stats, 9).iter().for_each(|point| encode(point, &mut out));
+    let expected = concat!(
+        r#"job_info,host=n1,job=r1,manager=run,user=ada name="sh",uid=7i,"#,
+        r#"command="sh -c 'echo \"a b\"'",start=5i,end=9i,exit=137i 9"#,
+        "\njob_hist,host=n1,job=r1,le=127,manager=run,metric=sched.sleep_ns,user=ada n=3i 9\n",
+    );
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
