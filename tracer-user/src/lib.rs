@@ -2,7 +2,10 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod docs;
+pub mod export;
 pub mod model;
 pub mod node;
 pub mod probes;
+pub mod replay;
 pub mod summary;

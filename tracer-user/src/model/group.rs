@@ -80,6 +80,12 @@ impl Group {
         }
     }
 
+    /// The measurement's own tags: key and value, in the table's order.
+    pub fn own_tags(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let keys = self.measurement.tags.iter();
+        keys.zip(&self.tags).map(|(key, value)| ((*key).to_owned(), value.clone()))
+    }
+
     /// Whether both are of the same measurement and tags.
     pub fn same_series(&self, other: &Self) -> bool {
         std::ptr::eq(self.measurement, other.measurement) && self.tags == other.tags

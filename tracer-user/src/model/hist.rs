@@ -8,12 +8,15 @@ use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low};
 pub const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
+/// More values than a node counts in decades.
+const MAX_READ_COUNT: u128 = 1 << 56;
+
 /// Counts per bucket with the exact sum and largest value.
 ///
 /// Cumulative ones only grow; [`Hist::since`] makes an interval, [`Hist::merge`] adds CPUs, cgroups,
 /// devices or intervals.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "Sparse", into = "Sparse")]
+#[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Hist {
     /// Sum of all values, exact.
     pub sum: u64,
@@ -129,9 +132,19 @@ struct Sparse {
     buckets: Vec<(usize, u64)>,
 }
 
-impl From<Sparse> for Hist {
-    fn from(sparse: Sparse) -> Self {
-        Self::from_buckets(sparse.sum, sparse.max, sparse.buckets)
+impl TryFrom<Sparse> for Hist {
+    type Error = String;
+
+    /// Refuses what no kernel counted, so that no later sum of it overflows.
+    fn try_from(sparse: Sparse) -> Result<Self, String> {
+        let total: u128 = sparse.buckets.iter().map(|(_, count)| u128::from(*count)).sum();
+        if total > MAX_READ_COUNT {
+            return Err(format!("a histogram of {total} values is damaged"));
+        }
+        if let Some((index, _)) = sparse.buckets.iter().find(|(index, _)| *index >= BUCKETS) {
+            return Err(format!("a histogram has no bucket {index}"));
+        }
+        Ok(Self::from_buckets(sparse.sum, sparse.max, sparse.buckets))
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod group;
 pub mod hist;
+pub mod hist_points;
 pub mod info;
 pub mod job;
 pub mod points;

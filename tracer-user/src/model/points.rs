@@ -1,5 +1,6 @@
 //! Points: what a line of line protocol says, made of a job's values by their table.
 
+use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::{Kind, Unit};
 
 use super::{
@@ -34,9 +35,11 @@ pub struct Point {
 }
 
 /// Where the points come from: tags of every line.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Name of the cluster; empty for none.
+    #[serde(default)]
     pub cluster: String,
     /// Name of the node.
     pub host: String,
@@ -47,7 +50,7 @@ impl Origin {
         vec![("cluster".into(), self.cluster.clone()), ("host".into(), self.host.clone())]
     }
 
-    fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
+    pub(super) fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
         let mut tags = self.tags();
         for (key, value) in [("job", &job.job), ("manager", &job.manager), ("user", &job.user)] {
             tags.push((key.into(), value.clone()));
@@ -98,8 +101,7 @@ fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Op
         return None;
     }
     let mut tags = job_tags.to_vec();
-    let own = group.measurement.tags.iter().zip(&group.tags);
-    tags.extend(own.map(|(key, value)| ((*key).to_owned(), value.clone())));
+    tags.extend(group.own_tags());
     let fields: Vec<_> = fields_of(group).collect();
     let measurement = group.measurement.name.to_owned();
     (!fields.is_empty()).then_some(Point { measurement, tags, fields, time_ns })

@@ -1,0 +1,156 @@
+//! docs/METRICS.md, from the tables. Explains nothing that a table does not say, but the two
+//! measurements that have none.
+
+use std::fmt::Write;
+
+use tracer_ebpf::{
+    loglinear::{BUCKETS, SUB_BUCKET_BITS, UNIT_BITS, bucket_low},
+    table::{Kind, Measurement, Unit},
+};
+
+use crate::model::tables;
+
+const INTRODUCTION: &str = "\
+# Metrics
+
+Generated from the tables beside the code by `cargo xtask docs`; do not edit.
+
+Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager` and `user` (where
+known); what no job owns is job `_system` of manager `none`. Lines of `jobtrace_self` carry `cluster`
+and `host`. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
+zero. An interval in which nothing happened to a series writes no line.
+
+| kind | over an interval | over jobs, devices and nodes |
+| --- | --- | --- |
+| counter | what came in it | add |
+| gauge | the state at its end | add |
+| peak | the largest up to its end | take the largest |
+| constant | the value | alike |
+| histogram | what came in it | add counts and sums |
+";
+
+const JOB_INFO: &str = "
+## job_info
+
+One-off facts of a job, at its start and again, with its end, when it ends. In the JSON: `job`, `exit`.
+
+| field | type | meaning |
+| --- | --- | --- |
+| `name` | string | Name of the job, else of its command. |
+| `uid` | integer | Number of its owner. |
+| `command` | string | The command with its arguments. |
+| `start` | integer, ns | Start, since the Unix epoch. |
+| `end` | integer, ns | End, since the Unix epoch; once it has ended. |
+| `exit` | integer | Status as a shell shows it (128 + number for a signal); once it has ended. |
+
+## job_hist
+
+The buckets of the histograms, on request. One series for each non-empty bucket, with the tags of the
+measurement it belongs to and:
+
+| tag | meaning |
+| --- | --- |
+| `metric` | The histogram: key of its measurement and name, `sched.run_queue_wait_ns`. |
+| `le` | Largest value of the bucket, a plain integer; that of the last, which has no bound, is 9223372036854775807. |
+
+| field | type | meaning |
+| --- | --- | --- |
+| `n` | integer | This interval's values in this bucket alone: not cumulative over buckets or time. |
+";
+
+/// The whole of docs/METRICS.md; the same for the same tables.
+pub fn metrics() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    text.push_str(&histograms());
+    for table in tables::ALL {
+        text.push_str(&section(table));
+    }
+    text.push_str(JOB_INFO);
+    text
+}
+
+fn histograms() -> String {
+    format!(
+        "
+## Histograms
+
+A histogram `x` is the fields `x_count`, `x_sum`, and unless it is empty `x_min`, `x_max`, `x_p50`,
+`x_p90`, `x_p99`, `x_p999`, all integers in its unit. Count and sum are exact. `max` is exact over a
+whole run; in an interval without a new largest value it is the bound of its bucket. `min` is the lower
+bound of the lowest bucket, and percentiles are the upper bound of theirs, never above `max`. {BUCKETS}
+buckets, {} to each power of two from {} on; the last begins at {} and has no bound. In the JSON:
+`{{\"count\",\"sum\",\"min\",\"max\",\"p50\",\"p90\",\"p99\",\"p999\",\"buckets\":[[largest value,count],…]}}`.
+",
+        1 << SUB_BUCKET_BITS,
+        (1 << SUB_BUCKET_BITS) << UNIT_BITS,
+        bucket_low(BUCKETS - 1),
+    )
+}
+
+fn section(table: &Measurement) -> String {
+    let mut text = format!("\n## {}\n\n{} In the JSON: `{}`", table.name, table.help, table.key);
+    if !table.tags.is_empty() {
+        let tags: Vec<_> = table.tags.iter().map(|tag| format!("`{tag}`")).collect();
+        let _ = write!(text, ", a list. Tags of its own: {}", tags.join(", "));
+    }
+    text.push_str(".\n\n| field | kind | unit | meaning |\n| --- | --- | --- | --- |\n");
+    for field in table.fields {
+        let (kind, unit) = (kind(field.kind), unit(field.unit));
+        let help = field.help.replace('|', "\\|");
+        let _ = writeln!(text, "| `{}` | {kind} | {unit} | {help} |", field.name);
+    }
+    text
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Counter => "counter",
+        Kind::Gauge => "gauge",
+        Kind::Peak => "peak",
+        Kind::Constant => "constant",
+        Kind::Histogram => "histogram",
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "number",
+        Unit::Nanoseconds => "ns",
+        Unit::Bytes => "bytes",
+        Unit::Millicores => "cores (a float)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{hist::QUANTILES, hist_points::le};
+
+    #[test]
+    fn every_measurement_and_field_has_its_row() {
+        let text = metrics();
+        for table in tables::ALL {
+            let (_, rest) = text.split_once(&format!("\n## {}\n", table.name)).unwrap();
+            let own = rest.split("\n## ").next().unwrap();
+            for field in table.fields {
+                let rows = own.matches(&format!("\n| `{}` |", field.name)).count();
+                assert_eq!(rows, 1, "{} {}", table.name, field.name);
+            }
+        }
+        assert!(text.contains(&le(BUCKETS - 1).to_string()));
+        assert!(QUANTILES.iter().all(|(name, _)| text.contains(&format!("`x_{name}`"))));
+    }
+
+    #[test]
+    fn rows_have_as_many_columns_as_their_head() {
+        let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+        let mut head = 0;
+        for line in metrics().lines() {
+            match columns(line) {
+                0 => head = 0,
+                count if head == 0 => head = count,
+                count => assert_eq!(count, head, "{line}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The `--json` document: a whole run under the names of the tables.
+//!
+//! What is unknown is absent, never zero or null: a field, a measurement, an empty histogram's
+//! percentiles. Names no field itself.
+
+use anyhow::{Context, Result};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::model::{
+    group::{Group, Value},
+    hist::{Hist, QUANTILES},
+    points::{FieldValue, number_value},
+    tables,
+    totals::RunTotals,
+};
+
+/// Version of the document's form; a new field does not change it.
+pub const SCHEMA: u32 = 1;
+
+/// The document of `totals` on one line, line feed included.
+///
+/// # Errors
+/// None that its input could cause.
+pub fn document(totals: &RunTotals) -> Result<String> {
+    let text = serde_json::to_string(&Document(totals)).context("cannot write the run as json")?;
+    Ok(text + "\n")
+}
+
+struct Document<'a>(&'a RunTotals);
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let totals = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("schema", &SCHEMA)?;
+        map.serialize_entry("job", &Job(totals))?;
+        map.serialize_entry("elapsed_ns", &totals.elapsed_ns)?;
+        if let Some(exit) = &totals.exit {
+            map.serialize_entry("exit", exit)?;
+        }
+        for table in tables::ALL {
+            let groups = totals.stats.groups.iter().chain(&totals.own);
+            let groups = groups.filter(|group| std::ptr::eq(group.measurement, table));
+            let mut known = groups.filter(|group| group.values.iter().any(Option::is_some));
+            if !table.tags.is_empty() {
+                let list: Vec<_> = known.map(Values).collect();
+                if !list.is_empty() {
+                    map.serialize_entry(table.key, &list)?;
+                }
+            } else if let Some(group) = known.next() {
+                map.serialize_entry(table.key, &Values(group))?;
+            }
+        }
+        if !totals.notes.is_empty() {
+            map.serialize_entry("notes", &totals.notes)?;
+        }
+        map.end()
+    }
+}
+
+struct Job<'a>(&'a RunTotals);
+
+impl Serialize for Job<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (job, info) = (&self.0.stats.job, &self.0.info);
+        let user = if job.user.is_empty() { &info.user } else { &job.user };
+        let texts = [
+            ("job", &job.job),
+            ("manager", &job.manager),
+            ("user", user),
+            ("name", &info.name),
+            ("command", &info.command),
+        ];
+        let mut map = serializer.serialize_map(None)?;
+        for (key, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+            map.serialize_entry(key, text)?;
+        }
+        if info.start_wall_ns != 0 {
+            map.serialize_entry("start", &info.start_wall_ns)?;
+        }
+        map.end()
+    }
+}
+
+/// A group: its own tags, then its known fields.
+struct Values<'a>(&'a Group);
+
+impl Serialize for Values<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let group = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in group.own_tags() {
+            map.serialize_entry(&key, &value)?;
+        }
+        for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+            match value {
+                None => {}
+                Some(Value::Histogram(hist)) => map.serialize_entry(field.name, &Summary(hist))?,
+                Some(Value::Number(number)) => match number_value(field.unit, *number) {
+                    FieldValue::Integer(number) => map.serialize_entry(field.name, &number)?,
+                    FieldValue::Float(number) => map.serialize_entry(field.name, &number)?,
+                    FieldValue::Text(text) => map.serialize_entry(field.name, &text)?,
+                },
+            }
+        }
+        map.end()
+    }
+}
+
+struct Summary<'a>(&'a Hist);
+
+impl Serialize for Summary<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let hist = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("count", &hist.count())?;
+        map.serialize_entry("sum", &hist.sum)?;
+        if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
+            map.serialize_entry("min", &min)?;
+            map.serialize_entry("max", &hist.max)?;
+            for ((name, _), value) in QUANTILES.iter().zip(quantiles) {
+                map.serialize_entry(name, &value)?;
+            }
+        }
+        let buckets = hist.buckets().map(|(index, count)| (hist.bound(index), count));
+        map.serialize_entry("buckets", &buckets.collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{
+        info::{Exit, JobInfo},
+        job,
+        tables::{BLOCK, CPU, FAULT, SCHED, SELF},
+    };
+
+    fn totals() -> RunTotals {
+        let job = job::Job { job: "r1".into(), manager: "run".into(), user: String::new() };
+        let info = JobInfo { user: "ada".into(), start_wall_ns: 5, ..JobInfo::default() };
+        RunTotals::new(job, info)
+    }
+
+    fn parsed(totals: &RunTotals) -> serde_json::Value {
+        let text = document(totals).unwrap();
+        assert_eq!(text.matches('\n').count(), 1, "one line: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_is_known_has_no_measurement() {
+        let mut run = totals();
+        run.stats.groups.push(Group::unknown(&FAULT, vec![]));
+        let expected = json!({
+            "schema": 1,
+            "job": {"job": "r1", "manager": "run", "user": "ada", "start": 5},
+            "elapsed_ns": 0,
+        });
+        assert_eq!(parsed(&run), expected);
+    }
+
+    #[test]
+    fn the_document_has_the_shape_of_the_design() {
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set("on_cpu_ns", 7);
+        sched.set("forks", 0);
+        sched.set_hist("run_queue_wait_ns", Hist::from_buckets(130, 100, [(0, 3), (1, 1)]));
+        sched.set_hist("sleep_ns", Hist::default());
+        let mut block = Group::unknown(&BLOCK, vec!["nvme0n1".into(), "write".into()]);
+        block.set("ops", 2);
+        let mut cpu = Group::unknown(&CPU, vec![]);
+        cpu.set("cores_held", 1500);
+        let mut own = Group::unknown(&SELF, vec![]);
+        own.set("hooks_missing", 1);
+        let mut run = totals();
+        run.stats.groups = vec![sched, block, cpu];
+        run.own = vec![own];
+        run.elapsed_ns = 9;
+        run.exit = Some(Exit { code: None, signal: Some(9) });
+        run.notes = vec!["a \"note\"".into()];
+        let expected = json!({
+            "schema": 1,
+            "job": {"job": "r1", "manager": "run", "user": "ada", "start": 5},
+            "elapsed_ns": 9,
+            "exit": {"code": null, "signal": 9},
+            "sched": {
+                "on_cpu_ns": 7,
+                "forks": 0,
+                "run_queue_wait_ns": {
+                    "count": 4, "sum": 130, "min": 0, "max": 100,
+                    "p50": 63, "p90": 100, "p99": 100, "p999": 100,
+                    "buckets": [[63, 3], [100, 1]],
+                },
+                "sleep_ns": {"count": 0, "sum": 0, "buckets": []},
+            },
+            "block": [{"device": "nvme0n1", "op": "write", "ops": 2}],
+            "cpu": {"cores_held": 1.5},
+            "self": {"hooks_missing": 1},
+            "notes": ["a \"note\""],
+        });
+        assert_eq!(parsed(&run), expected);
+    }
+
+    #[test]
+    fn the_order_is_the_tables() {
+        let mut run = totals();
+        let mut fault = Group::unknown(&FAULT, vec![]);
+        fault.set("major", 1);
+        fault.set("minor", 2);
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set("execs", 1);
+        run.stats.groups = vec![fault, sched];
+        let text = document(&run).unwrap();
+        let at = |key: &str| text.find(&format!("\"{key}\":")).unwrap();
+        assert!(at("schema") < at("elapsed_ns") && at("sched") < at("fault"));
+        assert!(at("minor") < at("major"));
+    }
+}

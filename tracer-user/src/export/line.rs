@@ -1,0 +1,154 @@
+//! Line protocol that InfluxDB 1 to 3, Telegraf and VictoriaMetrics all read alike.
+//!
+//! Refuses whatever one of them reads differently: unsigned integers, NaN, empty or repeated keys,
+//! control characters, lines that Telegraf cannot hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::points::{FieldValue, Point};
+
+/// Longest tag value; no consumer of ours takes less.
+pub const MAX_TAG_BYTES: usize = 256;
+/// Every line is shorter than this, its line feed included: Telegraf reads lines of 64 KiB, and one
+/// longer line loses it the rest of the file.
+pub const MAX_LINE_BYTES: usize = 60 * 1024;
+/// Longest string field, escapes included; the rest is cut.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+/// Longest measurement with tags, so that the longest field still fits beside it.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// Put before keys that the consumers keep for themselves.
+const PREFIX: &str = "x_";
+/// InfluxDB's latest time: 1 ns before the end of its signed clock, whose last value means "none".
+const MAX_TIME_NS: u64 = i64::MAX as u64 - 1;
+
+/// Appends `point` as a line, or as several of the same series and time where its fields do not fit
+/// into one (consumers join them again); nothing for a point without fields.
+///
+/// - Keys, measurement and tag values: control characters, and a backslash at the end or before a
+///   comma, equals sign, space or backslash, become `_` (no form of it is read alike by all); cut at
+///   256 bytes. The key `time`, and any that begins with `_`, gets the prefix `x_`.
+/// - Empty keys, empty tag values and floats that are not finite are left out. Of a repeated key the
+///   first stands, and a tag stands before a field.
+/// - Text: control characters become spaces; cut at 16 KiB.
+///
+/// A point whose tags alone take more than 32 KiB (at least 30 of the longest) writes nothing.
+pub fn encode(point: &Point, out: &mut Vec<u8>) {
+    let Some(measurement) = clean_key(&point.measurement) else { return };
+    let tags = clean_tags(&point.tags);
+    let mut head = String::new();
+    push_escaped(&measurement, &[',', ' '], &mut head);
+    for (key, value) in &tags {
+        head.push(',');
+        push_key(key, &mut head);
+        head.push('=');
+        push_key(value, &mut head);
+    }
+    if head.len() > MAX_HEAD_BYTES {
+        return;
+    }
+    let tail = format!(" {}\n", point.time_ns.min(MAX_TIME_NS));
+    let room = MAX_LINE_BYTES - 1 - head.len() - tail.len();
+    let mut fields = String::new();
+    let mut line = |fields: &mut String| {
+        if !fields.is_empty() {
+            out.extend([head.as_bytes(), fields.as_bytes(), tail.as_bytes()].concat());
+            fields.clear();
+        }
+    };
+    let mut written = BTreeSet::new();
+    for (key, value) in &point.fields {
+        let (Some(key), Some(value)) = (clean_key(key), field_value(value)) else { continue };
+        if tags.contains_key(&key) || written.contains(&key) {
+            continue;
+        }
+        let mut field = String::new();
+        push_key(&key, &mut field);
+        field.push('=');
+        field.push_str(&value);
+        if fields.len() + 1 + field.len() > room {
+            line(&mut fields);
+        }
+        fields.push(if fields.is_empty() { ' ' } else { ',' });
+        fields.push_str(&field);
+        written.insert(key);
+    }
+    line(&mut fields);
+}
+
+/// Tags by their key, as they will be written: sorted, unique, none empty.
+fn clean_tags(tags: &[(String, String)]) -> BTreeMap<String, String> {
+    let mut clean_tags = BTreeMap::new();
+    for (key, value) in tags {
+        if let (Some(key), Some(value)) = (clean_key(key), clean(value, MAX_TAG_BYTES)) {
+            clean_tags.entry(key).or_insert(value);
+        }
+    }
+    clean_tags
+}
+
+/// `raw` as a key or measurement; `None` where nothing is left of it.
+fn clean_key(raw: &str) -> Option<String> {
+    let key = clean(raw, MAX_TAG_BYTES - PREFIX.len())?;
+    // A line that begins with `#` is a comment.
+    let reserved = key == "time" || key.starts_with(['_', '#']);
+    Some(if reserved { format!("{PREFIX}{key}") } else { key })
+}
+
+/// `raw` without what no escape exists for, cut to `max` bytes; `None` where nothing is left.
+fn clean(raw: &str, max: usize) -> Option<String> {
+    let fits = raw.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= max);
+    let raw = &raw[..fits.last().unwrap_or(0)];
+    let mut chars = raw.chars().peekable();
+    let mut clean = String::with_capacity(raw.len());
+    while let Some(c) = chars.next() {
+        // `\\,` is a backslash and a separator to some and an escaped comma to others; `\\` is one
+        // backslash to InfluxDB 3 and two to InfluxDB 1.
+        let next = chars.peek();
+        let ambiguous = c == '\\' && next.is_none_or(|next| matches!(next, ',' | '=' | ' ' | '\\'));
+        clean.push(if c.is_control() || ambiguous { '_' } else { c });
+    }
+    (!clean.is_empty()).then_some(clean)
+}
+
+/// Appends a tag key, tag value or field key.
+fn push_key(text: &str, out: &mut String) {
+    push_escaped(text, &[',', '=', ' '], out);
+}
+
+fn push_escaped(text: &str, special: &[char], out: &mut String) {
+    for c in text.chars() {
+        if special.contains(&c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+}
+
+/// `value` as it is written; `None` where line protocol has no form for it.
+fn field_value(value: &FieldValue) -> Option<String> {
+    match value {
+        FieldValue::Integer(number) => Some(format!("{}i", (*number).min(i64::MAX as u64))),
+        FieldValue::Float(number) if !number.is_finite() => None,
+        FieldValue::Float(number) => {
+            // Display never writes an exponent, whose forms the consumers do not agree on.
+            let digits = number.to_string();
+            Some(if digits.contains('.') { digits } else { format!("{digits}.0") })
+        }
+        FieldValue::Text(text) => Some(quoted(text)),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        if quoted.len() + c.len_utf8() + 2 > MAX_TEXT_BYTES {
+            break;
+        }
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(if c.is_control() { ' ' } else { c });
+    }
+    quoted.push('"');
+    quoted
+}

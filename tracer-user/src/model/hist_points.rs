@@ -1,0 +1,110 @@
+//! Points of `job_hist`: the buckets of a job's histograms, one series each.
+
+use tracer_ebpf::loglinear::bucket_high;
+
+use super::{
+    group::{Group, Value},
+    job::JobStats,
+    points::{FieldValue, Origin, Point},
+};
+
+/// Upper bound of bucket `index` as the tag `le` and nothing else shows it: the same for ever, so that
+/// a bucket is one series whatever the largest value was. The last bucket has none and shows
+/// `i64::MAX`, which every consumer can hold.
+pub fn le(index: usize) -> u64 {
+    bucket_high(index).min(i64::MAX as u64)
+}
+
+/// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of
+/// this bucket alone, not cumulative.
+pub fn hist_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point> {
+    let job_tags = origin.job_tags(&stats.job);
+    stats.groups.iter().flat_map(|group| group_points(group, &job_tags, time_ns)).collect()
+}
+
+fn group_points(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+        let Some(Value::Histogram(hist)) = value else { continue };
+        let metric = format!("{}.{}", group.measurement.key, field.name);
+        for (index, count) in hist.buckets() {
+            let mut tags = job_tags.to_vec();
+            tags.extend(group.own_tags());
+            tags.push(("metric".into(), metric.clone()));
+            tags.push(("le".into(), le(index).to_string()));
+            points.push(Point {
+                measurement: "job_hist".into(),
+                tags,
+                fields: vec![("n".into(), FieldValue::Integer(count))],
+                time_ns,
+            });
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{
+        hist::Hist,
+        job::Job,
+        tables::{BLOCK, SCHED},
+    };
+
+    fn origin() -> Origin {
+        Origin { cluster: String::new(), host: "n1".into() }
+    }
+
+    fn stats(group: Group) -> JobStats {
+        JobStats { job: Job::system(), groups: vec![group] }
+    }
+
+    fn tag<'a>(point: &'a Point, key: &str) -> Option<&'a str> {
+        point.tags.iter().find(|(k, _)| k == key).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn each_non_empty_bucket_is_a_point() {
+        let mut group = Group::unknown(&SCHED, vec![]);
+        group.set("on_cpu_ns", 5);
+        group.set_hist("run_queue_wait_ns", Hist::from_buckets(100, 70, [(0, 2), (1, 1)]));
+        group.set_hist("sleep_ns", Hist::default());
+        let points = hist_points(&origin(), &stats(group), 9);
+        let shown: Vec<_> = points
+            .iter()
+            .map(|p| (tag(p, "metric").unwrap(), tag(p, "le").unwrap(), p.fields[0].clone()))
+            .collect();
+        let n = |count| ("n".to_owned(), FieldValue::Integer(count));
+        assert_eq!(
+            shown,
+            [("sched.run_queue_wait_ns", "63", n(2)), ("sched.run_queue_wait_ns", "127", n(1))]
+        );
+        assert!(points.iter().all(|p| p.measurement == "job_hist" && p.time_ns == 9));
+        assert_eq!(tag(&points[0], "job"), Some("_system"));
+        assert_eq!(tag(&points[0], "host"), Some("n1"));
+    }
+
+    #[test]
+    fn the_measurements_own_tags_tell_the_buckets_apart() {
+        let mut group = Group::unknown(&BLOCK, vec!["sda".into(), "read".into()]);
+        group.set_hist("size_bytes", Hist::from_buckets(4096, 4096, [(28, 1)]));
+        let points = hist_points(&origin(), &stats(group), 0);
+        assert_eq!(tag(&points[0], "device"), Some("sda"));
+        assert_eq!(tag(&points[0], "op"), Some("read"));
+        assert_eq!(tag(&points[0], "metric"), Some("block.size_bytes"));
+    }
+
+    #[test]
+    fn a_bucket_keeps_its_bound_whatever_the_largest_value() {
+        let hist = |max| Hist::from_buckets(max, max, [(40, 1), (127, 1)]);
+        let bounds = |max| {
+            let mut group = Group::unknown(&SCHED, vec![]);
+            group.set_hist("sleep_ns", hist(max));
+            let points = hist_points(&origin(), &stats(group), 0);
+            points.iter().map(|p| tag(p, "le").unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(bounds(u64::MAX), bounds(33_000));
+        assert_eq!(bounds(1)[1], i64::MAX.to_string());
+    }
+}
