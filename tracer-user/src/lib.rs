@@ -2,4 +2,6 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod cgroup;
+pub mod launch;
 pub mod model;
