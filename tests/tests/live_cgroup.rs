@@ -12,7 +12,11 @@ use std::{
 
 use jobtrace::{
     cgroup::{
-        hierarchies::Hierarchies, job::JobCgroup, place::Place, read::CgroupReader, remove::Removal,
+        hierarchies::{Hierarchies, Hierarchy},
+        job::JobCgroup,
+        place::Place,
+        read::CgroupReader,
+        remove::Removal,
     },
     launch::{
         command::{StartError, start},
@@ -152,6 +156,56 @@ fn the_command_is_inside_from_its_exec_on() {
     assert_eq!(cgroup.remove().unwrap(), Removal::Done);
 }
 
+/// The v2 hierarchy alone, as a caller in `own` would see it; none where the host has no v2.
+fn v2_seen_from(own: &Path) -> Hierarchies {
+    let v2 = Hierarchies::read().unwrap().v2.map(|v2| Hierarchy { own: own.to_owned(), ..v2 });
+    Hierarchies { v2, v1: Vec::new() }
+}
+
+/// A directory in v2 for a caller to be in, removed when dropped.
+struct Own(PathBuf);
+
+impl Own {
+    fn make(name: &str) -> Self {
+        let v2 = Hierarchies::read().unwrap().v2.expect("the live ring needs cgroup v2 mounted");
+        let directory = v2.own.join(format!("jobtrace-test-{}-{name}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        Self(directory)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn where_the_own_cgroup_refuses_the_next_above_is_taken() {
+    let own = Own::make("full");
+    fs::write(own.0.join("cgroup.max.descendants"), "0").unwrap();
+    let cgroup = JobCgroup::create(&v2_seen_from(&own.0), "x").unwrap();
+    assert_eq!(directories(&cgroup)[0].parent(), own.0.parent());
+    assert_eq!(cgroup.remove().unwrap(), Removal::Done);
+}
+
+#[test]
+fn below_a_threaded_cgroup_a_command_still_starts() {
+    let own = Own::make("threaded");
+    fs::write(own.0.join("cgroup.type"), "threaded").unwrap();
+    let cgroup = JobCgroup::create(&v2_seen_from(&own.0), "x").unwrap();
+    let kind = fs::read_to_string(directories(&cgroup)[0].join("cgroup.type")).unwrap();
+    assert_eq!(kind, "threaded\n");
+    assert_eq!(run(&cgroup, "exit 6").unwrap().exit, Exit { code: Some(6), signal: None });
+    assert_eq!(cgroup.remove().unwrap(), Removal::Done);
+}
+
+#[test]
+fn where_nothing_takes_a_cgroup_the_error_says_what_to_do() {
+    let error = JobCgroup::create(&v2_seen_from(Path::new("/proc/self")), "x").unwrap_err();
+    assert!(error.to_string().contains("run as root or in a delegated cgroup"), "{error:#}");
+}
+
 fn leaf(directory: &Path) -> &str {
     directory.file_name().unwrap().to_str().unwrap()
 }
@@ -200,7 +254,7 @@ fn memory_and_tasks_are_the_jobs_own() {
     println!("{memory:?}");
     if memory.number("current_bytes").is_some() {
         let peak = memory.number("peak_bytes").unwrap();
-        assert!(peak >= 48 << 20 && peak < 512 << 20, "{peak}");
+        assert!((48 << 20..512 << 20).contains(&peak), "{peak}");
         assert!(most_anon >= 48 << 20, "{most_anon}");
     }
     assert_eq!(cgroup.remove().unwrap(), Removal::Done);

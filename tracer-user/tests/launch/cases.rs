@@ -180,16 +180,18 @@ fn stopping_and_continuing_is_the_shells() {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.rsplit(") ").next().and_then(|rest| rest.chars().next())
     };
-    let mut run = role("run", &["sh", "-c", "echo $$; sleep 0.2; exit 4"]);
-    let mut child = run.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut run = role("run", &["sh", "-c", "echo $$; read line; exit 4"]);
+    let mut child =
+        run.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let (own, command) = (child.id() as i32, line.trim().parse::<i32>().unwrap());
     send(-own, libc::SIGTSTP);
     eventually("both stopped", || state(own) == Some('T') && state(command) == Some('T'));
-    sleep(Duration::from_millis(300));
-    assert_eq!(state(own), Some('T'));
+    sleep(Duration::from_millis(50));
+    assert_eq!((state(own), state(command)), (Some('T'), Some('T')));
     send(-own, libc::SIGCONT);
+    drop(child.stdin.take());
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }
 
