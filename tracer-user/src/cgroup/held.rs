@@ -112,13 +112,13 @@ impl Throttle {
 pub fn read_memory_limit(places: &Places) -> Option<u64> {
     let v2 = places.v2().into_iter().flat_map(|place| place.upwards());
     let v2 = v2.filter_map(|directory| parse_limit(&read_file(directory, "memory.max")?));
-    let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards()).filter_map(|dir| {
-        let own = read_file(dir, "memory.limit_in_bytes").and_then(|text| parse_limit(&text));
-        // Also holds the ancestors that a container's mount does not show.
-        let stat = read_file(dir, "memory.stat").unwrap_or_default();
-        let above = parse_stat(&stat, "hierarchical_memory_limit");
-        let above = above.and_then(|bytes| parse_limit(&bytes.to_string()));
-        own.into_iter().chain(above).min()
+    let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards());
+    let v1 = v1.filter_map(|dir| parse_limit(&read_file(dir, "memory.limit_in_bytes")?));
+    // Also holds the ancestors that a container's mount does not show.
+    let hidden = places.v1("memory").and_then(|place| {
+        let stat = read_file(&place.directory, "memory.stat")?;
+        parse_stat(&stat, "hierarchical_memory_limit")
     });
-    v1.chain(v2).min()
+    let hidden = hidden.and_then(|bytes| parse_limit(&bytes.to_string()));
+    v1.chain(v2).chain(hidden).min()
 }

@@ -144,8 +144,8 @@ impl JobCgroup {
         }
     }
 
-    /// Switches v2's counting controllers on for `directory`. A parent that holds processes itself
-    /// refuses, unless it is the root.
+    /// Switches v2's counting controllers on for `directory`, one by one. A parent that holds
+    /// processes itself refuses, unless it is the root.
     fn enable_controllers(&mut self, directory: &Path) {
         let Some(parent) = directory.parent() else { return };
         let read = |name| fs::read_to_string(parent.join(name)).unwrap_or_default();
@@ -232,6 +232,26 @@ fn sanitise(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn directory_of(hierarchy: u32, own: PathBuf) -> Hierarchy {
+        Hierarchy { number: hierarchy, controllers: Vec::new(), mount: own.clone(), own }
+    }
+
+    #[test]
+    fn only_what_is_offered_and_off_is_switched_on() {
+        let own = tempfile::tempdir().unwrap();
+        let control = own.path().join("cgroup.subtree_control");
+        fs::write(own.path().join("cgroup.controllers"), "cpuset cpu io memory pids\n").unwrap();
+        fs::write(&control, "cpu memory\n").unwrap();
+        let v2 = Some(directory_of(0, own.path().to_owned()));
+        let hierarchies = Hierarchies { v2, v1: Vec::new() };
+        let job = JobCgroup::create(&hierarchies, "x").unwrap();
+        assert_eq!(job.enabled, Some((control, vec!["io", "pids"])));
+        assert_eq!(job.notes(), [""; 0]);
+        assert_eq!(job.block(), None, "no io.stat, no requests charged to it");
+        fs::write(job.places().v2().unwrap().directory.join("io.stat"), "").unwrap();
+        assert_eq!(job.find_block(), Some(job.tasks()));
+    }
 
     #[test]
     fn names_hold_no_path_and_no_line() {

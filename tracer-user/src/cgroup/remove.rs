@@ -79,7 +79,8 @@ impl Drop for JobCgroup {
     }
 }
 
-/// Switches off what was switched on for the job, unless another cgroup may rely on it by now.
+/// Switches off what was switched on for the job, unless another cgroup stands beside it, which may
+/// rely on it by now.
 fn disable(control: &Path, names: &[&str]) {
     let has_children = control.parent().is_none_or(|parent| !children(parent).is_empty());
     if !has_children {
