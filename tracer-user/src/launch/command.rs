@@ -4,12 +4,13 @@
 //! it are charged to the job: no first page fault and no first switch is missed, whatever the kernel.
 
 use std::{
+    env,
     error::Error,
     ffi::{OsStr, OsString},
     fmt,
     fs::File,
     io::{self, Write},
-    os::unix::process::CommandExt,
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::PathBuf,
     process::Command,
 };
@@ -59,6 +60,8 @@ impl StartError {
         }
         match number {
             libc::ENOENT => Self::NotFound(program.to_owned()),
+            // execvp says so too where a directory of PATH cannot be searched.
+            libc::EACCES if !is_in_path(program) => Self::NotFound(program.to_owned()),
             libc::EACCES
             | libc::EPERM
             | libc::ENOEXEC
@@ -137,6 +140,13 @@ pub fn start(
         .map_err(|error| StartError::Other(format!("watch process {}", child.id()), error))
 }
 
+/// Whether `program` is a path, or a directory of PATH has a file of that name.
+fn is_in_path(program: &OsStr) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_path = program.as_bytes().contains(&b'/');
+    is_path || env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
 /// The directories of `cgroup`, and in the same order their `cgroup.procs`, open for writing.
 fn open_cgroups(cgroup: Option<&JobCgroup>) -> Result<(Vec<PathBuf>, Vec<File>), StartError> {
     let places = cgroup.into_iter().flat_map(|cgroup| cgroup.places().own());
@@ -160,7 +170,10 @@ mod tests {
             StartError::of(OsStr::new("x"), &directories, io::Error::from_raw_os_error(number))
         };
         assert_eq!(of(libc::ENOENT).status(), 127);
-        assert_eq!(of(libc::EACCES).status(), 126);
+        let file =
+            StartError::of(OsStr::new("./x"), &[], io::Error::from_raw_os_error(libc::EACCES));
+        assert_eq!(file.status(), 126);
+        assert_eq!(of(libc::EACCES).status(), 127, "no x in PATH");
         assert_eq!(of(libc::ENOMEM).status(), 2);
         let refused = of(JOIN_FAILED + PER_CGROUP + libc::EBUSY);
         assert_eq!(refused.status(), 2);
