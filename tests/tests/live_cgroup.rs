@@ -186,6 +186,7 @@ fn where_the_own_cgroup_refuses_the_next_above_is_taken() {
     fs::write(own.0.join("cgroup.max.descendants"), "0").unwrap();
     let cgroup = JobCgroup::create(&v2_seen_from(&own.0), "x").unwrap();
     assert_eq!(directories(&cgroup)[0].parent(), own.0.parent());
+    assert!(cgroup.notes()[0].contains("its limits do not hold"), "{:?}", cgroup.notes());
     assert_eq!(cgroup.remove().unwrap(), Removal::Done);
 }
 

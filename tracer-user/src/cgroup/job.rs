@@ -83,7 +83,16 @@ impl JobCgroup {
             }
             if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
                 match make_below(hierarchy, leaf) {
-                    Ok(directory) => (place.directory, place.own) = (directory, true),
+                    Ok(directory) => {
+                        if directory.parent() != Some(&hierarchy.own) {
+                            refusals.push(format!(
+                                "{} takes no cgroup, so its limits do not hold for {}",
+                                hierarchy.own.display(),
+                                directory.display()
+                            ));
+                        }
+                        (place.directory, place.own) = (directory, true);
+                    }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
                     Err(error) => refusals
                         .push(format!("{} takes no new cgroup ({error})", hierarchy.own.display())),
