@@ -2,8 +2,10 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod cgroup;
 pub mod docs;
 pub mod export;
+pub mod launch;
 pub mod model;
 pub mod node;
 pub mod probes;

@@ -1,0 +1,124 @@
+//! What a job may use at most: CPUs, CPU quota and memory, by its own cgroup and every ancestor of it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    formats::{parse_cfs, parse_cpu_count, parse_cpu_max, parse_limit, parse_stat},
+    place::Places,
+};
+
+/// A file of a cgroup; `None` where it is missing or refused (pressure files answer EOPNOTSUPP where
+/// PSI is off).
+pub(super) fn read_file(directory: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(directory.join(name)).ok()
+}
+
+/// Thousandths of a core that process `pid` (0: the caller, whose affinity the command inherits) may
+/// use at once: the smaller of its CPUs and the tightest quota. `None` where neither can be read.
+pub fn read_cores_held(places: &Places, pid: u32) -> Option<u64> {
+    let cpus = read_affinity(pid).or_else(|| read_cpuset(places));
+    let quota = Quota::find(places).map(|quota| quota.millicores);
+    cpus.map(|cpus| cpus * 1000).into_iter().chain(quota).min()
+}
+
+/// CPUs that `pid` may run on, cpusets included.
+fn read_affinity(pid: u32) -> Option<u64> {
+    let pid = match pid {
+        0 => None,
+        pid => Some(rustix::process::Pid::from_raw(pid.try_into().ok()?)?),
+    };
+    // Fails beyond 1024 CPUs: the cpuset's files answer then.
+    let cpus = rustix::thread::sched_getaffinity(pid).ok()?.count();
+    Some(u64::from(cpus)).filter(|cpus| *cpus > 0)
+}
+
+fn read_cpuset(places: &Places) -> Option<u64> {
+    let v2 = places.v2().into_iter().flat_map(|place| place.upwards());
+    let v2 = v2.map(|directory| (directory, "cpuset.cpus.effective"));
+    let v1 = places.v1("cpuset").into_iter().flat_map(|place| place.upwards());
+    let v1 = v1.map(|directory| (directory, "cpuset.effective_cpus"));
+    v1.chain(v2).find_map(|(directory, name)| parse_cpu_count(&read_file(directory, name)?))
+}
+
+/// The tightest CPU quota over a job, and its throttling.
+#[derive(Clone, Debug)]
+pub(super) struct Quota {
+    /// Thousandths of a core.
+    pub millicores: u64,
+    throttle: Throttle,
+}
+
+/// Where the kernel counts the time that a quota took.
+#[derive(Clone, Debug)]
+pub(super) struct Throttle {
+    directory: PathBuf,
+    is_v2: bool,
+}
+
+impl Quota {
+    /// The smallest quota among the job's cgroup and its ancestors; `None` without any.
+    pub fn find(places: &Places) -> Option<Self> {
+        let v2 = places.v2().into_iter().flat_map(|place| place.upwards()).filter_map(|dir| {
+            let millicores = parse_cpu_max(&read_file(dir, "cpu.max")?)?;
+            Some(Self::at(dir, true, millicores))
+        });
+        let v1 = places.v1("cpu").into_iter().flat_map(|place| place.upwards()).filter_map(|dir| {
+            let quota = read_file(dir, "cpu.cfs_quota_us")?;
+            let millicores = parse_cfs(&quota, &read_file(dir, "cpu.cfs_period_us")?)?;
+            Some(Self::at(dir, false, millicores))
+        });
+        v1.chain(v2).min_by_key(|quota| quota.millicores)
+    }
+
+    fn at(directory: &Path, is_v2: bool, millicores: u64) -> Self {
+        Self { millicores, throttle: Throttle { directory: directory.to_owned(), is_v2 } }
+    }
+}
+
+impl Throttle {
+    /// Of the tightest quota, for only the cgroup that has a quota counts its throttling. Without a
+    /// quota, the job's own place, where the count stays zero; `None` without a CPU controller.
+    pub fn find(places: &Places) -> Option<Self> {
+        let quota = Quota::find(places).map(|quota| quota.throttle);
+        quota.or_else(|| {
+            let at = |directory: &Path, is_v2| Self { directory: directory.to_owned(), is_v2 };
+            let v1 = places.v1("cpu").map(|place| at(&place.directory, false));
+            let mut v2 = places.v2().into_iter().flat_map(|place| place.upwards());
+            let is_counted =
+                |found: &Self| parse_stat(&found.text().unwrap_or_default(), found.key()).is_some();
+            v1.or_else(|| v2.find_map(|directory| Some(at(directory, true)).filter(is_counted)))
+        })
+    }
+
+    fn text(&self) -> Option<String> {
+        read_file(&self.directory, "cpu.stat")
+    }
+
+    fn key(&self) -> &'static str {
+        if self.is_v2 { "throttled_usec" } else { "throttled_time" }
+    }
+
+    /// Nanoseconds throttled since the cgroup with the quota was made.
+    pub fn read_ns(&self) -> Option<u64> {
+        let value = parse_stat(&self.text()?, self.key())?;
+        if self.is_v2 { value.checked_mul(1000) } else { Some(value) }
+    }
+}
+
+/// The smallest memory limit over a job, in bytes; `None` without any.
+pub fn read_memory_limit(places: &Places) -> Option<u64> {
+    let v2 = places.v2().into_iter().flat_map(|place| place.upwards());
+    let v2 = v2.filter_map(|directory| parse_limit(&read_file(directory, "memory.max")?));
+    let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards());
+    let v1 = v1.filter_map(|dir| parse_limit(&read_file(dir, "memory.limit_in_bytes")?));
+    // Also holds the ancestors that a container's mount does not show.
+    let hidden = places.v1("memory").and_then(|place| {
+        let stat = read_file(&place.directory, "memory.stat")?;
+        parse_stat(&stat, "hierarchical_memory_limit")
+    });
+    let hidden = hidden.and_then(|bytes| parse_limit(&bytes.to_string()));
+    v1.chain(v2).chain(hidden).min()
+}

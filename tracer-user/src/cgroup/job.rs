@@ -1,0 +1,286 @@
+//! The cgroup that `jobtrace run` makes for its command: one directory in each hierarchy it uses,
+//! below the cgroup that the caller is in, so that every limit of the caller still holds.
+//!
+//! Only controllers that count are used. The CPU controllers (`cpu`, `cpuset`) are left out: a cgroup
+//! of its own would change how the command competes for the CPU, and where the kernel has real-time
+//! group scheduling it would forbid real-time tasks.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::{
+    hierarchies::{Hierarchies, Hierarchy},
+    place::{CgroupId, Place, Places},
+};
+
+/// v1 controllers that can stand for the tasks' hierarchy, best first.
+const TASK_CONTROLLERS: [&str; 4] = ["memory", "cpuacct", "pids", "freezer"];
+/// v2 controllers that count for us and leave the scheduling alone.
+const V2_CONTROLLERS: [&str; 3] = ["memory", "io", "pids"];
+/// Names tried before giving up: others are left from runs that were killed.
+const ATTEMPTS: u32 = 1000;
+
+/// A command's own cgroup. Dropped, it is removed unless processes live in it.
+#[derive(Debug)]
+pub struct JobCgroup {
+    pub(super) places: Places,
+    tasks: CgroupId,
+    block: Option<CgroupId>,
+    notes: Vec<String>,
+    /// `cgroup.subtree_control` in which controllers were switched on, and which.
+    pub(super) enabled: Option<(PathBuf, Vec<&'static str>)>,
+    pub(super) removed: bool,
+}
+
+impl JobCgroup {
+    /// Makes `jobtrace-run-<pid>-<n>-<name>` below the caller's cgroup in v2 where it is mounted, and
+    /// in the v1 hierarchies of memory, blkio, pids and cpuacct. A hierarchy that refuses costs its
+    /// own values and a note; one that refuses below the caller is tried further up.
+    ///
+    /// # Errors
+    /// When no hierarchy that can tell the job's tasks apart takes a new cgroup.
+    pub fn create(hierarchies: &Hierarchies, name: &str) -> Result<Self> {
+        let name = sanitise(name);
+        let pid = std::process::id();
+        for attempt in 0..ATTEMPTS {
+            if let Some(made) =
+                Self::create_named(hierarchies, &format!("jobtrace-run-{pid}-{attempt}-{name}"))?
+            {
+                return Ok(made);
+            }
+        }
+        bail!("{ATTEMPTS} cgroups named jobtrace-run-{pid}-* exist, remove those of killed runs")
+    }
+
+    /// `None` where a hierarchy has the name already.
+    fn create_named(hierarchies: &Hierarchies, leaf: &str) -> Result<Option<Self>> {
+        // Made up first, so that dropping it on any way out removes what was made so far.
+        let tasks = CgroupId { hierarchy: 0, id: 0, controller: None };
+        let mut job = Self {
+            places: Places::default(),
+            tasks,
+            block: None,
+            notes: Vec::new(),
+            enabled: None,
+            removed: false,
+        };
+        let mut refusals = Vec::new();
+        for hierarchy in hierarchies.v2.iter().chain(&hierarchies.v1) {
+            let mut place = Place {
+                number: hierarchy.number,
+                controllers: Vec::new(),
+                mount: hierarchy.mount.clone(),
+                directory: hierarchy.own.clone(),
+                own: false,
+            };
+            if hierarchy.number != 0 {
+                place.controllers.clone_from(&hierarchy.controllers);
+            }
+            if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
+                match make_below(hierarchy, leaf) {
+                    Ok(directory) => {
+                        if directory.parent() != Some(&hierarchy.own) {
+                            refusals.push(format!(
+                                "{} takes no cgroup, so its limits do not hold for {}",
+                                hierarchy.own.display(),
+                                directory.display()
+                            ));
+                        }
+                        (place.directory, place.own) = (directory, true);
+                    }
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+                    Err(error) => refusals
+                        .push(format!("{} takes no new cgroup ({error})", hierarchy.own.display())),
+                }
+            }
+            job.places.0.push(place);
+        }
+        let Some((place, controller)) = task_place(&job.places) else {
+            bail!(
+                "cannot make a cgroup for the command, run as root or in a delegated cgroup: {}",
+                refusals.join("; ")
+            );
+        };
+        job.tasks = CgroupId::of(place, controller)
+            .with_context(|| format!("cannot look up {}", place.directory.display()))?;
+        job.notes = refusals;
+        job.prepare();
+        job.block = job.find_block();
+        Ok(Some(job))
+    }
+
+    /// Directories of every hierarchy; where the job has none of its own, the caller's.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Id in the tasks' hierarchy: v2 where mounted, else the first of v1 memory, cpuacct, pids and
+    /// freezer.
+    pub fn tasks(&self) -> CgroupId {
+        self.tasks
+    }
+
+    /// Id by which block requests are charged: v1 blkio where blkio is v1, else v2's. `None` where the
+    /// io controller is off for this cgroup: the kernel then charges requests to an ancestor, and
+    /// only the task that made them can tell whose they are.
+    pub fn block(&self) -> Option<CgroupId> {
+        self.block
+    }
+
+    /// What the reader of the results must know: which hierarchy or controller was refused.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Sets the new cgroups up; whatever is refused here costs its values only.
+    fn prepare(&mut self) {
+        if let Some(v2) = self.places.v2().filter(|place| place.own).cloned() {
+            // Below a threaded cgroup a new one takes no task until it is threaded too.
+            let kind = fs::read_to_string(v2.directory.join("cgroup.type")).unwrap_or_default();
+            if kind.trim() == "domain invalid" {
+                let _ = fs::write(v2.directory.join("cgroup.type"), "threaded");
+            }
+            self.enable_controllers(&v2.directory);
+        }
+        if let Some(memory) = self.places.v1("memory").filter(|place| place.own) {
+            // Before 5.11 a parent does not count its children unless told to.
+            let _ = fs::write(memory.directory.join("memory.use_hierarchy"), "1");
+        }
+    }
+
+    /// Switches v2's counting controllers on for `directory`, one by one. A parent that holds
+    /// processes itself refuses, unless it is the root.
+    fn enable_controllers(&mut self, directory: &Path) {
+        let Some(parent) = directory.parent() else { return };
+        let read = |name| fs::read_to_string(parent.join(name)).unwrap_or_default();
+        let (offered, active) = (read("cgroup.controllers"), read("cgroup.subtree_control"));
+        let lists = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
+        let control = parent.join("cgroup.subtree_control");
+        let (mut enabled, mut refused) = (Vec::new(), Vec::new());
+        for name in V2_CONTROLLERS {
+            if !lists(&offered, name) || lists(&active, name) {
+                continue;
+            }
+            match fs::write(&control, format!("+{name}")) {
+                Ok(()) => enabled.push(name),
+                Err(error) => refused.push(format!("{name} ({error})")),
+            }
+        }
+        if !refused.is_empty() {
+            self.notes.push(format!(
+                "{} holds processes or may not be changed, its controllers stay off: {}",
+                parent.display(),
+                refused.join(", ")
+            ));
+        }
+        if !enabled.is_empty() {
+            self.enabled = Some((control, enabled));
+        }
+    }
+
+    fn find_block(&self) -> Option<CgroupId> {
+        if let Some(blkio) = self.places.v1("blkio") {
+            return CgroupId::of(blkio, Some("blkio")).ok().filter(|_| blkio.own);
+        }
+        let v2 = self.places.v2().filter(|place| place.own)?;
+        // The file is there exactly if the controller is on for this cgroup.
+        v2.directory.join("io.stat").exists().then(|| CgroupId::of(v2, None).ok())?
+    }
+}
+
+/// Whether the job gets a cgroup of its own in `hierarchy`, v2 (`in_v2`) having been tried before.
+fn is_used(hierarchy: &Hierarchy, in_v2: bool) -> bool {
+    if hierarchy.number == 0 {
+        return true;
+    }
+    let counts = ["memory", "blkio", "pids", "cpuacct"].iter().any(|name| hierarchy.has(name));
+    let schedules = hierarchy.has("cpu") || hierarchy.has("cpuset");
+    // The freezer does nothing until told to, and can always stand for the tasks.
+    (counts || (!in_v2 && hierarchy.has("freezer"))) && !schedules
+}
+
+/// The place by which the job's tasks are told apart, with its v1 controller.
+fn task_place(places: &Places) -> Option<(&Place, Option<&'static str>)> {
+    let v2 = places.v2().filter(|place| place.own).map(|place| (place, None));
+    v2.or_else(|| {
+        TASK_CONTROLLERS.iter().find_map(|name| {
+            let place = places.v1(name).filter(|place| place.own)?;
+            Some((place, Some(*name)))
+        })
+    })
+}
+
+/// Makes `leaf` below the caller's cgroup, or where that is refused below the nearest ancestor that
+/// does not. The error is the first refusal, or `AlreadyExists`.
+fn make_below(hierarchy: &Hierarchy, leaf: &str) -> io::Result<PathBuf> {
+    let mut refusal = None;
+    let parents =
+        hierarchy.own.ancestors().take_while(|parent| parent.starts_with(&hierarchy.mount));
+    for parent in parents {
+        let directory = parent.join(leaf);
+        match fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| ErrorKind::NotFound.into()))
+}
+
+/// `name` as a part of a directory's name: other characters become `_`, and it is cut at 64.
+fn sanitise(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    name.chars().take(64).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory_of(hierarchy: u32, own: PathBuf) -> Hierarchy {
+        Hierarchy { number: hierarchy, controllers: Vec::new(), mount: own.clone(), own }
+    }
+
+    #[test]
+    fn only_what_is_offered_and_off_is_switched_on() {
+        let own = tempfile::tempdir().unwrap();
+        let control = own.path().join("cgroup.subtree_control");
+        fs::write(own.path().join("cgroup.controllers"), "cpuset cpu io memory pids\n").unwrap();
+        fs::write(&control, "cpu memory\n").unwrap();
+        let v2 = Some(directory_of(0, own.path().to_owned()));
+        let hierarchies = Hierarchies { v2, v1: Vec::new() };
+        let job = JobCgroup::create(&hierarchies, "x").unwrap();
+        assert_eq!(job.enabled, Some((control, vec!["io", "pids"])));
+        assert_eq!(job.notes(), [""; 0]);
+        assert_eq!(job.block(), None, "no io.stat, no requests charged to it");
+        fs::write(job.places().v2().unwrap().directory.join("io.stat"), "").unwrap();
+        assert_eq!(job.find_block(), Some(job.tasks()));
+    }
+
+    #[test]
+    fn names_hold_no_path_and_no_line() {
+        assert_eq!(sanitise("../a b/c\nd"), ".._a_b_c_d");
+        assert_eq!(sanitise("mdrun-2.1_x"), "mdrun-2.1_x");
+        assert_eq!(sanitise("größe"), "gr__e");
+        assert_eq!(sanitise(&"x".repeat(300)).len(), 64);
+    }
+
+    #[test]
+    fn hierarchies_that_schedule_are_left_alone() {
+        let of = |number, controllers: &str| Hierarchy {
+            number,
+            controllers: controllers.split(',').map(str::to_owned).collect(),
+            mount: "/".into(),
+            own: "/".into(),
+        };
+        assert!(is_used(&of(0, "cpu,memory"), false));
+        assert!(is_used(&of(4, "memory"), true) && is_used(&of(2, "cpuacct"), true));
+        assert!(!is_used(&of(3, "cpu,cpuacct"), true) && !is_used(&of(5, "devices"), false));
+        assert!(!is_used(&of(6, "freezer"), true) && is_used(&of(6, "freezer"), false));
+    }
+}

@@ -1,0 +1,12 @@
+//! Control groups: the hierarchies of this host, the cgroup that `jobtrace run` makes for its command,
+//! and the memory and CPU values that the kernel keeps per cgroup.
+//!
+//! Which job a foreign cgroup belongs to is not decided here.
+
+pub mod formats;
+pub mod held;
+pub mod hierarchies;
+pub mod job;
+pub mod place;
+pub mod read;
+pub mod remove;

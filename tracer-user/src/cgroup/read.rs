@@ -1,0 +1,154 @@
+//! Reads `job_memory` and `job_cpu` of one job from its cgroup files, v2 or v1.
+//!
+//! A file that is missing, refused or garbage costs its own field, which is then unknown.
+
+use std::path::Path;
+
+use super::{
+    formats::{parse_number, parse_stall_ns, parse_stat},
+    held::{Throttle, read_cores_held, read_file, read_memory_limit},
+    place::{Place, Places},
+    remove::children,
+};
+use crate::model::{
+    group::Group,
+    tables::{CPU, MEMORY},
+};
+
+/// The names of one version's memory files.
+struct MemoryFiles {
+    current: &'static str,
+    peak: &'static str,
+    /// Keys of `memory.stat`.
+    anon: &'static str,
+    file: &'static str,
+    shmem: &'static str,
+}
+
+const V2: MemoryFiles = MemoryFiles {
+    current: "memory.current",
+    peak: "memory.peak",
+    anon: "anon",
+    file: "file",
+    shmem: "shmem",
+};
+
+const V1: MemoryFiles = MemoryFiles {
+    current: "memory.usage_in_bytes",
+    peak: "memory.max_usage_in_bytes",
+    anon: "total_rss",
+    file: "total_cache",
+    shmem: "total_shmem",
+};
+
+/// Reads one job's values, again and again.
+pub struct CgroupReader {
+    places: Places,
+    /// Largest `current` seen, for kernels without a peak (v2 before 5.19).
+    largest_seen: Option<u64>,
+    cores_held: Option<u64>,
+    throttle: Option<Throttle>,
+    /// Throttled before the job began, where the quota is an ancestor's.
+    throttled_before_ns: u64,
+}
+
+impl CgroupReader {
+    /// A reader of the job at `places`. `pid` is one of its processes, or 0 for the caller where the
+    /// command is yet to be started.
+    pub fn new(places: &Places, pid: u32) -> Self {
+        let throttle = Throttle::find(places);
+        let throttled_before_ns = throttle.as_ref().and_then(Throttle::read_ns).unwrap_or(0);
+        Self {
+            places: places.clone(),
+            largest_seen: None,
+            cores_held: read_cores_held(places, pid),
+            throttle,
+            throttled_before_ns,
+        }
+    }
+
+    /// `job_memory` now.
+    pub fn read_memory(&mut self) -> Group {
+        let mut group = Group::unknown(&MEMORY, Vec::new());
+        if let Some((directory, files)) = self.memory_place() {
+            let number = |name| parse_number(&read_file(directory, name)?);
+            let stat = read_file(directory, "memory.stat").unwrap_or_default();
+            let current = number(files.current);
+            let peak = number(files.peak);
+            let swap = match files.current == V2.current {
+                true => number("memory.swap.current"),
+                false => parse_stat(&stat, "total_swap"),
+            };
+            group.set("current_bytes", current);
+            group.set("anon_bytes", parse_stat(&stat, files.anon));
+            group.set("file_bytes", parse_stat(&stat, files.file));
+            group.set("shmem_bytes", parse_stat(&stat, files.shmem));
+            group.set("swap_bytes", swap);
+            self.largest_seen = self.largest_seen.max(current);
+            group.set("peak_bytes", peak.or(self.largest_seen));
+        }
+        group.set("limit_bytes", read_memory_limit(&self.places));
+        if let Some(v2) = self.places.v2().filter(|place| place.own) {
+            set_stalls(&mut group, &v2.directory);
+        }
+        group
+    }
+
+    /// `job_cpu` now.
+    pub fn read_cpu(&self) -> Group {
+        let mut group = Group::unknown(&CPU, Vec::new());
+        group.set("cores_held", self.cores_held);
+        let throttled_ns = self.throttle.as_ref().and_then(Throttle::read_ns);
+        group.set(
+            "throttled_ns",
+            throttled_ns.map(|ns| ns.saturating_sub(self.throttled_before_ns)),
+        );
+        group.set("tasks", self.read_tasks());
+        group
+    }
+
+    /// The directory whose memory is the job's alone, with its version's names.
+    fn memory_place(&self) -> Option<(&Path, &'static MemoryFiles)> {
+        let own = |place: &&Place| place.own;
+        // v1 first: a controller that v1 holds is not in v2, and then v2's directory lacks the files.
+        if let Some(v1) = self.places.v1("memory") {
+            return own(&v1).then_some((&v1.directory, &V1));
+        }
+        self.places.v2().filter(own).map(|place| (place.directory.as_path(), &V2))
+    }
+
+    fn read_tasks(&self) -> Option<u64> {
+        let counted = self.places.own().find_map(|place| {
+            let is_of_pids = place.number == 0 || place.controllers.iter().any(|c| c == "pids");
+            parse_number(&is_of_pids.then(|| read_file(&place.directory, "pids.current"))??)
+        });
+        counted.or_else(|| {
+            let place = self.places.own().next()?;
+            let name = if place.number == 0 { "cgroup.threads" } else { "tasks" };
+            count_lines(&place.directory, name)
+        })
+    }
+}
+
+/// Stall times from the pressure files of `directory`.
+fn set_stalls(group: &mut Group, directory: &Path) {
+    for (file, some, full) in [
+        ("cpu.pressure", "cpu_some_stall_ns", "cpu_full_stall_ns"),
+        ("memory.pressure", "memory_some_stall_ns", "memory_full_stall_ns"),
+        ("io.pressure", "io_some_stall_ns", "io_full_stall_ns"),
+    ] {
+        let text = read_file(directory, file).unwrap_or_default();
+        group.set(some, parse_stall_ns(&text, "some"));
+        group.set(full, parse_stall_ns(&text, "full"));
+    }
+}
+
+/// Lines of `name` in `directory` and all below it; a child that goes away meanwhile counts nothing.
+fn count_lines(directory: &Path, name: &str) -> Option<u64> {
+    let own = read_file(directory, name)?.lines().count() as u64;
+    let below = children(directory).into_iter().filter_map(|child| count_lines(&child, name));
+    Some(own + below.sum::<u64>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Cgroups of every kind, as directories of plain files.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A job at `<mount>/<path>` of hierarchy `number`, its own, in a directory that stays while it lives.
+fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
+    let mount = tempfile::tempdir().unwrap();
+    let directory = mount.path().join(path);
+    fs::create_dir_all(&directory).unwrap();
+    let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+    let place = Place { number, controllers, mount: mount.path().to_owned(), directory, own: true };
+    (mount, place)
+}
+
+fn write(directory: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        fs::write(directory.join(name), text).unwrap();
+    }
+}
+
+fn known(group: &Group) -> Vec<(&'static str, u64)> {
+    let names = group.measurement.fields.iter().map(|field| field.name);
+    names.filter_map(|name| Some((name, group.number(name)?))).collect()
+}
+
+#[test]
+fn v2_with_all_its_files() {
+    let (mount, place) = place(0, &[], "a/job");
+    write(
+        &place.directory,
+        &[
+            ("memory.current", "1000\n"),
+            ("memory.peak", "5000\n"),
+            ("memory.stat", "anon 600\nfile 300\nshmem 20\n"),
+            ("memory.swap.current", "0\n"),
+            ("memory.max", "max\n"),
+            ("cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=3\n"),
+            (
+                "io.pressure",
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=4\n",
+            ),
+            ("pids.current", "17\n"),
+            ("cpu.max", "max 100000\n"),
+            ("cpu.stat", "usage_usec 9\nthrottled_usec 0\n"),
+        ],
+    );
+    let above = mount.path().join("a");
+    write(
+        &above,
+        &[
+            ("memory.max", "4096\n"),
+            ("cpu.max", "500 100000\n"),
+            ("cpu.stat", "usage_usec 99\nnr_throttled 2\nthrottled_usec 70\n"),
+        ],
+    );
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    assert_eq!(
+        known(&reader.read_memory()),
+        [
+            ("current_bytes", 1000),
+            ("peak_bytes", 5000),
+            ("anon_bytes", 600),
+            ("file_bytes", 300),
+            ("shmem_bytes", 20),
+            ("swap_bytes", 0),
+            ("limit_bytes", 4096),
+            ("cpu_some_stall_ns", 3000),
+            ("io_some_stall_ns", 5000),
+            ("io_full_stall_ns", 4000),
+        ]
+    );
+    // What the quota took before the job began is not the job's.
+    write(&above, &[("cpu.stat", "throttled_usec 75\n")]);
+    let cpu = [("cores_held", 5), ("throttled_ns", 5000), ("tasks", 17)];
+    assert_eq!(known(&reader.read_cpu()), cpu);
+}
+
+#[test]
+fn v1_with_all_its_files() {
+    let (_memory_mount, memory) = place(4, &["memory"], "slurm/job");
+    write(
+        &memory.directory,
+        &[
+            ("memory.usage_in_bytes", "1000\n"),
+            ("memory.max_usage_in_bytes", "5000\n"),
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+            (
+                "memory.stat",
+                "cache 1\nrss 2\nhierarchical_memory_limit 8192\ntotal_cache 300\ntotal_rss 600\ntotal_shmem 20\n",
+            ),
+            ("tasks", "11\n12\n"),
+        ],
+    );
+    fs::create_dir(memory.directory.join("inner")).unwrap();
+    write(&memory.directory.join("inner"), &[("tasks", "13\n")]);
+    let (_cpu_mount, mut cpu) = place(3, &["cpu", "cpuacct"], "slurm");
+    cpu.own = false;
+    write(
+        &cpu.directory,
+        &[
+            ("cpu.cfs_quota_us", "500\n"),
+            ("cpu.cfs_period_us", "100000\n"),
+            ("cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_time 70\n"),
+        ],
+    );
+    let mut reader = CgroupReader::new(&Places(vec![cpu.clone(), memory]), 0);
+    assert_eq!(
+        known(&reader.read_memory()),
+        [
+            ("current_bytes", 1000),
+            ("peak_bytes", 5000),
+            ("anon_bytes", 600),
+            ("file_bytes", 300),
+            ("shmem_bytes", 20),
+            ("limit_bytes", 8192),
+        ]
+    );
+    write(&cpu.directory, &[("cpu.stat", "throttled_time 77\n")]);
+    let cpu = [("cores_held", 5), ("throttled_ns", 7), ("tasks", 3)];
+    assert_eq!(known(&reader.read_cpu()), cpu);
+}
+
+#[test]
+fn without_a_peak_file_it_is_the_largest_seen() {
+    let (_mount, place) = place(0, &[], "job");
+    let directory = place.directory.clone();
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    for (current, peak) in [("10\n", 10), ("30\n", 30), ("20\n", 30)] {
+        write(&directory, &[("memory.current", current)]);
+        assert_eq!(reader.read_memory().number("peak_bytes"), Some(peak));
+    }
+}
+
+#[test]
+fn garbage_and_absence_are_unknown() {
+    let (_mount, place) = place(0, &[], "job");
+    let mut reader = CgroupReader::new(&Places(vec![place.clone()]), 0);
+    assert_eq!(known(&reader.read_memory()), []);
+    let names = ["memory.current", "memory.peak", "memory.stat", "memory.max", "cpu.pressure"];
+    for name in
+        names.into_iter().chain(["pids.current", "cpu.max", "cpu.stat", "memory.swap.current"])
+    {
+        fs::write(place.directory.join(name), b"-1\xff\nanon\ntotal=\n").unwrap();
+    }
+    let mut reader = CgroupReader::new(&Places(vec![place.clone()]), 0);
+    assert_eq!(known(&reader.read_memory()), []);
+    let names: Vec<_> = known(&reader.read_cpu()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["cores_held"], "the affinity alone is known");
+}
+
+#[test]
+fn a_cgroup_shared_with_others_lends_its_limits_only() {
+    let (_mount, mut place) = place(0, &[], "session");
+    write(
+        &place.directory,
+        &[
+            ("memory.current", "1000\n"),
+            ("memory.max", "4096\n"),
+            ("pids.current", "17\n"),
+            ("cpu.pressure", "some total=3\n"),
+        ],
+    );
+    place.own = false;
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    assert_eq!(known(&reader.read_memory()), [("limit_bytes", 4096)]);
+    assert_eq!(reader.read_cpu().number("tasks"), None);
+}

@@ -1,0 +1,119 @@
+//! Taking a job's cgroup away again, with the children that the job made in it.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+
+use super::job::JobCgroup;
+
+/// How long processes that are just exiting may take, and a directory to be let go after them.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What became of a cgroup that was to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// No directory is left.
+    Done,
+    /// These processes live on in it; all its directories stay.
+    LeftBehind(Vec<u32>),
+}
+
+impl JobCgroup {
+    /// Removes the directories and all below them, waiting up to 0.3 s for processes that are on
+    /// their way out. Call it when the command has been waited for.
+    ///
+    /// # Errors
+    /// When a directory without processes cannot be removed; the message names it.
+    pub fn remove(mut self) -> Result<Removal> {
+        let start = Instant::now();
+        self.removed = true;
+        loop {
+            let pids = self.pids();
+            let is_late = start.elapsed() > PATIENCE;
+            match pids.is_empty().then(|| self.try_remove()) {
+                None if is_late => return Ok(Removal::LeftBehind(pids)),
+                Some(Ok(())) => return Ok(Removal::Done),
+                Some(Err(error)) if is_late => return Err(error),
+                _ => sleep(PAUSE),
+            }
+        }
+    }
+
+    /// The processes in it and below, in the numbers of the caller's namespace, in order.
+    pub fn pids(&self) -> Vec<u32> {
+        let mut pids = Vec::new();
+        for place in self.places.own() {
+            collect_pids(&place.directory, &mut pids);
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        pids
+    }
+
+    fn try_remove(&mut self) -> Result<()> {
+        for place in self.places.own() {
+            remove_tree(&place.directory)
+                .with_context(|| format!("cannot remove cgroup {}", place.directory.display()))?;
+        }
+        if let Some((control, names)) = self.enabled.take() {
+            disable(&control, &names);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for JobCgroup {
+    fn drop(&mut self) {
+        if !self.removed && self.pids().is_empty() {
+            // On an error's way out there is nobody left to tell.
+            let _ = self.try_remove();
+        }
+    }
+}
+
+/// Switches off what was switched on for the job, unless another cgroup stands beside it, which may
+/// rely on it by now.
+fn disable(control: &Path, names: &[&str]) {
+    let has_children = control.parent().is_none_or(|parent| !children(parent).is_empty());
+    if !has_children {
+        for name in names {
+            let _ = fs::write(control, format!("-{name}"));
+        }
+    }
+}
+
+/// The cgroups directly below `directory`; none where it cannot be listed.
+pub(super) fn children(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    entries.filter(is_dir).map(|entry| entry.path()).collect()
+}
+
+fn collect_pids(directory: &Path, pids: &mut Vec<u32>) {
+    let read = |name| fs::read_to_string(directory.join(name));
+    // A threaded cgroup names its threads only.
+    let text = read("cgroup.procs").or_else(|_| read("cgroup.threads")).unwrap_or_default();
+    pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
+    for child in children(directory) {
+        collect_pids(&child, pids);
+    }
+}
+
+fn remove_tree(directory: &Path) -> io::Result<()> {
+    for child in children(directory) {
+        remove_tree(&child)?;
+    }
+    match fs::remove_dir(directory) {
+        // Gone already: the job, or a manager, was faster.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
