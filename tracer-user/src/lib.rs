@@ -2,4 +2,5 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod docs;
 pub mod model;
