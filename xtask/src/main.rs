@@ -1,5 +1,6 @@
 //! Project chores: one subcommand per file, parsed and dispatched here.
 
+mod bench;
 mod bpf;
 mod demo;
 mod docs;
@@ -19,7 +20,8 @@ Examples:
   cargo xtask test                     everything, as a reviewer would run it
   cargo xtask test --fast              without the live ring, so without root
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
-  cargo xtask ebpf --check             is the committed object what the sources give?";
+  cargo xtask ebpf --check             is the committed object what the sources give?
+  cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md";
 
 /// Project chores of jobtrace.
 #[derive(Parser)]
@@ -39,11 +41,13 @@ enum Chore {
     Test(test::Args),
     /// Write docs/METRICS.md and docs/CLI.md from the code
     Docs(docs::Args),
-
+    /// Measure what tracing costs
+    Bench(bench::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
     #[command(hide = true)]
+    FaultLoop(bench::fault_loop::Args),
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -55,7 +59,9 @@ fn main() -> ExitCode {
         Chore::Demo(args) => demo::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
+        Chore::Bench(args) => bench::run(&args),
         Chore::Licences => licences::run(),
+        Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Residue => test::residue::print(),
     };
     match done {
