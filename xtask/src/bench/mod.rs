@@ -53,6 +53,8 @@ pub fn run(args: &Args) -> Result<()> {
     let (programs, memory) = programs::measure(&workloads)?;
     let slowdowns =
         workloads.iter().map(|w| slowdown(w, args.pairs)).collect::<Result<Vec<_>>>()?;
+    // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
+    machine::refuse_statistics()?;
     let report = Report { machine: machine::describe()?, programs, slowdowns, memory };
     let text = report.to_markdown();
     print!("{text}");
