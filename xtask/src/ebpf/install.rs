@@ -14,14 +14,14 @@ const LINKER: &str = "=0.13.0";
 const DEBIAN_LLVM: &str = "/usr/lib/llvm-22";
 
 /// Installs the compiler and its source where neither rustup's nor Debian's is complete, and
-/// bpf-linker where there is none.
+/// bpf-linker where there is none; returns the toolchain to build with.
 ///
 /// # Errors
 /// When a package manager, rustup or cargo fails.
-pub fn missing() -> Result<()> {
-    if Toolchain::choose().is_ok() {
-        say("nothing is missing");
-        return Ok(());
+pub fn missing() -> Result<Toolchain> {
+    match Toolchain::choose() {
+        Ok(toolchain) => return Ok(toolchain),
+        Err(error) => say(format_args!("installing what is missing: {error:#}")),
     }
     if find("apt-get").is_some() {
         apt_install(&["rustc-web", "cargo-web", "rust-web-src", "llvm-22-dev"])?;
@@ -33,7 +33,7 @@ pub fn missing() -> Result<()> {
     if find("bpf-linker").is_none() && !own.is_some_and(|file| file.is_file()) {
         linker()?;
     }
-    Ok(())
+    Toolchain::choose()
 }
 
 /// Builds bpf-linker with the LLVM that is installed: Debian's 22, else the one that it finds.

@@ -33,13 +33,11 @@ pub struct Args {
 /// When no compiler here can build it, when it does not compile, or when `--check` finds the
 /// committed object out of date.
 pub fn run(args: &Args) -> Result<()> {
-    if args.install {
-        install::missing()?;
-    }
+    let choose = || if args.install { install::missing() } else { Toolchain::choose() };
     if args.check {
-        return compare();
+        return compare(choose);
     }
-    let toolchain = Toolchain::choose()?;
+    let toolchain = choose()?;
     let object = build::object(&toolchain)?;
     match &args.out {
         Some(out) => write(out, &object),
@@ -75,11 +73,11 @@ fn write_with_record(object: &[u8], toolchain: &Toolchain) -> Result<()> {
 }
 
 /// The digests must match; where the compiler is the recorded one, a rebuild's bytes must too.
-fn compare() -> Result<()> {
+fn compare(choose: impl FnOnce() -> Result<Toolchain>) -> Result<()> {
     check(&root())?;
     say(format_args!("{OBJECT} was built from these sources"));
     let record = Record::parse(&fs::read_to_string(root().join(RECORD))?)?;
-    let toolchain = match Toolchain::choose() {
+    let toolchain = match choose() {
         Ok(toolchain) => toolchain,
         Err(error) => {
             say(format_args!("not rebuilt: {error:#}"));
