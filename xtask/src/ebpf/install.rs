@@ -27,7 +27,12 @@ pub fn missing() -> Result<Toolchain> {
         apt_install(&["rustc-web", "cargo-web", "rust-web-src", "llvm-22-dev"])?;
     } else {
         let arguments = ["toolchain", "install", "nightly", "--component", "rust-src"];
-        run(Command::new("rustup").args(arguments).args(["--profile", "minimal"]))?;
+        // rustup itself is not ours to replace, and the setting against it may not apply here.
+        run(Command::new("rustup").args(arguments).args([
+            "--profile",
+            "minimal",
+            "--no-self-update",
+        ]))?;
     }
     let own = cargo_home().map(|home| home.join("bin/bpf-linker"));
     if find("bpf-linker").is_none() && !own.is_some_and(|file| file.is_file()) {
