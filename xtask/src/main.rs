@@ -1,2 +1,74 @@
-//! Project chores.
-fn main() {}
+//! Project chores: one subcommand per file, parsed and dispatched here.
+
+mod bench;
+mod bpf;
+mod demo;
+mod docs;
+mod ebpf;
+mod licences;
+mod packages;
+mod process;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask demo                     build jobtrace and trace a small command
+  cargo xtask demo -- make -j8         the same with a command of yours
+  cargo xtask test                     everything, as a reviewer would run it
+  cargo xtask test --fast              without the live ring, so without root
+  cargo xtask ebpf --install           get what building the BPF object needs, then build it
+  cargo xtask ebpf --check             is the committed object what the sources give?
+  cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md";
+
+/// Project chores of jobtrace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Build the BPF object that jobtrace embeds
+    Ebpf(ebpf::Args),
+    /// Build jobtrace and trace a small command with it
+    Demo(demo::Args),
+    /// Format, lints, docs, licences and every test ring
+    Test(test::Args),
+    /// Write docs/METRICS.md and docs/CLI.md from the code
+    Docs(docs::Args),
+    /// Measure what tracing costs
+    Bench(bench::Args),
+    /// Check each dependency's licence against the allowed ones
+    Licences,
+    /// The page-fault workload of `bench`
+    #[command(hide = true)]
+    FaultLoop(bench::fault_loop::Args),
+    /// What `test` compares before and after the live ring; run through sudo
+    #[command(hide = true)]
+    Residue,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().chore {
+        Chore::Ebpf(args) => ebpf::run(&args),
+        Chore::Demo(args) => demo::run(&args),
+        Chore::Test(args) => test::run(&args),
+        Chore::Docs(args) => docs::run(&args),
+        Chore::Bench(args) => bench::run(&args),
+        Chore::Licences => licences::run(),
+        Chore::FaultLoop(args) => bench::fault_loop::run(&args),
+        Chore::Residue => test::residue::print(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `cargo xtask bench`: what tracing costs, measured so that another machine's table can be laid
+//! beside: nanoseconds per event of each BPF program beside an empty one on the same hook, the
+//! slowdown of three kinds of workload in interleaved pairs, and memory.
+
+pub mod fault_loop;
+mod machine;
+mod pairs;
+mod programs;
+mod ram_disk;
+mod report;
+mod watch;
+mod workloads;
+
+use crate::packages;
+use crate::process::{cargo, is_root, run as run_command, say, target_dir};
+use anyhow::{Context, Result, bail};
+use pairs::Pairs;
+use report::{Report, Slowdown};
+use std::fs;
+use workloads::{Tracing, Workload};
+use xtask::root;
+
+/// Measures what tracing costs and prints it as Markdown; needs root and a quiet machine.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Pairs of runs, one traced and one not, of each workload
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+    /// Write the result to docs/OVERHEAD.md too
+    #[arg(long)]
+    write: bool,
+}
+
+/// Runs the chore.
+///
+/// # Errors
+/// When we are not root, statistics are on already, or a workload or jobtrace fails.
+pub fn run(args: &Args) -> Result<()> {
+    if !is_root() {
+        bail!("benchmarks load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
+    }
+    packages::need(packages::WORKLOADS)?;
+    machine::refuse_statistics()?;
+    machine::name_strangers()?;
+    run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
+    let scratch = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(target_dir())
+        .context("make a scratch folder in the target folder")?;
+    let disk = ram_disk::RamDisk::new(scratch.path())?;
+    let workloads = workloads::all(scratch.path(), disk.device())?;
+
+    let (programs, memory) = programs::measure(&workloads)?;
+    let slowdowns =
+        workloads.iter().map(|w| slowdown(w, args.pairs)).collect::<Result<Vec<_>>>()?;
+    // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
+    machine::refuse_statistics()?;
+    let report = Report { machine: machine::describe()?, programs, slowdowns, memory };
+    let text = report.to_markdown();
+    print!("{text}");
+    if args.write {
+        let file = root().join("docs/OVERHEAD.md");
+        fs::write(&file, text).context("write docs/OVERHEAD.md")?;
+        say("wrote docs/OVERHEAD.md");
+    }
+    Ok(())
+}
+
+fn slowdown(workload: &Workload, count: u32) -> Result<Slowdown> {
+    say(format_args!("{}: {count} pairs", workload.name));
+    let mut pairs = Pairs::default();
+    for traced_first in pairs::orders(count) {
+        let (off, on) = if traced_first {
+            let on = workload.run(Tracing::On)?;
+            (workload.run(Tracing::Off)?, on)
+        } else {
+            (workload.run(Tracing::Off)?, workload.run(Tracing::On)?)
+        };
+        pairs.add(off, on);
+    }
+    Ok(Slowdown { workload: workload.name.to_owned(), pairs })
+}

@@ -1,0 +1,101 @@
+//! Pairs of one run with tracing and one without, seconds apart, and what is quoted of them.
+//! Pure: the runs themselves are the caller's.
+
+/// The order within each pair: whether the traced run comes first. It alternates, so that a drift
+/// of the machine falls on both sides alike.
+pub fn orders(pairs: u32) -> impl Iterator<Item = bool> {
+    (0..pairs).map(|pair| pair % 2 == 1)
+}
+
+/// Time per operation without and with tracing, of each pair. None is ever dropped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pairs {
+    off_ns: Vec<f64>,
+    on_ns: Vec<f64>,
+}
+
+/// The middle and the ends of some figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Half of the figures lie on each side.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Pairs {
+    /// Adds a pair of times per operation.
+    pub fn add(&mut self, off_ns: f64, on_ns: f64) {
+        self.off_ns.push(off_ns);
+        self.on_ns.push(on_ns);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.off_ns.len()
+    }
+
+    /// Time per operation without tracing.
+    pub fn off_ns(&self) -> Option<Spread> {
+        spread(self.off_ns.iter().copied())
+    }
+
+    /// Time per operation with tracing.
+    pub fn on_ns(&self) -> Option<Spread> {
+        spread(self.on_ns.iter().copied())
+    }
+
+    /// By how much tracing slows, pair by pair: 0.05 is five per cent.
+    pub fn slowdown_ratio(&self) -> Option<Spread> {
+        spread(self.off_ns.iter().zip(&self.on_ns).map(|(off, on)| on / off - 1.0))
+    }
+}
+
+/// Median and ends; none of nothing. Of an even number the median is the mean of the middle two.
+fn spread(figures: impl Iterator<Item = f64>) -> Option<Spread> {
+    let mut sorted: Vec<f64> = figures.collect();
+    sorted.sort_by(f64::total_cmp);
+    let (min, max) = (*sorted.first()?, *sorted.last()?);
+    let middle = sorted.len() / 2;
+    let median = if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        f64::midpoint(sorted[middle - 1], sorted[middle])
+    };
+    Some(Spread { median, min, max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_alternates() {
+        assert_eq!(orders(5).collect::<Vec<_>>(), [false, true, false, true, false]);
+    }
+
+    #[test]
+    fn medians_of_odd_even_and_no_figures() {
+        let of = |figures: &[f64]| spread(figures.iter().copied());
+        assert_eq!(of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 3.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_pair() {
+        // The machine slowed to half between the pairs: the medians alone would show +50 %.
+        let mut pairs = Pairs::default();
+        pairs.add(100.0, 105.0);
+        pairs.add(200.0, 210.0);
+        pairs.add(200.0, 190.0);
+        let ratio = pairs.slowdown_ratio().expect("three pairs");
+        assert!((ratio.median - 0.05).abs() < 1e-9);
+        assert!((ratio.min + 0.05).abs() < 1e-9);
+        assert_eq!(pairs.off_ns().expect("three pairs").median, 200.0);
+        assert_eq!(pairs.on_ns().expect("three pairs").max, 210.0);
+        assert_eq!(pairs.count(), 3);
+    }
+}

@@ -1,0 +1,79 @@
+//! The live ring: built as the user, run as root, one test at a time, because each loads BPF
+//! programs and makes cgroups.
+//!
+//! The tests find the program to run in `JOBTRACE_BIN` and, where one is to replace the embedded
+//! one, the BPF object in `JOBTRACE_BPF_OBJECT`; both are absolute paths.
+
+use super::tally::{self, Tally};
+use crate::process::{as_root, cargo, output, run as run_command, target_dir};
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use xtask::root;
+
+const PROGRAM: &str = "JOBTRACE_BIN";
+const OBJECT: &str = "JOBTRACE_BPF_OBJECT";
+
+/// Builds jobtrace and the tests, and runs the tests with the embedded object or with `object`.
+///
+/// # Errors
+/// When they do not build, or `object` is not there.
+pub fn run(object: Option<&Path>) -> Result<(Tally, bool)> {
+    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace"]))?;
+    let built = output(
+        cargo()
+            .args(["test", "--package", "jobtrace-tests", "--no-run"])
+            .args(["--message-format", "json-render-diagnostics"]),
+    )?;
+    let mut sum = Tally::default();
+    let mut well = true;
+    for program in executables(&built) {
+        let mut command = as_root(&program, &[PROGRAM, OBJECT]);
+        command.arg("--test-threads=1").current_dir(root().join("tests"));
+        command.env(PROGRAM, target_dir().join("debug/jobtrace"));
+        match object {
+            Some(object) => command.env(OBJECT, absolute(object)?),
+            None => command.env_remove(OBJECT),
+        };
+        let (tally, ended_well) = tally::run(&mut command)?;
+        sum += tally;
+        well &= ended_well;
+    }
+    Ok((sum, well))
+}
+
+fn absolute(object: &Path) -> Result<PathBuf> {
+    if !object.is_file() {
+        bail!("{} is not there: build it with `cargo xtask ebpf --out FILE`", object.display());
+    }
+    std::path::absolute(object).with_context(|| format!("find {}", object.display()))
+}
+
+/// The test programs that cargo names in its JSON lines.
+fn executables(messages: &str) -> Vec<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["profile"]["test"] == true)
+        .filter_map(|message| Some(PathBuf::from(message["executable"].as_str()?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_test_programs_are_run() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/jobtrace"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","profile":{"test":true},"executable":"/t/deps/live-1"}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","profile":{"test":true},"executable":null}"#,
+            "\nnot json\n",
+            r#"{"reason":"build-finished","success":true}"#,
+        );
+        assert_eq!(executables(messages), [PathBuf::from("/t/deps/live-1")]);
+    }
+}

@@ -1,0 +1,98 @@
+//! `cargo xtask test`: what a reviewer runs. Every step runs even when one before it failed, and
+//! the last line sums up all tests.
+
+mod live;
+pub mod residue;
+mod steps;
+mod tally;
+
+use crate::process::{cargo, run as run_command, say, target_dir};
+use crate::{docs, ebpf, licences, packages};
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use steps::Steps;
+use xtask::root;
+use xtask::source_digest::OBJECT;
+
+/// Installs what is missing, then runs format, lints, docs, licences and all tests; the live ring
+/// loads BPF programs and needs root, through sudo where we are not.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Leave the live ring out: nothing needs root
+    #[arg(long, conflicts_with_all = ["live", "object", "fresh_object"])]
+    fast: bool,
+    /// Only the live ring
+    #[arg(long)]
+    live: bool,
+    /// Run the live ring with this BPF object instead of the one that jobtrace embeds
+    #[arg(long, value_name = "FILE")]
+    object: Option<PathBuf>,
+    /// Build the BPF object too, after installing what that needs, and run the live ring with it
+    #[arg(long, conflicts_with = "object")]
+    fresh_object: bool,
+}
+
+/// Runs the chore.
+///
+/// # Errors
+/// When a step fails; the steps that did are named.
+pub fn run(args: &Args) -> Result<()> {
+    let mut steps = Steps::default();
+    if !args.fast {
+        steps.step("workloads", || packages::need(packages::WORKLOADS));
+    }
+    if !args.live {
+        lints(&mut steps);
+        steps.tests("pure and process rings", || {
+            let mut command = cargo();
+            command.args(["test", "--workspace", "--exclude", "jobtrace-tests", "--no-fail-fast"]);
+            tally::run(&mut command)
+        });
+    }
+    if !args.fast {
+        live_ring(&mut steps, args);
+    }
+    steps.finish()
+}
+
+fn lints(steps: &mut Steps) {
+    let quiet = |arguments: &[&str]| run_command(cargo().args(arguments));
+    steps.step("format", || quiet(&["fmt", "--all", "--", "--check"]));
+    steps.step("lints", || {
+        quiet(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
+    });
+    steps.step("documentation of the code", || {
+        let mut command = cargo();
+        command.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);
+        run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    steps.step("generated documents", || docs::run(&docs::Args { check: true }));
+    steps.step("licences", licences::run);
+}
+
+fn live_ring(steps: &mut Steps, args: &Args) {
+    let Some(before) = steps.step("what is there before", residue::Residue::read_as_root) else {
+        return;
+    };
+    let name = match &args.object {
+        Some(object) => format!("live ring with {}", object.display()),
+        None => "live ring".to_owned(),
+    };
+    steps.tests(&name, || live::run(args.object.as_deref()));
+    if args.fresh_object {
+        let fresh = target_dir().join("fresh.bpf.o");
+        if steps.step("a fresh object", || ebpf::build_into(&fresh)).is_some() {
+            with_fresh_object(steps, &fresh);
+        }
+    }
+    steps.step("nothing is left behind", || residue::check(&before));
+}
+
+/// The same bytes need no second run: the live ring has just tested them.
+fn with_fresh_object(steps: &mut Steps, fresh: &Path) {
+    if std::fs::read(fresh).ok() == std::fs::read(root().join(OBJECT)).ok() {
+        say("the fresh object is the committed one byte for byte: the live ring above tested it");
+    } else {
+        steps.tests("live ring with the fresh object", || live::run(Some(fresh)));
+    }
+}

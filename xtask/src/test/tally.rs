@@ -1,0 +1,98 @@
+//! Sums cargo's `test result:` lines while passing everything on to the user.
+
+use crate::process::{in_words, say};
+use anyhow::{Context, Result};
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::ops::AddAssign;
+use std::process::{Command, Stdio};
+
+/// How many tests ran and how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
+    /// Tests that were left out; the house has none.
+    pub ignored: u64,
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.ignored > 0 {
+            write!(f, ", {} ignored", self.ignored)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a command that runs tests; returns the sum and whether the command ended well.
+///
+/// # Errors
+/// When it cannot be started or read.
+pub fn run(command: &mut Command) -> Result<(Tally, bool)> {
+    say(in_words(command));
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("start {}", in_words(command)))?;
+    let mut tally = Tally::default();
+    if let Some(stdout) = child.stdout.take() {
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.with_context(|| format!("read from {}", in_words(command)))?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            if let Some(result) = parse(&line) {
+                tally += result;
+            }
+        }
+    }
+    let status = child.wait().with_context(|| format!("wait for {}", in_words(command)))?;
+    Ok((tally, status.success()))
+}
+
+/// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s`
+fn parse(line: &str) -> Option<Tally> {
+    let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let count = |name: &str| {
+        counts
+            .split("; ")
+            .find_map(|part| part.strip_suffix(name)?.strip_suffix(' '))
+            .and_then(|number| number.parse().ok())
+    };
+    Some(Tally { passed: count("passed")?, failed: count("failed")?, ignored: count("ignored")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_are_read_and_others_are_not() {
+        let ok = "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.10s";
+        assert_eq!(parse(ok), Some(Tally { passed: 5, failed: 0, ignored: 1 }));
+        let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s";
+        assert_eq!(parse(bad), Some(Tally { passed: 3, failed: 2, ignored: 0 }));
+        assert_eq!(parse("test a::b ... ok"), None);
+        assert_eq!(parse("test result: odd"), None);
+    }
+
+    #[test]
+    fn output_passes_through_and_is_summed() -> Result<()> {
+        let line = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured";
+        let script = format!("echo '{line}'; echo other; echo '{line}'; exit 3");
+        let (tally, well) = run(Command::new("sh").args(["-c", &script]))?;
+        assert_eq!((tally.to_string().as_str(), well), ("4 passed, 0 failed", false));
+        Ok(())
+    }
+}
