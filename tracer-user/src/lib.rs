@@ -3,11 +3,14 @@
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
 pub mod cgroup;
+pub mod cli;
 pub mod docs;
+pub mod doctor;
 pub mod export;
 pub mod launch;
 pub mod model;
 pub mod node;
 pub mod probes;
 pub mod replay;
+pub mod run;
 pub mod summary;

@@ -1,2 +1,24 @@
-//! jobtrace.
-fn main() {}
+//! The program `jobtrace`: parses, dispatches, sets the exit status.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use jobtrace::{
+    cli::{Cli, Command},
+    doctor, probes, run,
+};
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::BenchEmpty => probes::hold_empty().map(|()| 0),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("jobtrace: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -17,6 +17,7 @@ use super::{
     hierarchies::{Hierarchies, Hierarchy},
     place::{CgroupId, Place, Places},
 };
+use crate::probes::Layout;
 
 /// v1 controllers that can stand for the tasks' hierarchy, best first.
 const TASK_CONTROLLERS: [&str; 4] = ["memory", "cpuacct", "pids", "freezer"];
@@ -130,6 +131,15 @@ impl JobCgroup {
     /// only the task that made them can tell whose they are.
     pub fn block(&self) -> Option<CgroupId> {
         self.block
+    }
+
+    /// The hierarchies, as the probes want them.
+    pub fn layout(&self) -> Layout {
+        Layout {
+            tasks_hierarchy: self.tasks.hierarchy,
+            tasks_controller: self.tasks.controller.map(str::to_owned),
+            block_hierarchy: self.block.map_or(self.tasks.hierarchy, |block| block.hierarchy),
+        }
     }
 
     /// What the reader of the results must know: which hierarchy or controller was refused.

@@ -17,8 +17,8 @@ use tracer_ebpf::{
 use super::{
     clock::{ahead_of_run_queues, monotonic_ns},
     decode::{Unwrapper, bytes_of, derive},
-    hooks::{EMPTY_HOOKS, FaultMode, HOOKS, HookState},
-    load::{Layout, MINOR_LATENCY_EVERY, Options, attach},
+    hooks::{FaultMode, HOOKS, HookState},
+    load::{Layout, MINOR_LATENCY_EVERY, Options},
     maps::{Maps, Plain},
     own,
 };
@@ -89,32 +89,23 @@ impl Probes {
         own::program_runs(&self.ebpf)
     }
 
-    /// Attaches the empty programs beside the real ones, for the benchmark.
-    ///
-    /// # Errors
-    /// When the kernel refuses one.
-    pub fn attach_empty(&mut self) -> Result<()> {
-        let kernel = aya::Btf::from_sys_fs().context("cannot read the kernel's types")?;
-        EMPTY_HOOKS.iter().try_for_each(|hook| attach(hook, &mut self.ebpf, &kernel))
-    }
-
     /// The loaded object, for the programs' log.
     pub fn ebpf(&mut self) -> &mut Ebpf {
         &mut self.ebpf
     }
 
     /// Charges to `slot` what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block` (of
-    /// block I/O's), and in those made inside them from now on.
+    /// block I/O's, where the job has one there), and in those made inside them from now on.
     ///
     /// # Errors
     /// When there is no memory for the slot, or no room for its cgroups.
-    pub fn track(&mut self, slot: Slot, tasks: u64, block: u64) -> Result<()> {
+    pub fn track(&mut self, slot: Slot, tasks: u64, block: Option<u64>) -> Result<()> {
         if !self.maps.slots.contains_key(&slot) {
             self.maps.add_slot(slot, self.faults)?;
         }
         self.maps.track(0, tasks, slot)?;
-        if self.layout.block_table() != 0 {
-            self.maps.track(self.layout.block_table(), block, slot)?;
+        if let (table @ 1.., Some(block)) = (self.layout.block_table(), block) {
+            self.maps.track(table, block, slot)?;
         }
         Ok(())
     }

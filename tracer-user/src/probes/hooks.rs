@@ -252,15 +252,3 @@ pub static HOOKS: &[Hook] = &[
         group: "minor fault latency",
     },
 ];
-
-/// The empty programs, each on the hook of a real one: loaded by the benchmark only.
-pub static EMPTY_HOOKS: &[Hook] = &[
-    empty("empty_switch", Point::Tracepoint("sched_switch", &[])),
-    empty("empty_complete", Point::Tracepoint("block_rq_complete", &[])),
-    empty("empty_fault", Point::Tracepoint("page_fault_user", &[])),
-    empty("empty_event", Point::Software(SoftwareEvent::PageFaultsMin, Period::Sampled)),
-];
-
-const fn empty(program: &'static str, point: Point) -> Hook {
-    Hook { program, point, needs: &[], gives: "nothing", full_only: false, group: program }
-}

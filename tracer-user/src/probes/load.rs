@@ -28,7 +28,7 @@ use super::{
 pub const MINOR_LATENCY_EVERY: u64 = 61;
 
 /// The programs, built by `cargo xtask ebpf`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
+pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../tracer-ebpf/object/tracer.bpf.o"
 ));

@@ -5,11 +5,13 @@ pub mod btf;
 mod clock;
 mod decode;
 mod drain;
+mod empty;
 mod hooks;
 mod load;
 mod maps;
 mod own;
 
 pub use drain::Probes;
+pub use empty::hold_empty;
 pub use hooks::{FaultMode, HOOKS, Hook, HookState};
 pub use load::{Layout, LoadError, MINOR_LATENCY_EVERY, Options, load};

@@ -1,0 +1,163 @@
+//! A command traced now: cgroup, probes, command, and readings until it ends.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::{
+    identity::{SLOT, header, name_of},
+    outputs::Outputs,
+    pipeline::Pipeline,
+};
+use crate::{
+    cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, remove::Removal},
+    cli::Run,
+    launch::{
+        command::start,
+        signals::Signals,
+        wait::{Ended, Running},
+    },
+    model::{snapshot::Snapshot, source::Source},
+    probes::{self, HOOKS, HookState, Options, Probes},
+    replay::{End, Recorder},
+};
+
+/// Runs `args.command` and gives its status.
+///
+/// # Errors
+/// When the command was not started.
+pub fn run(args: &Run) -> Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the event loop")?.block_on(trace(args))
+}
+
+async fn trace(args: &Run) -> Result<u8> {
+    let signals = Signals::take()?;
+    let name = args.name.clone().unwrap_or_else(|| name_of(&args.command));
+    let origin = header(args, Vec::new())?.origin;
+    let outputs = Outputs::open(args, &origin)?;
+    let cgroup = JobCgroup::create(&Hierarchies::read()?, &name)?;
+    let mut probes = probes::load(&cgroup.layout(), &options(args)?)?;
+    probes.track(SLOT, cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
+    let header = header(args, notes(&cgroup, &probes))?;
+    let mut source = Live { reader: CgroupReader::new(cgroup.places(), 0), probes };
+    let mut pipeline = Pipeline::new(&header, outputs)?;
+    let recorder = args.record.as_ref().map(|file| Recorder::create(file, &header)).transpose()?;
+    let mut recorder = Recording(recorder);
+    read(&mut source, &mut pipeline, &mut recorder);
+
+    let (program, arguments) = args.command.split_first().context("no command given")?;
+    let mut running = match start(program, arguments, Some(&cgroup), signals) {
+        Ok(running) => running,
+        Err(error) => {
+            eprintln!("jobtrace: {error}");
+            return Ok(error.status());
+        }
+    };
+    let ended =
+        watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
+            .await?;
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    read(&mut source, &mut pipeline, &mut recorder);
+    // Held until the end: a Ctrl-C must not cut the output short.
+    let _signals = running.into_signals();
+    let notes = left_behind(cgroup.remove());
+    let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
+    if let Some(Err(error)) = recorder.0.take().map(|recorder| recorder.end(end)) {
+        pipeline.complain(&error);
+    }
+    let complete = pipeline.finish(Some((wall, ended.exit)), notes);
+    let status = ended.exit.status() as u8;
+    Ok(if status == 0 && !complete { 1 } else { status })
+}
+
+/// Reads once each interval until the command ends.
+async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()) -> Result<Ended> {
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    ticks.tick().await;
+    loop {
+        tokio::select! {
+            biased;
+            ended = running.wait() => return ended,
+            _ = ticks.tick() => read(),
+        }
+    }
+}
+
+/// The recording asked for, until it fails.
+struct Recording(Option<Recorder>);
+
+/// One reading on its way. What fails is said; the command goes on.
+fn read(source: &mut Live, pipeline: &mut Pipeline, recording: &mut Recording) {
+    match source.snapshot() {
+        Ok(Some(snapshot)) => {
+            if let Some(recorder) = &mut recording.0
+                && let Err(error) = recorder.snapshot(&snapshot)
+            {
+                pipeline.complain(&error);
+                recording.0 = None;
+            }
+            pipeline.take(snapshot);
+        }
+        Ok(None) => {}
+        Err(error) => pipeline.complain(&error.context("a reading is lost")),
+    }
+}
+
+/// The probes, and what the kernel's files say of the cgroup.
+struct Live {
+    probes: Probes,
+    reader: CgroupReader,
+}
+
+impl Source for Live {
+    fn snapshot(&mut self) -> Result<Option<Snapshot>> {
+        let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
+        let groups = snapshot.slots.entry(SLOT).or_default();
+        groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
+        Ok(Some(snapshot))
+    }
+}
+
+/// Options of the probes; two environment variables serve jobtrace's own development.
+fn options(args: &Run) -> Result<Options> {
+    let log_level = match std::env::var("JOBTRACE_BPF_LOG") {
+        Ok(level) => level.parse().context("JOBTRACE_BPF_LOG is a number, 0 (off) to 5 (trace)")?,
+        Err(_) => 0,
+    };
+    let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
+    Ok(Options { faults: args.faults, log_level, object })
+}
+
+/// What the reader of the numbers must know before the run begins.
+fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
+    let mut notes = cgroup.notes().to_vec();
+    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+        if let HookState::Missing(why) = state {
+            notes.push(format!("unknown on this kernel: {} ({}: {why})", hook.gives, hook.program));
+        }
+    }
+    if cgroup.block().is_none() {
+        notes.push(
+            "block I/O is unknown: the kernel charges it to a cgroup above the command's \
+             (switch the io controller on there)"
+                .into(),
+        );
+    }
+    notes
+}
+
+fn left_behind(removal: Result<Removal>) -> Vec<String> {
+    match removal {
+        Ok(Removal::Done) => Vec::new(),
+        Ok(Removal::LeftBehind(pids)) => {
+            let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+            let (count, list) = (pids.len(), pids.join(", "));
+            vec![format!(
+                "{count} processes outlive the command and are left alone, in its cgroup: {list}"
+            )]
+        }
+        Err(error) => vec![format!("the command's cgroup could not be removed: {error:#}")],
+    }
+}

@@ -1,0 +1,39 @@
+//! `jobtrace run`: one command traced as a job, or a recording looked at again.
+
+mod identity;
+mod live;
+mod outputs;
+mod pipeline;
+
+use anyhow::Result;
+
+use crate::{cli::Run, model::source::Source, replay::Replay};
+use outputs::Outputs;
+use pipeline::Pipeline;
+
+/// Runs it and gives the exit status: the command's own, or 1 where it was 0 and output was lost.
+///
+/// # Errors
+/// When nothing could be run; the status is then 2.
+pub fn run(args: &Run) -> Result<u8> {
+    match &args.replay {
+        Some(file) => replay(args, &mut Replay::open(file)?),
+        None => live::run(args),
+    }
+}
+
+fn replay(args: &Run, recording: &mut Replay) -> Result<u8> {
+    let header = recording.header().clone();
+    let outputs = Outputs::open(args, &header.origin)?;
+    let mut pipeline = Pipeline::new(&header, outputs)?;
+    while let Some(snapshot) = recording.snapshot()? {
+        pipeline.take(snapshot);
+    }
+    let mut notes = recording.notes().to_vec();
+    let end = recording.end().map(|end| {
+        notes.extend(end.notes.iter().cloned());
+        (end.wall_ns, end.exit)
+    });
+    let complete = pipeline.finish(end, notes);
+    Ok(u8::from(!complete))
+}
