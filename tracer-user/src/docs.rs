@@ -122,6 +122,25 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
+/// docs/CLI.md: the help of every command, from the command line's definition.
+pub fn cli() -> String {
+    let mut text = String::from(
+        "# Command line\n\nGenerated from the definition in tracer-user/src/cli.rs by `cargo xtask docs`; do not edit.\n",
+    );
+    let mut program = Cli::command().term_width(96);
+    program.build();
+    for command in program.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
+        let name = command.get_name().to_owned();
+        if name == "help" {
+            continue;
+        }
+        let help = command.render_long_help().to_string();
+        let lines: Vec<_> = help.lines().map(str::trim_end).collect();
+        text += &format!("\n## jobtrace {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,23 +173,4 @@ mod tests {
             }
         }
     }
-}
-
-/// docs/CLI.md: the help of every command, from the command line's definition.
-pub fn cli() -> String {
-    let mut text = String::from(
-        "# Command line\n\nGenerated from the definition in tracer-user/src/cli.rs by `cargo xtask docs`; do not edit.\n",
-    );
-    let mut program = Cli::command().term_width(96);
-    program.build();
-    for command in program.get_subcommands_mut().filter(|command| !command.is_hide_set()) {
-        let name = command.get_name().to_owned();
-        if name == "help" {
-            continue;
-        }
-        let help = command.render_long_help().to_string();
-        let lines: Vec<_> = help.lines().map(str::trim_end).collect();
-        text += &format!("\n## jobtrace {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
-    }
-    text
 }
