@@ -165,7 +165,12 @@ unsafe fn enter(
     let queued: u64 = load(task, &TASK_LAST_QUEUED);
     // What it waits now is not in run_delay yet; what it waited before it was moved here is.
     let mut waited = if queued != 0 && now > queued { now - queued } else { 0 };
-    if record.pid == pid {
+    if load::<u64>(task, &TASK_PCOUNT) == 0 {
+        // Never ran: a record under its pid is a dead task's, whose last switch was withheld.
+        cpu.task_evictions += u64::from(record.pid != 0 && record.pid != pid);
+        begin(pid, record);
+        waited += load::<u64>(task, &TASK_RUN_DELAY);
+    } else if record.pid == pid {
         waited += load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
@@ -180,22 +185,14 @@ unsafe fn enter(
                 unsafe { file(addr_of_mut!((*bank).blocked_ns), off) };
                 if how & left::IN_FAULT != 0 {
                     // Without the bit, in_iowait is also that of a read: only the last block counts.
-                    let before =
-                        if global(&FAULT_BIT_KNOWN) != 0 { record.fault_blocked_ns } else { 0 };
+                    let known = global(&FAULT_BIT_KNOWN) != 0;
+                    let before = if known { record.fault_blocked_ns } else { 0 };
                     cpu.fault_blocked_ns = before + off;
                 }
             }
         }
-    } else if load::<u64>(task, &TASK_PCOUNT) == 0 {
-        if record.pid != 0 {
-            cpu.task_evictions += 1;
-        }
-        begin(pid, record);
-        waited += load::<u64>(task, &TASK_RUN_DELAY);
     } else {
-        if record.pid != 0 {
-            cpu.task_evictions += 1;
-        }
+        cpu.task_evictions += u64::from(record.pid != 0);
         adopt(task, pid, record);
     }
     if queued != 0 {
@@ -211,12 +208,16 @@ unsafe fn enter(
 #[inline(always)]
 pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) {
     macro_rules! charge {
-        ($field:expr, $last:ident, $total:ident, $word:ty) => {
+        ($field:expr, $last:ident, $total:ident, $word:ident) => {
             let value = load::<u64>(task, $field) as $word;
             // Most switches change two of the six: leave the other cache lines alone.
-            if value != record.$last {
-                // SAFETY: the caller's.
-                unsafe { (*bank).$total += u64::from(value.wrapping_sub(record.$last)) };
+            let more = value.wrapping_sub(record.$last);
+            if more != 0 {
+                // Backwards: the record is a dead task's of the same pid. Half the range is a margin.
+                if more >> ($word::BITS - 1) == 0 {
+                    // SAFETY: the caller's.
+                    unsafe { (*bank).$total += u64::from(more) };
+                }
                 record.$last = value;
             }
         };

@@ -19,6 +19,7 @@ use super::{
     decode::{Unwrapper, bytes_of, derive},
     hooks::{FaultMode, HOOKS, HookState},
     load::{Layout, MINOR_LATENCY_EVERY, Options},
+    log::BpfLog,
     maps::{Maps, Plain},
     own,
 };
@@ -36,6 +37,10 @@ use crate::{
 /// A removed cgroup is remembered this long: completions of its write-back come late.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
 
+/// How often and how long [`Probes::settle`] looks.
+const SETTLE_TRIES: u32 = 10;
+const SETTLE_PAUSE: Duration = Duration::from_micros(500);
+
 /// The attached programs and their maps. Dropping it detaches everything.
 pub struct Probes {
     ebpf: Ebpf,
@@ -51,6 +56,7 @@ pub struct Probes {
     on_cpu_ns: BTreeMap<Slot, u64>,
     removed: Vec<(Instant, u32, u64)>,
     drain: Duration,
+    log: Option<BpfLog>,
 }
 
 impl Probes {
@@ -61,6 +67,7 @@ impl Probes {
         globals: &BTreeMap<&'static str, u64>,
         options: &Options,
         layout: &Layout,
+        log: Option<BpfLog>,
     ) -> Self {
         let unknown = unknown_fields(&states, globals, options.faults);
         Self {
@@ -76,6 +83,7 @@ impl Probes {
             on_cpu_ns: BTreeMap::new(),
             removed: Vec::new(),
             drain: Duration::ZERO,
+            log,
         }
     }
 
@@ -89,9 +97,16 @@ impl Probes {
         own::program_runs(&self.ebpf)
     }
 
-    /// The loaded object, for the programs' log.
-    pub fn ebpf(&mut self) -> &mut Ebpf {
-        &mut self.ebpf
+    /// Waits until no CPU is seen running a task of `slot`, for a few milliseconds at most: a task that
+    /// ended has been waited for a moment before it leaves its CPU for the last time and is charged.
+    pub fn settle(&self, slot: Slot) {
+        for _ in 0..SETTLE_TRIES {
+            let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && cpu.slot == u32::from(slot);
+            if !self.read_cpus().is_some_and(|cpus| cpus.iter().any(of_slot)) {
+                return;
+            }
+            std::thread::sleep(SETTLE_PAUSE);
+        }
     }
 
     /// Charges to `slot` what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block` (of
@@ -213,6 +228,9 @@ impl Probes {
 impl Source for Probes {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
         let begin = Instant::now();
+        if let Some(log) = &mut self.log {
+            log.flush();
+        }
         self.forget_removed();
         let mut slots = BTreeMap::new();
         for slot in self.maps.slots.keys().copied().collect::<Vec<_>>() {

@@ -20,6 +20,7 @@ use super::{
     btf::Btf,
     drain::Probes,
     hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point, REQUIRED_GROUP},
+    log::BpfLog,
     maps::Maps,
 };
 
@@ -95,6 +96,8 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
     let mut ebpf = create(&globals, options)?;
+    let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
+    let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
@@ -104,7 +107,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     for (hook, state) in required {
         match state {
             HookState::Attached => {
-                return Ok(Probes::new(ebpf, maps, states, &globals, options, layout));
+                return Ok(Probes::new(ebpf, maps, states, &globals, options, layout, log));
             }
             HookState::Missing(reason) => why = format!("{}: {reason}", hook.program),
             HookState::NotNeeded => {}
@@ -174,6 +177,9 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
         loader.override_global(name, value, true);
     }
     loader.override_global("AYA_LOG_LEVEL", &options.log_level, false);
+    if options.log_level == 0 {
+        loader.map_max_entries("AYA_LOGS", rustix::param::page_size() as u32);
+    }
     if options.faults == FaultMode::Major {
         loader.map_max_entries("FAULTS", 1);
     }

@@ -8,6 +8,7 @@ mod drain;
 mod empty;
 mod hooks;
 mod load;
+mod log;
 mod maps;
 mod own;
 

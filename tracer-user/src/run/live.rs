@@ -58,6 +58,7 @@ async fn trace(args: &Run) -> Result<u8> {
         watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
             .await?;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    source.probes.settle(SLOT);
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();

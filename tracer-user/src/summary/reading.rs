@@ -180,6 +180,9 @@ fn waited(facts: &Facts) -> Option<Finding> {
         Some((used, held)) if used as f64 >= held as f64 * FULL => {
             format!("more runnable tasks than {} held", core_count(held))
         }
+        Some((_, held)) if facts.totals.peaks.millicores as f64 >= held as f64 * FULL => {
+            format!("at times more runnable tasks than {} held", core_count(held))
+        }
         Some((_, held)) => format!(
             "it did not fill {} held, so other work runs there or its tasks are bound to a few",
             core_count(held)

@@ -48,6 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
     let disk = ram_disk::RamDisk::new(scratch.path())?;
+    let _pinned = ram_disk::Pinned::to(workloads::last_cpu()?)?;
     let workloads = workloads::all(scratch.path(), disk.device())?;
 
     let (programs, memory) = programs::measure(&workloads)?;

@@ -14,9 +14,14 @@ use std::process::{Child, Command, Stdio};
 /// The kernel keeps this much of a program's name.
 const NAME_BYTES: usize = 15;
 
-/// One program's cost.
+/// Fewer runs than this say more of the machine than of the program.
+const ENOUGH_RUNS: u64 = 5_000;
+
+/// One program's cost under one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
+    /// What ran.
+    pub workload: &'static str,
     /// Its name as the kernel has it.
     pub program: String,
     /// How often it ran.
@@ -46,43 +51,47 @@ pub fn measure(workloads: &[Workload]) -> Result<(Vec<Cost>, Memory)> {
     if let Err(error) = &empties {
         say(format_args!("no empty programs beside ours: {error:#}"));
     }
-    let (mut seen, mut memory) = (Vec::new(), Memory::default());
+    let figures = || empties.as_ref().map_or(Ok(BTreeMap::new()), Empties::figures);
+    let (mut all, mut memory) = (Vec::new(), Memory::default());
     for workload in workloads {
         say(format_args!("{}: with statistics", workload.name));
+        let before = figures()?;
         let mut command = workload.command(Tracing::On);
         let watch = Watch::run(command.stdout(Stdio::null()))?;
-        for held in watch.programs.values() {
-            seen.push(bpf::program(held)?);
-        }
+        let after = figures()?;
+        let ours = watch.programs.values().map(bpf::program).collect::<Result<Vec<_>>>()?;
+        all.extend(costs(workload.name, &ours, &before, &after));
         memory.map_bytes = memory.map_bytes.max(watch.map_bytes.values().sum());
         memory.peak_rss_bytes = memory.peak_rss_bytes.max(watch.peak_rss_bytes);
     }
-    let empty = match empties {
-        Ok(empties) => empties.figures()?,
-        Err(_) => BTreeMap::new(),
-    };
-    Ok((costs(&seen, &empty), memory))
+    Ok((all, memory))
 }
 
-/// Sums the runs of programs of one name and lays the empty ones beside; programs that never ran
-/// are left out.
-fn costs(seen: &[Program], empty: &BTreeMap<String, Program>) -> Vec<Cost> {
-    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for program in seen {
-        let sum = sums.entry(&program.name).or_default();
-        sum.0 += program.run_time_ns;
-        sum.1 += program.run_count;
-    }
-    sums.into_iter()
-        .filter_map(|(name, (time_ns, runs))| {
-            Some(Cost {
-                program: name.to_owned(),
-                runs,
-                gross_ns: mean(time_ns, runs)?,
-                empty_ns: empty.get(name).and_then(|e| mean(e.run_time_ns, e.run_count)),
-            })
+/// Lays beside each of our programs that ran often enough what the empty one on its hook took in
+/// the same time.
+fn costs(
+    workload: &'static str,
+    ours: &[Program],
+    before: &BTreeMap<String, Program>,
+    after: &BTreeMap<String, Program>,
+) -> Vec<Cost> {
+    let empty_ns = |name: &str| {
+        let (before, after) = (before.get(name)?, after.get(name)?);
+        mean(after.run_time_ns - before.run_time_ns, after.run_count - before.run_count)
+    };
+    let cost = |program: &Program| {
+        Some(Cost {
+            workload,
+            program: program.name.clone(),
+            runs: program.run_count,
+            gross_ns: mean(program.run_time_ns, program.run_count)?,
+            empty_ns: empty_ns(&program.name),
         })
-        .collect()
+    };
+    let often = ours.iter().filter(|program| program.run_count >= ENOUGH_RUNS);
+    let mut costs: Vec<_> = often.filter_map(cost).collect();
+    costs.sort_by(|a, b| a.program.cmp(&b.program));
+    costs
 }
 
 fn mean(time_ns: u64, runs: u64) -> Option<f64> {
@@ -149,18 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn workloads_are_summed_and_idle_programs_left_out() {
-        let seen = [
-            program("sched_switch", 900, 10),
-            program("sched_switch", 700, 10),
-            program("mark_victim", 0, 0),
-            program("block_rq_comple", 1000, 5),
-        ];
-        let empty = BTreeMap::from([("sched_switch".to_owned(), program("empty", 500, 10))]);
-        let costs = costs(&seen, &empty);
-        assert_eq!(costs.len(), 2);
-        assert_eq!((costs[0].gross_ns, costs[0].empty_ns), (200.0, None));
-        assert_eq!((costs[1].gross_ns, costs[1].empty_ns, costs[1].runs), (80.0, Some(50.0), 20));
+    fn programs_that_ran_seldom_are_left_out_and_empty_ones_count_the_same_time() {
+        let ours = [program("sched_switch", 900_000, 10_000), program("mark_victim", 900, 9)];
+        let table = |time_ns, count| {
+            BTreeMap::from([("sched_switch".to_owned(), program("empty", time_ns, count))])
+        };
+        let found = costs("w", &ours, &table(7_000, 100), &table(507_000, 10_100));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].gross_ns, found[0].empty_ns), (90.0, Some(50.0)));
+        let alone = costs("w", &ours, &BTreeMap::new(), &BTreeMap::new());
+        assert_eq!(alone[0].empty_ns, None);
     }
 
     #[test]

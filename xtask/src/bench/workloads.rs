@@ -63,8 +63,8 @@ pub fn all(scratch: &Path, device: &Path) -> Result<Vec<Workload>> {
             parse: parse_fio,
         },
         Workload {
-            name: "the same of a loop device in RAM",
-            command: fio(device),
+            name: "the same of a loop device in RAM, one CPU",
+            command: words(&format!("taskset -c {cpu}")).into_iter().chain(fio(device)).collect(),
             parse: parse_fio,
         },
     ])
@@ -108,7 +108,7 @@ fn fio(target: &Path) -> Vec<OsString> {
 }
 
 /// The last CPU that we may use: the first takes most interrupts.
-fn last_cpu() -> Result<usize> {
+pub fn last_cpu() -> Result<usize> {
     let set = rustix::thread::sched_getaffinity(None).context("read which CPUs we may use")?;
     let usable = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|&cpu| set.is_set(cpu));
     usable.context("no CPU to pin a workload to")
