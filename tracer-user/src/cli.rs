@@ -1,4 +1,4 @@
-//! The command line: one definition, from which help, docs/CLI.md, man pages and completions derive.
+//! The command line: one definition, from which the help and docs/CLI.md derive.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 

@@ -1,5 +1,5 @@
-//! docs/METRICS.md, from the tables. Explains nothing that a table does not say, but the two
-//! measurements that have none.
+//! docs/METRICS.md, from the tables, and docs/CLI.md, from the command line's definition. Explains no
+//! field that a table does not, but those of the two measurements that have none.
 
 use std::fmt::Write;
 

@@ -40,8 +40,9 @@ pub struct JobCgroup {
 
 impl JobCgroup {
     /// Makes `jobtrace-run-<pid>-<n>-<name>` below the caller's cgroup in v2 where it is mounted, and
-    /// in the v1 hierarchies of memory, blkio, pids and cpuacct. A hierarchy that refuses costs its
-    /// own values and a note; one that refuses below the caller is tried further up.
+    /// in the v1 hierarchies of memory, blkio, pids and cpuacct, and of the freezer where v2 takes none;
+    /// not in one that has cpu or cpuset too. A hierarchy that refuses costs its own values and a note;
+    /// one that refuses below the caller is tried further up.
     ///
     /// # Errors
     /// When no hierarchy that can tell the job's tasks apart takes a new cgroup.
@@ -203,7 +204,7 @@ impl JobCgroup {
     }
 }
 
-/// Whether the job gets a cgroup of its own in `hierarchy`, v2 (`in_v2`) having been tried before.
+/// Whether the job is to have a cgroup of its own in `hierarchy`; `in_v2`: it has one in v2 already.
 fn is_used(hierarchy: &Hierarchy, in_v2: bool) -> bool {
     if hierarchy.number == 0 {
         return true;

@@ -116,8 +116,8 @@ impl Group {
         })
     }
 
-    /// Adds the values of `other`, of the same series: another CPU, cgroup, step or node, or for
-    /// intervals the one after.
+    /// Adds the values of `other`, of the same series and time: another CPU, cgroup, step or node.
+    /// [`Group::follow`] adds a later interval.
     pub fn merge(&mut self, other: &Self) {
         self.values = self
             .combine(other, |kind, a, b| match (kind, a, b) {

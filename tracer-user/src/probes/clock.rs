@@ -1,8 +1,8 @@
 //! The run queues' clock, told from CLOCK_MONOTONIC: needed for what runs at the moment of a read.
 //!
 //! No helper and no file shows that clock. But when this process wakes up, its own switch-in is
-//! recorded with it: the clock read right after is that plus a few microseconds. The smallest
-//! difference of several tries is the best, and what it errs is on the low side.
+//! recorded with it: CLOCK_MONOTONIC read right after is that moment plus a few microseconds. The
+//! smallest difference of several tries is the best; what runs now then seems a little too short.
 
 use std::time::Duration;
 

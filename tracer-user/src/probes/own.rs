@@ -21,7 +21,7 @@ pub fn read(ebpf: &Ebpf, states: &[HookState], cpus: &[CpuRecord], drain_ns: u64
     own.set("map_bytes", map_bytes());
     own.set("drain_ns", drain_ns);
     let runs = program_runs(ebpf);
-    // Zero runs of sched_switch means that the kernel does not count them.
+    // No run of any program: the kernel does not count them.
     if runs.iter().any(|run| run.count > 0) {
         own.set("bpf_ns", runs.iter().map(|run| run.time_ns).sum::<u64>());
         own.set("bpf_runs", runs.iter().map(|run| run.count).sum::<u64>());

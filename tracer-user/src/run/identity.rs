@@ -30,7 +30,7 @@ pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
     let uid = rustix::process::getuid().as_raw();
     let user = uzers::get_user_by_uid(uid);
     let user = user.map_or_else(String::new, |user| user.name().to_string_lossy().into_owned());
-    // Unique on this node for ever: the tag tells two runs of one command apart.
+    // Unique on this node, within one pid namespace: the tag tells two runs of one command apart.
     let job = format!("{}-{}", std::process::id(), start.as_secs());
     Ok(Header {
         version: VERSION,
