@@ -16,8 +16,8 @@ use tracer_ebpf::{
 use super::{
     clock::{ahead_of_run_queues, monotonic_ns},
     decode::{Unwrapper, bytes_of, derive},
-    hooks::{FaultMode, HookState},
-    load::{Layout, MINOR_LATENCY_EVERY, Options},
+    hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
+    load::{Layout, Options},
     log::BpfLog,
     maps::{Maps, Plain},
     own,
