@@ -18,20 +18,24 @@ use super::{
     hooks::{FaultMode, HOOKS, Hook, HookState, MINOR_LATENCY_EVERY, Period, Point},
 };
 
-/// Attaches what `faults` asks for; how each of [`HOOKS`] fared, in their order.
+/// Whether this kernel has what each of [`HOOKS`] needs, in their order, before the verifier is asked.
+pub fn check_all(btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> Vec<anyhow::Result<()>> {
+    HOOKS.iter().map(|hook| check(hook, btf, globals)).collect()
+}
+
+/// Attaches what `faults` asks for and passed its check; how each of [`HOOKS`] fared, in their order.
 pub fn attach_all(
     ebpf: &mut Ebpf,
-    btf: &Btf,
     kernel: &aya::Btf,
-    globals: &BTreeMap<&'static str, u64>,
+    checked: Vec<anyhow::Result<()>>,
     faults: FaultMode,
 ) -> Vec<HookState> {
     let mut attached: Vec<&str> = Vec::new();
-    let attach = |hook: &Hook| {
+    let attach = |(hook, checked): (&Hook, anyhow::Result<()>)| {
         if (hook.full_only && faults != FaultMode::Full) || attached.contains(&hook.group) {
             return HookState::NotNeeded;
         }
-        match check(hook, btf, globals).and_then(|()| attach(hook, ebpf, kernel)) {
+        match checked.and_then(|()| attach(hook, ebpf, kernel)) {
             Ok(()) => {
                 attached.push(hook.group);
                 HookState::Attached
@@ -39,7 +43,7 @@ pub fn attach_all(
             Err(error) => HookState::Missing(format!("{error:#}")),
         }
     };
-    let mut states: Vec<_> = HOOKS.iter().map(attach).collect();
+    let mut states: Vec<_> = HOOKS.iter().zip(checked).map(attach).collect();
     // An alternative that failed before the one that attached is no loss.
     for (hook, state) in HOOKS.iter().zip(&mut states) {
         if matches!(state, HookState::Missing(_)) && attached.contains(&hook.group) {
@@ -49,7 +53,6 @@ pub fn attach_all(
     states
 }
 
-/// Whether this kernel has what the hook needs, before the verifier is asked.
 fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyhow::Result<()> {
     for need in hook.needs {
         let field = kernel_fields::ALL.iter().find(|field| field.global == *need);

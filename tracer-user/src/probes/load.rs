@@ -10,7 +10,7 @@ use tracer_ebpf::{
 };
 
 use super::{
-    attach::{attach_all, with_causes},
+    attach::{attach_all, check_all, with_causes},
     btf::Btf,
     drain::Probes,
     hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
@@ -100,13 +100,17 @@ impl std::error::Error for LoadError {}
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    let checked = check_all(&btf, &globals);
+    drop(btf);
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
     let mut ebpf = create(&kernel, &globals, options)?;
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
-    let states = attach_all(&mut ebpf, &btf, &kernel, &globals, options.faults);
+    let states = attach_all(&mut ebpf, &kernel, checked, options.faults);
+    drop(kernel);
+    give_back();
     let required = HOOKS.iter().zip(&states).filter(|(hook, _)| hook.group == REQUIRED_GROUP);
     let mut why = String::new();
     for (hook, state) in required {
@@ -190,4 +194,13 @@ fn create(
     }
     let object = from_file.as_deref().unwrap_or(OBJECT);
     loader.load(object).map_err(|error| LoadError::of(&with_causes(&error)))
+}
+
+/// Gives the memory of the kernel's types back: they are most of what loading takes.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: has no preconditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
