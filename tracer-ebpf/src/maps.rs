@@ -52,7 +52,7 @@ static FAULTS: Array<FaultEntry, { TASK_ENTRIES as usize }> = Array::new();
 static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
 /// Cells of block I/O. Only a key's claim (below) turns a free one into a used one.
 #[btf_map]
-static BLOCKS: Array<CellSet, { CELL_SETS as usize }> = Array::new();
+static BLOCKS: Array<CellSet, { CELL_SETS as usize }, MMAPABLE> = Array::new();
 /// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no
 /// compare-and-swap on kernels below 5.12. Touched once for each cell.
 #[map]

@@ -43,7 +43,7 @@ pub fn sched_switch_3(ctx: BtfTracePointContext) -> i32 {
 
 /// Whether this kernel shows the times this file lives on; the verifier cuts the branch not taken.
 #[inline(always)]
-fn times_known() -> bool {
+pub fn times_known() -> bool {
     global(&TIMES_KNOWN) != 0
 }
 

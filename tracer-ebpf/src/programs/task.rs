@@ -5,7 +5,7 @@ use aya_ebpf::{
 };
 use tracer_ebpf::{kernel_fields::globals::*, settings::globals::TASKS_HIERARCHY};
 
-use super::switch::charge;
+use super::switch::{charge, times_known};
 use crate::{
     kernel::{Kernel, cgroup_id, global, load, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, slot_of, task_record},
@@ -66,7 +66,7 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
             && (*record).pid == pid
         {
             charge(task, bank, &mut *record);
-            (*cpu).since_ns = run_queue_clock(task);
+            (*cpu).since_ns = if times_known() { run_queue_clock(task) } else { 0 };
         }
         (*cpu).slot = slot_of(0, cgroup_id(cgroup)).into();
     }

@@ -6,22 +6,22 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use aya::{Ebpf, maps::RingBuf};
+use aya::Ebpf;
 use tracer_ebpf::{
     block::{BlockKey, OPS},
-    records::{CgroupEvent, CpuRecord, cgroup_event},
-    settings,
+    records::CpuRecord,
     table::Place,
 };
 
 use super::{
     clock::{ahead_of_run_queues, monotonic_ns},
     decode::{Unwrapper, bytes_of, derive},
-    hooks::{FaultMode, HOOKS, HookState},
-    load::{Layout, MINOR_LATENCY_EVERY, Options},
+    hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
+    load::{Layout, Options},
     log::BpfLog,
     maps::{Maps, Plain},
     own,
+    unknown::unknown_fields,
 };
 use crate::{
     model::{
@@ -34,27 +34,23 @@ use crate::{
     node::devices::Devices,
 };
 
-/// A removed cgroup is remembered this long: completions of its write-back come late.
-const FORGET_AFTER: Duration = Duration::from_secs(120);
-
-/// How often and how long [`Probes::settle`] looks.
-const SETTLE_TRIES: u32 = 10;
-const SETTLE_PAUSE: Duration = Duration::from_micros(500);
-
 /// The attached programs and their maps. Dropping it detaches everything.
 pub struct Probes {
     ebpf: Ebpf,
-    maps: Maps,
+    pub(super) maps: Maps,
     states: Vec<HookState>,
-    faults: FaultMode,
-    layout: Layout,
+    pub(super) faults: FaultMode,
+    pub(super) layout: Layout,
     unknown: Vec<&'static str>,
-    cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
-    cells: BTreeMap<BlockKey, Unwrapper>,
+    pub(super) cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
+    pub(super) cells: BTreeMap<BlockKey, Unwrapper>,
     devices: Devices,
     /// `on_cpu_ns` as last reported: what runs now is an estimate and must not make it shrink.
-    on_cpu_ns: BTreeMap<Slot, u64>,
-    removed: Vec<(Instant, u32, u64)>,
+    pub(super) on_cpu_ns: BTreeMap<Slot, u64>,
+    /// Cgroups removed: when, table and id.
+    pub(super) removed: Vec<(Instant, u32, u64)>,
+    /// Slots whose jobs have ended: when, and which.
+    pub(super) ended: Vec<(Instant, Slot)>,
     drain: Duration,
     log: Option<BpfLog>,
 }
@@ -82,6 +78,7 @@ impl Probes {
             devices: Devices::default(),
             on_cpu_ns: BTreeMap::new(),
             removed: Vec::new(),
+            ended: Vec::new(),
             drain: Duration::ZERO,
             log,
         }
@@ -97,35 +94,7 @@ impl Probes {
         own::program_runs(&self.ebpf)
     }
 
-    /// Waits until no CPU is seen running a task of `slot`, for a few milliseconds at most: a task that
-    /// ended has been waited for a moment before it leaves its CPU for the last time and is charged.
-    pub fn settle(&self, slot: Slot) {
-        for _ in 0..SETTLE_TRIES {
-            let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && cpu.slot == u32::from(slot);
-            if !self.read_cpus().is_some_and(|cpus| cpus.iter().any(of_slot)) {
-                return;
-            }
-            std::thread::sleep(SETTLE_PAUSE);
-        }
-    }
-
-    /// Charges to `slot` what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block` (of
-    /// block I/O's, where the job has one there), and in those made inside them from now on.
-    ///
-    /// # Errors
-    /// When there is no memory for the slot, or no room for its cgroups.
-    pub fn track(&mut self, slot: Slot, tasks: u64, block: Option<u64>) -> Result<()> {
-        if !self.maps.slots.contains_key(&slot) {
-            self.maps.add_slot(slot, self.faults)?;
-        }
-        self.maps.track(0, tasks, slot)?;
-        if let (table @ 1.., Some(block)) = (self.layout.block_table(), block) {
-            self.maps.track(table, block, slot)?;
-        }
-        Ok(())
-    }
-
-    fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
+    pub(super) fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
         Some(self.maps.cpus.get(&0, 0).ok()?.iter().map(|record| record.0).collect())
     }
 
@@ -169,9 +138,9 @@ impl Probes {
         Ok(vec![sched, fault])
     }
 
-    fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) -> Result<()> {
+    fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) {
         let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
-        for (key, cell) in self.maps.block_cells()? {
+        for (key, cell) in self.maps.blocks.read() {
             let device = self.devices.get(key.device);
             let op = OPS[usize::from(key.op) % OPS.len()];
             let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
@@ -184,7 +153,6 @@ impl Probes {
             }
             slots.entry(key.slot).or_default().push(group);
         }
-        Ok(())
     }
 
     /// Adds what runs now to the slots' `on_cpu_ns`.
@@ -205,24 +173,6 @@ impl Probes {
             sched.set("on_cpu_ns", *reported);
         }
     }
-
-    /// Clears the entries of cgroups removed a while ago.
-    fn forget_removed(&mut self) {
-        let now = Instant::now();
-        for event in drain_events(&mut self.maps.events) {
-            if event.kind == cgroup_event::REMOVED {
-                self.removed.push((now, event.hierarchy, event.id));
-            }
-        }
-        let maps = &mut self.maps;
-        self.removed.retain(|&(at, hierarchy, id)| {
-            let keep = now.duration_since(at) < FORGET_AFTER;
-            if !keep {
-                maps.forget(hierarchy, id);
-            }
-            keep
-        });
-    }
 }
 
 impl Source for Probes {
@@ -237,13 +187,14 @@ impl Source for Probes {
             slots.insert(slot, self.read_slot(slot)?);
         }
         if !self.unknown.contains(&"job_block") {
-            self.read_blocks(&mut slots)?;
+            self.read_blocks(&mut slots);
         }
         // After the banks: a task that leaves between the two is missed now and counted next time;
         // the other way round it would be counted twice.
         let cpus = self.read_cpus().context("cannot read the CPUs' records")?;
         self.add_running(&mut slots, &cpus);
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.free_ended(begin);
         self.drain += begin.elapsed();
         Ok(Some(Snapshot {
             wall_ns: wall.as_nanos() as u64,
@@ -265,50 +216,4 @@ fn unwrapper<'a>(
     // Two tables read one bank, one table reads two banks: tell them apart by both.
     let key = if bank == "latency" { "latency" } else { group.measurement.key };
     all.entry((slot, key, cpu)).or_insert_with(|| Unwrapper::new(fields))
-}
-
-fn drain_events(ring: &mut RingBuf<aya::maps::MapData>) -> Vec<CgroupEvent> {
-    let mut events = Vec::new();
-    while let Some(item) = ring.next() {
-        if item.len() >= size_of::<CgroupEvent>() {
-            // SAFETY: the kernel wrote a CgroupEvent; all integers.
-            events.push(unsafe { item.as_ptr().cast::<CgroupEvent>().read_unaligned() });
-        }
-    }
-    events
-}
-
-/// Fields (or whole measurements) that cannot be known on this kernel, which is not zero.
-fn unknown_fields(
-    states: &[HookState],
-    globals: &BTreeMap<&'static str, u64>,
-    faults: FaultMode,
-) -> Vec<&'static str> {
-    let attached = |program: &str| {
-        HOOKS
-            .iter()
-            .zip(states)
-            .any(|(hook, state)| hook.program == program && *state == HookState::Attached)
-    };
-    let entry = attached("page_fault_user") || attached("handle_mm_fault");
-    let rules: &[(bool, &[&'static str])] = &[
-        (
-            globals[settings::TIMES_KNOWN] == 0,
-            &["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns", "major_wait_ns"],
-        ),
-        (!attached("sched_process_fork"), &["forks"]),
-        (!attached("sched_process_exec"), &["execs"]),
-        (!attached("mark_victim"), &["oom_kills"]),
-        (!attached("major_fault"), &["major_wait_ns"]),
-        (!attached("block_rq_complete"), &["job_block"]),
-        (
-            faults == FaultMode::Full && !(entry && attached("minor_fault_latency")),
-            &["minor_latency_ns", "latency_sample_every"],
-        ),
-        (
-            faults == FaultMode::Full && !(entry && attached("major_fault_latency")),
-            &["major_latency_ns"],
-        ),
-    ];
-    rules.iter().filter(|(lost, _)| *lost).flat_map(|(_, fields)| fields.iter().copied()).collect()
 }

@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 use aya::{EbpfLoader, programs::perf_event::SoftwareEvent};
 
 use super::{
+    attach::attach,
     hooks::{Hook, Period, Point},
-    load::{OBJECT, attach},
+    load::OBJECT,
 };
 
 /// The empty programs, each with the program of ours whose hook it shares.

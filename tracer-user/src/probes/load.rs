@@ -1,32 +1,22 @@
-//! From the running kernel's types to attached programs: offsets into globals, each hook tried alone.
+//! From the running kernel's types to loaded programs: offsets into globals, maps made, hooks attached.
 
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use aya::{
-    Ebpf, EbpfLoader,
-    programs::{
-        BtfTracePoint, FEntry, PerfEvent,
-        perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy},
-    },
-    util::online_cpus,
-};
+use aya::{Ebpf, EbpfLoader};
 use tracer_ebpf::{
     kernel_fields::{self, MISSING, bit_global},
     settings,
 };
 
 use super::{
+    attach::{attach_all, check_all, with_causes},
     btf::Btf,
     drain::Probes,
-    hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point, REQUIRED_GROUP},
+    hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
     log::BpfLog,
     maps::Maps,
 };
-
-/// One minor fault in this many is timed in full mode. A prime: loops that fault in a pattern of a
-/// power of two are sampled at every phase.
-pub const MINOR_LATENCY_EVERY: u64 = 61;
 
 /// The programs, built by `cargo xtask ebpf`.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
@@ -68,8 +58,22 @@ pub struct Options {
 pub enum LoadError {
     /// The caller lacks the privilege.
     NotPermitted(anyhow::Error),
-    /// The kernel lacks something.
+    /// The kernel lacks something, or refuses it to anybody.
     Unsupported(anyhow::Error),
+}
+
+impl LoadError {
+    /// Of a refusal in the kernel's words.
+    fn of(text: &str) -> Self {
+        let refused =
+            text.contains("Operation not permitted") || text.contains("Permission denied");
+        let error = anyhow::anyhow!("{text}");
+        if refused && !rustix::process::geteuid().is_root() {
+            Self::NotPermitted(error)
+        } else {
+            Self::Unsupported(error)
+        }
+    }
 }
 
 impl std::fmt::Display for LoadError {
@@ -79,9 +83,10 @@ impl std::fmt::Display for LoadError {
                 f,
                 "not permitted to trace: run as root or with CAP_BPF and CAP_PERFMON ({error:#})"
             ),
-            Self::Unsupported(error) => {
-                write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` tells more")
-            }
+            Self::Unsupported(error) => write!(
+                f,
+                "the kernel cannot be traced from here: {error:#}; `jobtrace doctor` tells more"
+            ),
         }
     }
 }
@@ -95,13 +100,17 @@ impl std::error::Error for LoadError {}
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
-    let mut ebpf = create(&globals, options)?;
+    let checked = check_all(&btf, &globals);
+    drop(btf);
+    let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
+    let mut ebpf = create(&kernel, &globals, options)?;
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
-    let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
-    let states = attach_all(&mut ebpf, &btf, &kernel, &globals, options.faults);
+    let states = attach_all(&mut ebpf, &kernel, checked, options.faults);
+    drop(kernel);
+    give_back();
     let required = HOOKS.iter().zip(&states).filter(|(hook, _)| hook.group == REQUIRED_GROUP);
     let mut why = String::new();
     for (hook, state) in required {
@@ -113,12 +122,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
             HookState::NotNeeded => {}
         }
     }
-    let error = anyhow::anyhow!("{why}");
-    Err(if why.contains("ermi") {
-        LoadError::NotPermitted(error)
-    } else {
-        LoadError::Unsupported(error)
-    })
+    Err(LoadError::of(&why))
 }
 
 /// What every time but `on_cpu_ns` is made of (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED).
@@ -163,7 +167,11 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
 }
 
 /// Creates the maps and prepares the programs.
-fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Ebpf, LoadError> {
+fn create(
+    kernel: &aya::Btf,
+    globals: &BTreeMap<&'static str, u64>,
+    options: &Options,
+) -> Result<Ebpf, LoadError> {
     let from_file = match &options.object {
         None => None,
         Some(path) => Some(
@@ -173,6 +181,7 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
         ),
     };
     let mut loader = EbpfLoader::new();
+    loader.btf(Some(kernel));
     for (name, value) in globals {
         loader.override_global(name, value, true);
     }
@@ -183,124 +192,15 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
     if options.faults == FaultMode::Major {
         loader.map_max_entries("FAULTS", 1);
     }
-    loader.load(from_file.as_deref().unwrap_or(OBJECT)).map_err(|error| {
-        let text = with_causes(&error);
-        let error = anyhow::anyhow!("{text}");
-        if text.contains("ermi") {
-            LoadError::NotPermitted(error)
-        } else {
-            LoadError::Unsupported(error)
-        }
-    })
+    let object = from_file.as_deref().unwrap_or(OBJECT);
+    loader.load(object).map_err(|error| LoadError::of(&with_causes(&error)))
 }
 
-fn attach_all(
-    ebpf: &mut Ebpf,
-    btf: &Btf,
-    kernel: &aya::Btf,
-    globals: &BTreeMap<&'static str, u64>,
-    faults: FaultMode,
-) -> Vec<HookState> {
-    let mut attached: Vec<&str> = Vec::new();
-    let attach = |hook: &Hook| {
-        if (hook.full_only && faults != FaultMode::Full) || attached.contains(&hook.group) {
-            return HookState::NotNeeded;
-        }
-        match check(hook, btf, globals).and_then(|()| attach(hook, ebpf, kernel)) {
-            Ok(()) => {
-                attached.push(hook.group);
-                HookState::Attached
-            }
-            Err(error) => HookState::Missing(format!("{error:#}")),
-        }
-    };
-    let mut states: Vec<_> = HOOKS.iter().map(attach).collect();
-    // An alternative that failed before the one that attached is no loss.
-    for (hook, state) in HOOKS.iter().zip(&mut states) {
-        if matches!(state, HookState::Missing(_)) && attached.contains(&hook.group) {
-            *state = HookState::NotNeeded;
-        }
-    }
-    states
-}
-
-/// Whether this kernel has what the hook needs, before the verifier is asked.
-fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyhow::Result<()> {
-    for need in hook.needs {
-        let field = kernel_fields::ALL.iter().find(|field| field.global == *need);
-        let path = field.map_or(*need, |field| field.path);
-        anyhow::ensure!(
-            globals.get(need).is_some_and(|&v| v != MISSING),
-            "this kernel has no {path}"
-        );
-    }
-    match hook.point {
-        Point::Tracepoint(name, arguments) => {
-            let found = btf
-                .tracepoint(name)
-                .with_context(|| format!("this kernel has no tracepoint {name}"))?;
-            anyhow::ensure!(
-                found == arguments,
-                "tracepoint {name} has other arguments: ({})",
-                found.join(", ")
-            );
-        }
-        Point::FunctionEntry(name) => {
-            anyhow::ensure!(btf.has_function(name), "this kernel has no function {name}");
-        }
-        Point::Software(..) => {}
-    }
-    Ok(())
-}
-
-pub(super) fn attach(hook: &Hook, ebpf: &mut Ebpf, kernel: &aya::Btf) -> anyhow::Result<()> {
-    let program = ebpf
-        .program_mut(hook.program)
-        .with_context(|| format!("the BPF object has no program {}", hook.program))?;
-    let result = match hook.point {
-        Point::Tracepoint(name, _) => {
-            let program: &mut BtfTracePoint = program.try_into()?;
-            program.load(name, kernel).and_then(|()| program.attach().map(drop))
-        }
-        Point::FunctionEntry(name) => {
-            let program: &mut FEntry = program.try_into()?;
-            program.load(name, kernel).and_then(|()| program.attach().map(drop))
-        }
-        Point::Software(event, period) => {
-            let program: &mut PerfEvent = program.try_into()?;
-            let cpus = online_cpus().map_err(|(path, error)| {
-                anyhow::Error::new(error).context(format!("cannot read {path}"))
-            })?;
-            let period = match period {
-                Period::Each => 1,
-                Period::Sampled => MINOR_LATENCY_EVERY,
-            };
-            program.load().and_then(|()| {
-                cpus.into_iter().try_for_each(|cpu| {
-                    let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-                    let policy = SamplePolicy::Period(period);
-                    program.attach(PerfEventConfig::Software(event), scope, policy, false).map(drop)
-                })
-            })
-        }
-    };
-    result.map_err(|error| anyhow::anyhow!("{}", with_causes(&error)))
-}
-
-/// The error and its causes in one line, the verifier's log cut down to its last words.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    match lines.as_slice() {
-        [first, .., before, last] => format!("{first} … {before} {last}"),
-        _ => lines.join(" "),
+/// Gives the memory of the kernel's types back: they are most of what loading takes.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: has no preconditions.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

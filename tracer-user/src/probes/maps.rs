@@ -1,22 +1,15 @@
 //! The agent's ends of the maps.
 
-use std::{collections::BTreeMap, os::fd::AsFd, ptr::NonNull};
+use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{Array, ArrayOfMaps, Map, MapData, PerCpuArray, RingBuf},
+    maps::{ArrayOfMaps, MapData, PerCpuArray, RingBuf},
 };
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use tracer_ebpf::{
-    block::{BlockCell, BlockKey, CELL_SETS, CellSet},
-    ids::{self, HIERARCHIES, IdSet, KERNEL_WAYS_FROM, SETS, WAYS},
-    job::JobBank,
-    latency::LatencyBank,
-    records::CpuRecord,
-};
+use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
-use super::hooks::FaultMode;
+use super::{block_cells::BlockCells, hooks::FaultMode, id_table::IdTable};
 use crate::model::job::Slot;
 
 /// A kernel-side struct, for maps that want plain data.
@@ -28,8 +21,6 @@ pub struct Plain<T>(pub T);
 unsafe impl Pod for Plain<JobBank> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<LatencyBank> {}
-// SAFETY: as above.
-unsafe impl Pod for Plain<CellSet> {}
 // SAFETY: as above.
 unsafe impl Pod for Plain<CpuRecord> {}
 
@@ -45,14 +36,16 @@ pub struct SlotMaps {
 pub struct Maps {
     /// What runs on each CPU.
     pub cpus: PerCpuArray<MapData, Plain<CpuRecord>>,
+    /// Cells of block I/O.
+    pub blocks: BlockCells,
+    /// Which cgroup is in which slot.
+    pub ids: IdTable,
     /// Cgroups made and removed.
     pub events: RingBuf<MapData>,
     /// The slots in use.
     pub slots: BTreeMap<Slot, SlotMaps>,
     banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
     latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
-    ids: IdTable,
-    blocks: Array<MapData, Plain<CellSet>>,
 }
 
 impl Maps {
@@ -64,16 +57,13 @@ impl Maps {
         let mut take = |name: &str| {
             ebpf.take_map(name).ok_or_else(|| anyhow!("the BPF object has no map {name}"))
         };
-        let Map::Array(ids) = take("IDS")? else {
-            return Err(anyhow!("map IDS of the BPF object is no array"));
-        };
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
-            blocks: take("BLOCKS")?.try_into().context("map BLOCKS")?,
+            blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
+            ids: IdTable::new(take("IDS")?)?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
-            ids: IdTable::map(ids)?,
             slots: BTreeMap::new(),
         })
     }
@@ -103,100 +93,28 @@ impl Maps {
         Ok(())
     }
 
-    /// The cells of block I/O in use.
+    /// Ends `slot`: from now on nothing new is charged to it. What it has been charged stays readable
+    /// until [`Self::free_slot`]; stragglers go to the rest of the node, whose bank takes its place.
     ///
     /// # Errors
-    /// When the kernel cannot be asked.
-    pub fn block_cells(&self) -> Result<Vec<(BlockKey, BlockCell)>> {
-        let mut cells = Vec::new();
-        for index in 0..CELL_SETS {
-            let set = self.blocks.get(&index, 0).context("cannot read the cells of block I/O")?.0;
-            let used = set.keys.iter().zip(set.cells);
-            cells.extend(used.filter_map(|(&word, cell)| Some((BlockKey::of_word(word)?, cell))));
+    /// When the kernel refuses to exchange the banks.
+    pub fn end_slot(&mut self, slot: Slot) -> Result<()> {
+        self.ids.remove_slot(slot);
+        let rest = self.slots.get(&0).context("slot 0 has no bank")?;
+        self.banks
+            .set(slot.into(), &rest.bank, 0)
+            .with_context(|| format!("cannot exchange the bank of slot {slot}"))?;
+        if let Some(latency) = &rest.latency {
+            self.latency
+                .set(slot.into(), latency, 0)
+                .with_context(|| format!("cannot exchange the latency bank of slot {slot}"))?;
         }
-        Ok(cells)
-    }
-
-    /// Maps cgroup `id` of table `hierarchy` to `slot`.
-    ///
-    /// # Errors
-    /// When its set has no free way, or the id is past what an entry holds.
-    pub fn track(&mut self, hierarchy: u32, id: u64, slot: Slot) -> Result<()> {
-        self.ids.insert(hierarchy, id, slot)
-    }
-
-    /// Forgets cgroup `id` of table `hierarchy`, whoever entered it.
-    pub fn forget(&mut self, hierarchy: u32, id: u64) {
-        self.ids.remove(hierarchy, id);
-    }
-}
-
-/// The id table in our own memory: entries are single words, so that a write to one never touches
-/// its neighbours, which the kernel may be filling.
-struct IdTable {
-    sets: NonNull<IdSet>,
-    _map: MapData,
-}
-
-// SAFETY: the mapping belongs to this value alone on our side, and all accesses are volatile.
-unsafe impl Send for IdTable {}
-
-impl IdTable {
-    const BYTES: usize = (SETS * HIERARCHIES) as usize * size_of::<IdSet>();
-
-    fn map(map: MapData) -> Result<Self> {
-        // SAFETY: a fresh mapping of a map whose size both sides share.
-        let sets = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                Self::BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                map.fd().as_fd(),
-                0,
-            )
-        };
-        let sets = NonNull::new(sets.context("cannot map the id table")?.cast())
-            .context("cannot map the id table")?;
-        Ok(Self { sets, _map: map })
-    }
-
-    /// The entry at `way` of the set of `id`.
-    fn word(&self, hierarchy: u32, id: u64, way: usize) -> *mut u64 {
-        let set = ids::set_of(hierarchy.min(HIERARCHIES - 1), id) as usize;
-        // SAFETY: `set` is below SETS * HIERARCHIES, `way` below WAYS.
-        unsafe { self.sets.as_ptr().add(set).cast::<u64>().add(way) }
-    }
-
-    fn insert(&mut self, hierarchy: u32, id: u64, slot: Slot) -> Result<()> {
-        ensure!(id < 1 << 48, "cgroup id {id} is past 48 bits");
-        self.remove(hierarchy, id);
-        let free = (0..KERNEL_WAYS_FROM)
-            .map(|way| self.word(hierarchy, id, way))
-            // SAFETY: `word` points into the mapping.
-            .find(|&word| unsafe { word.read_volatile() } == 0);
-        let word = free.with_context(|| format!("no room to track cgroup {id}"))?;
-        // SAFETY: as above; this way is the agent's alone.
-        unsafe { word.write_volatile(ids::entry(id, slot)) };
         Ok(())
     }
 
-    fn remove(&mut self, hierarchy: u32, id: u64) {
-        for way in 0..WAYS {
-            let word = self.word(hierarchy, id, way);
-            // SAFETY: as above; only the agent empties an entry.
-            unsafe {
-                if word.read_volatile() >> ids::SLOT_BITS == id {
-                    word.write_volatile(0);
-                }
-            }
-        }
-    }
-}
-
-impl Drop for IdTable {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `map`, not used after this. Failing leaves it to the exit.
-        let _ = unsafe { munmap(self.sets.as_ptr().cast(), Self::BYTES) };
+    /// Frees the memory of an ended slot; it may be added anew.
+    pub fn free_slot(&mut self, slot: Slot) {
+        self.blocks.free(slot);
+        self.slots.remove(&slot);
     }
 }

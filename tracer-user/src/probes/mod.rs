@@ -1,18 +1,24 @@
 //! The probes: from the running kernel's types to attached programs, and from their maps to
 //! snapshots.
 
+mod attach;
+mod block_cells;
 pub mod btf;
 mod clock;
 mod decode;
 mod drain;
 mod empty;
 mod hooks;
+mod id_table;
 mod load;
 mod log;
 mod maps;
 mod own;
+mod slots;
+mod unknown;
+mod words;
 
 pub use drain::Probes;
 pub use empty::hold_empty;
-pub use hooks::{FaultMode, HOOKS, Hook, HookState};
-pub use load::{Layout, LoadError, MINOR_LATENCY_EVERY, Options, load};
+pub use hooks::{FaultMode, HOOKS, Hook, HookState, MINOR_LATENCY_EVERY};
+pub use load::{Layout, LoadError, Options, load};
