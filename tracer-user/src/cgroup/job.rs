@@ -6,7 +6,7 @@
 //! group scheduling it would forbid real-time tasks.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::{
     hierarchies::{Hierarchies, Hierarchy},
     place::{CgroupId, Place, Places},
+    stale::{self, PREFIX},
 };
 use crate::probes::Layout;
 
@@ -35,6 +36,8 @@ pub struct JobCgroup {
     notes: Vec<String>,
     /// `cgroup.subtree_control` in which controllers were switched on, and which.
     pub(super) enabled: Option<(PathBuf, Vec<&'static str>)>,
+    /// Keep other runs from sweeping the directories away.
+    holds: Vec<File>,
     pub(super) removed: bool,
 }
 
@@ -50,12 +53,12 @@ impl JobCgroup {
         let pid = std::process::id();
         for attempt in 0..ATTEMPTS {
             if let Some(made) =
-                Self::create_named(hierarchies, &format!("jobtrace-run-{pid}-{attempt}-{name}"))?
+                Self::create_named(hierarchies, &format!("{PREFIX}{pid}-{attempt}-{name}"))?
             {
                 return Ok(made);
             }
         }
-        bail!("{ATTEMPTS} cgroups named jobtrace-run-{pid}-* exist, remove those of killed runs")
+        bail!("{ATTEMPTS} cgroups named {PREFIX}{pid}-* exist, remove those of killed runs")
     }
 
     /// `None` where a hierarchy has the name already.
@@ -68,6 +71,7 @@ impl JobCgroup {
             block: None,
             notes: Vec::new(),
             enabled: None,
+            holds: Vec::new(),
             removed: false,
         };
         let mut refusals = Vec::new();
@@ -92,6 +96,8 @@ impl JobCgroup {
                                 directory.display()
                             ));
                         }
+                        let Some(hold) = stale::hold(&directory) else { return Ok(None) };
+                        job.holds.extend(hold);
                         (place.directory, place.own) = (directory, true);
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),

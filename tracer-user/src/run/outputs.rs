@@ -1,7 +1,11 @@
 //! Where a run's numbers go. Everything is opened before the command starts, so that no run is in
 //! vain.
 
-use std::{fs::File, io::Write, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::PathBuf,
+};
 
 use anyhow::{Context, Result};
 
@@ -13,6 +17,7 @@ use crate::{
         json,
     },
     model::{points::Origin, totals::RunTotals},
+    say::say,
     summary::{Style, render},
 };
 
@@ -51,7 +56,7 @@ impl Outputs {
     /// Says that something went wrong; the run goes on.
     pub fn complain(&mut self, error: &anyhow::Error) {
         self.failed = true;
-        eprintln!("jobtrace: {error:#}");
+        say(format_args!("{error:#}"));
     }
 
     /// Bytes of line protocol that could not be written so far.
@@ -76,5 +81,16 @@ impl Outputs {
             let _ = std::io::stderr().write_all(render(totals, &Style::for_stderr()).as_bytes());
         }
         !self.failed && self.lost_bytes() == 0
+    }
+}
+
+impl Drop for Outputs {
+    fn drop(&mut self) {
+        // The command never started: an empty file would pass for its numbers.
+        if let Some((path, file)) = self.json.take()
+            && file.metadata().is_ok_and(|metadata| metadata.is_file())
+        {
+            let _ = fs::remove_file(path);
+        }
     }
 }
