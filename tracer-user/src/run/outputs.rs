@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io::Write,
+    io::{self, Write},
     path::PathBuf,
 };
 
@@ -68,7 +68,7 @@ impl Outputs {
     pub fn finish(mut self, totals: &RunTotals) -> bool {
         if let Some((path, mut file)) = self.json.take() {
             let written = json::document(totals).and_then(|text| {
-                let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+                let written = file.write_all(text.as_bytes()).and_then(|()| sync(&file));
                 written
                     .with_context(|| format!("cannot write {}: free space there", path.display()))
             });
@@ -88,9 +88,19 @@ impl Drop for Outputs {
     fn drop(&mut self) {
         // The command never started: an empty file would pass for its numbers.
         if let Some((path, file)) = self.json.take()
-            && file.metadata().is_ok_and(|metadata| metadata.is_file())
+            && is_regular(&file)
         {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Whether it is neither a pipe nor a device.
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Sees that it is on the disk, where it is a file there: a pipe refuses.
+fn sync(file: &File) -> io::Result<()> {
+    if is_regular(file) { file.sync_all() } else { Ok(()) }
 }
