@@ -51,7 +51,8 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
 /// Waits for a jobtrace; nothing may be left.
 pub fn end(child: Child) -> Ended {
     let ended = end_with_leftovers(child);
-    assert_eq!(cgroups_of(ended.pid), [PathBuf::new(); 0], "{ended:?}");
+    let left = cgroups_of(ended.pid);
+    assert!(left.is_empty(), "{left:?} of {ended:?}");
     ended
 }
 

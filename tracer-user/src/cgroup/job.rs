@@ -52,9 +52,8 @@ impl JobCgroup {
         let name = sanitise(name);
         let pid = std::process::id();
         for attempt in 0..ATTEMPTS {
-            if let Some(made) =
-                Self::create_named(hierarchies, &format!("{PREFIX}{pid}-{attempt}-{name}"))?
-            {
+            let leaf = format!("{PREFIX}{pid}-{attempt}-{name}");
+            if let Some(made) = Self::create_named(hierarchies, &leaf)? {
                 return Ok(made);
             }
         }
@@ -76,16 +75,14 @@ impl JobCgroup {
         };
         let mut refusals = Vec::new();
         for hierarchy in hierarchies.v2.iter().chain(&hierarchies.v1) {
+            let is_v1 = hierarchy.number != 0;
             let mut place = Place {
                 number: hierarchy.number,
-                controllers: Vec::new(),
+                controllers: if is_v1 { hierarchy.controllers.clone() } else { Vec::new() },
                 mount: hierarchy.mount.clone(),
                 directory: hierarchy.own.clone(),
                 own: false,
             };
-            if hierarchy.number != 0 {
-                place.controllers.clone_from(&hierarchy.controllers);
-            }
             if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
                 match make_below(hierarchy, leaf) {
                     Ok(directory) => {
@@ -109,7 +106,8 @@ impl JobCgroup {
         }
         let Some((place, controller)) = task_place(&job.places) else {
             bail!(
-                "cannot make a cgroup for the command, run as root or in a delegated cgroup: {}",
+                "cannot make a cgroup for the command, run as root or in a delegated cgroup, mounted \
+                 writable: {}",
                 refusals.join("; ")
             );
         };

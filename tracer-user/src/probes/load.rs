@@ -19,6 +19,7 @@ use tracer_ebpf::{
 use super::{
     btf::Btf,
     drain::Probes,
+    error::LoadError,
     hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point, REQUIRED_GROUP},
     maps::Maps,
 };
@@ -61,31 +62,6 @@ pub struct Options {
     /// An object to load instead of the built-in one.
     pub object: Option<std::path::PathBuf>,
 }
-
-/// Why nothing can be traced.
-#[derive(Debug)]
-pub enum LoadError {
-    /// The caller lacks the privilege.
-    NotPermitted(anyhow::Error),
-    /// The kernel lacks something.
-    Unsupported(anyhow::Error),
-}
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotPermitted(error) => write!(
-                f,
-                "not permitted to trace: run as root or with CAP_BPF and CAP_PERFMON ({error:#})"
-            ),
-            Self::Unsupported(error) => {
-                write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` tells more")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// Loads and attaches everything that `options` ask for and this kernel allows.
 ///
@@ -164,9 +140,7 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
     let from_file = match &options.object {
         None => None,
         Some(path) => Some(
-            std::fs::read(path)
-                .with_context(|| format!("cannot read the BPF object {}", path.display()))
-                .map_err(LoadError::Unsupported)?,
+            std::fs::read(path).map_err(|error| LoadError::Object(path.clone(), error.into()))?,
         ),
     };
     let mut loader = EbpfLoader::new();
@@ -180,10 +154,10 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
     loader.load(from_file.as_deref().unwrap_or(OBJECT)).map_err(|error| {
         let text = with_causes(&error);
         let error = anyhow::anyhow!("{text}");
-        if text.contains("ermi") {
-            LoadError::NotPermitted(error)
-        } else {
-            LoadError::Unsupported(error)
+        match &options.object {
+            _ if text.contains("ermi") => LoadError::NotPermitted(error),
+            Some(path) => LoadError::Object(path.clone(), error),
+            None => LoadError::Unsupported(error),
         }
     })
 }

@@ -6,6 +6,7 @@ mod clock;
 mod decode;
 mod drain;
 mod empty;
+mod error;
 mod hooks;
 mod load;
 mod maps;
@@ -13,5 +14,6 @@ mod own;
 
 pub use drain::Probes;
 pub use empty::hold_empty;
+pub use error::LoadError;
 pub use hooks::{FaultMode, HOOKS, Hook, HookState};
-pub use load::{Layout, LoadError, MINOR_LATENCY_EVERY, Options, load};
+pub use load::{Layout, MINOR_LATENCY_EVERY, Options, load};

@@ -136,7 +136,8 @@ fn a_recording_replayed_twice_gives_the_same() {
         let (json, mut lines) = numbers_of(&file);
         let (again, mut lines_again) = numbers_of(&file);
         assert_eq!(json, again);
-        (lines.sort(), lines_again.sort());
+        lines.sort();
+        lines_again.sort();
         assert_eq!(lines, lines_again);
         assert_eq!(replay(&file, &[]), replay(&file, &[]));
     }
