@@ -101,6 +101,8 @@ pub struct Doctor {
 
 /// Shortest time between two readings.
 const SHORTEST: Duration = Duration::from_millis(10);
+/// Longest; none between the first and the last is as good, and timers hold no more than years.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -116,6 +118,9 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     if time < SHORTEST {
         return Err("shorter than 10 ms".into());
     }
+    if time > LONGEST {
+        return Err("longer than a day (1440m)".into());
+    }
     Ok(time)
 }
 
@@ -125,12 +130,19 @@ mod tests {
 
     #[test]
     fn intervals() {
-        for (text, ms) in
-            [("1", 1000), ("0.5", 500), ("250ms", 250), ("2m", 120_000), ("10s", 10_000)]
-        {
+        for (text, ms) in [
+            ("1", 1000),
+            ("0.5", 500),
+            ("250ms", 250),
+            ("2m", 120_000),
+            ("10s", 10_000),
+            ("1440m", 86_400_000),
+        ] {
             assert_eq!(parse_interval(text), Ok(Duration::from_millis(ms)), "{text}");
         }
-        for text in ["", "s", "-1", "nan", "inf", "1h", "9ms", "0", "1e300"] {
+        for text in
+            ["", "s", "-1", "nan", "inf", "1h", "9ms", "0", "1e300", "1441m", "1000000000000"]
+        {
             assert!(parse_interval(text).is_err(), "{text}");
         }
     }

@@ -13,4 +13,5 @@ pub mod node;
 pub mod probes;
 pub mod replay;
 pub mod run;
+pub mod say;
 pub mod summary;

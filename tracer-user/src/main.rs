@@ -6,6 +6,7 @@ use clap::Parser;
 use jobtrace::{
     cli::{Cli, Command},
     doctor, probes, run,
+    say::say,
 };
 
 fn main() -> ExitCode {
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("jobtrace: {error:#}");
+            say(format_args!("{error:#}"));
             ExitCode::from(2)
         }
     }

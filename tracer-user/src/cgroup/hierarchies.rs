@@ -55,6 +55,10 @@ impl Hierarchies {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         let mut found = Self::parse(&text("/proc/self/mountinfo")?, &text("/proc/self/cgroup")?);
+        // A mount above may cover one that mountinfo still lists.
+        let is_seen = |hierarchy: &Hierarchy| hierarchy.own.join("cgroup.procs").exists();
+        found.v2 = found.v2.filter(is_seen);
+        found.v1.retain(is_seen);
         if let Some(v2) = &mut found.v2 {
             let offered = fs::read_to_string(v2.own.join("cgroup.controllers")).unwrap_or_default();
             v2.controllers = offered.split_whitespace().map(str::to_owned).collect();

@@ -6,7 +6,7 @@
 //! group scheduling it would forbid real-time tasks.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail};
 use super::{
     hierarchies::{Hierarchies, Hierarchy},
     place::{CgroupId, Place, Places},
+    stale::{self, PREFIX},
 };
 use crate::probes::Layout;
 
@@ -35,6 +36,8 @@ pub struct JobCgroup {
     notes: Vec<String>,
     /// `cgroup.subtree_control` in which controllers were switched on, and which.
     pub(super) enabled: Option<(PathBuf, Vec<&'static str>)>,
+    /// Keep other runs from sweeping the directories away.
+    holds: Vec<File>,
     pub(super) removed: bool,
 }
 
@@ -50,13 +53,12 @@ impl JobCgroup {
         let name = sanitise(name);
         let pid = std::process::id();
         for attempt in 0..ATTEMPTS {
-            if let Some(made) =
-                Self::create_named(hierarchies, &format!("jobtrace-run-{pid}-{attempt}-{name}"))?
-            {
+            let leaf = format!("{PREFIX}{pid}-{attempt}-{name}");
+            if let Some(made) = Self::create_named(hierarchies, &leaf)? {
                 return Ok(made);
             }
         }
-        bail!("{ATTEMPTS} cgroups named jobtrace-run-{pid}-* exist, remove those of killed runs")
+        bail!("{ATTEMPTS} cgroups named {PREFIX}{pid}-* exist, remove those of killed runs")
     }
 
     /// `None` where a hierarchy has the name already.
@@ -69,20 +71,19 @@ impl JobCgroup {
             block: None,
             notes: Vec::new(),
             enabled: None,
+            holds: Vec::new(),
             removed: false,
         };
         let mut refusals = Vec::new();
         for hierarchy in hierarchies.v2.iter().chain(&hierarchies.v1) {
+            let is_v1 = hierarchy.number != 0;
             let mut place = Place {
                 number: hierarchy.number,
-                controllers: Vec::new(),
+                controllers: if is_v1 { hierarchy.controllers.clone() } else { Vec::new() },
                 mount: hierarchy.mount.clone(),
                 directory: hierarchy.own.clone(),
                 own: false,
             };
-            if hierarchy.number != 0 {
-                place.controllers.clone_from(&hierarchy.controllers);
-            }
             if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
                 match make_below(hierarchy, leaf) {
                     Ok(directory) => {
@@ -93,6 +94,8 @@ impl JobCgroup {
                                 directory.display()
                             ));
                         }
+                        let Some(hold) = stale::hold(&directory) else { return Ok(None) };
+                        job.holds.extend(hold);
                         (place.directory, place.own) = (directory, true);
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
@@ -104,7 +107,8 @@ impl JobCgroup {
         }
         let Some((place, controller)) = task_place(&job.places) else {
             bail!(
-                "cannot make a cgroup for the command, run as root or in a delegated cgroup: {}",
+                "cannot make a cgroup for the command, run as root or in a delegated cgroup, mounted \
+                 writable: {}",
                 refusals.join("; ")
             );
         };

@@ -10,3 +10,4 @@ pub mod job;
 pub mod place;
 pub mod read;
 pub mod remove;
+pub mod stale;

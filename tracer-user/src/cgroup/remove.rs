@@ -97,6 +97,13 @@ pub(super) fn children(directory: &Path) -> Vec<PathBuf> {
     entries.filter(is_dir).map(|entry| entry.path()).collect()
 }
 
+/// Whether a process is in `directory` or below.
+pub(super) fn has_processes(directory: &Path) -> bool {
+    let mut pids = Vec::new();
+    collect_pids(directory, &mut pids);
+    !pids.is_empty()
+}
+
 fn collect_pids(directory: &Path, pids: &mut Vec<u32>) {
     let read = |name| fs::read_to_string(directory.join(name));
     // A threaded cgroup names its threads only.
@@ -107,7 +114,7 @@ fn collect_pids(directory: &Path, pids: &mut Vec<u32>) {
     }
 }
 
-fn remove_tree(directory: &Path) -> io::Result<()> {
+pub(super) fn remove_tree(directory: &Path) -> io::Result<()> {
     for child in children(directory) {
         remove_tree(&child)?;
     }

@@ -3,7 +3,9 @@
 mod checks;
 mod gpu;
 
-use anyhow::Result;
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::cli::Doctor;
@@ -55,10 +57,14 @@ impl Finding {
 /// When the findings cannot be printed.
 pub fn run(args: &Doctor) -> Result<u8> {
     let findings = checks::all();
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&findings)?);
-    } else {
-        print!("{}", table(&findings));
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&findings)? + "\n",
+        false => table(&findings),
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        // A reader that has seen enough, as `head` does.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot print the findings")?,
     }
     Ok(u8::from(findings.iter().any(|finding| finding.state == State::Fatal)))
 }

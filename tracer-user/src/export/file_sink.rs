@@ -241,6 +241,13 @@ impl FileSink {
     }
 }
 
+impl Drop for FileSink {
+    fn drop(&mut self) {
+        // For a run that ended before it began.
+        let _ = fs::remove_dir(&self.tmp);
+    }
+}
+
 /// `host` as a part of a file name.
 fn file_host(host: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

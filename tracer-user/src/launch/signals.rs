@@ -48,6 +48,7 @@ pub struct Received {
 pub(super) struct Inherited {
     mask: libc::sigset_t,
     ignores_sigchld: bool,
+    ignores_sigxfsz: bool,
 }
 
 /// Holds the signals back from jobtrace, to be read one by one. Dropped, it throws away what is
@@ -60,7 +61,7 @@ pub struct Signals {
 
 impl Signals {
     /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU and SIGWINCH, and
-    /// sees to it that ended children can be waited for. Call it in a tokio runtime, before anything
+    /// sees to it that ended children can be waited for and that SIGXFSZ ends nothing. Call it in a tokio runtime, before anything
     /// that a signal must not cut short, and before any other thread exists: a thread that does not
     /// block them would take them instead.
     ///
@@ -89,7 +90,12 @@ impl Signals {
         // A parent that ignores SIGCHLD passes that on, and children would vanish unwaited.
         // SAFETY: SIG_DFL is a valid disposition of SIGCHLD.
         let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
-        let inherited = Inherited { mask, ignores_sigchld: before == libc::SIG_IGN };
+        let ignores_sigchld = before == libc::SIG_IGN;
+        // Output past the limit of file sizes is an error to be told, not the end of the tracing.
+        // SAFETY: SIG_IGN is a valid disposition of SIGXFSZ.
+        let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+        let ignores_sigxfsz = before == libc::SIG_IGN;
+        let inherited = Inherited { mask, ignores_sigchld, ignores_sigxfsz };
         let leads_session = getsid(None).is_ok_and(|session| session == getpid());
         Ok(Self { fd, inherited, leads_session })
     }
@@ -127,18 +133,25 @@ impl Drop for Signals {
             // SAFETY: SIG_IGN is a valid disposition of SIGCHLD.
             unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
         }
+        if !self.inherited.ignores_sigxfsz {
+            // SAFETY: SIG_DFL is a valid disposition of SIGXFSZ.
+            unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+        }
     }
 }
 
 impl Inherited {
     /// Puts the state back, in the forked child; only async-signal-safe calls.
     pub fn restore(&self) {
-        // SAFETY: both calls are async-signal-safe; SIGPIPE, which Rust ignores from its start on,
+        // SAFETY: all calls are async-signal-safe; SIGPIPE, which Rust ignores from its start on,
         // gets the disposition that programs expect.
         unsafe {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             if self.ignores_sigchld {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
+            if !self.ignores_sigxfsz {
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
             }
         }
         set_mask(&self.mask);

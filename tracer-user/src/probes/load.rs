@@ -13,6 +13,7 @@ use super::{
     attach::{attach_all, check_all, with_causes},
     btf::Btf,
     drain::Probes,
+    error::LoadError,
     hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
     log::BpfLog,
     maps::Maps,
@@ -52,46 +53,6 @@ pub struct Options {
     /// An object to load instead of the built-in one.
     pub object: Option<std::path::PathBuf>,
 }
-
-/// Why nothing can be traced.
-#[derive(Debug)]
-pub enum LoadError {
-    /// The caller lacks the privilege.
-    NotPermitted(anyhow::Error),
-    /// The kernel lacks something, or refuses it to anybody.
-    Unsupported(anyhow::Error),
-}
-
-impl LoadError {
-    /// Of a refusal in the kernel's words.
-    fn of(text: &str) -> Self {
-        let refused =
-            text.contains("Operation not permitted") || text.contains("Permission denied");
-        let error = anyhow::anyhow!("{text}");
-        if refused && !rustix::process::geteuid().is_root() {
-            Self::NotPermitted(error)
-        } else {
-            Self::Unsupported(error)
-        }
-    }
-}
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotPermitted(error) => write!(
-                f,
-                "not permitted to trace: run as root or with CAP_BPF and CAP_PERFMON ({error:#})"
-            ),
-            Self::Unsupported(error) => write!(
-                f,
-                "the kernel cannot be traced from here: {error:#}; `jobtrace doctor` tells more"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// Loads and attaches everything that `options` ask for and this kernel allows.
 ///
@@ -175,9 +136,7 @@ fn create(
     let from_file = match &options.object {
         None => None,
         Some(path) => Some(
-            std::fs::read(path)
-                .with_context(|| format!("cannot read the BPF object {}", path.display()))
-                .map_err(LoadError::Unsupported)?,
+            std::fs::read(path).map_err(|error| LoadError::Object(path.clone(), error.into()))?,
         ),
     };
     let mut loader = EbpfLoader::new();
@@ -193,7 +152,13 @@ fn create(
         loader.map_max_entries("FAULTS", 1);
     }
     let object = from_file.as_deref().unwrap_or(OBJECT);
-    loader.load(object).map_err(|error| LoadError::of(&with_causes(&error)))
+    loader.load(object).map_err(|error| {
+        let text = with_causes(&error);
+        match &options.object {
+            Some(path) => LoadError::Object(path.clone(), anyhow::anyhow!(text)),
+            None => LoadError::of(&text),
+        }
+    })
 }
 
 /// Gives the memory of the kernel's types back: they are most of what loading takes.

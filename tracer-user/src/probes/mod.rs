@@ -8,6 +8,7 @@ mod clock;
 mod decode;
 mod drain;
 mod empty;
+mod error;
 mod hooks;
 mod id_table;
 mod load;
@@ -20,5 +21,6 @@ mod words;
 
 pub use drain::Probes;
 pub use empty::hold_empty;
+pub use error::LoadError;
 pub use hooks::{FaultMode, HOOKS, Hook, HookState, MINOR_LATENCY_EVERY};
-pub use load::{Layout, LoadError, Options, load};
+pub use load::{Layout, Options, load};

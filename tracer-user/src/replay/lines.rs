@@ -9,10 +9,11 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use flate2::read::MultiGzDecoder;
 
-use super::is_gz;
-
 /// Longest line: a snapshot of a full node takes a tenth of this.
 const MAX_LINE_BYTES: u64 = 64 << 20;
+
+/// What every gzip file begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A line of the file, or what stands in its place.
 pub(super) enum Line {
@@ -34,16 +35,25 @@ impl Lines {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path)
             .with_context(|| format!("cannot open the recording {}", path.display()))?;
-        let input: Box<dyn BufRead> = match is_gz(path) {
-            true => Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file)))),
-            false => Box::new(BufReader::new(file)),
+        let mut file = BufReader::new(file);
+        // By its first bytes, not its name: it may be renamed, or come through a pipe.
+        let start = file.fill_buf();
+        let start =
+            start.with_context(|| format!("cannot read the recording {}", path.display()))?;
+        let input: Box<dyn BufRead> = match start.starts_with(&GZIP) {
+            true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
+            false => Box::new(file),
         };
         Ok(Self { path: path.to_owned(), input, number: 0 })
     }
 
     /// `error` with its place.
     pub(super) fn at(&self, error: anyhow::Error) -> anyhow::Error {
-        error.context(format!("{}, line {}: damaged or foreign", self.path.display(), self.number))
+        error.context(format!(
+            "{}, line {}: damaged or foreign, record the run anew",
+            self.path.display(),
+            self.number
+        ))
     }
 
     pub(super) fn next(&mut self) -> Result<Line> {

@@ -10,7 +10,9 @@ use super::{
     pipeline::Pipeline,
 };
 use crate::{
-    cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, remove::Removal},
+    cgroup::{
+        hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, remove::Removal, stale,
+    },
     cli::Run,
     launch::{
         command::start,
@@ -20,6 +22,7 @@ use crate::{
     model::{snapshot::Snapshot, source::Source},
     probes::{self, HOOKS, HookState, Options, Probes},
     replay::{End, Recorder},
+    say::say,
 };
 
 /// Runs `args.command` and gives its status.
@@ -36,7 +39,9 @@ async fn trace(args: &Run) -> Result<u8> {
     let name = args.name.clone().unwrap_or_else(|| name_of(&args.command));
     let origin = header(args, Vec::new())?.origin;
     let outputs = Outputs::open(args, &origin)?;
-    let cgroup = JobCgroup::create(&Hierarchies::read()?, &name)?;
+    let hierarchies = Hierarchies::read()?;
+    stale::sweep(&hierarchies);
+    let cgroup = JobCgroup::create(&hierarchies, &name)?;
     let mut probes = probes::load(&cgroup.layout(), &options(args)?)?;
     probes.track(SLOT, cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     let header = header(args, notes(&cgroup, &probes))?;
@@ -50,7 +55,7 @@ async fn trace(args: &Run) -> Result<u8> {
     let mut running = match start(program, arguments, Some(&cgroup), signals) {
         Ok(running) => running,
         Err(error) => {
-            eprintln!("jobtrace: {error}");
+            say(&error);
             return Ok(error.status());
         }
     };

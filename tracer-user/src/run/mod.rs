@@ -11,7 +11,8 @@ use crate::{cli::Run, model::source::Source, replay::Replay};
 use outputs::Outputs;
 use pipeline::Pipeline;
 
-/// Runs it and gives the exit status: the command's own, or 1 where it was 0 and output was lost.
+/// Runs it and gives the exit status: the command's own, or 1 where it was 0 and output was lost. Of a
+/// recording: 1 where output was lost or the recording lacks its end.
 ///
 /// # Errors
 /// When nothing could be run; the status is then 2.
@@ -29,11 +30,9 @@ fn replay(args: &Run, recording: &mut Replay) -> Result<u8> {
     while let Some(snapshot) = recording.snapshot()? {
         pipeline.take(snapshot);
     }
-    let mut notes = recording.notes().to_vec();
-    let end = recording.end().map(|end| {
-        notes.extend(end.notes.iter().cloned());
-        (end.wall_ns, end.exit)
-    });
-    let complete = pipeline.finish(end, notes);
+    // The header's notes went in with the header.
+    let notes = recording.notes()[header.notes.len()..].to_vec();
+    let end = recording.end().map(|end| (end.wall_ns, end.exit));
+    let complete = pipeline.finish(end, notes) && end.is_some();
     Ok(u8::from(!complete))
 }

@@ -1,7 +1,11 @@
 //! Where a run's numbers go. Everything is opened before the command starts, so that no run is in
 //! vain.
 
-use std::{fs::File, io::Write, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use anyhow::{Context, Result};
 
@@ -13,6 +17,7 @@ use crate::{
         json,
     },
     model::{points::Origin, totals::RunTotals},
+    say::say,
     summary::{Style, render},
 };
 
@@ -51,7 +56,7 @@ impl Outputs {
     /// Says that something went wrong; the run goes on.
     pub fn complain(&mut self, error: &anyhow::Error) {
         self.failed = true;
-        eprintln!("jobtrace: {error:#}");
+        say(format_args!("{error:#}"));
     }
 
     /// Bytes of line protocol that could not be written so far.
@@ -63,7 +68,7 @@ impl Outputs {
     pub fn finish(mut self, totals: &RunTotals) -> bool {
         if let Some((path, mut file)) = self.json.take() {
             let written = json::document(totals).and_then(|text| {
-                let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+                let written = file.write_all(text.as_bytes()).and_then(|()| sync(&file));
                 written
                     .with_context(|| format!("cannot write {}: free space there", path.display()))
             });
@@ -77,4 +82,25 @@ impl Outputs {
         }
         !self.failed && self.lost_bytes() == 0
     }
+}
+
+impl Drop for Outputs {
+    fn drop(&mut self) {
+        // The command never started: an empty file would pass for its numbers.
+        if let Some((path, file)) = self.json.take()
+            && is_regular(&file)
+        {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether it is neither a pipe nor a device.
+fn is_regular(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// Sees that it is on the disk, where it is a file there: a pipe refuses.
+fn sync(file: &File) -> io::Result<()> {
+    if is_regular(file) { file.sync_all() } else { Ok(()) }
 }

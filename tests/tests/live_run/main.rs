@@ -1,0 +1,16 @@
+//! Live ring: `jobtrace run` as its users meet it. Needs root and writable cgroups.
+//!
+//! The numbers are looked at elsewhere; here it is statuses, streams, signals, terminals, output and
+//! what is left behind.
+
+mod crowds;
+mod environment;
+mod hostile;
+mod killed;
+mod outputs;
+mod program;
+mod signals;
+mod statuses;
+mod terminal;
+mod together;
+mod tty;

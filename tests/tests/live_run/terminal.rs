@@ -1,0 +1,113 @@
+//! A shell with job control on a terminal of its own, and a hand that types.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{fd::FromRawFd, unix::process::CommandExt},
+    process::{Child, Command, Stdio},
+    ptr,
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Instant,
+};
+
+use crate::program::{PATIENCE, program};
+
+/// Two numbers of descriptors: the hand's end and the shell's.
+fn open_terminal() -> (File, File) {
+    let (mut master, mut slave) = (0, 0);
+    let size = libc::winsize { ws_row: 50, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the two numbers are written and the size is read; the rest may be null.
+    let rc = unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) };
+    assert_eq!(rc, 0, "openpty: {}", io::Error::last_os_error());
+    // SAFETY: fcntl takes any numbers; both descriptors were just opened and are nobody else's.
+    unsafe {
+        libc::fcntl(master, libc::F_SETFD, libc::FD_CLOEXEC);
+        libc::fcntl(slave, libc::F_SETFD, libc::FD_CLOEXEC);
+        (File::from_raw_fd(master), File::from_raw_fd(slave))
+    }
+}
+
+/// An interactive bash that leads a session on a terminal.
+pub struct Shell {
+    master: File,
+    shell: Child,
+    printed: Receiver<String>,
+    /// Printed, and not waited for yet.
+    rest: String,
+}
+
+impl Shell {
+    pub fn start() -> Self {
+        let (master, slave) = open_terminal();
+        let stream = || Stdio::from(slave.try_clone().unwrap());
+        let mut bash = Command::new("bash");
+        bash.args(["--norc", "--noprofile", "--noediting", "-i"]);
+        bash.env("J", program()).env("TERM", "dumb").env("PS1", "$ ").env("LANG", "C.UTF-8");
+        bash.stdin(stream()).stdout(stream()).stderr(stream());
+        // SAFETY: setsid and ioctl are async-signal-safe; descriptor 0 is the terminal.
+        unsafe {
+            bash.pre_exec(|| {
+                libc::setsid();
+                match libc::ioctl(0, libc::TIOCSCTTY, 0) {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            })
+        };
+        let shell = bash.spawn().unwrap();
+        let (sender, printed) = channel();
+        let mut reader = master.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // The end of the last process reads as an error (EIO).
+            while let Ok(length @ 1..) = reader.read(&mut bytes) {
+                if sender.send(String::from_utf8_lossy(&bytes[..length]).into_owned()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { master, shell, printed, rest: String::new() }
+    }
+
+    pub fn type_in(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// What was printed since the last call, up to and with `end`.
+    pub fn read_until(&mut self, end: &str) -> String {
+        let start = Instant::now();
+        loop {
+            if let Some(at) = self.rest.find(end) {
+                let rest = self.rest.split_off(at + end.len());
+                return std::mem::replace(&mut self.rest, rest);
+            }
+            let left = PATIENCE.saturating_sub(start.elapsed());
+            match self.printed.recv_timeout(left) {
+                Ok(text) => self.rest.push_str(&text),
+                Err(error) => panic!("{error}: no {end:?} in {:?}", self.rest),
+            }
+        }
+    }
+
+    /// Asks the shell for the last status; the answer does not look like the question.
+    pub fn status(&mut self) -> i32 {
+        self.type_in("echo status=$?.\n");
+        self.read_until("echo status=$?.");
+        self.read_until("status=");
+        self.read_until(".").trim_end_matches('.').parse().unwrap()
+    }
+
+    pub fn exit(mut self) {
+        self.type_in("exit\n");
+        self.shell.wait().unwrap();
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // Where a test failed; what the terminal held gets a hang-up.
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}

@@ -1,0 +1,50 @@
+//! Why nothing can be traced, in words that name the cure.
+
+use std::{error::Error, fmt, path::PathBuf};
+
+/// Why nothing can be traced.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The caller lacks the privilege.
+    NotPermitted(anyhow::Error),
+    /// The kernel lacks something.
+    Unsupported(anyhow::Error),
+    /// The object asked for instead of the built-in one cannot be read or loaded.
+    Object(PathBuf, anyhow::Error),
+}
+
+impl LoadError {
+    /// Of a refusal in the kernel's words. Root may be refused too: by lockdown, or in a container.
+    pub fn of(text: &str) -> Self {
+        let refused = ["Operation not permitted", "Permission denied"]
+            .iter()
+            .any(|words| text.contains(words));
+        let error = anyhow::anyhow!("{text}");
+        if refused && !rustix::process::geteuid().is_root() {
+            Self::NotPermitted(error)
+        } else {
+            Self::Unsupported(error)
+        }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotPermitted(error) => write!(
+                f,
+                "not permitted to trace: run as root or with CAP_BPF and CAP_PERFMON ({error:#})"
+            ),
+            Self::Unsupported(error) => {
+                write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` tells more")
+            }
+            Self::Object(path, error) => write!(
+                f,
+                "cannot load the BPF object {}, built by `cargo xtask ebpf`: {error:#}",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl Error for LoadError {}

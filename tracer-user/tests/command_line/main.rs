@@ -1,0 +1,8 @@
+//! Process ring: the program itself, as an unprivileged user runs it, on recordings (tests/data).
+
+mod damaged;
+mod outputs;
+mod program;
+mod replayed;
+mod unprivileged;
+mod usage;
