@@ -17,10 +17,12 @@ pub struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[allow(
+    missing_docs,
+    reason = "a variant's text would take the place of its arguments', in the help"
+)]
 pub enum Command {
-    /// Trace one command as a job and tell where its time went.
     Run(Run),
-    /// Tell what this node supports, what is missing and how to get it.
     Doctor(Doctor),
     /// Holds an empty program on each hook, for the benchmark.
     #[command(hide = true)]

@@ -17,8 +17,8 @@ const INTRODUCTION: &str = "\
 Generated from the tables beside the code by `cargo xtask docs`; do not edit.
 
 Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager` and `user` (where
-known); what no job owns is job `_system` of manager `none`. Lines of `jobtrace_self` carry `cluster`
-and `host`. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
+known); what no job owns is job `_system` of manager `none`. `jobtrace run` tells what
+it cost itself in `jobtrace_self`, with its job's tags. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
 zero. An interval in which nothing happened to a series writes no line.
 
 | kind | over an interval | over jobs, devices and nodes |
@@ -33,7 +33,7 @@ zero. An interval in which nothing happened to a series writes no line.
 const JOB_INFO: &str = "
 ## job_info
 
-One-off facts of a job, at its start and again, with its end, when it ends. In the JSON: `job`, `exit`.
+One-off facts of a job, when it ends. In the JSON: `job`, `exit`.
 
 | field | type | meaning |
 | --- | --- | --- |
@@ -46,7 +46,7 @@ One-off facts of a job, at its start and again, with its end, when it ends. In t
 
 ## job_hist
 
-The buckets of the histograms, on request. One series for each non-empty bucket, with the tags of the
+The buckets of the histograms. One series for each non-empty bucket, with the tags of the
 measurement it belongs to and:
 
 | tag | meaning |

@@ -28,6 +28,7 @@ fn header() -> Header {
         jobs: BTreeMap::from([(0, Job::system()), (7, job)]),
         info: JobInfo { name: "a\n\"b\"".into(), ..JobInfo::default() },
         interval_ns: 1_000_000_000,
+        unknown: Vec::new(),
         notes: vec!["a hook is missing".into()],
     }
 }

@@ -143,7 +143,7 @@ impl JobCgroup {
         Layout {
             tasks_hierarchy: self.tasks.hierarchy,
             tasks_controller: self.tasks.controller.map(str::to_owned),
-            block_hierarchy: self.block.map_or(self.tasks.hierarchy, |block| block.hierarchy),
+            block_hierarchy: self.block.map(|block| block.hierarchy),
         }
     }
 

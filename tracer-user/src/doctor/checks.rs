@@ -111,7 +111,7 @@ fn hierarchies() -> Vec<Finding> {
 /// Makes a cgroup as `run` does and removes it.
 fn cgroup() -> (Layout, Finding) {
     let subject = "a cgroup of its own";
-    let none = Layout { tasks_hierarchy: 0, tasks_controller: None, block_hierarchy: 0 };
+    let none = Layout { tasks_hierarchy: 0, tasks_controller: None, block_hierarchy: None };
     let made = Hierarchies::read().and_then(|found| JobCgroup::create(&found, "doctor"));
     match made {
         Err(error) => (

@@ -99,10 +99,12 @@ impl FileSink {
             file.write_all(PREAMBLE.as_bytes())?;
             // Under a name that no reader of the folder looks for.
             let probe = done.with_extension("probe");
-            fs::write(&probe, PREAMBLE)?;
-            fs::remove_file(probe)?;
-            fs::remove_file(tmp)
-        })?;
+            let written = fs::write(&probe, PREAMBLE);
+            // Full or not, it must not stay.
+            let _ = fs::remove_file(probe);
+            written.and_then(|()| fs::remove_file(tmp))
+        })
+        .inspect_err(|_| drop(fs::remove_dir(&self.tmp)))?;
         self.sequence = 0;
         Ok(())
     }

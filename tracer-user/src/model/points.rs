@@ -65,12 +65,6 @@ pub fn job_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point>
     stats.groups.iter().filter_map(|group| group_point(group, &tags, time_ns)).collect()
 }
 
-/// Points of the tracing's own groups.
-pub fn own_points(origin: &Origin, groups: &[Group], time_ns: u64) -> Vec<Point> {
-    let tags = origin.tags();
-    groups.iter().filter_map(|group| group_point(group, &tags, time_ns)).collect()
-}
-
 /// The point of `job_info`; `end` is the wall time and way of its end, once it has ended.
 pub fn info_point(
     origin: &Origin,

@@ -30,6 +30,10 @@ pub struct RunTotals {
     pub own: Vec<Group>,
     /// Highest rates over single intervals.
     pub peaks: Peaks,
+    /// Intervals added, those too short for a rate left out.
+    pub intervals: u64,
+    /// Keys of measurements that cannot be known here (`block`): their absence is not zero.
+    pub unknown: Vec<String>,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
 }
@@ -44,6 +48,8 @@ impl RunTotals {
             stats: JobStats { job, groups: Vec::new() },
             own: Vec::new(),
             peaks: Peaks::default(),
+            intervals: 0,
+            unknown: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -57,6 +63,7 @@ impl RunTotals {
         if span_ns < 100_000_000 {
             return;
         }
+        self.intervals += 1;
         let per_second =
             |amount: u64| (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64;
         let of =

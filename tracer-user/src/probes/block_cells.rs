@@ -29,12 +29,17 @@ impl BlockCells {
         })
     }
 
-    /// Keys of the cells in use, with the words of each.
-    pub fn read(&self) -> Vec<(BlockKey, [u64; CELL_WORDS])> {
+    /// The cells in use: number, key and words of each. A claim that meets the freeing of a slot may give
+    /// one key two cells: both count.
+    pub fn read(&self) -> Vec<(usize, BlockKey, [u64; CELL_WORDS])> {
         let read = |(set, way)| {
             let key = BlockKey::of_word(self.sets.get(key_at(set, way)))?;
             let first = cell_at(set, way);
-            Some((key, std::array::from_fn(|word| self.sets.get(first + word))))
+            Some((
+                set * CELL_WAYS + way,
+                key,
+                std::array::from_fn(|word| self.sets.get(first + word)),
+            ))
         };
         ways().filter_map(read).collect()
     }

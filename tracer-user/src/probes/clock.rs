@@ -26,11 +26,12 @@ pub fn ahead_of_run_queues(mut read: impl FnMut() -> Option<Vec<CpuRecord>>) -> 
     let one_try = |_| {
         std::thread::sleep(Duration::from_micros(20));
         let cpu = sched_getcpu();
-        let now = monotonic_ns();
         let records = read()?;
+        // After the records: whatever comes between makes the difference larger, never smaller.
+        let now = monotonic_ns();
+        let since = records.get(cpu)?.since_ns;
         // Moved meanwhile: the record is not of our own switch.
         (sched_getcpu() == cpu).then_some(())?;
-        let since = records.get(cpu)?.since_ns;
         (since != 0).then(|| now as i64 - since as i64)
     };
     (0..TRIES).filter_map(one_try).min()

@@ -19,7 +19,7 @@ struct Unwrapped {
 
 /// The struct of one CPU (or the shared one) as last read, with what wrapped counters add up to.
 pub struct Unwrapper {
-    hists: Vec<Option<Unwrapped>>,
+    hists: Vec<Option<Box<Unwrapped>>>,
 }
 
 impl Unwrapper {
@@ -51,8 +51,8 @@ impl Unwrapper {
     }
 
     fn unwrap(&mut self, index: usize, bytes: &[u8]) -> Hist {
-        let fresh = Unwrapped { last: [0; BUCKETS], total: Hist::default() };
-        let state = self.hists[index].get_or_insert(fresh);
+        let fresh = || Box::new(Unwrapped { last: [0; BUCKETS], total: Hist::default() });
+        let state = self.hists[index].get_or_insert_with(fresh);
         let buckets = std::mem::offset_of!(KernelHist, buckets);
         for bucket in 0..BUCKETS {
             let at = buckets + bucket * size_of::<u32>();

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     model::{
-        group::Group,
+        group::{Group, merge_all},
         job::Slot,
         snapshot::Snapshot,
         source::Source,
@@ -43,7 +43,7 @@ pub struct Probes {
     pub(super) layout: Layout,
     unknown: Vec<&'static str>,
     pub(super) cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
-    pub(super) cells: BTreeMap<BlockKey, Unwrapper>,
+    pub(super) cells: BTreeMap<usize, (BlockKey, Unwrapper)>,
     devices: Devices,
     /// `on_cpu_ns` as last reported: what runs now is an estimate and must not make it shrink.
     pub(super) on_cpu_ns: BTreeMap<Slot, u64>,
@@ -87,6 +87,11 @@ impl Probes {
     /// How each of [`HOOKS`] fared.
     pub fn states(&self) -> &[HookState] {
         &self.states
+    }
+
+    /// Whether block I/O is known on this kernel.
+    pub fn knows_block(&self) -> bool {
+        !self.unknown.contains(&"job_block")
     }
 
     /// Run statistics of the loaded programs.
@@ -140,18 +145,19 @@ impl Probes {
 
     fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) {
         let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
-        for (key, cell) in self.maps.blocks.read() {
+        for (number, key, cell) in self.maps.blocks.read() {
             let device = self.devices.get(key.device);
             let op = OPS[usize::from(key.op) % OPS.len()];
             let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
             let fields = group.measurement.fields;
-            let unwrapper = self.cells.entry(key).or_insert_with(|| Unwrapper::new(fields));
+            let (_, unwrapper) =
+                self.cells.entry(number).or_insert_with(|| (key, Unwrapper::new(fields)));
             unwrapper.add_to(&mut group, bytes_of(&cell), place);
             derive(&mut group);
             if !device.counts_queue_time {
                 group.set("queue_latency_ns", None);
             }
-            slots.entry(key.slot).or_default().push(group);
+            merge_all(slots.entry(key.slot).or_default(), &[group]);
         }
     }
 
@@ -186,7 +192,7 @@ impl Source for Probes {
         for slot in self.maps.slots.keys().copied().collect::<Vec<_>>() {
             slots.insert(slot, self.read_slot(slot)?);
         }
-        if !self.unknown.contains(&"job_block") {
+        if self.knows_block() {
             self.read_blocks(&mut slots);
         }
         // After the banks: a task that leaves between the two is missed now and counted next time;

@@ -32,14 +32,16 @@ pub struct Layout {
     pub tasks_hierarchy: u32,
     /// Its controller where it is cgroup v1's (`memory`).
     pub tasks_controller: Option<String>,
-    /// Number of the hierarchy that block I/O is charged in.
-    pub block_hierarchy: u32,
+    /// Number of the hierarchy that block I/O is charged in; `None` where it is charged to no cgroup of
+    /// a job's own.
+    pub block_hierarchy: Option<u32>,
 }
 
 impl Layout {
-    /// Table of the block hierarchy's ids: the tasks', or its own.
+    /// Table of the block hierarchy's ids: the tasks', or its own, which stays empty where no job has a
+    /// cgroup there: ids of two hierarchies overlap.
     pub fn block_table(&self) -> u32 {
-        u32::from(self.block_hierarchy != self.tasks_hierarchy)
+        u32::from(self.block_hierarchy != Some(self.tasks_hierarchy))
     }
 }
 
@@ -118,7 +120,7 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
         globals.insert(settings::TASKS_SUBSYS, index.into());
     }
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
-    globals.insert(settings::BLOCK_HIERARCHY, layout.block_hierarchy.into());
+    globals.insert(settings::BLOCK_HIERARCHY, layout.block_hierarchy.map_or(MISSING, u64::from));
     globals.insert(settings::BLOCK_TABLE, layout.block_table().into());
     let times = TIMES_NEED.iter().all(|field| globals[field] != MISSING);
     globals.insert(settings::TIMES_KNOWN, times.into());

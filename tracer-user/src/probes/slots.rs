@@ -75,7 +75,7 @@ impl Probes {
         for slot in &free {
             self.maps.free_slot(*slot);
             self.cpus.retain(|(of, _, _), _| of != slot);
-            self.cells.retain(|key, _| key.slot != *slot);
+            self.cells.retain(|_, (key, _)| key.slot != *slot);
             self.on_cpu_ns.remove(slot);
         }
         self.ended.retain(|(_, slot)| !free.contains(slot));

@@ -43,6 +43,9 @@ pub struct Header {
     /// What the reader must know: a hook missing.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Keys of measurements that cannot be known here (`block`): their absence is not zero.
+    #[serde(default)]
+    pub unknown: Vec<String>,
 }
 
 /// What a recording ends with.

@@ -45,6 +45,7 @@ pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
         },
         interval_ns: u64::try_from(args.interval.as_nanos())?,
         notes,
+        unknown: Vec::new(),
     })
 }
 

@@ -20,7 +20,7 @@ use crate::{
         wait::{Ended, Running},
     },
     model::{snapshot::Snapshot, source::Source},
-    probes::{self, HOOKS, HookState, Options, Probes},
+    probes::{self, HOOKS, HookState, Options, Probes, monotonic_ns},
     replay::{End, Recorder},
     say::say,
 };
@@ -44,12 +44,15 @@ async fn trace(args: &Run) -> Result<u8> {
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
     let mut probes = probes::load(&cgroup.layout(), &options(args)?)?;
     probes.track(SLOT, cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
-    let header = header(args, notes(&cgroup, &probes))?;
+    let mut header = header(args, notes(&cgroup, &probes))?;
+    if cgroup.block().is_none() || !probes.knows_block() {
+        header.unknown.push("block".into());
+    }
     let mut source = Live { reader: CgroupReader::new(cgroup.places(), 0), probes };
     let mut pipeline = Pipeline::new(&header, outputs)?;
     let recorder = args.record.as_ref().map(|file| Recorder::create(file, &header)).transpose()?;
     let mut recorder = Recording(recorder);
-    read(&mut source, &mut pipeline, &mut recorder);
+    let zero = source.snapshot()?;
 
     let (program, arguments) = args.command.split_first().context("no command given")?;
     let mut running = match start(program, arguments, Some(&cgroup), signals) {
@@ -59,10 +62,15 @@ async fn trace(args: &Run) -> Result<u8> {
             return Ok(error.status());
         }
     };
+    // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
+    if let Some(zero) = zero {
+        let (wall_ns, monotonic_ns) = (wall_ns(), monotonic_ns());
+        accept(Snapshot { wall_ns, monotonic_ns, ..zero }, &mut pipeline, &mut recorder);
+    }
     let ended =
         watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
             .await?;
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+    let wall = wall_ns();
     source.probes.settle(SLOT);
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
@@ -97,18 +105,24 @@ struct Recording(Option<Recorder>);
 /// One reading on its way. What fails is said; the command goes on.
 fn read(source: &mut Live, pipeline: &mut Pipeline, recording: &mut Recording) {
     match source.snapshot() {
-        Ok(Some(snapshot)) => {
-            if let Some(recorder) = &mut recording.0
-                && let Err(error) = recorder.snapshot(&snapshot)
-            {
-                pipeline.complain(&error);
-                recording.0 = None;
-            }
-            pipeline.take(snapshot);
-        }
+        Ok(Some(snapshot)) => accept(snapshot, pipeline, recording),
         Ok(None) => {}
         Err(error) => pipeline.complain(&error.context("a reading is lost")),
     }
+}
+
+fn accept(snapshot: Snapshot, pipeline: &mut Pipeline, recording: &mut Recording) {
+    if let Some(recorder) = &mut recording.0
+        && let Err(error) = recorder.snapshot(&snapshot)
+    {
+        pipeline.complain(&error);
+        recording.0 = None;
+    }
+    pipeline.take(snapshot);
+}
+
+fn wall_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// The probes, and what the kernel's files say of the cgroup.
@@ -126,8 +140,13 @@ impl Source for Live {
     }
 }
 
-/// Options of the probes; two environment variables serve jobtrace's own development.
+/// Options of the probes; two environment variables serve jobtrace's own development. Under privileges
+/// that its caller lacks (file capabilities) they are not obeyed: they name what the kernel runs.
 fn options(args: &Run) -> Result<Options> {
+    // SAFETY: getauxval has no preconditions.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return Ok(Options { faults: args.faults, log_level: 0, object: None });
+    }
     let log_level = match std::env::var("JOBTRACE_BPF_LOG") {
         Ok(level) => level.parse().context("JOBTRACE_BPF_LOG is a number, 0 (off) to 5 (trace)")?,
         Err(_) => 0,

@@ -37,6 +37,7 @@ impl Pipeline {
         let job = header.jobs.values().next().context("the recording names no job")?.clone();
         let mut totals = RunTotals::new(job.clone(), header.info.clone());
         totals.notes.clone_from(&header.notes);
+        totals.unknown.clone_from(&header.unknown);
         let (origin, jobs) = (header.origin.clone(), header.jobs.clone());
         Ok(Self { origin, jobs, job, previous: None, totals, outputs })
     }

@@ -57,6 +57,11 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// Whether measurement `key` cannot be known here.
+    pub fn is_unknown(&self, key: &str) -> bool {
+        self.totals.unknown.iter().any(|unknown| unknown == key)
+    }
+
     /// The facts of a run; texts from outside are cleaned for a terminal that has `unicode` or not.
     pub fn new(totals: &'a RunTotals, unicode: bool) -> Self {
         let hist = |key, name| totals.stats.group(key)?.hist(name).map(|hist: &Hist| hist.sum);

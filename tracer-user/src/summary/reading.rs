@@ -35,6 +35,8 @@ const ASLEEP: f64 = 0.50;
 const SERIAL_MILLICORES: std::ops::RangeInclusive<u64> = 850..=1050;
 /// Its peak may be this: intervals are not cut to the nanosecond.
 const ONE_PEAK: u64 = 1200;
+/// Readings that make a peak worth the name.
+const SEVERAL: u64 = 3;
 /// Fewer cores used than this part of those held: most were idle.
 const FEW_CORES: f64 = 0.50;
 /// Time on CPU from which a job is called CPU-bound.
@@ -131,6 +133,7 @@ fn blocked(facts: &Facts) -> Option<Finding> {
     let explains = |disk: &&Disk| disk.busy_ns() as f64 >= blocked_ns as f64 * DISKS_EXPLAIN;
     let cause = match busiest.filter(explains) {
         Some(disk) => on_disk(disk),
+        None if facts.is_unknown("block") => "which disk, if any, is unknown here".into(),
         None => {
             "local disks do not explain it: a network file system, or a lock in the kernel".into()
         }
@@ -254,7 +257,10 @@ fn idle_cores(facts: &Facts) -> Option<Finding> {
     if wait_share(facts).is_some_and(|share| share >= WAITED) {
         return None;
     }
-    let serial = SERIAL_MILLICORES.contains(&used) && facts.totals.peaks.millicores <= ONE_PEAK;
+    // One reading alone cannot tell one task from several that took turns.
+    let serial = SERIAL_MILLICORES.contains(&used)
+        && facts.totals.peaks.millicores <= ONE_PEAK
+        && facts.totals.intervals >= SEVERAL;
     // A job that sleeps or is blocked leaves cores idle too, and that is what it is told.
     let ran = facts.share(facts.on_cpu_ns?) >= CPU_BOUND;
     let (weight, what) = match (serial, ran) {

@@ -113,7 +113,7 @@ fn known_fields(group: &Group) -> String {
 
 fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     if facts.disks.is_empty() {
-        let sampled = !facts.totals.stats.groups.is_empty();
+        let sampled = !facts.totals.stats.groups.is_empty() && !facts.is_unknown("block");
         let none = if sampled { "no requests to local disks seen" } else { UNKNOWN };
         lines.extend(labelled("Disk", INDENT, Tone::Plain, none, style));
         return;

@@ -74,6 +74,7 @@ fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Gro
     let info = JobInfo { name, command: command.to_owned(), ..JobInfo::default() };
     let mut totals = RunTotals::new(job, info);
     totals.elapsed_ns = elapsed_ns;
+    totals.intervals = elapsed_ns / S;
     totals.exit = Some(Exit { code: Some(0), signal: None });
     totals.stats.groups = groups.concat();
     totals.peaks = Peaks { millicores: peak_millicores, disk_bytes_per_s: 0 };
@@ -129,6 +130,16 @@ pub fn io_bound() -> RunTotals {
 pub fn network_fs() -> RunTotals {
     let busy = sched(9 * S, hist(&[]), spread(12 * MS, 3_000), hist(&[]), hist(&[]));
     run("tar xf /home/ada/data.tar", 62 * S, 700, vec![busy, held(4, GIB, 8 * GIB)])
+}
+
+/// One thread's worth on eight cores, in a single reading: perhaps several that took turns.
+pub fn one_reading() -> RunTotals {
+    RunTotals { intervals: 1, ..serial() }
+}
+
+/// Blocked, on a kernel that tells nothing of disks.
+pub fn unknown_disks() -> RunTotals {
+    RunTotals { unknown: vec!["block".into()], ..network_fs() }
 }
 
 /// Sixteen threads on two cores.

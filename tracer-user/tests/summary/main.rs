@@ -30,6 +30,8 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("io_bound_ascii", fixtures::io_bound(), ascii),
         ("io_bound_color", fixtures::io_bound(), color),
         ("network_fs", fixtures::network_fs(), usual),
+        ("unknown_disks", fixtures::unknown_disks(), usual),
+        ("one_reading", fixtures::one_reading(), usual),
         ("oversubscribed", fixtures::oversubscribed(), usual),
         ("throttled", fixtures::throttled(), usual),
         ("pinned", fixtures::pinned(), usual),
