@@ -41,9 +41,11 @@ fn cpu(facts: &Facts) -> String {
     if let (Some(used), Some(held)) = (used, held) {
         out += &format!(" ({})", units::percent(used as f64 / held as f64));
     }
-    // No interval was long enough for a rate: the peak is unknown, not zero.
-    let peak = Some(facts.totals.peaks.millicores).filter(|peak| *peak > 0);
-    out += &format!(", {} at the busiest moment", cores(peak));
+    // One reading has no busier moment than its average.
+    if facts.totals.intervals > 1 {
+        let peak = facts.totals.peaks.millicores;
+        out += &format!(", {} at the busiest moment", cores(Some(peak)));
+    }
     if let Some(throttled) = facts.number("cpu", "throttled_ns").filter(|ns| *ns > 0) {
         out += &format!("; held back by its CPU quota for {}", units::duration(throttled));
     }
@@ -149,11 +151,12 @@ fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
         let text = format!("and {hidden} smaller ones");
         lines.extend(labelled("", INDENT, Tone::Faint, &text, style));
     }
-    let peak = match facts.totals.peaks.disk_bytes_per_s {
-        0 => UNKNOWN.to_owned(),
-        rate => format!("{}/s", units::bytes(rate)),
-    };
-    let text = format!("{peak} at the busiest moment, all disks, reads and writes together");
+    let peak = facts.totals.peaks.disk_bytes_per_s;
+    if facts.totals.intervals <= 1 || peak == 0 {
+        return;
+    }
+    let peak = units::bytes(peak);
+    let text = format!("{peak}/s at the busiest moment, all disks, reads and writes together");
     lines.extend(labelled("", INDENT, Tone::Faint, &text, style));
 }
 
