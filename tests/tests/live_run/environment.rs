@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use crate::program::{Ended, end, jobtrace, program};
+use crate::program::{Ended, cgroups_of, end, jobtrace, program};
 
 /// Runs jobtrace in a mount namespace of its own that `prepare`, a script, has changed.
 fn in_namespace(prepare: &str, marker: &Path) -> Ended {
@@ -68,6 +68,19 @@ fn with_a_bpf_object_that_is_none() {
         let ended = end(jobtrace.spawn().unwrap());
         assert_refused(&ended, &marker, &[path.to_str().unwrap(), "cargo xtask ebpf"]);
     }
+}
+
+/// As in a container started from a shell: the session's leader and the sender of signals are outside.
+#[test]
+fn in_a_namespace_of_pids_below_somebody_elses_session() {
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--pid", "--fork", "--mount-proc"]).arg(program());
+    unshare.args(["run", "--", "sh", "-c", "exit 3"]).env("RUST_BACKTRACE", "0");
+    unshare.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let ended = end(unshare.spawn().unwrap());
+    assert_eq!(ended.status, 3, "{}", ended.stderr);
+    // There it is process 1.
+    assert!(cgroups_of(1).is_empty());
 }
 
 #[test]

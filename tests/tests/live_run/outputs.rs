@@ -69,19 +69,14 @@ fn run_on_a_full_disk(option: &str, name: &str, exit: i32) -> crate::program::En
     let disk = TinyDisk::mount(64 << 10);
     let mut jobtrace = jobtrace();
     let script = format!("sleep 0.3; echo > \"$0\"; sleep 0.7; exit {exit}");
-    let started = disk
-        .directory
-        .path()
-        .parent()
-        .unwrap()
-        .join(format!("jobtrace-test-{}-{exit}{option}", std::process::id()));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let started = elsewhere.path().join("started");
     jobtrace.args(["--interval", "10ms", option]).arg(disk.path(name));
     jobtrace.args(["--", "sh", "-c", &script]).arg(&started);
     let child = jobtrace.spawn().unwrap();
     crate::program::wait_for("the command", || started.exists().then_some(()));
     disk.fill();
     let ended = end(child);
-    fs::remove_file(started).unwrap();
     assert!(ended.stderr.contains(&format!("jobtrace: cannot {}", verb(option))));
     assert!(ended.stderr.contains("free space there"), "{}", ended.stderr);
     assert!(ended.stderr.contains("Where the time went"), "{}", ended.stderr);

@@ -89,8 +89,16 @@ fn closed_streams_are_no_trouble() {
 
 #[test]
 fn a_summary_that_nobody_reads_is_no_trouble() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let child = jobtrace().args(["--", "sh", "-c", "exit 5"]).stderr(writer).spawn().unwrap();
-    assert_eq!(end(child).status, 5);
+    // The first has a summary only, the others a trouble to tell besides.
+    for (options, script, status) in [
+        (&["--interval", "1s"][..], "exit 5", 5),
+        (&["--json", "/dev/full"], "exit 0", 1),
+        (&["--json", "/dev/full"], "exit 5", 5),
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut jobtrace = jobtrace();
+        jobtrace.args(options).args(["--", "sh", "-c", script]).stderr(writer);
+        assert_eq!(end(jobtrace.spawn().unwrap()).status, status, "{options:?} {script}");
+    }
 }

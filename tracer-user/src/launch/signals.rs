@@ -14,7 +14,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use rustix::process::{getpid, getsid};
 use tokio::io::{Interest, unix::AsyncFd};
 
 /// What would end or disturb jobtrace, and is meant for the command.
@@ -96,7 +95,9 @@ impl Signals {
         let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         let ignores_sigxfsz = before == libc::SIG_IGN;
         let inherited = Inherited { mask, ignores_sigchld, ignores_sigxfsz };
-        let leads_session = getsid(None).is_ok_and(|session| session == getpid());
+        // Not rustix's, which takes the leader for a process: it is 0 where a namespace hides it.
+        // SAFETY: both take and give plain numbers.
+        let leads_session = unsafe { libc::getsid(0) == libc::getpid() };
         Ok(Self { fd, inherited, leads_session })
     }
 

@@ -4,10 +4,11 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::PathBuf,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::identity::boot_id;
 use crate::{
@@ -36,6 +37,14 @@ impl Outputs {
     /// # Errors
     /// When one cannot be written.
     pub fn open(args: &Run, origin: &Origin) -> Result<Self> {
+        let recording = args.replay.as_ref().or(args.record.as_ref());
+        if let (Some(json), Some(recording)) = (&args.json, recording) {
+            let path = json.display();
+            ensure!(
+                !is_same_file(json, recording),
+                "--json {path} would overwrite the recording: name another file"
+            );
+        }
         let writer =
             Writer { host: origin.host.clone(), boot_id: boot_id(), pid: std::process::id() };
         let sink = args.out.as_ref().map(|dir| FileSink::create(dir, &writer, Rotation::default()));
@@ -92,6 +101,15 @@ impl Drop for Outputs {
         {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Whether both name one file, which need not be there yet; pipes and devices may be shared.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|at| (at.dev(), at.ino(), at.is_file()));
+    match (identity(a), identity(b)) {
+        (Ok(a), Ok(b)) => a == b && a.2,
+        _ => a == b,
     }
 }
 

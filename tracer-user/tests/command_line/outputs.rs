@@ -29,6 +29,27 @@ fn output_that_cannot_be_written_is_refused_with_a_cure() {
 }
 
 #[test]
+fn json_does_not_overwrite_the_recording() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (file, link, new) = (tmp.path().join("r.gz"), tmp.path().join("l"), tmp.path().join("new"));
+    fs::copy(recording("forks"), &file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for json in [&file, &link] {
+        let ended = replay(&file, &["--json".as_ref(), json.as_ref()]);
+        assert_eq!(ended.status, 2, "{ended:?}");
+        assert!(ended.stderr.contains("would overwrite the recording"), "{ended:?}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), fs::read(recording("forks")).unwrap());
+    let mut command = jobtrace();
+    command.args(["run", "--record"]).arg(&new).arg("--json").arg(&new).args(["--", "true"]);
+    let ended = end(&mut command);
+    assert!(ended.status == 2 && ended.stderr.contains("name another file"), "{ended:?}");
+    assert!(!new.exists());
+    let ended = replay(&file, &["--json".as_ref(), "/dev/null".as_ref()]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+}
+
+#[test]
 fn json_lost_at_the_end_is_status_1_and_the_summary_is_told_all_the_same() {
     let ended = replay(&recording("forks"), &["--json".as_ref(), "/dev/full".as_ref()]);
     assert_eq!(ended.status, 1, "{ended:?}");
