@@ -21,6 +21,7 @@ use super::{
     drain::Probes,
     hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point, REQUIRED_GROUP},
     maps::Maps,
+    memlock::LiftedMemlock,
 };
 
 /// One minor fault in this many is timed in full mode. A prime: loops that fault in a pattern of a
@@ -94,6 +95,7 @@ impl std::error::Error for LoadError {}
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    let _lifted = LiftedMemlock::new();
     let mut ebpf = create(&globals, options)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;

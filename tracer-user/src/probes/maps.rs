@@ -16,7 +16,7 @@ use tracer_ebpf::{
     records::CpuRecord,
 };
 
-use super::hooks::FaultMode;
+use super::{hooks::FaultMode, memlock::LiftedMemlock};
 use crate::model::job::Slot;
 
 /// A kernel-side struct, for maps that want plain data.
@@ -83,6 +83,7 @@ impl Maps {
     /// # Errors
     /// When the kernel has no memory for them, or `slot` is past the last.
     pub fn add_slot(&mut self, slot: Slot, faults: FaultMode) -> Result<()> {
+        let _lifted = LiftedMemlock::new();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
             .with_context(|| format!("cannot make the bank of slot {slot}"))?;
         self.banks

@@ -9,6 +9,7 @@ mod empty;
 mod hooks;
 mod load;
 mod maps;
+mod memlock;
 mod own;
 
 pub use drain::Probes;
