@@ -13,7 +13,7 @@ use tracer_ebpf::{
     ids::{self, HIERARCHIES, IdSet, SETS},
     job::JobBank,
     latency::LatencyBank,
-    records::{CgroupEvent, CpuRecord, FaultEntry, TASKS as TASK_ENTRIES, TaskRecord},
+    records::{CgroupEvent, CpuRecord, FaultEntry, PID_VALUES, TASKS as TASK_ENTRIES, TaskRecord},
 };
 
 /// Page-aligned data, so that each record of 64 bytes is one cache line; and the agent may map it.
@@ -33,6 +33,8 @@ struct Tasks {
     records: UnsafeCell<[TaskRecord; TASK_ENTRIES as usize]>,
 }
 
+const _: () = assert!(size_of::<Tasks>() <= 4 << 20, "kernel 5.10 refuses a larger map value");
+
 // SAFETY: a record is written by the CPU that its task runs on.
 unsafe impl Sync for Tasks {}
 
@@ -47,7 +49,7 @@ static BANKS: ArrayOfMaps<Words<[u64; size_of::<JobBank>() / 8]>, SLOTS> = Array
 static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
 /// One entry for each task in full mode; the agent shrinks it to one otherwise.
 #[btf_map]
-static FAULTS: Array<FaultEntry, { TASK_ENTRIES as usize }> = Array::new();
+static FAULTS: Array<FaultEntry, { PID_VALUES as usize }> = Array::new();
 #[btf_map]
 static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
 /// Cells of block I/O. Only a key's claim (below) turns a free one into a used one.
@@ -76,11 +78,18 @@ pub fn id_set(hierarchy: u32, id: u64) -> Option<*mut IdSet> {
 /// Record of task `pid`, or of the one that shares its place.
 #[inline(always)]
 pub fn task_record(pid: u32) -> *mut TaskRecord {
-    const _: () = assert!(TASK_ENTRIES == 65_536);
+    const _: () = assert!(PID_VALUES == 65_536 && TASK_ENTRIES == 65_535);
     let mut index = u64::from(pid);
-    // SAFETY: masks a register, which the verifier must see; the index is then within the table.
+    // SAFETY: masks and bounds a register, which the verifier must see; the index is then within the
+    // table.
     unsafe {
-        asm!("{0} &= 65535", inout(reg) index, options(pure, nomem, nostack));
+        asm!(
+            "{0} &= 65535",
+            "if {0} < 65535 goto +1",
+            "{0} = 65534",
+            inout(reg) index,
+            options(pure, nomem, nostack)
+        );
         TASKS.records.get().cast::<TaskRecord>().add(index as usize)
     }
 }
@@ -106,7 +115,7 @@ pub fn latency_bank(slot: u32) -> Option<*mut LatencyBank> {
 /// The fault in progress of task `pid`, or of the one that shares its place.
 #[inline(always)]
 pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
-    FAULTS.get_ptr_mut(pid & (TASK_ENTRIES - 1))
+    FAULTS.get_ptr_mut(pid & (PID_VALUES - 1))
 }
 
 /// The cell of `key`, claimed if it is new; `None` where its set has no room.

@@ -1,8 +1,11 @@
 //! What the probes remember between two events, and what they tell the agent about cgroups.
 
-/// Entries of the task table; a power of two. Tasks whose pids share the low bits take turns, which
-/// costs one sample of each and is counted in [`CpuRecord::task_evictions`].
-pub const TASKS: u32 = 65_536;
+/// Values of a pid's low bits, by which tasks are told apart. Tasks whose pids share them take turns,
+/// which costs one sample of each and is counted in [`CpuRecord::task_evictions`].
+pub const PID_VALUES: u32 = 65_536;
+/// Entries of the task table: the last two values share one. One more, and with its alignment it would
+/// be past the 4 MiB that kernel 5.10 allows for one map value.
+pub const TASKS: u32 = PID_VALUES - 1;
 
 /// A task as it last left a CPU. One cache line, found by the low bits of the pid.
 #[repr(C, align(8))]

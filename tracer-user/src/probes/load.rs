@@ -17,6 +17,7 @@ use super::{
     hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
     log::BpfLog,
     maps::Maps,
+    memlock::LiftedMemlock,
 };
 
 /// The programs, built by `cargo xtask ebpf`.
@@ -66,6 +67,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let checked = check_all(&btf, &globals);
     drop(btf);
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
+    let _lifted = LiftedMemlock::new();
     let mut ebpf = create(&kernel, &globals, options)?;
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;

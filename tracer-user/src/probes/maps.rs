@@ -9,7 +9,7 @@ use aya::{
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
-use super::{block_cells::BlockCells, hooks::FaultMode, id_table::IdTable};
+use super::{block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock};
 use crate::model::job::Slot;
 
 /// A kernel-side struct, for maps that want plain data.
@@ -73,6 +73,7 @@ impl Maps {
     /// # Errors
     /// When the kernel has no memory for them, or `slot` is past the last.
     pub fn add_slot(&mut self, slot: Slot, faults: FaultMode) -> Result<()> {
+        let _lifted = LiftedMemlock::new();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
             .with_context(|| format!("cannot make the bank of slot {slot}"))?;
         self.banks

@@ -14,6 +14,7 @@ mod id_table;
 mod load;
 mod log;
 mod maps;
+mod memlock;
 mod own;
 mod slots;
 mod unknown;
