@@ -1,0 +1,226 @@
+//! Live ring: scheduling numbers against the kernel's own accounts of the same tasks, with the same
+//! work going on beside the job.
+
+use jobtrace_tests::{
+    account::Node,
+    agree::{Agreement, MS},
+    own_cgroup::OwnCgroup,
+    sibling::Sibling,
+    traced::Traced,
+};
+
+const SPIN: &str = env!("CARGO_BIN_EXE_spin");
+const REST: &str = env!("CARGO_BIN_EXE_rest");
+const BREED: &str = env!("CARGO_BIN_EXE_breed");
+
+/// Switches between a workload's report and its end: it may be preempted writing it, and dies.
+const LAST_SWITCHES: u64 = 5;
+
+fn spinners() -> String {
+    (3 * std::thread::available_parallelism().unwrap().get()).to_string()
+}
+
+#[test]
+fn three_busy_tasks_on_each_cpu() {
+    let command = [SPIN, "crowd", &spinners(), "2000"];
+    let sibling = Sibling::start(&command);
+    let (job, report) = Traced::report(&[], &command);
+    assert!(!sibling.end().is_empty());
+    let mut agree = Agreement::new();
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    agree.near("on_cpu_ns, schedstat", on_cpu, report.range(|all| all.on_cpu_ns), 1, MS);
+    agree.near("on_cpu_ns, cpuacct", on_cpu, report.usage_ns..=report.usage_ns, 1, MS);
+    let (_, waited) = job.hist("sched", "run_queue_wait_ns");
+    agree.near("run_queue_wait_ns", waited, report.range(|all| all.run_delay_ns), 2, MS);
+    let voluntary = job.number("sched", "switches_voluntary");
+    let truth = report.range(|all| all.voluntary);
+    agree.near("switches_voluntary", voluntary, truth, 1, LAST_SWITCHES);
+    let involuntary = job.number("sched", "switches_involuntary");
+    let truth = report.range(|all| all.involuntary);
+    agree.near("switches_involuntary", involuntary, truth, 1, LAST_SWITCHES);
+    let moves = job.number("sched", "migrations");
+    agree.near("migrations", moves, report.range(|all| all.migrations), 0, 2);
+    agree.end();
+}
+
+#[test]
+fn threads_count_as_processes_do() {
+    let command = [SPIN, "threads", &spinners(), "1000"];
+    let sibling = Sibling::start(&command);
+    let (job, report) = Traced::report(&[], &command);
+    sibling.end();
+    let mut agree = Agreement::new();
+    let threads = |fact| report.fact(fact);
+    let own = report.end;
+    let with_own = |threads: u64, own: u64| threads..=threads + own;
+    let on_cpu = with_own(threads("threads_on_cpu_ns"), own.on_cpu_ns);
+    agree.near("on_cpu_ns", job.number("sched", "on_cpu_ns"), on_cpu, 1, MS);
+    let delay = with_own(threads("threads_run_delay_ns"), own.run_delay_ns);
+    agree.near("run_queue_wait_ns", job.hist("sched", "run_queue_wait_ns").1, delay, 2, MS);
+    let ours =
+        job.number("sched", "switches_voluntary") + job.number("sched", "switches_involuntary");
+    // Each thread dies once more after its account was read.
+    let switches = with_own(threads("threads_switches"), own.voluntary + own.involuntary);
+    let count: u64 = spinners().parse().unwrap();
+    agree.near("switches", ours, switches, 1, LAST_SWITCHES + 2 * count);
+    agree.exact("forks", job.number("sched", "forks"), count);
+    agree.end();
+}
+
+#[test]
+fn a_task_that_never_switches_counts_at_each_reading() {
+    let (job, report) = Traced::report(&["--interval", "100ms"], &[SPIN, "hold", "800"]);
+    let mut agree = Agreement::new();
+    // Real-time throttling sets in after 950 ms in a second; a machine may still take the CPU away.
+    agree.between("switches of the spinner", report.fact("switches"), 0..=2);
+    let held = report.fact("begin_ns")..=report.fact("end_ns");
+    let all = job.on_cpu_over_time();
+    let readings: Vec<_> = all.iter().filter(|(at, _)| held.contains(at)).collect();
+    agree.between("readings meanwhile", readings.len() as u64, 5..=9);
+    for pair in readings.windows(2) {
+        let (span, grown) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+        // The reading itself lies up to a millisecond before its time stamp.
+        agree.near("on_cpu_ns of an interval", grown, span..=span, 1, MS);
+    }
+    let (first, last) = (readings[0], readings[readings.len() - 1]);
+    let span = last.0 - first.0;
+    agree.near("on_cpu_ns of all intervals", last.1 - first.1, span..=span, 1, MS);
+    agree.near(
+        "the whole",
+        job.number("sched", "on_cpu_ns"),
+        report.range(|all| all.on_cpu_ns),
+        1,
+        MS,
+    );
+    agree.end();
+}
+
+#[test]
+fn sleeps_of_known_length() {
+    let command = [REST, "sleep", "100", "10"];
+    let sibling = Sibling::start(&command);
+    let (job, report) = Traced::report(&[], &command);
+    sibling.end();
+    let (count, sum) = job.hist("sched", "sleep_ns");
+    let off = report.fact("off_cpu_ns");
+    let mut agree = Agreement::new();
+    // Two more: waiting for the start, and for whatever the runtime of the language waits.
+    agree.between("sleeps", count, 100..=102);
+    agree.near("sleep_ns", sum, off..=off, 1, MS);
+    agree.between("mean sleep_ns", sum / count, 98 * MS / 10..=off / 100 + MS / 10);
+    agree.between("blocked_ns", job.hist("sched", "blocked_ns").1, 0..=20 * MS);
+    agree.end();
+}
+
+#[test]
+fn waits_that_nothing_can_interrupt() {
+    let command = [REST, "vfork", "3", "200"];
+    let sibling = Sibling::start(&command);
+    let (job, report) = Traced::report(&[], &command);
+    sibling.end();
+    let off = report.fact("off_cpu_ns");
+    let mut agree = Agreement::new();
+    let (count, sum) = job.hist("sched", "blocked_ns");
+    agree.between("blocks", count, 3..=6);
+    agree.near("blocked_ns", sum, off..=off, 1, MS);
+    agree.between("blocked_ns, known", sum, 600 * MS..=off + 20 * MS);
+    let (count, sum) = job.hist("sched", "sleep_ns");
+    agree.between("sleeps of the children", count, 3..=8);
+    agree.between("sleep_ns of the children", sum, 597 * MS..=off + 20 * MS);
+    agree.exact("forks", job.number("sched", "forks"), 3);
+    agree.end();
+}
+
+#[test]
+fn tasks_made_and_programs_executed() {
+    let mut agree = Agreement::new();
+    for (what, forks, execs) in [("forks", 50, 1), ("execs", 50, 51), ("threads", 50, 1)] {
+        let sibling = Sibling::start(&[BREED, what, "50"]);
+        let before = Node::read("");
+        let (job, _) = Traced::report(&[], &[BREED, what, "50"]);
+        let after = Node::read("");
+        sibling.end();
+        agree.exact(&format!("{what}: forks"), job.number("sched", "forks"), forks);
+        agree.exact(&format!("{what}: execs"), job.number("sched", "execs"), execs);
+        // Whoever else makes tasks: within the readings at least ours, at most all made outside them.
+        let node = job.node_growth("forks", |group| group.measurement.key == "sched");
+        agree.between("forks of the node", node, forks..=after.forks - before.forks);
+    }
+    agree.end();
+}
+
+#[test]
+fn moves_between_cpus() {
+    let command = [BREED, "migrations", "200"];
+    let sibling = Sibling::start(&command);
+    let (job, report) = Traced::report(&[], &command);
+    sibling.end();
+    let moves = job.number("sched", "migrations");
+    let mut agree = Agreement::new();
+    agree.near("migrations", moves, report.range(|all| all.migrations), 0, 1);
+    agree.between("migrations, made", moves, 190..=450);
+    agree.end();
+}
+
+#[test]
+fn cgroups_that_the_job_makes_are_its_own() {
+    let command = [SPIN, "nested", "700"];
+    let sibling = Sibling::start(&[SPIN, "crowd", "1", "700"]);
+    let (job, report) = Traced::report(&[], &command);
+    sibling.end();
+    let mut agree = Agreement::new();
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    agree.near("on_cpu_ns", on_cpu, report.range(|all| all.on_cpu_ns), 1, MS);
+    let waited = job.hist("sched", "run_queue_wait_ns").1;
+    agree.near("run_queue_wait_ns", waited, report.range(|all| all.run_delay_ns), 2, MS);
+    assert_eq!(job.json["notes"].as_array().map_or(0, Vec::len), 0, "{}", job.json);
+    agree.end();
+}
+
+#[test]
+fn who_leaves_the_job_stops_counting() {
+    let outside = OwnCgroup::make("outside", &["blkio"]);
+    let procs = outside.procs();
+    let mut command = vec![SPIN, "leave", "500"];
+    command.extend(procs.iter().map(|path| path.to_str().unwrap()));
+    let (job, report) = Traced::report(&[], &command);
+    // The move itself takes milliseconds on a CPU: read before and after it.
+    let inside = report.fact("inside_ns")..=report.fact("moved_ns") + report.end.on_cpu_ns;
+    let mut agree = Agreement::new();
+    agree.between("on_cpu_ns outside", report.fact("outside_ns"), 50 * MS..=600 * MS);
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    agree.near("on_cpu_ns inside", on_cpu, inside, 1, MS);
+    agree.end();
+}
+
+#[test]
+fn job_and_system_are_the_node() {
+    let command = [SPIN, "crowd", &spinners(), "1500"];
+    let sibling = Sibling::start(&command);
+    let before = Node::read("");
+    let (job, _) = Traced::report(&[], &command);
+    let after = Node::read("");
+    sibling.end();
+    let mut agree = Agreement::new();
+    let sched = |field| job.node_growth(field, |group| group.measurement.key == "sched");
+    let (first, last) = (job.snapshots.first().unwrap(), job.snapshots.last().unwrap());
+    let span = last.monotonic_ns - first.monotonic_ns;
+    // The kernel's totals can be read before and after only, with jobtrace's own start between. But
+    // all CPUs are busy with spinners from the first reading to the last, so the sum is known.
+    let cpus = std::thread::available_parallelism().unwrap().get() as u64;
+    let on_cpu = sched("on_cpu_ns");
+    if let (Some(before), Some(after)) = (before.on_cpu_ns, after.on_cpu_ns) {
+        let outer = after - before;
+        agree.between("on_cpu_ns of the node", on_cpu, outer / 3..=outer);
+    }
+    agree.between(
+        "on_cpu_ns, all CPUs busy",
+        on_cpu,
+        span * cpus * 95 / 100..=span * cpus * 101 / 100,
+    );
+    // The kernel counts the idle tasks' switches too; these alternate with tasks' at most.
+    let switches = sched("switches_voluntary") + sched("switches_involuntary");
+    let outer = after.switches - before.switches;
+    agree.between("switches of the node", switches, outer * 3 / 10..=outer);
+    agree.end();
+}
