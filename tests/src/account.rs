@@ -38,15 +38,6 @@ impl Account {
         Self::read(&format!("/proc/{pid}"))
     }
 
-    /// Of all threads of the calling process that live now.
-    pub fn threads() -> Self {
-        let mut sum = Self::default();
-        for task in fs::read_dir("/proc/self/task").expect("/proc is mounted").flatten() {
-            sum += Self::read(&task.path().to_string_lossy());
-        }
-        sum
-    }
-
     fn read(directory: &str) -> Self {
         let file = |name| {
             fs::read_to_string(format!("{directory}/{name}"))

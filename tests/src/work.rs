@@ -8,6 +8,7 @@ use std::{
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
     path::Path,
     ptr::null_mut,
+    sync::atomic::AtomicU64,
     time::{Duration, Instant},
 };
 
@@ -16,7 +17,7 @@ use crate::account::{Account, Report, cgroup_usage_ns};
 /// Bytes of a page; the amounts are counted in these.
 pub const PAGE: usize = 4096;
 
-/// A workload under way. It has one thread, so that it may fork.
+/// A workload under way.
 #[derive(Default)]
 pub struct Work {
     report: Report,
@@ -25,21 +26,9 @@ pub struct Work {
 impl Work {
     /// The first thing in `main`.
     pub fn begin() -> Self {
-        Self { report: Report { begin: Account::own(), ..Report::default() } }
-    }
-
-    /// A child that does `work` and ends.
-    pub fn fork(&self, work: impl FnOnce()) -> i32 {
-        // SAFETY: this process has one thread, so the child may do all that we may.
-        match unsafe { libc::fork() } {
-            0 => {
-                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-                // SAFETY: ends the child without our buffers.
-                unsafe { libc::_exit(done.is_err().into()) }
-            }
-            -1 => panic!("fork: {}", io::Error::last_os_error()),
-            pid => pid,
-        }
+        let mut work = Self { report: Report { begin: Account::own(), ..Report::default() } };
+        work.fact("begin_ns", monotonic_ns());
+        work
     }
 
     /// Waits for `pid` to end and adds its account, faults those of its own children included. Gives
@@ -50,9 +39,14 @@ impl Work {
         status
     }
 
+    /// Adds the accounts of descendants that this process did not reap itself.
+    pub fn add_children(&mut self, account: Account) {
+        self.report.children += account;
+    }
+
     /// `count` children that do `work`, given their number, all at once; waits for them to end well.
     pub fn crowd(&mut self, count: usize, work: impl Fn(usize)) {
-        let pids: Vec<i32> = (0..count).map(|index| self.fork(|| work(index))).collect();
+        let pids: Vec<i32> = (0..count).map(|index| fork(|| work(index))).collect();
         for pid in pids {
             assert_eq!(self.reap(pid), 0);
         }
@@ -66,9 +60,24 @@ impl Work {
     /// The last thing in `main`: writes the report.
     pub fn end(mut self) {
         self.report.usage_ns = cgroup_usage_ns();
+        self.fact("end_ns", monotonic_ns());
         self.report.end = Account::own();
         let text = serde_json::to_vec(&self.report).unwrap();
         io::stdout().write_all(&text).unwrap();
+    }
+}
+
+/// A child that does `work` and ends. The caller has one thread.
+pub fn fork(work: impl FnOnce()) -> i32 {
+    // SAFETY: with one thread, the child may do all that we may.
+    match unsafe { libc::fork() } {
+        0 => {
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            // SAFETY: ends the child without our buffers.
+            unsafe { libc::_exit(done.is_err().into()) }
+        }
+        -1 => panic!("fork: {}", io::Error::last_os_error()),
+        pid => pid,
     }
 }
 
@@ -155,6 +164,11 @@ impl Pages {
         pages
     }
 
+    /// `count` pages that children share with their maker.
+    pub fn shared(count: usize) -> Self {
+        Self::map(count * PAGE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+    }
+
     /// All whole pages of a file that lie on disk only.
     pub fn of_uncached_file(path: &Path) -> Self {
         let file = File::open(path).unwrap();
@@ -192,6 +206,12 @@ impl Pages {
             unsafe { self.address.add(at).read_volatile() };
         }
         self.bytes / PAGE
+    }
+
+    /// The memory as words that several processes may write.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping; it is page-aligned, and any bits are a valid word.
+        unsafe { std::slice::from_raw_parts(self.address.cast(), self.bytes / 8) }
     }
 
     /// The memory as bytes, for direct I/O: it begins at a page's begin.

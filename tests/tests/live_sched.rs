@@ -2,17 +2,20 @@
 //! work going on beside the job.
 
 use jobtrace_tests::{
-    account::Node,
+    account::{Node, Report},
     agree::{Agreement, MS},
+    disk::RamDisk,
     own_cgroup::OwnCgroup,
     sibling::Sibling,
-    traced::Traced,
+    traced::{Traced, count_and_sum},
 };
 
 const SPIN: &str = env!("CARGO_BIN_EXE_spin");
 const REST: &str = env!("CARGO_BIN_EXE_rest");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
 
+/// Bytes of each read of `rest read`.
+const READ_BYTES: u64 = 64 << 10;
 /// Switches between a workload's report and its end: it may be preempted writing it, and dies.
 const LAST_SWITCHES: u64 = 5;
 
@@ -50,18 +53,15 @@ fn threads_count_as_processes_do() {
     let (job, report) = Traced::report(&[], &command);
     sibling.end();
     let mut agree = Agreement::new();
-    let threads = |fact| report.fact(fact);
-    let own = report.end;
-    let with_own = |threads: u64, own: u64| threads..=threads + own;
-    let on_cpu = with_own(threads("threads_on_cpu_ns"), own.on_cpu_ns);
+    let on_cpu = report.range(|all| all.on_cpu_ns);
     agree.near("on_cpu_ns", job.number("sched", "on_cpu_ns"), on_cpu, 1, MS);
-    let delay = with_own(threads("threads_run_delay_ns"), own.run_delay_ns);
+    let delay = report.range(|all| all.run_delay_ns);
     agree.near("run_queue_wait_ns", job.hist("sched", "run_queue_wait_ns").1, delay, 2, MS);
     let ours =
         job.number("sched", "switches_voluntary") + job.number("sched", "switches_involuntary");
-    // Each thread dies once more after its account was read.
-    let switches = with_own(threads("threads_switches"), own.voluntary + own.involuntary);
+    // Each thread ends after its account was read, and may be preempted doing so.
     let count: u64 = spinners().parse().unwrap();
+    let switches = report.range(|all| all.voluntary + all.involuntary);
     agree.near("switches", ours, switches, 1, LAST_SWITCHES + 2 * count);
     agree.exact("forks", job.number("sched", "forks"), count);
     agree.end();
@@ -73,7 +73,7 @@ fn a_task_that_never_switches_counts_at_each_reading() {
     let mut agree = Agreement::new();
     // Real-time throttling sets in after 950 ms in a second; a machine may still take the CPU away.
     agree.between("switches of the spinner", report.fact("switches"), 0..=2);
-    let held = report.fact("begin_ns")..=report.fact("end_ns");
+    let held = report.fact("held_from_ns")..=report.fact("held_to_ns");
     let all = job.on_cpu_over_time();
     let readings: Vec<_> = all.iter().filter(|(at, _)| held.contains(at)).collect();
     agree.between("readings meanwhile", readings.len() as u64, 5..=9);
@@ -85,30 +85,63 @@ fn a_task_that_never_switches_counts_at_each_reading() {
     let (first, last) = (readings[0], readings[readings.len() - 1]);
     let span = last.0 - first.0;
     agree.near("on_cpu_ns of all intervals", last.1 - first.1, span..=span, 1, MS);
-    agree.near(
-        "the whole",
-        job.number("sched", "on_cpu_ns"),
-        report.range(|all| all.on_cpu_ns),
-        1,
-        MS,
-    );
+    // What runs is known by the wall clock; the kernel's sum leaves interrupts and stolen time out, and
+    // what was reported of them is not taken back.
+    let apart = report.fact("held_to_ns") - report.fact("held_from_ns");
+    let apart = apart.saturating_sub(report.fact("on_cpu_ns"));
+    let truth = report.range(|all| all.on_cpu_ns);
+    let truth = *truth.start()..=truth.end() + apart;
+    agree.near("the whole", job.number("sched", "on_cpu_ns"), truth, 1, MS);
     agree.end();
 }
 
 #[test]
 fn sleeps_of_known_length() {
-    let command = [REST, "sleep", "100", "10"];
+    let command = [REST, "sleep", "200", "5"];
     let sibling = Sibling::start(&command);
     let (job, report) = Traced::report(&[], &command);
     sibling.end();
     let (count, sum) = job.hist("sched", "sleep_ns");
     let off = report.fact("off_cpu_ns");
     let mut agree = Agreement::new();
-    // Two more: waiting for the start, and for whatever the runtime of the language waits.
-    agree.between("sleeps", count, 100..=102);
-    agree.near("sleep_ns", sum, off..=off, 1, MS);
-    agree.between("mean sleep_ns", sum / count, 98 * MS / 10..=off / 100 + MS / 10);
+    // This kernel withholds some switches from BPF (0 to 1.4 %): a sleep before one may be lost. Two
+    // more at most: waiting for the start, and whatever the runtime of the language waits for.
+    agree.between("sleeps", count, 196..=202);
+    agree.near("sleep_ns", sum, off..=off, 2, MS);
+    agree.between("mean sleep_ns", sum / count, 49 * MS / 10..=off / 200 + MS / 10);
     agree.between("blocked_ns", job.hist("sched", "blocked_ns").1, 0..=20 * MS);
+    every_moment_is_somewhere(&mut agree, &job, &report);
+    agree.end();
+}
+
+/// A task is on a CPU, waits for one, sleeps or is blocked, from its first moment in the job on.
+fn every_moment_is_somewhere(agree: &mut Agreement, job: &Traced, report: &Report) {
+    let states = ["on_cpu_slice_ns", "run_queue_wait_ns", "sleep_ns", "blocked_ns"];
+    let sum = states.iter().map(|state| job.hist("sched", state).1).sum();
+    let least = report.fact("end_ns") - report.fact("begin_ns");
+    let most = job.json["elapsed_ns"].as_u64().unwrap();
+    agree.near("all states", sum, least..=most, 1, MS);
+}
+
+#[test]
+fn reads_that_block() {
+    const READS: u64 = 2000;
+    let (disk, other) = (RamDisk::new(READS * READ_BYTES), RamDisk::new(READS * READ_BYTES));
+    let (path, beside) = (disk.path(), other.path());
+    let reads = READS.to_string();
+    let sibling = Sibling::start(&[REST, "read", &beside, &reads]);
+    let (job, report) = Traced::report(&[], &[REST, "read", &path, &reads]);
+    sibling.end();
+    let mut agree = Agreement::new();
+    let (count, sum) = job.hist("sched", "blocked_ns");
+    // A read that is done before its task would block does not count.
+    agree.between("blocks", count, READS * 9 / 10..=READS + 50);
+    let off = report.fact("off_cpu_ns");
+    agree.near("blocked_ns", sum, off..=off, 2, MS);
+    agree.between("sleep_ns", job.hist("sched", "sleep_ns").1, 0..=5 * MS);
+    let (_, device) = count_and_sum(&job.block(&disk.name(), "read")["device_latency_ns"]);
+    agree.between("blocked_ns, of device_latency_ns", sum, device / 2..=device * 4);
+    every_moment_is_somewhere(&mut agree, &job, &report);
     agree.end();
 }
 

@@ -4,12 +4,12 @@
 //! `spin nested MS`: one busy process, in cgroups that the job itself made below its own.
 //! `spin leave MS PROCS…`: one that is busy as long again after it has moved to other cgroups.
 
-use std::{fs, sync::mpsc, thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use jobtrace_tests::{
     account::Account,
     own_cgroup::own_directory,
-    work::{Work, enter, monotonic_ns, pin, reap, spin},
+    work::{Work, enter, fork, monotonic_ns, pin, reap, spin},
 };
 
 fn main() {
@@ -34,30 +34,15 @@ fn main() {
     work.end();
 }
 
-/// The threads stay until their accounts are read.
+/// Each thread reads its account last of all.
 fn threads(work: &mut Work, count: usize, time: Duration) {
-    let (done, finished) = mpsc::channel();
-    for index in 0..count {
-        let done = done.clone();
-        thread::spawn(move || {
-            pin(index);
-            spin(time);
-            done.send(()).unwrap();
-            loop {
-                thread::park();
-            }
-        });
-    }
-    finished.iter().take(count).for_each(drop);
-    // The last one to send may not be parked yet.
-    thread::sleep(Duration::from_millis(20));
-    let (all, own) = (Account::threads(), Account::own());
-    work.fact("threads_on_cpu_ns", all.on_cpu_ns - own.on_cpu_ns);
-    work.fact("threads_run_delay_ns", all.run_delay_ns - own.run_delay_ns);
-    work.fact(
-        "threads_switches",
-        all.voluntary + all.involuntary - own.voluntary - own.involuntary,
-    );
+    let one = move |index| {
+        pin(index);
+        spin(time);
+        Account::own()
+    };
+    let all: Vec<_> = (0..count).map(|index| thread::spawn(move || one(index))).collect();
+    all.into_iter().for_each(|thread| work.add_children(thread.join().unwrap()));
 }
 
 fn hold(work: &mut Work, time: Duration) {
@@ -70,8 +55,8 @@ fn hold(work: &mut Work, time: Duration) {
     let (begin, before) = (now(), Account::own());
     spin(time);
     let (end, after) = (now(), Account::own());
-    work.fact("begin_ns", begin);
-    work.fact("end_ns", end);
+    work.fact("held_from_ns", begin);
+    work.fact("held_to_ns", end);
     work.fact("on_cpu_ns", after.on_cpu_ns - before.on_cpu_ns);
     work.fact(
         "switches",
@@ -93,7 +78,7 @@ fn leave(work: &mut Work, time: Duration, procs: &[String]) {
     let (mut tell, mut told) = ([0; 2], [0_u64; 2]);
     // SAFETY: room for two descriptors.
     assert_eq!(unsafe { libc::pipe(tell.as_mut_ptr()) }, 0);
-    let pid = work.fork(|| {
+    let pid = fork(|| {
         spin(time);
         let inside = Account::own().on_cpu_ns;
         enter(procs);

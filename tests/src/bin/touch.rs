@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use jobtrace_tests::work::{PAGE, Pages, Work};
+use jobtrace_tests::work::{PAGE, Pages, Work, fork};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,7 +24,7 @@ fn main() {
         }
         "beyond" => {
             let bytes: usize = words[1].parse().unwrap();
-            let victim = work.fork(|| {
+            let victim = fork(|| {
                 std::fs::write("/proc/self/oom_score_adj", "1000").unwrap();
                 Pages::fresh(bytes / PAGE).write();
             });

@@ -10,7 +10,7 @@ use std::{
 
 use jobtrace_tests::{
     account::cgroup_blkio,
-    work::{PAGE, Pages, Work, enter, open_direct},
+    work::{PAGE, Pages, Work, enter, fork, open_direct},
 };
 
 const BLKDISCARD: libc::Ioctl = 0x1277;
@@ -27,7 +27,7 @@ fn main() {
     work.fact("read_bytes", io.0 - io_before.0);
     work.fact("write_bytes", io.1 - io_before.1);
     if words.len() > 4 {
-        let pid = work.fork(|| {
+        let pid = fork(|| {
             enter(&words[4..]);
             assert_eq!(transfer(&words[0], path, count, bytes), 0);
         });
