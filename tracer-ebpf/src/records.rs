@@ -46,6 +46,8 @@ pub mod left {
     pub const BLOCKED: u32 = 2;
     /// Flag: it was inside a page fault.
     pub const IN_FAULT: u32 = 4;
+    /// It has not left: it was seen to enter a CPU last.
+    pub const ON_CPU: u32 = 8;
 }
 
 /// What runs on a CPU now, and what this CPU could not account for.
