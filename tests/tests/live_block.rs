@@ -14,6 +14,7 @@ use jobtrace_tests::{
     sibling::Sibling,
     traced::{Traced, count_and_sum},
 };
+use rustix::fs::FallocateFlags;
 use serde_json::Value;
 
 const TRANSFER: &str = env!("CARGO_BIN_EXE_transfer");
@@ -182,8 +183,13 @@ fn agree_with_fio(agree: &mut Agreement, device: &str, job: &Traced, fio: &Value
 fn a_disk_read_by_fio() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let mut file = tempfile::NamedTempFile::new_in(directory).unwrap();
-    file.write_all(&vec![1; 32 << 20]).unwrap();
+    let bytes = 32 << 20;
+    // In as few pieces as there can be.
+    rustix::fs::fallocate(file.as_file(), FallocateFlags::empty(), 0, bytes as u64).unwrap();
+    file.write_all(&vec![1; bytes]).unwrap();
     file.as_file().sync_all().unwrap();
+    // fio itself comes from a disk the first time.
+    fio_reads(file.path().to_str().unwrap(), "1m", 1);
     let (job, fio) = fio_reads(file.path().to_str().unwrap(), "512m", 1);
     let mut agree = Agreement::new();
     let device = device_below(file.path());

@@ -14,6 +14,11 @@ const SPIN: &str = env!("CARGO_BIN_EXE_spin");
 const REST: &str = env!("CARGO_BIN_EXE_rest");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
 
+/// A reading adds what runs at the moment, by the wall clock and as BPF last saw it. On a busy virtual
+/// machine that was up to 17 ms too much (time stolen from the CPU; a switch withheld from BPF), and
+/// what was reported is not taken back: 3 % of a job of half a second. Without readings between the
+/// first and the last nothing is estimated.
+const NO_READING_MEANWHILE: [&str; 2] = ["--interval", "10m"];
 /// Bytes of each read of `rest read`.
 const READ_BYTES: u64 = 64 << 10;
 /// Switches between a workload's report and its end: it may be preempted writing it, and dies.
@@ -27,7 +32,7 @@ fn spinners() -> String {
 fn three_busy_tasks_on_each_cpu() {
     let command = [SPIN, "crowd", &spinners(), "2000"];
     let sibling = Sibling::start(&command);
-    let (job, report) = Traced::report(&[], &command);
+    let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
     assert!(!sibling.end().is_empty());
     let mut agree = Agreement::new();
     let on_cpu = job.number("sched", "on_cpu_ns");
@@ -50,7 +55,7 @@ fn three_busy_tasks_on_each_cpu() {
 fn threads_count_as_processes_do() {
     let command = [SPIN, "threads", &spinners(), "1000"];
     let sibling = Sibling::start(&command);
-    let (job, report) = Traced::report(&[], &command);
+    let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
     sibling.end();
     let mut agree = Agreement::new();
     let on_cpu = report.range(|all| all.on_cpu_ns);
@@ -199,7 +204,7 @@ fn moves_between_cpus() {
 fn cgroups_that_the_job_makes_are_its_own() {
     let command = [SPIN, "nested", "700"];
     let sibling = Sibling::start(&[SPIN, "crowd", "1", "700"]);
-    let (job, report) = Traced::report(&[], &command);
+    let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
     sibling.end();
     let mut agree = Agreement::new();
     let on_cpu = job.number("sched", "on_cpu_ns");
@@ -216,7 +221,7 @@ fn who_leaves_the_job_stops_counting() {
     let procs = outside.procs();
     let mut command = vec![SPIN, "leave", "500"];
     command.extend(procs.iter().map(|path| path.to_str().unwrap()));
-    let (job, report) = Traced::report(&[], &command);
+    let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
     // The move itself takes milliseconds on a CPU: read before and after it.
     let inside = report.fact("inside_ns")..=report.fact("moved_ns") + report.end.on_cpu_ns;
     let mut agree = Agreement::new();
@@ -251,9 +256,11 @@ fn job_and_system_are_the_node() {
         on_cpu,
         span * cpus * 95 / 100..=span * cpus * 101 / 100,
     );
-    // The kernel counts the idle tasks' switches too; these alternate with tasks' at most.
+    // The kernel counts the idle tasks' switches too.
     let switches = sched("switches_voluntary") + sched("switches_involuntary");
     let outer = after.switches - before.switches;
-    agree.between("switches of the node", switches, outer * 3 / 10..=outer);
+    let own =
+        job.number("sched", "switches_voluntary") + job.number("sched", "switches_involuntary");
+    agree.between("switches of the node", switches, own..=outer);
     agree.end();
 }
