@@ -65,9 +65,14 @@ impl Traced {
     /// As [`Self::run`] for a workload of ours that must end well, with its report.
     pub fn report(options: &[&str], command: &[&str]) -> (Self, Report) {
         let traced = Self::run(options, command);
-        assert!(traced.output.status.success(), "{command:?} failed: {:?}", traced.output);
-        let report = serde_json::from_slice(&traced.output.stdout);
-        (traced, report.expect("a workload ends with its report"))
+        let report = traced.read_report(command);
+        (traced, report)
+    }
+
+    /// The report of `command`, a workload of ours that must have ended well.
+    pub fn read_report(&self, command: &[&str]) -> Report {
+        assert!(self.output.status.success(), "{command:?} failed: {:?}", self.output);
+        serde_json::from_slice(&self.output.stdout).expect("a workload ends with its report")
     }
 
     /// A number of the JSON document: `"sched", "on_cpu_ns"`.

@@ -28,7 +28,10 @@ fn everything_at_once() {
     let files = [(); 2].map(|()| RamDisk::new((TRANSFERS + 1) * BYTES));
     let command = |index: usize| [pages[index].path(), files[index].path()];
     let (own, other) = (command(0), command(1));
-    let sibling = Sibling::start(&[MIXED, &seconds, &other[0], &other[1]]);
+    // One round that outlasts the job's.
+    let longer =
+        (seconds.parse::<u64>().expect("JOBTRACE_TEST_SECONDS is a number") + 3).to_string();
+    let sibling = Sibling::start(&[MIXED, &longer, &other[0], &other[1]]);
     let before = Node::read(&files[0].name());
     let (job, report) = Traced::report(&["--faults", "full"], &[MIXED, &seconds, &own[0], &own[1]]);
     let after = Node::read(&files[0].name());
