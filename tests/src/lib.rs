@@ -1,1 +1,10 @@
-//! What the rings share.
+//! What the live ring shares: running the real program, reading what the kernel says of the same
+//! work, comparing the two, and the work itself (`src/bin`).
+
+pub mod account;
+pub mod agree;
+pub mod disk;
+pub mod own_cgroup;
+pub mod sibling;
+pub mod traced;
+pub mod work;

@@ -120,7 +120,7 @@ pub static BLOCK: Measurement = Measurement {
             "queue_latency_ns",
             Nanoseconds,
             Block(offset_of!(BlockCell, queue_latency_ns)),
-            "Request made to issued to the device; unknown where the device's queue/iostats is 0.",
+            "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time.",
         ),
         Field::histogram(
             "device_latency_ns",

@@ -35,7 +35,8 @@ struct Tasks {
 
 const _: () = assert!(size_of::<Tasks>() <= 4 << 20, "kernel 5.10 refuses a larger map value");
 
-// SAFETY: a record is written by the CPU that its task runs on.
+// SAFETY: plain words, written by the CPU that the task runs on. Two tasks that share a record may write
+// it at once; what they then lose is counted when either finds the other's pid.
 unsafe impl Sync for Tasks {}
 
 // SAFETY: all integers; zeros are a valid value.
@@ -52,7 +53,8 @@ static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> =
 static FAULTS: Array<FaultEntry, { PID_VALUES as usize }> = Array::new();
 #[btf_map]
 static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
-/// Cells of block I/O. Only a key's claim (below) turns a free one into a used one.
+/// Cells of block I/O. Only a key's claim (below) turns a free one into a used one; the agent frees those
+/// of a slot that has ended.
 #[btf_map]
 static BLOCKS: Array<CellSet, { CELL_SETS as usize }, MMAPABLE> = Array::new();
 /// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no

@@ -1,7 +1,8 @@
 //! What the probes remember between two events, and what they tell the agent about cgroups.
 
-/// Values of a pid's low bits, by which tasks are told apart. Tasks whose pids share them take turns,
-/// which costs one sample of each and is counted in [`CpuRecord::task_evictions`].
+/// Values of a pid's low bits, by which tasks are told apart. Live tasks whose pids share them take
+/// turns: at each turn what the one did since it was last charged is lost. Counted in
+/// [`CpuRecord::task_evictions`].
 pub const PID_VALUES: u32 = 65_536;
 /// Entries of the task table: the last two values share one. One more, and with its alignment it would
 /// be past the 4 MiB that kernel 5.10 allows for one map value.
@@ -49,6 +50,8 @@ pub mod left {
     pub const BLOCKED: u32 = 2;
     /// Flag: it was inside a page fault.
     pub const IN_FAULT: u32 = 4;
+    /// It has not left: it was seen to enter a CPU last.
+    pub const ON_CPU: u32 = 8;
 }
 
 /// What runs on a CPU now, and what this CPU could not account for.
@@ -63,6 +66,8 @@ pub struct CpuRecord {
     pub pid: u32,
     /// Blocked in the page fault that the running task is in.
     pub fault_blocked_ns: u64,
+    /// What the running task had been charged of its `se.sum_exec_runtime` when it entered.
+    pub sum_exec_ns: u64,
     /// Events whose slot had no bank.
     pub no_bank: u64,
     /// Task records taken over from another live task.

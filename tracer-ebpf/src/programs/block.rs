@@ -17,6 +17,7 @@ use crate::{
 
 const OP_MASK: u32 = 0xff;
 const REQ_OP_READ: u32 = 0;
+const REQ_OP_WRITE: u32 = 1;
 const REQ_OP_FLUSH: u32 = 2;
 const REQ_OP_DISCARD: u32 = 3;
 const REQ_OP_SECURE_ERASE: u32 = 5;
@@ -43,8 +44,10 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
         REQ_OP_FLUSH => op::FLUSH,
         REQ_OP_DISCARD | REQ_OP_SECURE_ERASE => op::DISCARD,
         // An empty write is a flush that a file system asked for, on behalf of the bio's cgroup.
-        _ if bytes == 0 => op::FLUSH,
-        _ => op::WRITE,
+        REQ_OP_WRITE if bytes == 0 => op::FLUSH,
+        // Writes, zeroing, zone appends; the management of zones moves no data.
+        _ if bytes != 0 => op::WRITE,
+        _ => return 0,
     };
     let bio: Kernel = load(request, &REQUEST_BIO);
     let mut slot = 0;

@@ -1,7 +1,7 @@
 //! Page faults: the time blocked by major ones always; how long they took in full mode.
 //!
-//! Nothing runs on the minor path by default: minor faults are counted at switches, from the task's
-//! own counter.
+//! Minor faults are counted at switches, from the task's own counter: outside full mode nothing runs on
+//! their path, and in it only what times them.
 
 use core::ptr::addr_of_mut;
 

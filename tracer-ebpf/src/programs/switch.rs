@@ -107,9 +107,17 @@ unsafe fn leave(
     bank: *mut JobBank,
     record: &mut TaskRecord,
 ) {
+    if record.pid != pid && load::<u64>(task, &TASK_PCOUNT) <= 1 {
+        // In its first run, whose begin was withheld.
+        begin(pid, record);
+    }
     if record.pid == pid {
         // SAFETY: the caller's.
         unsafe { charge(task, bank, record) };
+        if times_known() && record.left != left::ON_CPU {
+            // SAFETY: the caller's.
+            unsafe { entered_unseen(task, bank, record) };
+        }
     } else {
         adopt(task, pid, record);
     }
@@ -146,6 +154,33 @@ unsafe fn leave(
     };
 }
 
+/// `task` has entered a CPU since it last left one, but the switch was withheld: files what it waited and
+/// slept before, from what the kernel keeps of it.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(always)]
+unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) {
+    let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
+    if arrival <= record.left_at_ns {
+        return;
+    }
+    let away = arrival - record.left_at_ns;
+    let waited = load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
+    // SAFETY: the caller's.
+    unsafe {
+        file(addr_of_mut!((*bank).run_queue_wait_ns), waited);
+        if away > waited && record.left != left::RUNNABLE {
+            let hist = if record.left == left::ASLEEP {
+                addr_of_mut!((*bank).sleep_ns)
+            } else {
+                addr_of_mut!((*bank).blocked_ns)
+            };
+            file(hist, away - waited);
+        }
+    }
+}
+
 /// `task` enters this CPU: files how long it waited for it, and how long it slept before.
 ///
 /// # Safety
@@ -170,6 +205,8 @@ unsafe fn enter(
         cpu.task_evictions += u64::from(record.pid != 0 && record.pid != pid);
         begin(pid, record);
         waited += load::<u64>(task, &TASK_RUN_DELAY);
+    } else if record.pid == pid && record.left == left::ON_CPU {
+        // It was withheld when and how it left: what it did in between is unknown.
     } else if record.pid == pid {
         waited += load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
@@ -195,6 +232,8 @@ unsafe fn enter(
         cpu.task_evictions += u64::from(record.pid != 0);
         adopt(task, pid, record);
     }
+    record.left = left::ON_CPU;
+    cpu.sum_exec_ns = record.sum_exec_ns;
     if queued != 0 {
         // SAFETY: the caller's.
         unsafe { file(addr_of_mut!((*bank).run_queue_wait_ns), waited) };
@@ -242,6 +281,7 @@ fn begin(pid: u32, record: &mut TaskRecord) {
     record.sum_exec_ns = 0;
     record.run_delay_ns = 0;
     record.fault_blocked_ns = 0;
+    record.left = left::ON_CPU;
 }
 
 /// Begins the record of a task that has run before: what it did so far is not charged.

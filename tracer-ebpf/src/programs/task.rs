@@ -66,6 +66,7 @@ pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
             && (*record).pid == pid
         {
             charge(task, bank, &mut *record);
+            (*cpu).sum_exec_ns = (*record).sum_exec_ns;
             (*cpu).since_ns = if times_known() { run_queue_clock(task) } else { 0 };
         }
         (*cpu).slot = slot_of(0, cgroup_id(cgroup)).into();

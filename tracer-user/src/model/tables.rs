@@ -166,7 +166,7 @@ pub static SELF: Measurement = Measurement {
             "dropped_task_record",
             Counter,
             Count,
-            "Task records taken over by another live task: one off-CPU sample lost each.",
+            "Task records taken over by another live task (pids alike in their low 16 bits): what it did since it was last charged is lost each time.",
         ),
         Field::agent(
             "dropped_cgroup",

@@ -21,6 +21,7 @@ use super::{
     log::BpfLog,
     maps::{Maps, Plain},
     own,
+    running::{read_account, uncharged_ns},
     unknown::unknown_fields,
 };
 use crate::{
@@ -167,7 +168,7 @@ impl Probes {
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         for (slot, groups) in slots {
             let running = cpus.iter().filter(|cpu| cpu.pid != 0 && cpu.slot == u32::from(*slot));
-            let running: u64 = running.map(|cpu| now.saturating_sub(cpu.since_ns)).sum();
+            let running: u64 = running.map(|cpu| uncharged_ns(cpu, now, read_account)).sum();
             let Some(sched) =
                 groups.iter_mut().find(|group| std::ptr::eq(group.measurement, &SCHED))
             else {

@@ -16,6 +16,7 @@ mod log;
 mod maps;
 mod memlock;
 mod own;
+mod running;
 mod slots;
 mod unknown;
 mod words;

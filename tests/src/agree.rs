@@ -1,0 +1,65 @@
+//! Comparing ours with the kernel's: every comparison bounds both sides and prints both numbers, and
+//! all of a test's are made before it fails.
+
+use std::ops::RangeInclusive;
+
+/// A millisecond in nanoseconds.
+pub const MS: u64 = 1_000_000;
+
+/// The comparisons of one test.
+#[must_use = "call end"]
+#[derive(Debug, Default)]
+pub struct Agreement {
+    lines: Vec<String>,
+    failed: bool,
+}
+
+impl Agreement {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `ours` lies within `allowed`, which came from `truth`.
+    fn compare(&mut self, what: &str, ours: u64, truth: String, allowed: RangeInclusive<u64>) {
+        let well = allowed.contains(&ours);
+        self.failed |= !well;
+        let verdict = if well { "ok  " } else { "FAIL" };
+        let (low, high) = allowed.into_inner();
+        let line =
+            format!("{verdict} {what}: ours {ours}, kernel's {truth}, allowed {low} to {high}");
+        println!("{line}");
+        self.lines.push(line);
+    }
+
+    /// Within `percent` of the truth and `plus` more, on either side.
+    pub fn near(
+        &mut self,
+        what: &str,
+        ours: u64,
+        truth: RangeInclusive<u64>,
+        percent: u64,
+        plus: u64,
+    ) {
+        let (low, high) = truth.into_inner();
+        let allowed = (low - low * percent / 100).saturating_sub(plus)
+            ..=high + high.div_ceil(100) * percent + plus;
+        self.compare(what, ours, format!("{low} to {high}"), allowed);
+    }
+
+    /// Within the bounds.
+    pub fn between(&mut self, what: &str, ours: u64, bounds: RangeInclusive<u64>) {
+        let truth = format!("{} to {}", bounds.start(), bounds.end());
+        self.compare(what, ours, truth, bounds);
+    }
+
+    /// Equal.
+    pub fn exact(&mut self, what: &str, ours: u64, truth: u64) {
+        self.compare(what, ours, truth.to_string(), truth..=truth);
+    }
+
+    /// Fails the test if one comparison failed.
+    pub fn end(self) {
+        assert!(!self.failed, "the kernel says otherwise:\n{}", self.lines.join("\n"));
+    }
+}
