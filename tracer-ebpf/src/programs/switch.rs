@@ -59,7 +59,7 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
     if prev_pid != 0 {
         // The switch that brought `prev` here may have been withheld: then its slot is looked up.
         let known = cpu.pid == prev_pid;
-        let slot = if known { cpu.slot } else { slot_of(0, task_cgroup_id(prev)).into() };
+        let slot = if known { cpu.slot } else { looked_up(prev) };
         left_slot = slot;
         left_bank = bank(slot);
         if let Some(bank) = left_bank {
@@ -88,6 +88,12 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
         }
     }
     0
+}
+
+/// Slot of a task by its cgroup, out of line: the hot path has it at hand.
+#[inline(never)]
+fn looked_up(task: Kernel) -> u32 {
+    slot_of(0, task_cgroup_id(task)).into()
 }
 
 /// `task` leaves this CPU: charges what it did since it was last charged.
@@ -141,15 +147,13 @@ unsafe fn leave(
         }
         let in_iowait = load_bit(task, &TASK_IN_IOWAIT);
         let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
-        let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
-            load_bit(task, &TASK_IN_USER_FAULT)
+        if !blocked && !in_iowait {
+            left::ASLEEP
+        } else if global(&FAULT_BIT_KNOWN) != 0 {
+            let in_fault = load_bit(task, &TASK_IN_USER_FAULT);
+            left::BLOCKED | if in_fault { left::IN_FAULT } else { 0 }
         } else {
-            in_iowait
-        };
-        match (blocked || in_iowait, in_fault) {
-            (false, _) => left::ASLEEP,
-            (true, false) => left::BLOCKED,
-            (true, true) => left::BLOCKED | left::IN_FAULT,
+            left::BLOCKED | if in_iowait { left::IN_FAULT } else { 0 }
         }
     };
 }
@@ -159,7 +163,7 @@ unsafe fn leave(
 ///
 /// # Safety
 /// `bank` is this CPU's own.
-#[inline(always)]
+#[inline(never)]
 unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) {
     let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
     if arrival <= record.left_at_ns {
@@ -285,7 +289,7 @@ fn begin(pid: u32, record: &mut TaskRecord) {
 }
 
 /// Begins the record of a task that has run before: what it did so far is not charged.
-#[inline(always)]
+#[inline(never)]
 fn adopt(task: Kernel, pid: u32, record: &mut TaskRecord) {
     record.pid = pid;
     record.nvcsw = load::<u64>(task, &TASK_NVCSW) as u32;
