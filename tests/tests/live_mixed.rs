@@ -87,7 +87,10 @@ fn everything_at_once() {
     let timed = job.hist("fault", "minor_latency_ns").0;
     let expected = minor / 61;
     let chance = 4 * expected.isqrt();
-    agree.between("minor faults timed", timed, expected - chance..=expected + chance);
+    // Pages that the kernel itself faults in, to pin them for O_DIRECT, count as the task's faults but
+    // are no event.
+    let pinned = (BYTES / PAGE * report.fact("direct")).min(minor) / 61;
+    agree.between("minor faults timed", timed, expected - pinned - chance..=expected + chance);
     let timed = job.hist("fault", "major_latency_ns").0;
     agree.between("major faults timed", timed, major * 98 / 100..=major);
 

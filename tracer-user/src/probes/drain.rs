@@ -85,7 +85,7 @@ impl Probes {
         }
     }
 
-    /// How each of [`HOOKS`] fared.
+    /// How each of [`HOOKS`](super::HOOKS) fared.
     pub fn states(&self) -> &[HookState] {
         &self.states
     }

@@ -21,7 +21,6 @@ mod slots;
 mod unknown;
 mod words;
 
-pub use clock::monotonic_ns;
 pub use drain::Probes;
 pub use empty::hold_empty;
 pub use error::LoadError;

@@ -20,7 +20,7 @@ use crate::{
         wait::{Ended, Running},
     },
     model::{snapshot::Snapshot, source::Source},
-    probes::{self, HOOKS, HookState, Options, Probes, monotonic_ns},
+    probes::{self, HOOKS, HookState, Options, Probes},
     replay::{End, Recorder},
     say::say,
 };
@@ -52,7 +52,8 @@ async fn trace(args: &Run) -> Result<u8> {
     let mut pipeline = Pipeline::new(&header, outputs)?;
     let recorder = args.record.as_ref().map(|file| Recorder::create(file, &header)).transpose()?;
     let mut recorder = Recording(recorder);
-    let zero = source.snapshot()?;
+    // Before the command is there: all that is in its slot later is its own.
+    let before = source.snapshot()?;
 
     let (program, arguments) = args.command.split_first().context("no command given")?;
     let mut running = match start(program, arguments, Some(&cgroup), signals) {
@@ -63,9 +64,8 @@ async fn trace(args: &Run) -> Result<u8> {
         }
     };
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
-    if let Some(zero) = zero {
-        let (wall_ns, monotonic_ns) = (wall_ns(), monotonic_ns());
-        accept(Snapshot { wall_ns, monotonic_ns, ..zero }, &mut pipeline, &mut recorder);
+    if let Some(before) = before {
+        accept(zero(before, source.snapshot()), &mut pipeline, &mut recorder);
     }
     let ended =
         watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
@@ -97,6 +97,14 @@ async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()
             _ = ticks.tick() => read(),
         }
     }
+}
+
+/// What all later readings are counted from: the node as it is `after` the command's start, the command
+/// as it was `before` it. A reading that fails leaves the time of the start a little early.
+fn zero(mut before: Snapshot, after: Result<Option<Snapshot>>) -> Snapshot {
+    let Ok(Some(mut zero)) = after else { return before };
+    zero.slots.extend(before.slots.remove_entry(&SLOT));
+    zero
 }
 
 /// The recording asked for, until it fails.
