@@ -1,0 +1,236 @@
+//! Switches v2 controllers on for a run and off again after it.
+//!
+//! A mark on the cgroup (an extended attribute) says what runs switched on there, so that of several runs
+//! the last one switches it off, whoever it was that switched it on; what a killed run left too.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use rustix::fs::{FlockOperation, XattrFlags, flock, getxattr, removexattr, setxattr};
+
+use super::{
+    placement::{COUNTING, Choice, Level, choose},
+    remove::children,
+    settings::read_settings,
+    stale::PREFIX,
+};
+
+const CONTROL: &str = "cgroup.subtree_control";
+/// Holds the names of controllers. Below 5.7 no such attribute is to be had on a cgroup.
+const MARK: &str = "user.jobtrace";
+/// How long another run may take over its own switching. Anybody can hold this lock, so it is not
+/// waited for without end.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Where a v2 cgroup is to be. While it lives, no other run switches controllers on or off.
+pub(super) struct Plan {
+    directories: Vec<PathBuf>,
+    choice: Choice,
+    _lock: Option<File>,
+}
+
+impl Plan {
+    /// For a caller in `own`, in the hierarchy at `mount`.
+    pub fn read(mount: &Path, own: &Path) -> Self {
+        let lock = lock(mount);
+        let mut directories: Vec<PathBuf> = upwards(own, mount).map(Path::to_owned).collect();
+        directories.reverse();
+        let levels: Vec<Level> = directories.iter().map(|at| read_level(at)).collect();
+        let choice = choose(&levels, &read_settings(own));
+        Self { directories, choice, _lock: lock }
+    }
+
+    /// The cgroup in which to make the new one.
+    pub fn parent(&self) -> &Path {
+        &self.directories[self.choice.parent]
+    }
+
+    /// Makes `leaf` beside the caller's cgroup. `None` where that is refused: it is to be below it then.
+    ///
+    /// # Errors
+    /// `AlreadyExists` alone.
+    pub fn make(&mut self, leaf: &str) -> io::Result<Option<PathBuf>> {
+        let directory = self.parent().join(leaf);
+        match fs::create_dir(&directory) {
+            Ok(()) => Ok(Some(directory)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            Err(error) => {
+                self.choice = Choice {
+                    parent: self.directories.len() - 1,
+                    switches: Vec::new(),
+                    missing: COUNTING.into(),
+                    why_below: Some(format!("{} takes no cgroup ({error})", directory.display())),
+                };
+                Ok(None)
+            }
+        }
+    }
+
+    /// A file of the caller's cgroup.
+    pub fn read_own(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.directories.last()?.join(name)).ok()
+    }
+
+    /// Whether it is not the caller's cgroup.
+    pub fn is_beside(&self) -> bool {
+        self.choice.parent + 1 < self.directories.len()
+    }
+
+    /// Switches on what the new cgroup is to have. What is refused costs a note.
+    pub fn switch_on(&self) -> (Switched, Vec<String>) {
+        let mut switched = Switched {
+            levels: self.directories[..=self.choice.parent].iter().rev().cloned().collect(),
+            on: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        for controller in COUNTING {
+            let of = self.choice.switches.iter().filter(|switch| switch.controller == controller);
+            for directory in of.map(|switch| &self.directories[switch.level]) {
+                if let Err(error) = fs::write(directory.join(CONTROL), format!("+{controller}")) {
+                    let at = directory.display();
+                    notes.push(format!(
+                        "{at} cannot switch the {controller} controller on ({error})"
+                    ));
+                    break;
+                }
+                mark(directory, controller, true);
+                switched.on.push((directory.clone(), controller));
+            }
+        }
+        if let (Some(why), Some(own)) = (&self.choice.why_below, self.directories.last()) {
+            notes.push(format!(
+                "{} holds processes, so controllers stay off below it: {}; and beside it they are not \
+                 to be had: {why}",
+                own.display(),
+                self.choice.missing.join(", ")
+            ));
+        }
+        (switched, notes)
+    }
+}
+
+/// What was switched on for a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Switched {
+    /// From the cgroup in which the run's own was, up to the mount point.
+    levels: Vec<PathBuf>,
+    pub on: Vec<(PathBuf, &'static str)>,
+}
+
+impl Switched {
+    /// Switches off, from below, what this run or one before it switched on, unless another run is
+    /// beside or somebody set a value of that controller. One that a cgroup further down hands on is
+    /// refused by the kernel, and stays. Call it when the run's directory is gone.
+    pub fn switch_off(&self) {
+        let _lock = self.levels.last().and_then(|mount| lock(mount));
+        for directory in &self.levels {
+            let marked = read_mark(directory);
+            for controller in COUNTING {
+                let is_ours =
+                    self.on.iter().any(|(at, name)| at == directory && *name == controller)
+                        || marked.iter().any(|name| name == controller);
+                let is_on = || read_words(directory, CONTROL).iter().any(|name| name == controller);
+                if !is_ours || is_used(directory, controller) {
+                    continue;
+                }
+                let off = || fs::write(directory.join(CONTROL), format!("-{controller}")).is_ok();
+                if !is_on() || off() {
+                    mark(directory, controller, false);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a child of `directory` is a run's or has a setting of `controller`.
+fn is_used(directory: &Path, controller: &str) -> bool {
+    let is_run = |name: &str| name.starts_with(PREFIX);
+    children(directory).iter().any(|child| {
+        child.file_name().and_then(|name| name.to_str()).is_some_and(is_run)
+            || read_settings(child).iter().any(|name| name.split('.').next() == Some(controller))
+    })
+}
+
+fn read_level(directory: &Path) -> Level {
+    Level {
+        name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        offered: read_words(directory, "cgroup.controllers"),
+        active: read_words(directory, CONTROL),
+        // The only cgroup without a type.
+        is_root: !directory.join("cgroup.type").exists(),
+        holds_processes: !read_words(directory, "cgroup.procs").is_empty(),
+    }
+}
+
+fn upwards<'a>(own: &'a Path, mount: &'a Path) -> impl Iterator<Item = &'a Path> {
+    own.ancestors().take_while(move |path| path.starts_with(mount))
+}
+
+pub(super) fn read_words(directory: &Path, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(directory.join(name)).unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn lock(mount: &Path) -> Option<File> {
+    let file = File::open(mount).ok()?;
+    let start = Instant::now();
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if start.elapsed() > PATIENCE {
+            return None;
+        }
+        sleep(PAUSE);
+    }
+    Some(file)
+}
+
+fn read_mark(directory: &Path) -> Vec<String> {
+    let mut buffer = [0; 64];
+    let length = getxattr(directory, MARK, &mut buffer[..]).unwrap_or(0);
+    let text = String::from_utf8_lossy(&buffer[..length]);
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Adds `controller` to the mark, or takes it out. Without a mark only this run knows.
+fn mark(directory: &Path, controller: &str, is_on: bool) {
+    let mut names = read_mark(directory);
+    names.retain(|name| name != controller);
+    if is_on {
+        names.push(controller.into());
+    }
+    let _ = match names.is_empty() {
+        true => removexattr(directory, MARK),
+        false => setxattr(directory, MARK, names.join(" ").as_bytes(), XattrFlags::empty()),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_relies_on_a_controller_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let child = directory.path().join("other.scope");
+        fs::create_dir(&child).unwrap();
+        fs::write(child.join("memory.max"), "max\n").unwrap();
+        assert!(!is_used(directory.path(), "memory"));
+        fs::write(child.join("memory.max"), "4096\n").unwrap();
+        assert!(is_used(directory.path(), "memory") && !is_used(directory.path(), "io"));
+        fs::create_dir(directory.path().join("jobtrace-run-1-0-x")).unwrap();
+        assert!(is_used(directory.path(), "io"));
+    }
+
+    #[test]
+    fn a_lock_that_is_never_given_back_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let held = lock(directory.path());
+        assert!(held.is_some());
+        assert!(lock(directory.path()).is_none());
+    }
+}
