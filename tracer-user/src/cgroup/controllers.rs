@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{FlockOperation, XattrFlags, flock, getxattr, removexattr, setxattr};
 
 use super::{
-    placement::{COUNTING, Choice, Level, choose},
+    placement::{COPIED, COUNTING, Choice, Level, choose},
     remove::children,
     settings::read_settings,
     stale::PREFIX,
@@ -42,7 +42,7 @@ impl Plan {
         let mut directories: Vec<PathBuf> = upwards(own, mount).map(Path::to_owned).collect();
         directories.reverse();
         let levels: Vec<Level> = directories.iter().map(|at| read_level(at)).collect();
-        let choice = choose(&levels, &read_settings(own));
+        let choice = choose(&levels, &read_settings(own, ""));
         Self { directories, choice, _lock: lock }
     }
 
@@ -65,16 +65,11 @@ impl Plan {
                     parent: self.directories.len() - 1,
                     switches: Vec::new(),
                     missing: COUNTING.into(),
-                    why_below: Some(format!("{} takes no cgroup ({error})", directory.display())),
+                    why_below: Some(format!("no cgroup can be made beside it ({error})")),
                 };
                 Ok(None)
             }
         }
-    }
-
-    /// A file of the caller's cgroup.
-    pub fn read_own(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.directories.last()?.join(name)).ok()
     }
 
     /// Whether it is not the caller's cgroup.
@@ -82,9 +77,11 @@ impl Plan {
         self.choice.parent + 1 < self.directories.len()
     }
 
-    /// Switches on what the new cgroup is to have. What is refused costs a note.
-    pub fn switch_on(&self) -> (Switched, Vec<String>) {
+    /// Switches on what the new cgroup at `directory` is to have. What is refused costs a note.
+    pub fn switch_on(&self, directory: &Path) -> (Switched, Vec<String>) {
         let mut switched = Switched {
+            directory: directory.to_owned(),
+            counted: Vec::new(),
             levels: self.directories[..=self.choice.parent].iter().rev().cloned().collect(),
             on: Vec::new(),
         };
@@ -103,14 +100,21 @@ impl Plan {
                 switched.on.push((directory.clone(), controller));
             }
         }
-        if let (Some(why), Some(own)) = (&self.choice.why_below, self.directories.last()) {
+        let own = self.directories.last().filter(|_| self.is_beside());
+        if let Some(tasks) = own.and_then(|own| fs::read_to_string(own.join(COPIED)).ok())
+            && let Err(error) = fs::write(directory.join(COPIED), tasks)
+        {
+            notes.push(format!("the session's limit on tasks does not hold ({error})"));
+        }
+        if let Some(why) = &self.choice.why_below {
+            let own = self.directories.last().and_then(|own| own.file_name()).unwrap_or_default();
             notes.push(format!(
-                "{} holds processes, so controllers stay off below it: {}; and beside it they are not \
-                 to be had: {why}",
+                "{} holds processes, so {} stay off below it, and {why}",
                 own.display(),
                 self.choice.missing.join(", ")
             ));
         }
+        switched.counted = switched.counting();
         (switched, notes)
     }
 }
@@ -120,10 +124,32 @@ impl Plan {
 pub(super) struct Switched {
     /// From the cgroup in which the run's own was, up to the mount point.
     levels: Vec<PathBuf>,
+    /// The run's own.
+    directory: PathBuf,
+    /// The counting controllers that it had at first.
+    counted: Vec<&'static str>,
     pub on: Vec<(PathBuf, &'static str)>,
 }
 
 impl Switched {
+    fn counting(&self) -> Vec<&'static str> {
+        let offered = read_words(&self.directory, "cgroup.controllers");
+        let is_on = |name: &&str| offered.iter().any(|word| word == name);
+        COUNTING.into_iter().filter(is_on).collect()
+    }
+
+    /// Names the controllers that somebody else switched off since, if any. Call it before the run's
+    /// directory goes.
+    pub fn lost(&self) -> Option<String> {
+        let left = self.counting();
+        let is_lost = |name: &&str| !left.contains(name);
+        let lost: Vec<&str> = self.counted.iter().copied().filter(is_lost).collect();
+        (!lost.is_empty()).then(|| {
+            let lost = lost.join(", ");
+            format!("somebody switched {lost} off for the command's cgroup: it is not counted to the end")
+        })
+    }
+
     /// Switches off, from below, what this run or one before it switched on, unless another run is
     /// beside or somebody set a value of that controller. One that a cgroup further down hands on is
     /// refused by the kernel, and stays. Call it when the run's directory is gone.
@@ -150,11 +176,12 @@ impl Switched {
 
 /// Whether a child of `directory` is a run's or has a setting of `controller`.
 fn is_used(directory: &Path, controller: &str) -> bool {
-    let is_run = |name: &str| name.starts_with(PREFIX);
-    children(directory).iter().any(|child| {
-        child.file_name().and_then(|name| name.to_str()).is_some_and(is_run)
-            || read_settings(child).iter().any(|name| name.split('.').next() == Some(controller))
-    })
+    let is_run = |child: &Path| {
+        child.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    };
+    let files = format!("{controller}.");
+    let has_value = |child: &Path| !read_settings(child, &files).is_empty();
+    children(directory).iter().any(|child| is_run(child) || has_value(child))
 }
 
 fn read_level(directory: &Path) -> Level {
@@ -172,7 +199,7 @@ fn upwards<'a>(own: &'a Path, mount: &'a Path) -> impl Iterator<Item = &'a Path>
     own.ancestors().take_while(move |path| path.starts_with(mount))
 }
 
-pub(super) fn read_words(directory: &Path, name: &str) -> Vec<String> {
+fn read_words(directory: &Path, name: &str) -> Vec<String> {
     let text = fs::read_to_string(directory.join(name)).unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }

@@ -15,10 +15,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::{
-    controllers::{Plan, Switched, read_words},
+    controllers::{Plan, Switched},
     hierarchies::{Hierarchies, Hierarchy},
     place::{CgroupId, Place, Places},
-    placement::{COPIED, COUNTING},
     stale::{self, PREFIX},
 };
 use crate::probes::Layout;
@@ -37,8 +36,6 @@ pub struct JobCgroup {
     notes: Vec<String>,
     /// v2 controllers that were switched on for it.
     pub(super) switched: Option<Switched>,
-    /// The counting controllers that its v2 cgroup had when it was made.
-    counted: Vec<&'static str>,
     /// Keep other runs from sweeping the directories away.
     holds: Vec<File>,
     pub(super) removed: bool,
@@ -74,7 +71,6 @@ impl JobCgroup {
             block: None,
             notes: Vec::new(),
             switched: None,
-            counted: Vec::new(),
             holds: Vec::new(),
             removed: false,
         };
@@ -163,17 +159,7 @@ impl JobCgroup {
     /// What must be said of the run that is over: the controllers that somebody else switched off
     /// meanwhile, so that the kernel no longer counted for the command alone.
     pub fn lost(&self) -> Option<String> {
-        let v2 = self.places.v2().filter(|place| place.own)?;
-        let left = read_words(&v2.directory, "cgroup.controllers");
-        let is_lost = |name: &&str| !left.iter().any(|word| word == name);
-        let lost: Vec<&str> = self.counted.iter().copied().filter(is_lost).collect();
-        (!lost.is_empty()).then(|| {
-            format!(
-                "somebody switched controllers of the command's cgroup off during the run, so their \
-                 values are too low: {}",
-                lost.join(", ")
-            )
-        })
+        self.switched.as_ref()?.lost()
     }
 
     /// Sets the new cgroups up; whatever is refused here costs its values only.
@@ -187,19 +173,10 @@ impl JobCgroup {
             }
             // The nearest that took it may be further up than planned, and is not ours to change.
             if directory.parent() == Some(plan.parent()) {
-                let (switched, notes) = plan.switch_on();
+                let (switched, notes) = plan.switch_on(&directory);
                 self.switched = Some(switched);
                 self.notes.extend(notes);
             }
-            if plan.is_beside()
-                && let Some(tasks) = plan.read_own(COPIED)
-                && let Err(error) = fs::write(directory.join(COPIED), tasks)
-            {
-                self.notes.push(format!("the limit on tasks does not hold ({error})"));
-            }
-            let offered = read_words(&directory, "cgroup.controllers");
-            let is_on = |name: &&str| offered.iter().any(|word| word == name);
-            self.counted = COUNTING.into_iter().filter(is_on).collect();
         }
         if let Some(memory) = self.places.v1("memory").filter(|place| place.own) {
             // Before 5.11 a parent does not count its children unless told to.

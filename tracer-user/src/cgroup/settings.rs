@@ -3,13 +3,13 @@
 
 use std::{fs, path::Path};
 
-/// Names of the files in `directory` whose value is not the kernel's default; unreadable ones and those
-/// that only count are passed over.
-pub(super) fn read_settings(directory: &Path) -> Vec<String> {
+/// Names of the files in `directory` that begin with `prefix` and whose value is not the kernel's
+/// default; unreadable ones and those that only count are passed over.
+pub(super) fn read_settings(directory: &Path, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| is_setting(name))
+        .filter(|name| name.starts_with(prefix) && is_setting(name))
         .filter(|name| {
             let text = fs::read_to_string(directory.join(name));
             text.is_ok_and(|text| !is_default(name, text.trim()))
@@ -108,6 +108,7 @@ mod tests {
         ] {
             fs::write(cgroup.path().join(name), text).unwrap();
         }
-        assert_eq!(read_settings(cgroup.path()), ["cpu.weight", "pids.max"]);
+        assert_eq!(read_settings(cgroup.path(), ""), ["cpu.weight", "pids.max"]);
+        assert_eq!(read_settings(cgroup.path(), "cpu."), ["cpu.weight"]);
     }
 }

@@ -59,7 +59,7 @@ fn a_tasks_limit_goes_along_and_any_other_setting_keeps_the_command() {
         let choice = choose(&levels, &words(&format!("{name} pids.max")));
         assert_eq!((choice.parent, switches(&choice).as_str()), (3, ""), "{name}");
         assert_eq!(choice.missing, COUNTING);
-        assert!(choice.why_below.unwrap().contains(&format!("must hold, {name} (")));
+        assert!(choice.why_below.unwrap().contains(&format!("its own {name} must hold")));
     }
 }
 
@@ -79,7 +79,7 @@ fn no_scheduler_and_no_runtime_loses_its_processes() {
         let levels = tree(&[("/", ALL, ALL), (parent, ALL, ALL), (own, ALL, "")]);
         let choice = choose(&levels, &[]);
         assert_eq!((choice.parent, choice.missing.len()), (2, 3), "{parent}/{own}");
-        assert!(choice.why_below.unwrap().contains("not the scope of a session"));
+        assert!(choice.why_below.unwrap().contains("only a session's scope"));
     }
 }
 
