@@ -21,7 +21,7 @@ use super::{
 };
 
 const CONTROL: &str = "cgroup.subtree_control";
-/// Holds the names of controllers. Below 5.7 no such attribute is to be had on a cgroup.
+/// Holds the names of controllers. Cgroups take attributes of users since 5.7.
 const MARK: &str = "user.jobtrace";
 /// How long another run may take over its own switching. Anybody can hold this lock, so it is not
 /// waited for without end.
@@ -128,6 +128,7 @@ pub(super) struct Switched {
     directory: PathBuf,
     /// The counting controllers that it had at first.
     counted: Vec<&'static str>,
+    /// The cgroups that were changed, and what was switched on there.
     pub on: Vec<(PathBuf, &'static str)>,
 }
 
