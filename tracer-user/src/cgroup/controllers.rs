@@ -255,6 +255,40 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_left_with_its_limit_on_tasks() {
+        let mount = tempfile::tempdir().unwrap();
+        let slice = mount.path().join("user-1000.slice");
+        let own = slice.join("session-3.scope");
+        fs::create_dir_all(own.join("jobtrace")).unwrap();
+        for (at, active, procs) in
+            [(mount.path(), "memory pids", "1"), (&slice, "memory pids", ""), (&own, "", "7")]
+        {
+            fs::write(at.join("cgroup.controllers"), "cpu io memory pids").unwrap();
+            fs::write(at.join(CONTROL), active).unwrap();
+            fs::write(at.join("cgroup.procs"), procs).unwrap();
+        }
+        for at in [&slice, &own] {
+            fs::write(at.join("cgroup.type"), "domain").unwrap();
+        }
+        fs::write(own.join(COPIED), "900").unwrap();
+        let mut plan = Plan::read(mount.path(), &own);
+        assert!(plan.is_beside());
+        let made = plan.make("jobtrace-run-1-0-x").unwrap().unwrap();
+        let (switched, notes) = plan.switch_on(&made);
+        assert_eq!(switched.on, [(mount.path().to_owned(), "io"), (slice.clone(), "io")]);
+        assert_eq!(notes, [""; 0]);
+        assert_eq!(fs::read_to_string(made.join(COPIED)).unwrap(), "900");
+        assert_eq!(fs::read_to_string(slice.join(CONTROL)).unwrap(), "+io");
+
+        fs::write(own.join("memory.high"), "4096").unwrap();
+        drop(plan);
+        let plan = Plan::read(mount.path(), &own);
+        assert_eq!((plan.is_beside(), plan.parent()), (false, own.as_path()));
+        let (switched, notes) = plan.switch_on(&own.join("jobtrace"));
+        assert!(switched.on.is_empty() && notes[0].contains("its own memory.high"), "{notes:?}");
+    }
+
+    #[test]
     fn a_lock_that_is_never_given_back_is_not_waited_for() {
         let directory = tempfile::tempdir().unwrap();
         let held = lock(directory.path());
