@@ -109,7 +109,7 @@ fn may_leave(own: &Level, above: &[Level], settings: &[String]) -> Result<(), St
         Err("only a session's scope may be left (docs/OPERATING.md, Cgroups)".into())
     } else if !held.is_empty() {
         Err(format!(
-            "its own {} must hold: move that to its slice, or use `systemd-run --scope jobtrace run …`",
+            "its own {} must hold: move that to its slice, or use `systemd-run --scope jobtrace run -- CMD`",
             held.join(", ")
         ))
     } else {
