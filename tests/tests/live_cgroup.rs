@@ -204,6 +204,36 @@ fn below_a_threaded_cgroup_a_command_still_starts() {
 }
 
 #[test]
+fn a_session_is_left_for_controllers_and_nothing_else() {
+    let v2 = Hierarchies::read().unwrap().v2.expect("the live ring needs cgroup v2 mounted");
+    let read = |at: &Path, name: &str| fs::read_to_string(at.join(name)).unwrap();
+    let is_to_be_had = ["memory", "io", "pids"]
+        .iter()
+        .any(|name| read(&v2.mount, "cgroup.controllers").contains(name));
+    let before = read(&v2.mount, "cgroup.subtree_control");
+    let slice = Own(v2.mount.join(format!("jobtrace-test-{}.slice", std::process::id())));
+    fs::create_dir(&slice.0).unwrap();
+    let scope = Own(slice.0.join("session-1.scope"));
+    fs::create_dir(&scope.0).unwrap();
+    let mut shell = Command::new("sleep").arg("60").spawn().unwrap();
+    fs::write(scope.0.join("cgroup.procs"), shell.id().to_string()).unwrap();
+
+    let cgroup = JobCgroup::create(&v2_seen_from(&scope.0), "x").unwrap();
+    let parent = directories(&cgroup)[0].parent().unwrap().to_owned();
+    assert_eq!(parent, if is_to_be_had { &slice } else { &scope }.0);
+    assert_eq!(cgroup.notes(), [""; 0]);
+    assert_eq!(run(&cgroup, "exit 6").unwrap().exit, Exit { code: Some(6), signal: None });
+    assert_eq!((cgroup.lost(), cgroup.remove().unwrap()), (None, Removal::Done));
+    assert_eq!(read(&slice.0, "cgroup.subtree_control").trim(), "");
+    // Runs beside this test may have theirs in the root still.
+    let after = read(&v2.mount, "cgroup.subtree_control");
+    assert!(before.split_whitespace().all(|name| after.contains(name)), "{before} {after}");
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    drop((scope, slice));
+}
+
+#[test]
 fn where_nothing_takes_a_cgroup_the_error_says_what_to_do() {
     let error = JobCgroup::create(&v2_seen_from(Path::new("/proc/self")), "x").unwrap_err();
     assert!(error.to_string().contains("run as root or in a delegated cgroup"), "{error:#}");

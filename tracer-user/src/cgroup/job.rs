@@ -1,5 +1,6 @@
 //! The cgroup that `jobtrace run` makes for its command: one directory in each hierarchy it uses,
-//! below the cgroup that the caller is in, so that every limit of the caller still holds.
+//! below the cgroup that the caller is in or where no limit is between the two beside it, so that
+//! every limit of the caller still holds.
 //!
 //! Only controllers that count are used. The CPU controllers (`cpu`, `cpuset`) are left out: a cgroup
 //! of its own would change how the command competes for the CPU, and where the kernel has real-time
@@ -8,12 +9,13 @@
 use std::{
     fs::{self, File},
     io::{self, ErrorKind},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::{Context, Result, bail};
 
 use super::{
+    controllers::{Plan, Switched},
     hierarchies::{Hierarchies, Hierarchy},
     place::{CgroupId, Place, Places},
     stale::{self, PREFIX},
@@ -22,8 +24,6 @@ use crate::probes::Layout;
 
 /// v1 controllers that can stand for the tasks' hierarchy, best first.
 const TASK_CONTROLLERS: [&str; 4] = ["memory", "cpuacct", "pids", "freezer"];
-/// v2 controllers that count for us and leave the scheduling alone.
-const V2_CONTROLLERS: [&str; 3] = ["memory", "io", "pids"];
 /// Names tried before giving up: others are left from runs that were killed.
 const ATTEMPTS: u32 = 1000;
 
@@ -34,16 +34,16 @@ pub struct JobCgroup {
     tasks: CgroupId,
     block: Option<CgroupId>,
     notes: Vec<String>,
-    /// `cgroup.subtree_control` in which controllers were switched on, and which.
-    pub(super) enabled: Option<(PathBuf, Vec<&'static str>)>,
+    /// v2 controllers that were switched on for it.
+    pub(super) switched: Option<Switched>,
     /// Keep other runs from sweeping the directories away.
     holds: Vec<File>,
     pub(super) removed: bool,
 }
 
 impl JobCgroup {
-    /// Makes `jobtrace-run-<pid>-<n>-<name>` below the caller's cgroup in v2 where it is mounted, and
-    /// in the v1 hierarchies of memory, blkio, pids and cpuacct, and of the freezer where v2 takes none;
+    /// Makes `jobtrace-run-<pid>-<n>-<name>` below the caller's cgroup, or beside it (`placement`), in
+    /// v2 where it is mounted, and below it in the v1 hierarchies of memory, blkio, pids and cpuacct, and of the freezer where v2 takes none;
     /// not in one that has cpu or cpuset too. A hierarchy that refuses costs its own values and a note;
     /// one that refuses below the caller is tried further up.
     ///
@@ -70,11 +70,12 @@ impl JobCgroup {
             tasks,
             block: None,
             notes: Vec::new(),
-            enabled: None,
+            switched: None,
             holds: Vec::new(),
             removed: false,
         };
         let mut refusals = Vec::new();
+        let mut plan = hierarchies.v2.as_ref().map(|v2| Plan::read(&v2.mount, &v2.own));
         for hierarchy in hierarchies.v2.iter().chain(&hierarchies.v1) {
             let is_v1 = hierarchy.number != 0;
             let mut place = Place {
@@ -85,9 +86,12 @@ impl JobCgroup {
                 own: false,
             };
             if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
-                match make_below(hierarchy, leaf) {
+                let beside = plan.as_mut().filter(|plan| !is_v1 && plan.is_beside());
+                let made = beside.and_then(|plan| plan.make(leaf).transpose());
+                let is_planned = made.is_some();
+                match made.unwrap_or_else(|| make_below(hierarchy, leaf)) {
                     Ok(directory) => {
-                        if directory.parent() != Some(&hierarchy.own) {
+                        if !is_planned && directory.parent() != Some(&hierarchy.own) {
                             refusals.push(format!(
                                 "{} takes no cgroup, so its limits do not hold for {}",
                                 hierarchy.own.display(),
@@ -115,7 +119,7 @@ impl JobCgroup {
         job.tasks = CgroupId::of(place, controller)
             .with_context(|| format!("cannot look up {}", place.directory.display()))?;
         job.notes = refusals;
-        job.prepare();
+        job.prepare(plan);
         job.block = job.find_block();
         Ok(Some(job))
     }
@@ -152,49 +156,31 @@ impl JobCgroup {
         &self.notes
     }
 
+    /// What must be said of the run that is over: the controllers that somebody else switched off
+    /// meanwhile, so that the kernel no longer counted for the command alone.
+    pub fn lost(&self) -> Option<String> {
+        self.switched.as_ref()?.lost()
+    }
+
     /// Sets the new cgroups up; whatever is refused here costs its values only.
-    fn prepare(&mut self) {
-        if let Some(v2) = self.places.v2().filter(|place| place.own).cloned() {
+    fn prepare(&mut self, plan: Option<Plan>) {
+        let v2 = self.places.v2().filter(|place| place.own).map(|place| place.directory.clone());
+        if let (Some(directory), Some(plan)) = (v2, plan) {
             // Below a threaded cgroup a new one takes no task until it is threaded too.
-            let kind = fs::read_to_string(v2.directory.join("cgroup.type")).unwrap_or_default();
+            let kind = fs::read_to_string(directory.join("cgroup.type")).unwrap_or_default();
             if kind.trim() == "domain invalid" {
-                let _ = fs::write(v2.directory.join("cgroup.type"), "threaded");
+                let _ = fs::write(directory.join("cgroup.type"), "threaded");
             }
-            self.enable_controllers(&v2.directory);
+            // The nearest that took it may be further up than planned, and is not ours to change.
+            if directory.parent() == Some(plan.parent()) {
+                let (switched, notes) = plan.switch_on(&directory);
+                self.switched = Some(switched);
+                self.notes.extend(notes);
+            }
         }
         if let Some(memory) = self.places.v1("memory").filter(|place| place.own) {
             // Before 5.11 a parent does not count its children unless told to.
             let _ = fs::write(memory.directory.join("memory.use_hierarchy"), "1");
-        }
-    }
-
-    /// Switches v2's counting controllers on for `directory`, one by one. A parent that holds
-    /// processes itself refuses, unless it is the root.
-    fn enable_controllers(&mut self, directory: &Path) {
-        let Some(parent) = directory.parent() else { return };
-        let read = |name| fs::read_to_string(parent.join(name)).unwrap_or_default();
-        let (offered, active) = (read("cgroup.controllers"), read("cgroup.subtree_control"));
-        let lists = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
-        let control = parent.join("cgroup.subtree_control");
-        let (mut enabled, mut refused) = (Vec::new(), Vec::new());
-        for name in V2_CONTROLLERS {
-            if !lists(&offered, name) || lists(&active, name) {
-                continue;
-            }
-            match fs::write(&control, format!("+{name}")) {
-                Ok(()) => enabled.push(name),
-                Err(error) => refused.push(format!("{name} ({error})")),
-            }
-        }
-        if !refused.is_empty() {
-            self.notes.push(format!(
-                "{} holds processes or may not be changed, its controllers stay off: {}",
-                parent.display(),
-                refused.join(", ")
-            ));
-        }
-        if !enabled.is_empty() {
-            self.enabled = Some((control, enabled));
         }
     }
 
@@ -270,7 +256,8 @@ mod tests {
         let v2 = Some(directory_of(0, own.path().to_owned()));
         let hierarchies = Hierarchies { v2, v1: Vec::new() };
         let job = JobCgroup::create(&hierarchies, "x").unwrap();
-        assert_eq!(job.enabled, Some((control, vec!["io", "pids"])));
+        let on = |name| (own.path().to_owned(), name);
+        assert_eq!(job.switched.as_ref().unwrap().on, [on("io"), on("pids")]);
         assert_eq!(job.notes(), [""; 0]);
         assert_eq!(job.block(), None, "no io.stat, no requests charged to it");
         fs::write(job.places().v2().unwrap().directory.join("io.stat"), "").unwrap();

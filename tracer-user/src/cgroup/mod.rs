@@ -3,11 +3,14 @@
 //!
 //! Which job a foreign cgroup belongs to is not decided here.
 
+mod controllers;
 pub mod formats;
 pub mod held;
 pub mod hierarchies;
 pub mod job;
 pub mod place;
+mod placement;
 pub mod read;
 pub mod remove;
+mod settings;
 pub mod stale;

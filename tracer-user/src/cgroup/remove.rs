@@ -63,8 +63,8 @@ impl JobCgroup {
             remove_tree(&place.directory)
                 .with_context(|| format!("cannot remove cgroup {}", place.directory.display()))?;
         }
-        if let Some((control, names)) = self.enabled.take() {
-            disable(&control, &names);
+        if let Some(switched) = self.switched.take() {
+            switched.switch_off();
         }
         Ok(())
     }
@@ -75,17 +75,6 @@ impl Drop for JobCgroup {
         if !self.removed && self.pids().is_empty() {
             // On an error's way out there is nobody left to tell.
             let _ = self.try_remove();
-        }
-    }
-}
-
-/// Switches off what was switched on for the job, unless another cgroup stands beside it, which may
-/// rely on it by now.
-fn disable(control: &Path, names: &[&str]) {
-    let has_children = control.parent().is_none_or(|parent| !children(parent).is_empty());
-    if !has_children {
-        for name in names {
-            let _ = fs::write(control, format!("-{name}"));
         }
     }
 }

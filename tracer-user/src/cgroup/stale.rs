@@ -1,13 +1,14 @@
 //! Cgroups that killed runs left: a jobtrace that is killed outright cannot remove its own, nor one
 //! whose command left processes behind.
 //!
-//! Only directories directly below the caller's own cgroup are looked at. Whose they are is told by a
+//! Only directories directly below the caller's own cgroup and beside it are looked at. Whose they are is told by a
 //! lock that each run holds on its directories (it ends with its process, whatever the pid namespace)
 //! and by the pid in the name.
 
 use std::{
     fs::File,
     io::{self, ErrorKind},
+    iter,
     path::{Path, PathBuf},
 };
 
@@ -24,7 +25,10 @@ pub(super) const PREFIX: &str = "jobtrace-run-";
 /// Removes the cgroups of ended runs in which no process is left. What cannot be removed stays.
 pub fn sweep(hierarchies: &Hierarchies) {
     for hierarchy in hierarchies.v2.iter().chain(&hierarchies.v1) {
-        for directory in children(&hierarchy.own) {
+        // Beside the caller's own is where a session's runs are.
+        let above = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.mount));
+        let parents = iter::once(hierarchy.own.as_path()).chain(above);
+        for directory in parents.flat_map(children) {
             if is_of_dead_run(&directory, is_alive) && !has_processes(&directory) {
                 let _ = remove_if_free(&directory);
             }

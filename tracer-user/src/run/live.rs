@@ -75,7 +75,8 @@ async fn trace(args: &Run) -> Result<u8> {
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();
-    let notes = left_behind(cgroup.remove());
+    let mut notes = Vec::from_iter(cgroup.lost());
+    notes.extend(left_behind(cgroup.remove()));
     let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
     if let Some(Err(error)) = recorder.0.take().map(|recorder| recorder.end(end)) {
         pipeline.complain(&error);
