@@ -4,6 +4,7 @@
 
 pub mod cgroup;
 pub mod cli;
+pub mod clock;
 pub mod docs;
 pub mod doctor;
 pub mod export;

@@ -9,14 +9,14 @@ use std::{
     ffi::{OsStr, OsString},
     fmt,
     fs::File,
-    io::{self, Write},
+    io::{self, Read, Write},
     os::unix::{ffi::OsStrExt, process::CommandExt},
     path::PathBuf,
     process::Command,
 };
 
 use super::{signals::Signals, wait::Running};
-use crate::cgroup::job::JobCgroup;
+use crate::{cgroup::job::JobCgroup, clock::monotonic_ns};
 
 /// Added to an error number in the child when a cgroup refused, so that the parent can tell it from
 /// the exec's: `std` hands the number through unchanged.
@@ -112,6 +112,8 @@ pub fn start(
 ) -> Result<Running, StartError> {
     let (directories, mut files) = open_cgroups(cgroup)?;
     let inherited = signals.inherited;
+    let (mut started, mut tell) =
+        io::pipe().map_err(|error| StartError::Other("make a pipe".into(), error))?;
     let mut command = Command::new(program);
     command.args(arguments);
     let prepare = move || {
@@ -123,6 +125,8 @@ pub fn start(
                 return Err(io::Error::from_raw_os_error(number));
             }
         }
+        // Without it the start is known a little later only.
+        let _ = tell.write_all(&monotonic_ns().to_ne_bytes());
         inherited.restore();
         Ok(())
     };
@@ -136,7 +140,12 @@ pub fn start(
         }
     }
     let child = command.spawn().map_err(|error| StartError::of(program, &directories, error))?;
-    Running::new(child.id(), signals)
+    // The child has written by now, and its end is closed by the exec; ours goes with the command.
+    drop(command);
+    let mut bytes = [0; 8];
+    let told = started.read_exact(&mut bytes);
+    let started_ns = told.map_or_else(|_| monotonic_ns(), |()| u64::from_ne_bytes(bytes));
+    Running::new(child.id(), started_ns, signals)
         .map_err(|error| StartError::Other(format!("watch process {}", child.id()), error))
 }
 

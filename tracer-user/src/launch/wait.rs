@@ -43,12 +43,13 @@ pub struct Running {
     pid: Pid,
     pidfd: AsyncFd<OwnedFd>,
     signals: Signals,
+    started_ns: u64,
 }
 
 impl Running {
     /// Watches the child `pid`, which nobody else waits for. Where that fails, it is ended: nothing
     /// would hand it its signals.
-    pub(super) fn new(pid: u32, signals: Signals) -> io::Result<Self> {
+    pub(super) fn new(pid: u32, started_ns: u64, signals: Signals) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let pidfd = pidfd_open(pid, PidfdFlags::NONBLOCK)
             .or_else(|error| match error {
@@ -59,13 +60,18 @@ impl Running {
             .map_err(io::Error::from)
             .and_then(watch);
         match pidfd {
-            Ok(pidfd) => Ok(Self { pid, pidfd, signals }),
+            Ok(pidfd) => Ok(Self { pid, pidfd, signals, started_ns }),
             Err(error) => {
                 let _ = kill_process(pid, Signal::KILL);
                 let _ = wait(pid, 0);
                 Err(error)
             }
         }
+    }
+
+    /// When it was in its cgroup and about to exec, by CLOCK_MONOTONIC.
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
     }
 
     /// The command's process.

@@ -6,19 +6,12 @@
 
 use std::time::Duration;
 
-use rustix::{
-    thread::sched_getcpu,
-    time::{ClockId, clock_gettime},
-};
+use rustix::thread::sched_getcpu;
 use tracer_ebpf::records::CpuRecord;
 
-const TRIES: usize = 3;
+use crate::clock::monotonic_ns;
 
-/// CLOCK_MONOTONIC in nanoseconds.
-pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
+const TRIES: usize = 3;
 
 /// How far CLOCK_MONOTONIC is ahead of the run queues' clock (it may be behind); `None` where no try
 /// succeeded. `read` gives the CPUs' records.

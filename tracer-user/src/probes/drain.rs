@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -14,7 +14,7 @@ use tracer_ebpf::{
 };
 
 use super::{
-    clock::{ahead_of_run_queues, monotonic_ns},
+    clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of, derive},
     hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
     load::{Layout, Options},
@@ -25,6 +25,7 @@ use super::{
     unknown::unknown_fields,
 };
 use crate::{
+    clock::{monotonic_ns, wall_ns},
     model::{
         group::{Group, merge_all},
         job::Slot,
@@ -200,11 +201,10 @@ impl Source for Probes {
         // the other way round it would be counted twice.
         let cpus = self.read_cpus().context("cannot read the CPUs' records")?;
         self.add_running(&mut slots, &cpus);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.free_ended(begin);
         self.drain += begin.elapsed();
         Ok(Some(Snapshot {
-            wall_ns: wall.as_nanos() as u64,
+            wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),
             slots,
             own: vec![own::read(&self.ebpf, &self.states, &cpus, self.drain.as_nanos() as u64)],

@@ -1,15 +1,12 @@
 //! Who runs what, where and when: the facts of a run that its start fixes.
 
-use std::{
-    ffi::OsString,
-    path::Path,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::{ffi::OsString, path::Path};
 
 use anyhow::Result;
 
 use crate::{
     cli::Run,
+    clock::wall_ns,
     model::{
         info::JobInfo,
         job::{Job, Slot},
@@ -26,12 +23,12 @@ pub const SLOT: Slot = 1;
 /// # Errors
 /// When the interval is past what a number of nanoseconds holds.
 pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
-    let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start_wall_ns = wall_ns();
     let uid = rustix::process::getuid().as_raw();
     let user = uzers::get_user_by_uid(uid);
     let user = user.map_or_else(String::new, |user| user.name().to_string_lossy().into_owned());
     // Unique on this node, within one pid namespace: the tag tells two runs of one command apart.
-    let job = format!("{}-{}", std::process::id(), start.as_secs());
+    let job = format!("{}-{}", std::process::id(), start_wall_ns / 1_000_000_000);
     Ok(Header {
         version: VERSION,
         origin: Origin { cluster: args.cluster.clone(), host: host() },
@@ -41,7 +38,7 @@ pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
             user,
             uid,
             command: command_line(&args.command),
-            start_wall_ns: start.as_nanos() as u64,
+            start_wall_ns,
         },
         interval_ns: u64::try_from(args.interval.as_nanos())?,
         notes,

@@ -1,6 +1,6 @@
 //! A command traced now: cgroup, probes, command, and readings until it ends.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -14,6 +14,7 @@ use crate::{
         hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, remove::Removal, stale,
     },
     cli::Run,
+    clock::{monotonic_ns, wall_ns},
     launch::{
         command::start,
         signals::Signals,
@@ -65,7 +66,8 @@ async fn trace(args: &Run) -> Result<u8> {
     };
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
     if let Some(before) = before {
-        accept(zero(before, source.snapshot()), &mut pipeline, &mut recorder);
+        let zero = zero(before, source.snapshot(), running.started_ns());
+        accept(zero, &mut pipeline, &mut recorder);
     }
     let ended =
         watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
@@ -100,11 +102,14 @@ async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()
     }
 }
 
-/// What all later readings are counted from: the node as it is `after` the command's start, the command
-/// as it was `before` it. A reading that fails leaves the time of the start a little early.
-fn zero(mut before: Snapshot, after: Result<Option<Snapshot>>) -> Snapshot {
-    let Ok(Some(mut zero)) = after else { return before };
-    zero.slots.extend(before.slots.remove_entry(&SLOT));
+/// What all later readings are counted from: the moment of the exec, the node as it is `after` it, the
+/// command as it was `before` it was there.
+fn zero(mut before: Snapshot, after: Result<Option<Snapshot>>, started_ns: u64) -> Snapshot {
+    let own = before.slots.remove_entry(&SLOT);
+    let mut zero = after.ok().flatten().unwrap_or(before);
+    zero.slots.extend(own);
+    zero.monotonic_ns = started_ns;
+    zero.wall_ns = wall_ns() - monotonic_ns().saturating_sub(started_ns);
     zero
 }
 
@@ -128,10 +133,6 @@ fn accept(snapshot: Snapshot, pipeline: &mut Pipeline, recording: &mut Recording
         recording.0 = None;
     }
     pipeline.take(snapshot);
-}
-
-fn wall_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// The probes, and what the kernel's files say of the cgroup.
