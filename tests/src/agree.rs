@@ -58,6 +58,16 @@ impl Agreement {
         self.compare(what, ours, truth.to_string(), truth..=truth);
     }
 
+    /// Counted from completions, each of `each`: never more than the truth, and equal to it where the
+    /// kernel delivers every event. Some withhold events from BPF when an interrupt meets certain
+    /// tasks, without counting them as missed: of 20 runs of 8192 reads, 18 were whole and 2 were 1 and
+    /// 32 short, in no slot at all; of 200, once 4. `JOBTRACE_TESTS_EXACT=1` demands equality.
+    pub fn completed(&mut self, what: &str, ours: u64, truth: u64, each: u64) {
+        let exact = std::env::var_os("JOBTRACE_TESTS_EXACT").is_some_and(|value| value == "1");
+        let short = if exact { 0 } else { truth * 15 / 1000 + 8 * each };
+        self.compare(what, ours, truth.to_string(), truth.saturating_sub(short)..=truth);
+    }
+
     /// Fails the test if one comparison failed.
     pub fn end(self) {
         assert!(!self.failed, "the kernel says otherwise:\n{}", self.lines.join("\n"));

@@ -33,13 +33,14 @@ fn known_amount(op: &str) {
     let mut agree = Agreement::new();
     agree.exact("errors met", report.fact("errors"), 0);
     let (bytes, ops) = job.block_amount(&disk.name(), op);
-    agree.exact(&format!("{op}: bytes"), bytes, COUNT * BYTES);
-    agree.exact(&format!("{op}: ops"), ops, COUNT);
-    agree.exact("bytes, /proc/PID/io", bytes, report.fact(&format!("{op}_bytes")));
+    agree.completed(&format!("{op}: bytes"), bytes, COUNT * BYTES, BYTES);
+    agree.completed(&format!("{op}: ops"), ops, COUNT, 1);
+    agree.completed("bytes, /proc/PID/io", bytes, report.fact(&format!("{op}_bytes")), BYTES);
     let name = if op == "read" { "Read" } else { "Write" };
     if let Some(&charged) = report.facts.get(&format!("io_service_bytes_{name}")) {
-        agree.exact("bytes, blkio.throttle", bytes, charged);
-        agree.exact("ops, blkio.throttle", ops, report.fact(&format!("io_serviced_{name}")));
+        agree.completed("bytes, blkio.throttle", bytes, charged, BYTES);
+        let serviced = report.fact(&format!("io_serviced_{name}"));
+        agree.completed("ops, blkio.throttle", ops, serviced, 1);
     }
     let other = if op == "read" { "write" } else { "read" };
     agree.exact(&format!("{other}: bytes"), job.block_amount(&disk.name(), other).0, 0);
@@ -70,8 +71,8 @@ fn discards_have_a_tag_of_their_own() {
     let mut agree = Agreement::new();
     agree.exact("errors met", report.fact("errors"), 0);
     let (bytes, ops) = job.block_amount(&disk.name(), "discard");
-    agree.exact("discard: bytes", bytes, 50 * BYTES);
-    agree.exact("discard: ops", ops, 50);
+    agree.completed("discard: bytes", bytes, 50 * BYTES, BYTES);
+    agree.completed("discard: ops", ops, 50, 1);
     agree.exact("write: bytes", job.block_amount(&disk.name(), "write").0, 0);
     agree.end();
 }
@@ -84,8 +85,8 @@ fn write_back_of_fsync_is_the_jobs() {
     let mut agree = Agreement::new();
     let (bytes, ops) = job.block_amount(&disk.name(), "write");
     // Too little and too short for the kernel's own flusher to begin.
-    agree.exact("write: bytes", bytes, COUNT * BYTES);
-    agree.exact("write_bytes, /proc/PID/io", report.fact("write_bytes"), bytes);
+    agree.completed("write: bytes", bytes, COUNT * BYTES, BYTES);
+    agree.completed("write_bytes, /proc/PID/io", bytes, report.fact("write_bytes"), BYTES);
     agree.between("write: ops, merged", ops, 1..=COUNT * BYTES / 4096);
     let (_, flushes) = job.block_amount(&disk.name(), "flush");
     agree.between("flush: ops", flushes, 1..=2);
@@ -107,10 +108,10 @@ fn what_fails_is_counted() {
         sibling.end();
         agree.exact("errors met", report.fact("errors"), 30);
         let group = job.block(&disk.name(), op);
-        agree.exact(&format!("{op}: errors"), group["errors"].as_u64().unwrap(), 30);
+        agree.completed(&format!("{op}: errors"), group["errors"].as_u64().unwrap(), 30, 1);
         let (bytes, ops) = job.block_amount(&disk.name(), op);
-        agree.exact(&format!("{op}: ops, failed ones included"), ops, 80);
-        agree.exact(&format!("{op}: bytes, failed ones left out"), bytes, 50 * BYTES);
+        agree.completed(&format!("{op}: ops, failed ones included"), ops, 80, 1);
+        agree.completed(&format!("{op}: bytes, failed ones left out"), bytes, 50 * BYTES, BYTES);
         agree.exact("of the sibling", job.block_amount(&beside.name(), op).1, 0);
     }
     agree.end();
@@ -132,16 +133,13 @@ fn job_and_system_are_the_devices_books() {
         // A child of the job's left it and did the same: no request falls outside the readings.
         let (name, op) = (disk.name(), op.to_owned());
         let all = |field| job.node_growth(field, |group| group.tags == [name.clone(), op.clone()]);
-        agree.exact(
-            &format!("{op}: the job's bytes"),
-            job.block_amount(&name, &op).0,
-            COUNT * BYTES,
-        );
+        let own = job.block_amount(&name, &op).0;
+        agree.completed(&format!("{op}: the job's bytes"), own, COUNT * BYTES, BYTES);
         let truth = after.bytes[side] - before.bytes[side];
-        agree.exact(&format!("{op}: bytes, /proc/diskstats"), all("bytes"), truth);
+        agree.completed(&format!("{op}: bytes, /proc/diskstats"), all("bytes"), truth, BYTES);
         agree.exact(&format!("{op}: bytes, known"), truth, 2 * COUNT * BYTES);
         let truth = after.ops[side] - before.ops[side];
-        agree.exact(&format!("{op}: ops, /proc/diskstats"), all("ops"), truth);
+        agree.completed(&format!("{op}: ops, /proc/diskstats"), all("ops"), truth, 1);
     }
     agree.end();
 }
@@ -215,9 +213,9 @@ fn latencies_are_fios_and_the_devices_books() {
     let after = Node::read(&disk.name());
     let mut agree = Agreement::new();
     let (bytes, ops) = job.block_amount(&disk.name(), "read");
-    agree.exact("bytes, fio", bytes, fio["io_bytes"].as_u64().unwrap());
-    agree.exact("ops, fio", ops, fio["total_ios"].as_u64().unwrap());
-    agree.exact("ops, /proc/diskstats", ops, after.ops[0] - before.ops[0]);
+    agree.completed("bytes, fio", bytes, fio["io_bytes"].as_u64().unwrap(), 256 << 10);
+    agree.completed("ops, fio", ops, fio["total_ios"].as_u64().unwrap(), 1);
+    agree.completed("ops, /proc/diskstats", ops, after.ops[0] - before.ops[0], 1);
     agree_with_fio(&mut agree, &disk.name(), &job, &fio);
     let group = job.block(&disk.name(), "read");
     let ours =
