@@ -63,8 +63,7 @@ impl Agreement {
     /// tasks, without counting them as missed: of 20 runs of 8192 reads, 18 were whole and 2 were 1 and
     /// 32 short, in no slot at all; of 200, once 4. `JOBTRACE_TESTS_EXACT=1` demands equality.
     pub fn completed(&mut self, what: &str, ours: u64, truth: u64, each: u64) {
-        let exact = std::env::var_os("JOBTRACE_TESTS_EXACT").is_some_and(|value| value == "1");
-        let short = if exact { 0 } else { truth * 15 / 1000 + 8 * each };
+        let short = if exact() { 0 } else { truth * 15 / 1000 + 8 * each };
         self.compare(what, ours, truth.to_string(), truth.saturating_sub(short)..=truth);
     }
 
@@ -72,4 +71,23 @@ impl Agreement {
     pub fn end(self) {
         assert!(!self.failed, "the kernel says otherwise:\n{}", self.lines.join("\n"));
     }
+}
+
+/// Runs the body of a test up to five times until it passes: for what depends on completions, of which
+/// some kernels withhold a stretch of a dozen or more from BPF now and then (seen: 14 of 400 writes to a
+/// disk, in one of 20 runs). What is wrong every time fails. Not with `JOBTRACE_TESTS_EXACT=1`.
+pub fn tried_again(body: impl Fn() + std::panic::RefUnwindSafe) {
+    let tries = if exact() { 1 } else { 5 };
+    for attempt in 1..tries {
+        if std::panic::catch_unwind(&body).is_ok() {
+            return;
+        }
+        println!("attempt {attempt} of {tries} failed: once more");
+    }
+    body();
+}
+
+/// Whether this kernel is said to deliver every event.
+fn exact() -> bool {
+    std::env::var_os("JOBTRACE_TESTS_EXACT").is_some_and(|value| value == "1")
 }
