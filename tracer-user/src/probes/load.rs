@@ -66,13 +66,14 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
     let checked = check_all(&btf, &globals);
     drop(btf);
-    let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
     let _lifted = LiftedMemlock::new();
-    let mut ebpf = create(&kernel, &globals, options)?;
+    let mut ebpf = create(&globals, options)?;
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
+    // The loader had a copy of its own, and let go of it: two at once would double our peak of memory.
+    let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
     let states = attach_all(&mut ebpf, &kernel, checked, options.faults);
     drop(kernel);
     give_back();
@@ -132,11 +133,7 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
 }
 
 /// Creates the maps and prepares the programs.
-fn create(
-    kernel: &aya::Btf,
-    globals: &BTreeMap<&'static str, u64>,
-    options: &Options,
-) -> Result<Ebpf, LoadError> {
+fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Ebpf, LoadError> {
     let from_file = match &options.object {
         None => None,
         Some(path) => Some(
@@ -144,7 +141,6 @@ fn create(
         ),
     };
     let mut loader = EbpfLoader::new();
-    loader.btf(Some(kernel));
     for (name, value) in globals {
         loader.override_global(name, value, true);
     }

@@ -36,8 +36,8 @@ times under a workload are left out.
 
 const SLOWDOWNS: &str = "
 ## Slowdown of whole workloads
-Pairs of one run under `jobtrace run --quiet` and one plain, seconds apart, the order alternating,
-statistics off. Medians; in brackets the least and the greatest; no run is dropped.
+Pairs of one run under `jobtrace run --quiet` and one plain in cgroups of the same kind, seconds apart,
+the order alternating, statistics off. Medians; in brackets the least and the greatest; no run is dropped.
 
 | workload | pairs | ns per operation, plain | traced | slowdown |
 | --- | ---: | ---: | ---: | ---: |

@@ -4,9 +4,13 @@
 use super::ram_disk::fill;
 use crate::process::{in_words, target_dir};
 use anyhow::{Context, Result, bail};
+use jobtrace::cgroup::{hierarchies::Hierarchies, job::JobCgroup, place::Place};
 use serde_json::Value;
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,7 +26,7 @@ const FILE_BYTES: u64 = 128 << 20;
 pub enum Tracing {
     /// `jobtrace run --quiet -- WORKLOAD`.
     On,
-    /// The plain workload.
+    /// The workload in a cgroup as jobtrace makes it, but untraced.
     Off,
 }
 
@@ -90,11 +94,34 @@ impl Workload {
     /// # Errors
     /// When it fails or prints something unexpected.
     pub fn run(&self, tracing: Tracing) -> Result<f64> {
-        let printed = crate::process::output(&mut self.command(tracing))?;
+        let mut command = self.command(tracing);
+        // Cgroups of their own cost a workload something too, and jobtrace's is in several.
+        let _cgroup = match tracing {
+            Tracing::Off => Some(inside(&mut command)?),
+            Tracing::On => None,
+        };
+        let printed = crate::process::output(&mut command)?;
         (self.parse)(&printed).with_context(|| {
             format!("understand what `{}` printed", in_words(&self.command(tracing)))
         })
     }
+}
+
+/// Has `command` run in cgroups as `jobtrace run` makes them; they go with the value.
+fn inside(command: &mut Command) -> Result<JobCgroup> {
+    let cgroup = JobCgroup::create(&Hierarchies::read()?, "bench-plain")?;
+    let open =
+        |place: &Place| File::options().write(true).open(place.directory.join("cgroup.procs"));
+    let mut files = cgroup
+        .places()
+        .own()
+        .map(open)
+        .collect::<Result<Vec<_>, _>>()
+        .context("open the workload's cgroup")?;
+    let join = move || files.iter_mut().try_for_each(|file| file.write_all(b"0"));
+    // SAFETY: between fork and exec it only writes to open files.
+    unsafe { command.pre_exec(join) };
+    Ok(cgroup)
 }
 
 fn fio(target: &Path) -> Vec<OsString> {
