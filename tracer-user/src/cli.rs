@@ -34,8 +34,8 @@ pub enum Command {
 /// The command runs in a cgroup of its own, with jobtrace's streams, environment and terminal; its exit
 /// status is jobtrace's (128 + N for signal N, 127 not found, 126 not executable; 1 where the command
 /// returned 0 but output was lost; 2 where nothing was run). Needs root, or CAP_BPF, CAP_PERFMON and a
-/// writable cgroup. Killing jobtrace itself with SIGKILL ends the tracing and leaves no trace of it in
-/// the kernel; the command goes on.
+/// writable cgroup. Killing jobtrace itself with SIGKILL ends the tracing: no program of it stays in the
+/// kernel, the command goes on, and the next run removes its cgroup once that is empty.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "jobtrace run [OPTIONS] -- CMD [ARG]...\n       jobtrace run --replay FILE [OPTIONS]",

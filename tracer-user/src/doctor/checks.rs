@@ -131,7 +131,9 @@ fn cgroup() -> (Layout, Finding) {
                     subject,
                     State::Missing,
                     "block I/O is charged to a cgroup above it: job_block is unknown",
-                    "switch the io controller on: echo +io > cgroup.subtree_control of its parent",
+                    job.notes()
+                        .first()
+                        .map_or("see docs/OPERATING.md: the io controller", String::as_str),
                 ),
             };
             (layout, finding)
