@@ -94,7 +94,7 @@ impl FileSink {
 
     /// Writes a file to `dir` and removes it.
     fn probe(&mut self) -> io::Result<()> {
-        fs::create_dir_all(&self.tmp)?;
+        self.make_tmp()?;
         self.with_free_name(0, |_, file, tmp, done| {
             file.write_all(PREAMBLE.as_bytes())?;
             // Under a name that no reader of the folder looks for.
@@ -200,6 +200,19 @@ impl FileSink {
         })
     }
 
+    /// Makes `DIR/tmp`. Another run may remove it, empty, between the kernel's "exists" and the look at
+    /// it, which `create_dir_all` then takes for a file in the way.
+    fn make_tmp(&self) -> io::Result<()> {
+        for _ in 0..TRIES {
+            match fs::create_dir_all(&self.tmp) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists && !self.tmp.is_file() => {}
+                done => return done,
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
     /// Runs `action` with a new file in tmp and the free name in `dir` that goes with it.
     fn with_free_name(
         &mut self,
@@ -213,7 +226,7 @@ impl FileSink {
                 Ok(file) => file,
                 // Another run has ended and removed tmp, empty at that moment.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    fs::create_dir_all(&self.tmp)?;
+                    self.make_tmp()?;
                     continue;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
