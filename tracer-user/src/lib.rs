@@ -2,6 +2,7 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
+pub mod agent;
 pub mod cgroup;
 pub mod cli;
 pub mod clock;
@@ -13,6 +14,7 @@ pub mod model;
 pub mod node;
 pub mod probes;
 pub mod replay;
+pub mod resolve;
 pub mod run;
 pub mod say;
 pub mod summary;

@@ -1,0 +1,1 @@
+//! `jobtrace agent`: the node's daemon, every job on the node.
