@@ -15,8 +15,8 @@ use tempfile::TempDir;
 
 use crate::account::Report;
 
-/// The slot of the command in a recording; 0 is the rest of the node.
-const SLOT: u16 = 1;
+/// The lease of the command in a recording; 0 is the rest of the node.
+const LEASE: u32 = 1;
 
 /// The program to test.
 ///
@@ -112,7 +112,7 @@ impl Traced {
     /// Time and `on_cpu_ns` of the job at each snapshot.
     pub fn on_cpu_over_time(&self) -> Vec<(u64, u64)> {
         let at = |snapshot: &Snapshot| {
-            let groups = snapshot.slots.get(&SLOT)?;
+            let groups = snapshot.slots.get(&LEASE)?;
             let sched = groups.iter().find(|group| group.measurement.key == "sched")?;
             Some((snapshot.monotonic_ns, sched.number("on_cpu_ns")?))
         };

@@ -11,7 +11,7 @@ use std::{
 
 use jobtrace::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, job::Slot, snapshot::Snapshot, source::Source},
+    model::{group::Group, job::Lease, snapshot::Snapshot, source::Source},
     probes::{self, FaultMode, Options, Probes},
 };
 
@@ -19,7 +19,7 @@ const MIB: u64 = 1 << 20;
 
 fn load(cgroup: &JobCgroup) -> Probes {
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
-    let options = Options { faults: FaultMode::Full, log_level: 0, object };
+    let options = Options { object, ..Options::new(FaultMode::Full) };
     probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -48,8 +48,8 @@ fn fork_inside(directory: &Path, count: u32) {
     assert!(status.success(), "{status}");
 }
 
-fn forks(snapshot: &Snapshot, slot: Slot) -> u64 {
-    let groups = snapshot.slots.get(&slot).map_or(&[][..], Vec::as_slice);
+fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
+    let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
     let sched = groups.iter().find(|group| group.measurement.key == "sched");
     sched.and_then(|group| group.number("forks")).expect("forks are known")
 }
@@ -65,7 +65,7 @@ fn sixty_four_slots_take_at_most_eight_mebibytes_on_two_cpus() {
     let mut probes = load(&cgroup);
     // Ids of no cgroup at all: nothing is charged to them.
     for slot in 1..64 {
-        probes.track(slot, (1 << 40) + u64::from(slot), None).expect("room for 64 slots");
+        probes.track((1 << 40) + slot, None).expect("room for 64 slots");
     }
     let snapshot = snapshot(&mut probes);
     assert_eq!(snapshot.slots.len(), 64);
@@ -87,25 +87,25 @@ fn a_slot_that_ended_is_free_for_another_job_and_hands_nothing_on() {
     let (first, second) = (cgroup("slots-first"), cgroup("slots-second"));
     let mut probes = load(&first);
     let track = |probes: &mut Probes, cgroup: &JobCgroup| {
-        probes.track(1, cgroup.tasks().id, cgroup.block().map(|block| block.id))
+        probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))
     };
-    track(&mut probes, &first).expect("slot 1 is free");
+    let ended = track(&mut probes, &first).expect("a free slot");
     fork_inside(&tasks_directory(&first), 30);
-    probes.end(1).expect("slot 1 holds a job");
-    assert!(track(&mut probes, &second).is_err(), "its last values are not read yet");
+    probes.end(ended, 0).expect("it holds a job");
     // What its cgroup does from now on is the rest of the node's.
     let before = forks(&snapshot(&mut probes), 0);
     fork_inside(&tasks_directory(&first), 20);
     sleep(Duration::from_millis(120));
     let last = snapshot(&mut probes);
-    assert_eq!(forks(&last, 1), 30, "the ended job");
+    assert_eq!(forks(&last, ended), 30, "the ended job");
     assert!(forks(&last, 0) >= before + 20, "the rest of the node");
-    assert!(!snapshot(&mut probes).slots.contains_key(&1), "freed after its last values");
-    track(&mut probes, &second).expect("slot 1 is free again");
+    assert!(!snapshot(&mut probes).slots.contains_key(&ended), "freed after its last values");
+    let next = track(&mut probes, &second).expect("a free slot");
+    assert_ne!(next, ended, "a lease is never given twice");
     fork_inside(&tasks_directory(&second), 7);
     let reused = snapshot(&mut probes);
-    assert_eq!(forks(&reused, 1), 7, "the new job begins at zero");
-    assert!(probes.end(0).is_err() && probes.end(9).is_err());
+    assert_eq!(forks(&reused, next), 7, "the new job begins at zero");
+    assert!(probes.end(0, 0).is_err() && probes.end(ended, 0).is_err());
     assert_eq!(own(&reused, "dropped_no_bank"), 0);
 }
 
@@ -116,7 +116,7 @@ fn cgroups_that_do_not_fit_are_counted_and_none_is_taken_for_another_jobs() {
     const MADE: u32 = ROOM + 200;
     let cgroup = cgroup("slots-full");
     let mut probes = load(&cgroup);
-    probes.track(1, cgroup.tasks().id, None).expect("slot 1 is free");
+    let lease = probes.track(cgroup.tasks().id, None).expect("a free slot");
     let parent = tasks_directory(&cgroup);
     let path = |n: u32| parent.join(format!("c{n}"));
     for n in 0..MADE {
@@ -124,9 +124,9 @@ fn cgroups_that_do_not_fit_are_counted_and_none_is_taken_for_another_jobs() {
     }
     let dropped = own(&snapshot(&mut probes), "dropped_cgroup");
     assert!((u64::from(MADE - ROOM)..u64::from(MADE)).contains(&dropped), "{dropped} dropped");
-    let base = forks(&snapshot(&mut probes), 1);
+    let base = forks(&snapshot(&mut probes), lease);
     fork_inside(&path(0), 5);
-    assert_eq!(forks(&snapshot(&mut probes), 1), base + 5, "one of the first is tracked");
+    assert_eq!(forks(&snapshot(&mut probes), lease), base + 5, "one of the first is tracked");
     let inode = |n: u32| fs::metadata(path(n)).expect("a cgroup").ino();
     assert!(inode(MADE - 1) > inode(0), "ids are handed out in sequence");
     for n in 0..MADE {

@@ -18,6 +18,11 @@ pub const HIERARCHIES: u32 = 2;
 /// Bits of an entry that hold the slot.
 pub const SLOT_BITS: u32 = 16;
 
+/// Flag of a slot: the cgroups made inside its own are its own too.
+pub const INHERITED: u64 = 1;
+/// Flag of a slot: the programs its tasks execute are told of.
+pub const TELL_EXECS: u64 = 2;
+
 /// A set of entries.
 pub type IdSet = [u64; WAYS];
 

@@ -3,17 +3,20 @@
 use core::{arch::asm, cell::UnsafeCell, ptr::addr_of_mut};
 
 use aya_ebpf::{
-    bindings::{BPF_NOEXIST, BPF_RB_NO_WAKEUP},
-    btf_maps::{Array, ArrayOfMaps, PerCpuArray, RingBuf},
+    bindings::BPF_NOEXIST,
+    btf_maps::{Array, ArrayOfMaps, PerCpuArray},
     macros::{btf_map, map},
-    maps::HashMap,
+    maps::{HashMap, Queue, RingBuf},
 };
 use tracer_ebpf::{
     block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CELLS, CellSet},
     ids::{self, HIERARCHIES, IdSet, SETS},
     job::JobBank,
     latency::LatencyBank,
-    records::{CgroupEvent, CpuRecord, FaultEntry, PID_VALUES, TASKS as TASK_ENTRIES, TaskRecord},
+    records::{
+        CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
+        TASKS as TASK_ENTRIES, TaskRecord,
+    },
 };
 
 /// Page-aligned data, so that each record of 64 bytes is one cache line; and the agent may map it.
@@ -51,8 +54,17 @@ static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> =
 /// One entry for each task in full mode; the agent shrinks it to one otherwise.
 #[btf_map]
 static FAULTS: Array<FaultEntry, { PID_VALUES as usize }> = Array::new();
+#[map]
+static EVENTS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
+/// Where an event is put together: too large for the stack.
 #[btf_map]
-static EVENTS: RingBuf<CgroupEvent, { 64 * 1024 }> = RingBuf::new();
+static SCRATCH: PerCpuArray<LifeEvent, 1> = PerCpuArray::new();
+/// Flags of each slot (`ids::INHERITED` and so on), written by the agent.
+#[btf_map]
+static SLOT_FLAGS: Array<u64, SLOTS, MMAPABLE> = Array::new();
+/// Slots with banks that no job has: the agent fills, `cgroup_mkdir` takes.
+#[map]
+static SPARE_SLOTS: Queue<u32> = Queue::with_max_entries(SLOTS as u32, 0);
 /// Cells of block I/O. Only a key's claim (below) turns a free one into a used one; the agent frees those
 /// of a slot that has ended.
 #[btf_map]
@@ -164,9 +176,39 @@ fn claim(index: u32, word: u64) -> u64 {
     way.into()
 }
 
-/// Tells the agent of a cgroup; `false` where the ring is full.
+/// Flags of `slot`.
 #[inline(always)]
-pub fn tell(event: CgroupEvent) -> bool {
-    // A wake-up costs microseconds in an interrupt of its own; the agent polls.
-    EVENTS.output(event, BPF_RB_NO_WAKEUP.into()).is_ok()
+pub fn slot_flags(slot: u16) -> u64 {
+    SLOT_FLAGS.get(slot.into()).copied().unwrap_or(0)
+}
+
+/// A slot to spare; 0 where there is none.
+#[inline(always)]
+pub fn take_spare() -> u16 {
+    SPARE_SLOTS.pop().ok().flatten().unwrap_or(0) as u16
+}
+
+/// Gives back what [`take_spare`] gave.
+#[inline(always)]
+pub fn give_spare(slot: u16) {
+    let _ = SPARE_SLOTS.push(&slot.into(), 0);
+}
+
+/// Where this CPU puts an event together.
+#[inline(always)]
+pub fn scratch() -> Option<*mut LifeEvent> {
+    SCRATCH.get_ptr_mut(0)
+}
+
+/// Tells the agent `event`, without what is behind its path; `false` where the ring is full.
+#[inline(always)]
+pub fn tell(event: *const LifeEvent, path_bytes: u32) -> bool {
+    const _: () = assert!(PATH_BYTES == 1024);
+    let mut bytes = u64::from(path_bytes);
+    // SAFETY: masks a register, which the verifier must see.
+    unsafe { asm!("{0} &= 1023", inout(reg) bytes, options(pure, nomem, nostack)) };
+    let bytes = LIFE_HEADER_BYTES + bytes as usize;
+    // SAFETY: the header and the path so far, within the event.
+    let event = unsafe { core::slice::from_raw_parts(event.cast::<u8>(), bytes) };
+    EVENTS.output::<[u8]>(event, 0).is_ok()
 }

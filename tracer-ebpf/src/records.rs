@@ -72,8 +72,10 @@ pub struct CpuRecord {
     pub no_bank: u64,
     /// Task records taken over from another live task.
     pub task_evictions: u64,
-    /// Cgroups made in a tracked one that found no free way in their set.
+    /// Cgroups made that found no free way in their set.
     pub ids_full: u64,
+    /// Cgroups made that found no slot to spare.
+    pub no_spare: u64,
     /// Completions that found no room for a new device and operation.
     pub block_full: u64,
     /// Life-cycle events that found the ring buffer full.
@@ -92,26 +94,40 @@ pub struct FaultEntry {
     pub _pad: u32,
 }
 
-/// What happened to a cgroup.
-pub mod cgroup_event {
-    /// Made inside a tracked one.
+/// What happened, by [`LifeEvent::kind`].
+pub mod life {
+    /// A cgroup was made, and given `slot` (0: there was none to spare).
     pub const MADE: u32 = 0;
-    /// Removed.
+    /// A cgroup with a slot was removed.
     pub const REMOVED: u32 = 1;
+    /// A task in a slot with [`crate::ids::TELL_EXECS`] executed a program.
+    pub const EXECUTED: u32 = 2;
 }
 
-/// A cgroup made or removed, for the agent.
+/// Most bytes of a cgroup's path that an event carries: as many as the kernel's tracepoint.
+pub const PATH_BYTES: usize = 1024;
+
+/// A fact about a cgroup or a task's program, for the agent. Cut off behind the path.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct CgroupEvent {
-    /// [`cgroup_event`].
+pub struct LifeEvent {
+    /// [`life`].
     pub kind: u32,
     /// 0 for the tasks' hierarchy, 1 for block I/O's.
     pub hierarchy: u32,
-    /// The cgroup's id: the inode of its directory.
+    /// The cgroup's id: the inode of its directory. Of a program executed: 0.
     pub id: u64,
     /// Slot it is mapped to.
     pub slot: u32,
-    #[doc(hidden)]
-    pub _pad: u32,
+    /// Of a program executed: the process.
+    pub pid: u32,
+    /// Of a program executed: its real user id.
+    pub uid: u32,
+    /// Bytes of [`Self::path`] that are there, the last one 0.
+    pub path_bytes: u32,
+    /// Of a cgroup made: its path below the root of its hierarchy.
+    pub path: [u8; PATH_BYTES],
 }
+
+/// Bytes of an event without its path.
+pub const LIFE_HEADER_BYTES: usize = core::mem::offset_of!(LifeEvent, path);

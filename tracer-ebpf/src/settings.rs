@@ -29,4 +29,7 @@ settings! {
     TIMES_KNOWN = 0,
     /// 1 where a bit tells that a task is inside a page fault (`in_user_fault`).
     FAULT_BIT_KNOWN = 0,
+    /// 1 where a cgroup that is made outside all jobs gets a slot of its own until the agent knows whose
+    /// it is, 0 where such a cgroup is the rest of the node's.
+    NEW_CGROUPS_GET_SLOTS = 0,
 }

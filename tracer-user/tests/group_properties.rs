@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn jobs_and_the_rest_of_the_node_add_up_to_the_node(slots in vec((0..6_u16, steps()), 1..8)) {
+    fn jobs_and_the_rest_of_the_node_add_up_to_the_node(slots in vec((0..6_u32, steps()), 1..8)) {
         let groups = |steps: &Vec<Step>| tables::ALL.map(|table| grown(table, &[steps])).to_vec();
         let mut interval = Interval::default();
         for (slot, steps) in &slots {

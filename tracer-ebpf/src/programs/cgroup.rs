@@ -1,19 +1,23 @@
-//! Cgroups made and removed: a tracked one's children are tracked from the moment they are made.
+//! Cgroups made and removed. A job's children are tracked from the moment they are made; for the agent,
+//! any other new cgroup gets a slot of its own at that moment, until it is known whose it is.
 //!
 //! The kernel serialises both hooks (cgroup_mutex), over all hierarchies: no two run at once.
 
-use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
+};
 use aya_log_ebpf::warn;
 use tracer_ebpf::{
-    ids::{KERNEL_WAYS_FROM, WAYS, entry},
+    ids::{INHERITED, KERNEL_WAYS_FROM, WAYS, entry},
     kernel_fields::globals::*,
-    records::{CgroupEvent, cgroup_event},
-    settings::globals::{BLOCK_HIERARCHY, BLOCK_TABLE, TASKS_HIERARCHY},
+    records::life,
+    settings::globals::{BLOCK_HIERARCHY, BLOCK_TABLE, NEW_CGROUPS_GET_SLOTS, TASKS_HIERARCHY},
 };
 
 use crate::{
     kernel::{Kernel, cgroup_id, global, load},
-    maps::{cpu_record, id_set, slot_of, tell},
+    maps::{cpu_record, give_spare, id_set, scratch, slot_flags, slot_of, take_spare, tell},
 };
 
 /// Table of the hierarchy that `cgroup` lies in; `None` for one that tells no jobs apart.
@@ -30,18 +34,48 @@ fn table_of(cgroup: Kernel) -> Option<u32> {
     }
 }
 
-/// A cgroup was made: its parent's slot is its own.
+/// A cgroup was made.
 #[btf_tracepoint(function = "cgroup_mkdir")]
 pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
     let cgroup: Kernel = ctx.arg(0);
     let Some(table) = table_of(cgroup) else { return 0 };
     let parent_css: Kernel = load(cgroup, &CGROUP_PARENT_CSS);
-    let slot = slot_of(table, cgroup_id(load(parent_css, &CSS_CGROUP)));
-    if slot == 0 {
+    let mut slot = slot_of(table, cgroup_id(load(parent_css, &CSS_CGROUP)));
+    let inherited = slot != 0 && slot_flags(slot) & INHERITED != 0;
+    let for_agent = global(&NEW_CGROUPS_GET_SLOTS) != 0;
+    if !inherited && !for_agent {
         return 0;
     }
     let (Some(cpu), id) = (cpu_record(), cgroup_id(cgroup)) else { return 0 };
-    let Some(set) = id_set(table, id) else { return 0 };
+    if !inherited {
+        slot = take_spare();
+    }
+    let placed = slot != 0 && place(table, id, slot);
+    // SAFETY: this CPU's own record.
+    unsafe {
+        if slot == 0 {
+            (*cpu).no_spare += 1;
+        } else if !placed {
+            (*cpu).ids_full += 1;
+            warn!(&ctx, "no room to track cgroup {} of slot {}", id, slot);
+        }
+    }
+    if for_agent && !announce(&ctx, table, id, slot) {
+        // SAFETY: as above.
+        unsafe { (*cpu).ring_full += 1 };
+        if !inherited && slot != 0 {
+            // Nobody would ever let go of it.
+            forget(table, id);
+            give_spare(slot);
+        }
+    }
+    0
+}
+
+/// Enters the cgroup into its set; `false` where there is no room.
+#[inline(always)]
+fn place(table: u32, id: u64, slot: u16) -> bool {
+    let Some(set) = id_set(table, id) else { return false };
     let mut placed = false;
     for way in KERNEL_WAYS_FROM..WAYS {
         // SAFETY: a set of the id table; only this hook fills these ways.
@@ -52,18 +86,39 @@ pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
             }
         }
     }
-    // SAFETY: this CPU's own record.
-    unsafe {
-        if !placed {
-            (*cpu).ids_full += 1;
-            warn!(&ctx, "no room to track cgroup {} of slot {}", id, slot);
-        }
-        let kind = cgroup_event::MADE;
-        if !tell(CgroupEvent { kind, hierarchy: table, id, slot: slot.into(), _pad: 0 }) {
-            (*cpu).ring_full += 1;
+    placed
+}
+
+/// Undoes [`place`].
+#[inline(always)]
+fn forget(table: u32, id: u64) {
+    let Some(set) = id_set(table, id) else { return };
+    for way in KERNEL_WAYS_FROM..WAYS {
+        // SAFETY: as in `place`.
+        unsafe {
+            if (*set)[way] >> tracer_ebpf::ids::SLOT_BITS == id {
+                core::ptr::write_volatile(&raw mut (*set)[way], 0);
+            }
         }
     }
-    0
+}
+
+/// Tells the agent of a new cgroup and its path; `false` where the ring is full.
+#[inline(always)]
+fn announce(ctx: &BtfTracePointContext, table: u32, id: u64, slot: u16) -> bool {
+    let Some(event) = scratch() else { return false };
+    let path: *const u8 = ctx.arg(1);
+    // SAFETY: this CPU's own; the hook is serialised. The path is read with all faults caught.
+    unsafe {
+        (*event).kind = life::MADE;
+        (*event).hierarchy = table;
+        (*event).id = id;
+        (*event).slot = slot.into();
+        let bytes = bpf_probe_read_kernel_str_bytes(path, &mut (*event).path);
+        let bytes = bytes.map_or(0, |read| read.len() as u32);
+        (*event).path_bytes = bytes;
+        tell(event, bytes)
+    }
 }
 
 /// A cgroup was removed. Its entry stays until the agent clears it: late completions still find it.
@@ -73,11 +128,20 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
     let Some(table) = table_of(cgroup) else { return 0 };
     let id = cgroup_id(cgroup);
     let slot = slot_of(table, id);
-    let Some(cpu) = cpu_record() else { return 0 };
-    let kind = cgroup_event::REMOVED;
-    if slot != 0 && !tell(CgroupEvent { kind, hierarchy: table, id, slot: slot.into(), _pad: 0 }) {
-        // SAFETY: this CPU's own record.
-        unsafe { (*cpu).ring_full += 1 };
+    let (Some(cpu), Some(event)) = (cpu_record(), scratch()) else { return 0 };
+    if slot == 0 {
+        return 0;
+    }
+    // SAFETY: this CPU's own; the hook is serialised.
+    unsafe {
+        (*event).kind = life::REMOVED;
+        (*event).hierarchy = table;
+        (*event).id = id;
+        (*event).slot = slot.into();
+        (*event).path_bytes = 0;
+        if !tell(event, 0) {
+            (*cpu).ring_full += 1;
+        }
     }
     0
 }

@@ -1,14 +1,18 @@
 //! Rare events of a task: forked, executed, moved to another cgroup, killed for memory.
 
 use aya_ebpf::{
-    helpers::bpf_get_current_pid_tgid, macros::btf_tracepoint, programs::BtfTracePointContext,
+    helpers::{bpf_get_current_pid_tgid, bpf_get_current_uid_gid},
+    macros::btf_tracepoint,
+    programs::BtfTracePointContext,
 };
-use tracer_ebpf::{kernel_fields::globals::*, settings::globals::TASKS_HIERARCHY};
+use tracer_ebpf::{
+    ids::TELL_EXECS, kernel_fields::globals::*, records::life, settings::globals::TASKS_HIERARCHY,
+};
 
 use super::switch::{charge, times_known};
 use crate::{
     kernel::{Kernel, cgroup_id, global, load, run_queue_clock, task_cgroup_id},
-    maps::{bank, cpu_record, slot_of, task_record},
+    maps::{bank, cpu_record, scratch, slot_flags, slot_of, task_record, tell},
 };
 
 /// A task made another: charged to the maker's job.
@@ -24,11 +28,34 @@ pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 /// A task executed a program.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
-    if let Some(bank) = bank(slot_of(0, task_cgroup_id(ctx.arg(0))).into()) {
+    let slot = slot_of(0, task_cgroup_id(ctx.arg(0)));
+    if let Some(bank) = bank(slot.into()) {
         // SAFETY: this CPU's own bank.
         unsafe { (*bank).execs += 1 };
     }
+    if slot_flags(slot) & TELL_EXECS != 0 {
+        tell_exec(slot);
+    }
     0
+}
+
+/// Tells the agent who executes: the environment of a job's task is complete from here on.
+#[inline(always)]
+fn tell_exec(slot: u16) {
+    let (Some(cpu), Some(event)) = (cpu_record(), scratch()) else { return };
+    // SAFETY: this CPU's own; an event that a hook in between overwrites is a fact lost, no number.
+    unsafe {
+        (*event).kind = life::EXECUTED;
+        (*event).hierarchy = 0;
+        (*event).id = 0;
+        (*event).slot = slot.into();
+        (*event).pid = (bpf_get_current_pid_tgid() >> 32) as u32;
+        (*event).uid = bpf_get_current_uid_gid() as u32;
+        (*event).path_bytes = 0;
+        if !tell(event, 0) {
+            (*cpu).ring_full += 1;
+        }
+    }
 }
 
 /// The out-of-memory killer chose a task (kernels that pass the task; 5.10 passes its pid).

@@ -142,7 +142,7 @@ fn cgroup() -> (Layout, Finding) {
 }
 
 fn hooks(layout: &Layout) -> Vec<Finding> {
-    let options = Options { faults: FaultMode::Full, log_level: 0, object: None };
+    let options = Options::new(FaultMode::Full);
     match probes::load(layout, &options) {
         Err(error) => {
             vec![Finding::new("probes", State::Fatal, error.to_string(), "see the findings above")]

@@ -51,6 +51,11 @@ impl Hist {
         self.buckets[index.min(BUCKETS - 1)] += count;
     }
 
+    /// Number of values in bucket `index`.
+    pub fn bucket(&self, index: usize) -> u64 {
+        self.buckets.get(index).copied().unwrap_or(0)
+    }
+
     /// Number of values.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

@@ -12,6 +12,10 @@ use super::{
 /// Number of a job slot in the kernel's tables; 0 is the rest of the node.
 pub type Slot = u16;
 
+/// A slot while one job has it: never given twice, so that what a slot counted for one job cannot be
+/// taken for the next one's. 0 is the rest of the node.
+pub type Lease = u32;
+
 /// What tells a job apart from every other of this cluster: the tags of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,11 +57,11 @@ impl JobStats {
     }
 }
 
-/// Merges the slots of `interval` into jobs by `jobs`; a slot without a job is the node's.
-pub fn attribute(interval: &Interval, jobs: &BTreeMap<Slot, Job>) -> Vec<JobStats> {
+/// Merges the leases of `interval` into jobs by `jobs`; one without a job is the node's.
+pub fn attribute(interval: &Interval, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
     let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();
-    for (slot, groups) in &interval.slots {
-        let job = jobs.get(slot).cloned().unwrap_or_else(Job::system);
+    for (lease, groups) in &interval.slots {
+        let job = jobs.get(lease).cloned().unwrap_or_else(Job::system);
         merge_all(merged.entry(job).or_default(), groups);
     }
     merged.into_iter().map(|(job, groups)| JobStats { job, groups }).collect()

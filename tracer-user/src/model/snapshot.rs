@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     group::{Group, since_all},
-    job::Slot,
+    job::Lease,
 };
 
-/// Cumulative values of every slot at one moment.
+/// Cumulative values of every slot at one moment, and the last ones of those that ended since the
+/// snapshot before.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
@@ -17,8 +18,8 @@ pub struct Snapshot {
     pub wall_ns: u64,
     /// CLOCK_MONOTONIC: spans are differences of this.
     pub monotonic_ns: u64,
-    /// Groups of each slot.
-    pub slots: BTreeMap<Slot, Vec<Group>>,
+    /// Groups of each lease of a slot.
+    pub slots: BTreeMap<Lease, Vec<Group>>,
     /// The tracing's own groups (`jobtrace_self`).
     pub own: Vec<Group>,
 }
@@ -30,8 +31,8 @@ pub struct Interval {
     pub end_wall_ns: u64,
     /// Its length by CLOCK_MONOTONIC.
     pub span_ns: u64,
-    /// Groups of each slot.
-    pub slots: BTreeMap<Slot, Vec<Group>>,
+    /// Groups of each lease of a slot.
+    pub slots: BTreeMap<Lease, Vec<Group>>,
     /// The tracing's own groups.
     pub own: Vec<Group>,
 }
@@ -39,7 +40,7 @@ pub struct Interval {
 impl Snapshot {
     /// What came since `older`; a slot that `older` lacks began at zero.
     pub fn since(&self, older: &Self) -> Interval {
-        let slot = |(slot, groups): (&Slot, &Vec<Group>)| {
+        let slot = |(slot, groups): (&Lease, &Vec<Group>)| {
             let before = older.slots.get(slot).map_or(&[][..], Vec::as_slice);
             (*slot, since_all(groups, before))
         };

@@ -172,7 +172,13 @@ pub static SELF: Measurement = Measurement {
             "dropped_cgroup",
             Counter,
             Count,
-            "Cgroups made in a tracked one that found no room; their events are in _system.",
+            "Cgroups made that found no room in the table of cgroups; their events are in _system.",
+        ),
+        Field::agent(
+            "dropped_slot",
+            Counter,
+            Count,
+            "Cgroups made that found no slot to spare; their events are in _system until the agent finds one.",
         ),
         Field::agent(
             "dropped_block_cell",

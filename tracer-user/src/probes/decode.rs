@@ -10,60 +10,60 @@ use crate::model::{
     hist::Hist,
 };
 
-/// A histogram of the kernel's, added up over all reads: its buckets wrap at 2^32.
-#[derive(Clone)]
-struct Unwrapped {
-    last: [u32; BUCKETS],
-    total: Hist,
-}
-
-/// The struct of one CPU (or the shared one) as last read, with what wrapped counters add up to.
+/// The structs of one slot (or cell) over all reads: buckets wrap at 2^32, and their sums over all CPUs
+/// with them.
 pub struct Unwrapper {
-    hists: Vec<Option<Box<Unwrapped>>>,
+    /// Totals of each field that is a histogram, as last read.
+    totals: Vec<Hist>,
 }
 
 impl Unwrapper {
-    /// For a struct that began with zeros, described by `fields`.
+    /// For structs that began with zeros, described by `fields`.
     pub fn new(fields: &[Field]) -> Self {
-        Self { hists: vec![None; fields.len()] }
+        Self { totals: vec![Hist::default(); fields.len()] }
     }
 
-    /// Adds the values of the struct `bytes` to `group`: those fields of its table for which `offset`
-    /// gives a place in it.
-    pub fn add_to(
+    /// Sets the fields of `group` for which `offset` gives a place in the structs `cpus`, one of each
+    /// CPU, to the sums over all of them.
+    pub fn read(
         &mut self,
         group: &mut Group,
-        bytes: &[u8],
+        cpus: &[&[u8]],
         offset: impl Fn(Place) -> Option<usize>,
     ) {
         for (index, field) in group.measurement.fields.iter().enumerate() {
             let Some(at) = offset(field.place) else { continue };
-            let value = match field.kind {
-                Kind::Histogram => Value::Histogram(self.unwrap(index, &bytes[at..])),
-                _ => Value::Number(word(bytes, at)),
-            };
-            match (&mut group.values[index], value) {
-                (Some(Value::Number(sum)), Value::Number(more)) => *sum += more,
-                (Some(Value::Histogram(sum)), Value::Histogram(more)) => sum.merge(&more),
-                (unknown, value) => *unknown = Some(value),
-            }
+            group.values[index] = Some(match field.kind {
+                Kind::Histogram => Value::Histogram(self.unwrap(index, cpus, at)),
+                _ => Value::Number(sum(cpus, at)),
+            });
         }
     }
 
-    fn unwrap(&mut self, index: usize, bytes: &[u8]) -> Hist {
-        let fresh = || Box::new(Unwrapped { last: [0; BUCKETS], total: Hist::default() });
-        let state = self.hists[index].get_or_insert_with(fresh);
-        let buckets = std::mem::offset_of!(KernelHist, buckets);
-        for bucket in 0..BUCKETS {
-            let at = buckets + bucket * size_of::<u32>();
-            let now = bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
-            state.total.add(bucket, now.wrapping_sub(state.last[bucket]).into());
-            state.last[bucket] = now;
+    fn unwrap(&mut self, index: usize, cpus: &[&[u8]], at: usize) -> Hist {
+        let total = &mut self.totals[index];
+        let mut now = [0_u32; BUCKETS];
+        let buckets = at + std::mem::offset_of!(KernelHist, buckets);
+        for cpu in cpus {
+            let bytes = &cpu[buckets..buckets + BUCKETS * 4];
+            for (now, bytes) in now.iter_mut().zip(bytes.chunks_exact(4)) {
+                let count = bytes.try_into().map_or(0, u32::from_ne_bytes);
+                *now = now.wrapping_add(count);
+            }
         }
-        state.total.sum = word(bytes, std::mem::offset_of!(KernelHist, sum));
-        state.total.max = word(bytes, std::mem::offset_of!(KernelHist, max));
-        state.total.clone()
+        for (bucket, now) in now.into_iter().enumerate() {
+            // What came since the last read, less than 2^32 in one bucket.
+            total.add(bucket, now.wrapping_sub(total.bucket(bucket) as u32).into());
+        }
+        total.sum = sum(cpus, at + std::mem::offset_of!(KernelHist, sum));
+        let max = at + std::mem::offset_of!(KernelHist, max);
+        total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
+        total.clone()
     }
+}
+
+fn sum(cpus: &[&[u8]], at: usize) -> u64 {
+    cpus.iter().map(|cpu| word(cpu, at)).fold(0, u64::wrapping_add)
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -101,12 +101,10 @@ mod tests {
     fn cpus_add_up_and_buckets_survive_their_wrapping() {
         // SAFETY: all integers.
         let mut bank: JobBank = unsafe { std::mem::zeroed() };
-        let mut cpus = [Unwrapper::new(SCHED.fields), Unwrapper::new(SCHED.fields)];
+        let mut unwrapper = Unwrapper::new(SCHED.fields);
         let mut read = |bank: &JobBank| {
             let mut group = Group::unknown(&SCHED, Vec::new());
-            for cpu in &mut cpus {
-                cpu.add_to(&mut group, bytes_of(bank), job_offset);
-            }
+            unwrapper.read(&mut group, &[bytes_of(bank), bytes_of(bank)], job_offset);
             group
         };
         bank.on_cpu_ns = 7;

@@ -16,19 +16,21 @@ use tracer_ebpf::{
 use super::{
     clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of, derive},
+    events::Cgroup,
     hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
+    leases::Leases,
     load::{Layout, Options},
     log::BpfLog,
     maps::{Maps, Plain},
     own,
-    running::{read_account, uncharged_ns},
+    running::{Reported, read_account, uncharged_ns},
     unknown::unknown_fields,
 };
 use crate::{
     clock::{monotonic_ns, wall_ns},
     model::{
         group::{Group, merge_all},
-        job::Slot,
+        job::{Lease, Slot},
         snapshot::Snapshot,
         source::Source,
         tables::{BLOCK, FAULT, SCHED},
@@ -44,17 +46,23 @@ pub struct Probes {
     pub(super) faults: FaultMode,
     pub(super) layout: Layout,
     unknown: Vec<&'static str>,
-    pub(super) cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
+    pub(super) leases: Leases,
+    pub(super) decoders: HashMap<Lease, Decoders>,
+    /// Last values of the leases that ended since the last snapshot.
+    pub(super) closed: BTreeMap<Lease, Vec<Group>>,
     pub(super) cells: BTreeMap<usize, (BlockKey, Unwrapper)>,
     devices: Devices,
-    /// `on_cpu_ns` as last reported: what runs now is an estimate and must not make it shrink.
-    pub(super) on_cpu_ns: BTreeMap<Slot, u64>,
-    /// Cgroups removed: when, table and id.
-    pub(super) removed: Vec<(Instant, u32, u64)>,
-    /// Slots whose jobs have ended: when, and which.
-    pub(super) ended: Vec<(Instant, Slot)>,
+    pub(super) running: Reported,
+    /// Cgroups removed, and when; the oldest first.
+    pub(super) removed: Vec<(Instant, Cgroup)>,
     drain: Duration,
     log: Option<BpfLog>,
+}
+
+/// What undoes the wrapping of one lease's banks.
+pub(super) struct Decoders {
+    sched: Unwrapper,
+    fault: Unwrapper,
 }
 
 impl Probes {
@@ -75,12 +83,13 @@ impl Probes {
             unknown,
             faults: options.faults,
             layout: layout.clone(),
-            cpus: HashMap::new(),
+            leases: Leases::new(options.most_slots),
+            decoders: HashMap::new(),
+            closed: BTreeMap::new(),
             cells: BTreeMap::new(),
             devices: Devices::default(),
-            on_cpu_ns: BTreeMap::new(),
+            running: Reported::default(),
             removed: Vec::new(),
-            ended: Vec::new(),
             drain: Duration::ZERO,
             log,
         }
@@ -105,34 +114,28 @@ impl Probes {
         Some(self.maps.cpus.get(&0, 0).ok()?.iter().map(|record| record.0).collect())
     }
 
-    fn read_slot(&mut self, slot: Slot) -> Result<Vec<Group>> {
+    fn read_slot(&mut self, lease: Lease, slot: Slot) -> Result<Vec<Group>> {
         let mut sched = Group::unknown(&SCHED, Vec::new());
         let mut fault = Group::unknown(&FAULT, Vec::new());
-        let maps = &self.maps.slots[&slot];
+        let maps =
+            self.maps.slots.get(&slot).with_context(|| format!("slot {slot} has no bank"))?;
+        let decoders = self.decoders.entry(lease).or_insert_with(|| Decoders {
+            sched: Unwrapper::new(SCHED.fields),
+            fault: Unwrapper::new(FAULT.fields),
+        });
         let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
         let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
         let banks =
             maps.bank.get(&0, 0).with_context(|| format!("cannot read the bank of slot {slot}"))?;
-        for (cpu, Plain(bank)) in banks.iter().enumerate() {
-            for group in [&mut sched, &mut fault] {
-                unwrapper(&mut self.cpus, slot, group, cpu, "job").add_to(
-                    group,
-                    bytes_of(bank),
-                    job,
-                );
-            }
-        }
+        let cpus: Vec<&[u8]> = banks.iter().map(|Plain(bank)| bytes_of(bank)).collect();
+        decoders.sched.read(&mut sched, &cpus, job);
+        decoders.fault.read(&mut fault, &cpus, job);
         if let Some(map) = &maps.latency {
             let banks = map
                 .get(&0, 0)
                 .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
-            for (cpu, Plain(bank)) in banks.iter().enumerate() {
-                unwrapper(&mut self.cpus, slot, &fault, cpu, "latency").add_to(
-                    &mut fault,
-                    bytes_of(bank),
-                    latency,
-                );
-            }
+            let cpus: Vec<&[u8]> = banks.iter().map(|Plain(bank)| bytes_of(bank)).collect();
+            decoders.fault.read(&mut fault, &cpus, latency);
             fault.set("latency_sample_every", MINOR_LATENCY_EVERY);
         }
         for group in [&mut sched, &mut fault] {
@@ -145,40 +148,52 @@ impl Probes {
         Ok(vec![sched, fault])
     }
 
-    fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) {
+    /// The last values of `lease`, which has ended.
+    pub(super) fn read_last(&mut self, lease: Lease, slot: Slot) -> Result<Vec<Group>> {
+        let mut slots = BTreeMap::from([(lease, self.read_slot(lease, slot)?)]);
+        if self.knows_block() {
+            self.read_blocks(&mut slots, |of| of == slot);
+        }
+        let mut groups = slots.remove(&lease).unwrap_or_default();
+        self.running.close(lease, &mut groups);
+        Ok(groups)
+    }
+
+    fn read_blocks(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, of: impl Fn(Slot) -> bool) {
         let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
         for (number, key, cell) in self.maps.blocks.read() {
+            // A spare slot, taken a moment ago: next time it is known whose it is.
+            let Some(lease) = self.leases.holder(key.slot).filter(|_| of(key.slot)) else {
+                continue;
+            };
             let device = self.devices.get(key.device);
             let op = OPS[usize::from(key.op) % OPS.len()];
             let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
             let fields = group.measurement.fields;
             let (_, unwrapper) =
                 self.cells.entry(number).or_insert_with(|| (key, Unwrapper::new(fields)));
-            unwrapper.add_to(&mut group, bytes_of(&cell), place);
+            unwrapper.read(&mut group, &[bytes_of(&cell)], place);
             derive(&mut group);
             if !device.counts_queue_time {
                 group.set("queue_latency_ns", None);
             }
-            merge_all(slots.entry(key.slot).or_default(), &[group]);
+            merge_all(slots.entry(lease).or_default(), &[group]);
         }
     }
 
-    /// Adds what runs now to the slots' `on_cpu_ns`.
-    fn add_running(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>, cpus: &[CpuRecord]) {
+    /// Adds what runs now to the `on_cpu_ns` of whom it will be charged to.
+    fn add_running(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, cpus: &[CpuRecord]) {
         let ahead = ahead_of_run_queues(|| self.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
-        for (slot, groups) in slots {
-            let running = cpus.iter().filter(|cpu| cpu.pid != 0 && cpu.slot == u32::from(*slot));
-            let running: u64 = running.map(|cpu| uncharged_ns(cpu, now, read_account)).sum();
-            let Some(sched) =
-                groups.iter_mut().find(|group| std::ptr::eq(group.measurement, &SCHED))
-            else {
-                continue;
-            };
-            let Some(charged) = sched.number("on_cpu_ns") else { continue };
-            let reported = self.on_cpu_ns.entry(*slot).or_default();
-            *reported = (*reported).max(charged + running);
-            sched.set("on_cpu_ns", *reported);
+        let mut uncharged = BTreeMap::<Lease, u64>::new();
+        for cpu in cpus.iter().filter(|cpu| cpu.pid != 0) {
+            let Some(lease) = self.leases.holder(cpu.slot as Slot) else { continue };
+            *uncharged.entry(self.leases.charged(lease)).or_default() +=
+                uncharged_ns(cpu, now, read_account);
+        }
+        for (lease, groups) in slots {
+            let running = uncharged.get(lease).copied().unwrap_or(0);
+            self.running.report(*lease, groups, running);
         }
     }
 }
@@ -190,18 +205,19 @@ impl Source for Probes {
             log.flush();
         }
         self.forget_removed();
+        self.reclaim(begin)?;
         let mut slots = BTreeMap::new();
-        for slot in self.maps.slots.keys().copied().collect::<Vec<_>>() {
-            slots.insert(slot, self.read_slot(slot)?);
+        for (lease, slot) in self.leases.used().collect::<Vec<_>>() {
+            slots.insert(lease, self.read_slot(lease, slot)?);
         }
         if self.knows_block() {
-            self.read_blocks(&mut slots);
+            self.read_blocks(&mut slots, |_| true);
         }
         // After the banks: a task that leaves between the two is missed now and counted next time;
         // the other way round it would be counted twice.
         let cpus = self.read_cpus().context("cannot read the CPUs' records")?;
         self.add_running(&mut slots, &cpus);
-        self.free_ended(begin);
+        slots.append(&mut self.closed);
         self.drain += begin.elapsed();
         Ok(Some(Snapshot {
             wall_ns: wall_ns(),
@@ -210,17 +226,4 @@ impl Source for Probes {
             own: vec![own::read(&self.ebpf, &self.states, &cpus, self.drain.as_nanos() as u64)],
         }))
     }
-}
-
-fn unwrapper<'a>(
-    all: &'a mut HashMap<(Slot, &'static str, usize), Unwrapper>,
-    slot: Slot,
-    group: &Group,
-    cpu: usize,
-    bank: &'static str,
-) -> &'a mut Unwrapper {
-    let fields = group.measurement.fields;
-    // Two tables read one bank, one table reads two banks: tell them apart by both.
-    let key = if bank == "latency" { "latency" } else { group.measurement.key };
-    all.entry((slot, key, cpu)).or_insert_with(|| Unwrapper::new(fields))
 }

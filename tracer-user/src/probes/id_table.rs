@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use aya::maps::Map;
 use tracer_ebpf::ids::{self, HIERARCHIES, KERNEL_WAYS_FROM, SETS, SLOT_BITS, WAYS};
 
-use super::words::Words;
+use super::{events::Cgroup, words::Words};
 use crate::model::job::Slot;
 
 const ENTRIES: usize = (SETS * HIERARCHIES) as usize * WAYS;
@@ -28,8 +28,12 @@ impl IdTable {
     /// When its set has no free way, or the id is past what an entry holds.
     pub fn insert(&mut self, hierarchy: u32, id: u64, slot: Slot) -> Result<()> {
         ensure!(id < 1 << (64 - SLOT_BITS), "cgroup id {id} is past 48 bits");
-        self.remove(hierarchy, id);
         let first = first_way(hierarchy, id);
+        // In its place, wherever that is: a task that switches meanwhile finds the one or the other.
+        if let Some(at) = self.way_of(hierarchy, id) {
+            self.0.set(at, ids::entry(id, slot));
+            return Ok(());
+        }
         let free = (first..first + KERNEL_WAYS_FROM).find(|&at| self.0.get(at) == 0);
         let free = free.with_context(|| format!("no room to track cgroup {id}"))?;
         self.0.set(free, ids::entry(id, slot));
@@ -46,14 +50,38 @@ impl IdTable {
         }
     }
 
-    /// Forgets every cgroup of `slot`.
-    pub fn remove_slot(&mut self, slot: Slot) {
+    /// Slot of cgroup `id`; `None` where it has no entry.
+    pub fn get(&self, hierarchy: u32, id: u64) -> Option<Slot> {
+        self.way_of(hierarchy, id).map(|at| self.0.get(at) as Slot)
+    }
+
+    /// Maps every cgroup of `slot` to `heir`, or forgets them where that is 0.
+    pub fn hand_over(&mut self, slot: Slot, heir: Slot) {
         for at in 0..ENTRIES {
             let entry = self.0.get(at);
             if entry != 0 && entry as Slot == slot {
-                self.0.set(at, 0);
+                let id = entry >> SLOT_BITS;
+                self.0.set(at, if heir == 0 { 0 } else { ids::entry(id, heir) });
             }
         }
+    }
+
+    /// Whether the kernel has no way left for another cgroup in the set of `id`.
+    pub fn is_crowded(&self, hierarchy: u32, id: u64) -> bool {
+        let first = first_way(hierarchy, id);
+        (first + KERNEL_WAYS_FROM..first + WAYS).all(|at| self.0.get(at) != 0)
+    }
+
+    /// Whether both lie in the kernel's ways of one set.
+    pub fn shares_set(&self, one: Cgroup, other: Cgroup) -> bool {
+        let first = first_way(other.table, other.id);
+        first_way(one.table, one.id) == first
+            && self.way_of(one.table, one.id).is_some_and(|at| at >= first + KERNEL_WAYS_FROM)
+    }
+
+    fn way_of(&self, hierarchy: u32, id: u64) -> Option<usize> {
+        let first = first_way(hierarchy, id);
+        (first..first + WAYS).find(|&at| self.0.get(at) >> SLOT_BITS == id)
     }
 }
 

@@ -19,6 +19,7 @@ use super::{
     maps::Maps,
     memlock::LiftedMemlock,
 };
+use crate::model::job::Slot;
 
 /// The programs, built by `cargo xtask ebpf`.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
@@ -55,7 +56,22 @@ pub struct Options {
     pub log_level: u8,
     /// An object to load instead of the built-in one.
     pub object: Option<std::path::PathBuf>,
+    /// Most slots to give.
+    pub most_slots: Slot,
+    /// Whether every cgroup of the node is told of and gets a slot at once, or only those inside tracked
+    /// ones.
+    pub whole_node: bool,
 }
+
+impl Options {
+    /// For one job, by the built-in object.
+    pub fn new(faults: FaultMode) -> Self {
+        Self { faults, log_level: 0, object: None, most_slots: 1023, whole_node: false }
+    }
+}
+
+/// Bytes of the ring of events for the whole node: more than ten thousand new cgroups.
+const NODE_RING_BYTES: u32 = 2 << 20;
 
 /// Loads and attaches everything that `options` ask for and this kernel allows.
 ///
@@ -63,7 +79,8 @@ pub struct Options {
 /// When not even scheduling can be traced.
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
-    let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    let mut globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    globals.insert(settings::NEW_CGROUPS_GET_SLOTS, options.whole_node.into());
     let checked = check_all(&btf, &globals);
     drop(btf);
     let _lifted = LiftedMemlock::new();
@@ -150,6 +167,9 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
     }
     if options.faults == FaultMode::Major {
         loader.map_max_entries("FAULTS", 1);
+    }
+    if options.whole_node {
+        loader.map_max_entries("EVENTS", NODE_RING_BYTES);
     }
     let object = from_file.as_deref().unwrap_or(OBJECT);
     loader.load(object).map_err(|error| {

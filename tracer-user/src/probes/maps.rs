@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, MapData, PerCpuArray, RingBuf},
+    maps::{ArrayOfMaps, MapData, PerCpuArray, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
-use super::{block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock};
+use super::{
+    block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock,
+    words::Words,
+};
 use crate::model::job::Slot;
 
 /// A kernel-side struct, for maps that want plain data.
@@ -40,13 +43,19 @@ pub struct Maps {
     pub blocks: BlockCells,
     /// Which cgroup is in which slot.
     pub ids: IdTable,
-    /// Cgroups made and removed.
+    /// Cgroups made and removed, programs executed.
     pub events: RingBuf<MapData>,
+    /// Flags of each slot.
+    pub flags: Words,
+    spare: Queue<MapData, u32>,
     /// The slots in use.
     pub slots: BTreeMap<Slot, SlotMaps>,
     banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
     latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
 }
+
+/// Slots of the object.
+const SLOTS: usize = 1024;
 
 impl Maps {
     /// Takes the maps of a loaded object.
@@ -62,6 +71,8 @@ impl Maps {
             blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
             ids: IdTable::new(take("IDS")?)?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
+            flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS", SLOTS)?,
+            spare: take("SPARE_SLOTS")?.try_into().context("map SPARE_SLOTS")?,
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
             slots: BTreeMap::new(),
@@ -94,14 +105,23 @@ impl Maps {
         Ok(())
     }
 
+    /// Offers `slot` to the kernel, for a cgroup nobody knows yet.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn offer(&mut self, slot: Slot) -> Result<()> {
+        self.spare.push(u32::from(slot), 0).with_context(|| format!("cannot offer slot {slot}"))
+    }
+
     /// Ends `slot`: from now on nothing new is charged to it. What it has been charged stays readable
-    /// until [`Self::free_slot`]; stragglers go to the rest of the node, whose bank takes its place.
+    /// until [`Self::free_slot`]; its cgroups and stragglers go to `heir`, whose bank takes its place.
     ///
     /// # Errors
     /// When the kernel refuses to exchange the banks.
-    pub fn end_slot(&mut self, slot: Slot) -> Result<()> {
-        self.ids.remove_slot(slot);
-        let rest = self.slots.get(&0).context("slot 0 has no bank")?;
+    pub fn end_slot(&mut self, slot: Slot, heir: Slot) -> Result<()> {
+        self.ids.hand_over(slot, heir);
+        self.flags.set(slot.into(), 0);
+        let rest = self.slots.get(&heir).context("the heir has no bank")?;
         self.banks
             .set(slot.into(), &rest.bank, 0)
             .with_context(|| format!("cannot exchange the bank of slot {slot}"))?;

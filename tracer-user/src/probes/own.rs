@@ -31,6 +31,7 @@ pub fn read(ebpf: &Ebpf, states: &[HookState], cpus: &[CpuRecord], drain_ns: u64
     own.set("dropped_no_bank", total(|cpu| cpu.no_bank));
     own.set("dropped_task_record", total(|cpu| cpu.task_evictions));
     own.set("dropped_cgroup", total(|cpu| cpu.ids_full));
+    own.set("dropped_slot", total(|cpu| cpu.no_spare));
     own.set("dropped_block_cell", total(|cpu| cpu.block_full));
     own.set("dropped_cgroup_event", total(|cpu| cpu.ring_full));
     let missing = states.iter().filter(|state| matches!(state, HookState::Missing(_))).count();

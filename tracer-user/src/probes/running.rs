@@ -4,7 +4,11 @@
 //! and the hypervisor took, and believes a record that a withheld switch left behind. Each bounds the
 //! other.
 
+use std::collections::BTreeMap;
+
 use tracer_ebpf::records::CpuRecord;
+
+use crate::model::{group::Group, job::Lease, tables::SCHED};
 
 /// A tick, the lag of a running task's account, at 250 Hz. Where ticks are longer the estimate is low
 /// by the rest of one; it is never more than this too high.
@@ -27,9 +31,80 @@ pub fn read_account(pid: u32) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
+/// `on_cpu_ns` as last reported, which never shrinks though a part of it is an estimate.
+#[derive(Debug, Default)]
+pub struct Reported {
+    ns: BTreeMap<Lease, u64>,
+    /// What was reported of the kernel's own charge at that time.
+    charged_ns: BTreeMap<Lease, u64>,
+    /// Reported under a lease that ended, and charged to this one: to be left out here.
+    elsewhere_ns: BTreeMap<Lease, u64>,
+}
+
+impl Reported {
+    /// Adds `running_ns`, what runs now, to the `on_cpu_ns` of `lease`.
+    pub fn report(&mut self, lease: Lease, groups: &mut [Group], running_ns: u64) {
+        let Some(sched) = sched(groups) else { return };
+        let Some(charged) = sched.number("on_cpu_ns") else { return };
+        let elsewhere = self.elsewhere_ns.get(&lease).copied().unwrap_or(0);
+        let reported = self.ns.entry(lease).or_default();
+        *reported = (*reported).max((charged + running_ns).saturating_sub(elsewhere));
+        self.charged_ns.insert(lease, charged);
+        sched.set("on_cpu_ns", *reported);
+    }
+
+    /// From now on `heir` is charged with what runs in the slot of `lease`. A part of that may have been
+    /// reported.
+    pub fn hand_over(&mut self, lease: Lease, heir: Lease) {
+        let of = |map: &BTreeMap<Lease, u64>| map.get(&lease).copied().unwrap_or(0);
+        let ahead = (of(&self.ns) + of(&self.elsewhere_ns)).saturating_sub(of(&self.charged_ns));
+        if ahead > 0 {
+            *self.elsewhere_ns.entry(heir).or_default() += ahead;
+        }
+    }
+
+    /// Sets the last `on_cpu_ns` of a lease that has ended, and forgets it.
+    pub fn close(&mut self, lease: Lease, groups: &mut [Group]) {
+        self.report(lease, groups, 0);
+        self.ns.remove(&lease);
+        self.charged_ns.remove(&lease);
+        self.elsewhere_ns.remove(&lease);
+    }
+}
+
+fn sched(groups: &mut [Group]) -> Option<&mut Group> {
+    groups.iter_mut().find(|group| std::ptr::eq(group.measurement, &SCHED))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn on_cpu(ns: u64) -> Vec<Group> {
+        let mut group = Group::unknown(&SCHED, Vec::new());
+        group.set("on_cpu_ns", ns);
+        vec![group]
+    }
+
+    #[test]
+    fn what_runs_is_reported_once_across_a_change_of_lease() {
+        let mut reported = Reported::default();
+        let report = |reported: &mut Reported, lease, charged, running| {
+            let mut groups = on_cpu(charged);
+            reported.report(lease, &mut groups, running);
+            groups[0].number("on_cpu_ns").unwrap()
+        };
+        assert_eq!(report(&mut reported, 1, 5, 90), 95, "a hog, hardly charged yet");
+        assert_eq!(report(&mut reported, 2, 7, 0), 7);
+        reported.hand_over(1, 2);
+        // 100 in all run now: 90 of them were reported under lease 1.
+        assert_eq!(report(&mut reported, 2, 7, 100), 17);
+        assert_eq!(report(&mut reported, 2, 110, 0), 20, "charged to the heir");
+        let mut last = on_cpu(5);
+        reported.close(1, &mut last);
+        assert_eq!(last[0].number("on_cpu_ns"), Some(95));
+        assert_eq!(report(&mut reported, 2, 50, 0), 20, "never less than before");
+    }
 
     #[test]
     fn the_wall_clock_and_the_account_bound_each_other() {

@@ -1,30 +1,34 @@
-//! The life of a slot: given to a job's cgroups, ended with the job, free for the next.
+//! The life of a slot: leased to a job's cgroups, ended with the job or in favour of another lease, free
+//! for the next; and the cgroups it is charged for.
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use aya::maps::{MapData, RingBuf};
-use tracer_ebpf::records::{CgroupEvent, CpuRecord, cgroup_event};
+use anyhow::{Context, Result, ensure};
+use tracer_ebpf::{
+    ids::{INHERITED, TELL_EXECS},
+    records::{CpuRecord, life},
+};
 
-use super::drain::Probes;
-use crate::model::job::Slot;
+use super::{
+    drain::Probes,
+    events::{self, Cgroup, Event, Raw},
+};
+use crate::model::job::{Lease, Slot};
 
 /// A removed cgroup is remembered this long: completions of its write-back come late.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
-
-/// An ended slot is read until this has passed: programs that had found it before are long done.
-const FREE_AFTER: Duration = Duration::from_millis(100);
 
 /// How often and how long [`Probes::settle`] looks.
 const SETTLE_TRIES: u32 = 10;
 const SETTLE_PAUSE: Duration = Duration::from_micros(500);
 
 impl Probes {
-    /// Waits until no CPU is seen running a task of `slot`, for a few milliseconds at most: a task that
+    /// Waits until no CPU is seen running a task of `lease`, for a few milliseconds at most: a task that
     /// ended has been waited for a moment before it leaves its CPU for the last time and is charged.
-    pub fn settle(&self, slot: Slot) {
+    pub fn settle(&self, lease: Lease) {
+        let slot = self.leases.slot(lease).map(u32::from);
         for _ in 0..SETTLE_TRIES {
-            let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && cpu.slot == u32::from(slot);
+            let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && Some(cpu.slot) == slot;
             if !self.read_cpus().is_some_and(|cpus| cpus.iter().any(of_slot)) {
                 return;
             }
@@ -32,81 +36,175 @@ impl Probes {
         }
     }
 
-    /// Charges to `slot` what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block` (of
-    /// block I/O's, where the job has one there), and in those made inside them from now on.
+    /// Charges to a new lease what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block`
+    /// (of block I/O's, where the job has one there), and in those made inside them from now on.
     ///
     /// # Errors
-    /// When there is no memory for the slot, no room for its cgroups, or the slot's last job has ended
-    /// too recently.
-    pub fn track(&mut self, slot: Slot, tasks: u64, block: Option<u64>) -> Result<()> {
-        ensure!(
-            !self.ended.iter().any(|&(_, ended)| ended == slot),
-            "slot {slot} has ended and is not free yet"
-        );
-        if !self.maps.slots.contains_key(&slot) {
-            self.maps.add_slot(slot, self.faults)?;
+    /// When there is no memory for a slot, no slot, or no room for the cgroups.
+    pub fn track(&mut self, tasks: u64, block: Option<u64>) -> Result<Lease> {
+        let lease = self.lease()?;
+        self.keep(lease, false);
+        self.place(Cgroup { table: 0, id: tasks }, lease)?;
+        if let (table @ 1.., Some(id)) = (self.layout.block_table(), block) {
+            self.place(Cgroup { table, id }, lease)?;
         }
-        self.maps.ids.insert(0, tasks, slot)?;
-        if let (table @ 1.., Some(block)) = (self.layout.block_table(), block) {
-            self.maps.ids.insert(table, block, slot)?;
+        Ok(lease)
+    }
+
+    /// A new lease, with no cgroup yet.
+    ///
+    /// # Errors
+    /// When all slots are taken, or there is no memory.
+    pub fn lease(&mut self) -> Result<Lease> {
+        let (slot, lease) = self.leases.take().context("all slots are taken")?;
+        if let Err(error) = self.maps.add_slot(slot, self.faults) {
+            self.leases.free(slot);
+            return Err(error);
+        }
+        Ok(lease)
+    }
+
+    /// Has `count` slots ready for cgroups that nobody knows yet, as far as there are any; gives how
+    /// many are ready.
+    ///
+    /// # Errors
+    /// When there is no memory for a slot.
+    pub fn keep_spare(&mut self, count: usize) -> Result<usize> {
+        while self.leases.spares() < count {
+            let Some((slot, _)) = self.leases.take() else { break };
+            if let Err(error) = self.maps.add_slot(slot, self.faults) {
+                self.leases.free(slot);
+                return Err(error);
+            }
+            self.leases.set_spare(slot);
+            self.maps.offer(slot)?;
+        }
+        Ok(self.leases.spares())
+    }
+
+    /// From now on the cgroups made inside those of `lease` are its own; with `execs`, the programs that
+    /// its tasks execute are told of.
+    pub fn keep(&mut self, lease: Lease, execs: bool) {
+        if let Some(slot) = self.leases.slot(lease) {
+            let execs = if execs { TELL_EXECS } else { 0 };
+            self.maps.flags.set(slot.into(), INHERITED | execs);
+        }
+    }
+
+    /// Charges `cgroup` to `lease`, whoever was charged before.
+    ///
+    /// # Errors
+    /// When the lease has ended, or there is no room for the cgroup.
+    pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
+        let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
+        self.maps.ids.insert(cgroup.table, cgroup.id, slot)
+    }
+
+    /// Charges `cgroup` to the rest of the node.
+    pub fn displace(&mut self, cgroup: Cgroup) {
+        self.maps.ids.remove(cgroup.table, cgroup.id);
+    }
+
+    /// Who is charged for `cgroup`; `None` for the rest of the node.
+    pub fn charged_for(&self, cgroup: Cgroup) -> Option<Lease> {
+        let slot = self.maps.ids.get(cgroup.table, cgroup.id)?;
+        self.leases.holder(slot).map(|lease| self.leases.charged(lease))
+    }
+
+    /// Ends `lease`: its cgroups, and what its last tasks still do, are charged to `heir` (0: the rest of
+    /// the node). Its last values are in the first snapshot 100 ms or more from now; then its slot is
+    /// free for another.
+    ///
+    /// # Errors
+    /// When the lease has ended, is the rest of the node's, or the kernel refuses.
+    pub fn end(&mut self, lease: Lease, heir: Lease) -> Result<()> {
+        let slot = self.leases.slot(lease).filter(|&slot| slot != 0);
+        let slot = slot.with_context(|| format!("lease {lease} holds no slot"))?;
+        ensure!(!self.leases.has_ended(lease), "lease {lease} has ended");
+        let heir = self.leases.charged(heir);
+        let heir_slot = self.leases.slot(heir).unwrap_or(0);
+        ensure!(heir != lease, "lease {lease} cannot be its own heir");
+        self.maps.end_slot(slot, heir_slot)?;
+        self.leases.end(lease, heir, Instant::now());
+        self.running.hand_over(lease, heir);
+        Ok(())
+    }
+
+    /// Reads those for the last time that ended a while before `now`, and frees their slots.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn reclaim(&mut self, now: Instant) -> Result<()> {
+        let Some(cpus) = self.read_cpus() else { return Ok(()) };
+        let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.pid != 0 && cpu.slot == u32::from(slot));
+        for ended in self.leases.ripe(now, shown) {
+            let groups = self.read_last(ended.lease, ended.slot)?;
+            self.closed.insert(ended.lease, groups);
+            self.maps.free_slot(ended.slot);
+            self.decoders.remove(&ended.lease);
+            self.cells.retain(|_, (key, _)| key.slot != ended.slot);
+            self.leases.free(ended.slot);
         }
         Ok(())
     }
 
-    /// Ends the job in `slot`: its cgroups are tracked no longer, and what its last tasks still do goes
-    /// to the rest of the node. Snapshots hold the slot until one taken 100 ms or more from now, whose
-    /// values are its last; then its memory is freed and it may be given to another job.
-    ///
-    /// # Errors
-    /// When the slot is not in use, is the rest of the node's, or the kernel refuses.
-    pub fn end(&mut self, slot: Slot) -> Result<()> {
-        ensure!(slot != 0 && self.maps.slots.contains_key(&slot), "slot {slot} holds no job");
-        if !self.ended.iter().any(|&(_, ended)| ended == slot) {
-            self.maps.end_slot(slot)?;
-            self.ended.push((Instant::now(), slot));
-        }
-        Ok(())
+    /// What happened to cgroups and programs since the last call, in its order.
+    pub fn events(&mut self) -> Vec<Event> {
+        let raw = events::drain(&mut self.maps.events);
+        let now = Instant::now();
+        raw.into_iter().filter_map(|raw| self.event(raw, now)).collect()
     }
 
-    /// Frees the slots that ended a while before `read`, the moment their values were read last.
-    pub(super) fn free_ended(&mut self, read: Instant) {
-        let late = |&&(at, _): &&(Instant, Slot)| read.duration_since(at) >= FREE_AFTER;
-        let free: Vec<_> = self.ended.iter().filter(late).map(|&(_, slot)| slot).collect();
-        for slot in &free {
-            self.maps.free_slot(*slot);
-            self.cpus.retain(|(of, _, _), _| of != slot);
-            self.cells.retain(|_, (key, _)| key.slot != *slot);
-            self.on_cpu_ns.remove(slot);
+    fn event(&mut self, raw: Raw, now: Instant) -> Option<Event> {
+        let cgroup = raw.cgroup;
+        match raw.kind {
+            life::MADE => {
+                let new = self.leases.take_spare(raw.slot);
+                let lease =
+                    new.or_else(|| self.leases.holder(raw.slot).filter(|&lease| lease != 0));
+                if let Some(lease) = lease
+                    && self.maps.ids.get(cgroup.table, cgroup.id).is_none()
+                {
+                    // No way of the kernel's was free: one of ours may be.
+                    let _ = self.place(cgroup, lease);
+                }
+                let lease = lease.map(|lease| self.leases.charged(lease));
+                Some(Event::Made { cgroup, lease, fresh: new.is_some(), path: raw.path })
+            }
+            life::REMOVED => {
+                self.remember_removed(cgroup, now);
+                Some(Event::Removed { cgroup })
+            }
+            _ => {
+                let lease = self.leases.charged(self.leases.holder(raw.slot)?);
+                Some(Event::Executed { lease, pid: raw.pid, uid: raw.uid })
+            }
         }
-        self.ended.retain(|(_, slot)| !free.contains(slot));
+    }
+
+    /// Keeps the entry of a removed cgroup for late completions, as long as its set has room for new
+    /// ones.
+    fn remember_removed(&mut self, cgroup: Cgroup, now: Instant) {
+        self.removed.push((now, cgroup));
+        while self.maps.ids.is_crowded(cgroup.table, cgroup.id) {
+            let same_set =
+                |(_, other): &(Instant, Cgroup)| self.maps.ids.shares_set(*other, cgroup);
+            let Some(oldest) = self.removed.iter().position(same_set) else { return };
+            let (_, oldest) = self.removed.remove(oldest);
+            self.maps.ids.remove(oldest.table, oldest.id);
+        }
     }
 
     /// Clears the entries of cgroups removed a while ago.
     pub(super) fn forget_removed(&mut self) {
         let now = Instant::now();
-        for event in drain_events(&mut self.maps.events) {
-            if event.kind == cgroup_event::REMOVED {
-                self.removed.push((now, event.hierarchy, event.id));
-            }
-        }
         let maps = &mut self.maps;
-        self.removed.retain(|&(at, hierarchy, id)| {
+        self.removed.retain(|&(at, cgroup)| {
             let keep = now.duration_since(at) < FORGET_AFTER;
             if !keep {
-                maps.ids.remove(hierarchy, id);
+                maps.ids.remove(cgroup.table, cgroup.id);
             }
             keep
         });
     }
-}
-
-fn drain_events(ring: &mut RingBuf<MapData>) -> Vec<CgroupEvent> {
-    let mut events = Vec::new();
-    while let Some(item) = ring.next() {
-        if item.len() >= size_of::<CgroupEvent>() {
-            // SAFETY: the kernel wrote a CgroupEvent; all integers.
-            events.push(unsafe { item.as_ptr().cast::<CgroupEvent>().read_unaligned() });
-        }
-    }
-    events
 }

@@ -16,7 +16,7 @@ pub use record::Recorder;
 
 use crate::model::{
     info::{Exit, JobInfo},
-    job::{Job, Slot},
+    job::{Job, Lease},
     points::Origin,
     snapshot::Snapshot,
     source::Source,
@@ -35,7 +35,7 @@ pub struct Header {
     /// Where it was made.
     pub origin: Origin,
     /// Whose each slot was.
-    pub jobs: BTreeMap<Slot, Job>,
+    pub jobs: BTreeMap<Lease, Job>,
     /// What was known of the run at its start.
     pub info: JobInfo,
     /// Time between two snapshots.

@@ -9,14 +9,14 @@ use crate::{
     clock::wall_ns,
     model::{
         info::JobInfo,
-        job::{Job, Slot},
+        job::{Job, Lease},
         points::Origin,
     },
     replay::{Header, VERSION},
 };
 
-/// Slot of the command; 0 is the rest of the node.
-pub const SLOT: Slot = 1;
+/// The command's lease: the first that the probes give.
+pub const LEASE: Lease = 1;
 
 /// The header of this run: its origin, job and info.
 ///
@@ -32,7 +32,7 @@ pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
     Ok(Header {
         version: VERSION,
         origin: Origin { cluster: args.cluster.clone(), host: host() },
-        jobs: [(SLOT, Job { job, manager: "run".into(), user: user.clone() })].into(),
+        jobs: [(LEASE, Job { job, manager: "run".into(), user: user.clone() })].into(),
         info: JobInfo {
             name: args.name.clone().unwrap_or_else(|| name_of(&args.command)),
             user,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::{
-    identity::{SLOT, header, name_of},
+    identity::{LEASE, header, name_of},
     outputs::Outputs,
     pipeline::Pipeline,
 };
@@ -44,7 +44,8 @@ async fn trace(args: &Run) -> Result<u8> {
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
     let mut probes = probes::load(&cgroup.layout(), &options(args)?)?;
-    probes.track(SLOT, cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
+    let lease = probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
+    anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
@@ -73,7 +74,7 @@ async fn trace(args: &Run) -> Result<u8> {
         watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
             .await?;
     let wall = wall_ns();
-    source.probes.settle(SLOT);
+    source.probes.settle(LEASE);
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();
@@ -105,7 +106,7 @@ async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()
 /// What all later readings are counted from: the moment of the exec, the node as it is `after` it, the
 /// command as it was `before` it was there.
 fn zero(mut before: Snapshot, after: Result<Option<Snapshot>>, started_ns: u64) -> Snapshot {
-    let own = before.slots.remove_entry(&SLOT);
+    let own = before.slots.remove_entry(&LEASE);
     let mut zero = after.ok().flatten().unwrap_or(before);
     zero.slots.extend(own);
     zero.monotonic_ns = started_ns;
@@ -144,7 +145,7 @@ struct Live {
 impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
-        let groups = snapshot.slots.entry(SLOT).or_default();
+        let groups = snapshot.slots.entry(LEASE).or_default();
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
         Ok(Some(snapshot))
     }
@@ -155,14 +156,14 @@ impl Source for Live {
 fn options(args: &Run) -> Result<Options> {
     // SAFETY: getauxval has no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return Ok(Options { faults: args.faults, log_level: 0, object: None });
+        return Ok(Options::new(args.faults));
     }
     let log_level = match std::env::var("JOBTRACE_BPF_LOG") {
         Ok(level) => level.parse().context("JOBTRACE_BPF_LOG is a number, 0 (off) to 5 (trace)")?,
         Err(_) => 0,
     };
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
-    Ok(Options { faults: args.faults, log_level, object })
+    Ok(Options { log_level, object, ..Options::new(args.faults) })
 }
 
 /// What the reader of the numbers must know before the run begins.

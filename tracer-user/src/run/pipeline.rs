@@ -10,7 +10,7 @@ use crate::{
     model::{
         hist_points::hist_points,
         info::Exit,
-        job::{Job, JobStats, Slot, attribute},
+        job::{Job, JobStats, Lease, attribute},
         points::{Origin, Point, info_point, job_points},
         snapshot::{Interval, Snapshot},
         totals::RunTotals,
@@ -21,7 +21,7 @@ use crate::{
 /// One run on its way from snapshots to output.
 pub struct Pipeline {
     origin: Origin,
-    jobs: BTreeMap<Slot, Job>,
+    jobs: BTreeMap<Lease, Job>,
     job: Job,
     previous: Option<Snapshot>,
     totals: RunTotals,

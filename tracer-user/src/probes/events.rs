@@ -1,0 +1,123 @@
+//! What the kernel tells of cgroups and programs, from the ring buffer.
+
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
+
+use aya::maps::{MapData, RingBuf};
+use tracer_ebpf::{
+    ids::HIERARCHIES,
+    records::{LIFE_HEADER_BYTES, LifeEvent, life},
+};
+
+use crate::model::job::{Lease, Slot};
+
+/// Which cgroup: table of its hierarchy (0 the tasks', 1 block I/O's where that is another) and id, the
+/// inode of its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cgroup {
+    /// Table of its hierarchy.
+    pub table: u32,
+    /// Inode of its directory.
+    pub id: u64,
+}
+
+/// A fact about cgroups or programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A cgroup was made. What happens in it is charged to `lease`: a new one, or its parent's; `None`
+    /// where there was no slot to spare.
+    Made {
+        /// Which.
+        cgroup: Cgroup,
+        /// Who is charged.
+        lease: Option<Lease>,
+        /// Whether the lease is new.
+        fresh: bool,
+        /// Below the root of its hierarchy.
+        path: PathBuf,
+    },
+    /// A cgroup with a lease was removed.
+    Removed {
+        /// Which.
+        cgroup: Cgroup,
+    },
+    /// A task executed a program.
+    Executed {
+        /// Whose.
+        lease: Lease,
+        /// The process.
+        pid: u32,
+        /// Its real user.
+        uid: u32,
+    },
+}
+
+/// An event as the kernel wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Raw {
+    pub kind: u32,
+    pub cgroup: Cgroup,
+    pub slot: Slot,
+    pub pid: u32,
+    pub uid: u32,
+    pub path: PathBuf,
+}
+
+/// Takes everything out of `ring`.
+pub(super) fn drain(ring: &mut RingBuf<MapData>) -> Vec<Raw> {
+    let mut events = Vec::new();
+    while let Some(item) = ring.next() {
+        events.extend(parse(&item));
+    }
+    events
+}
+
+fn parse(bytes: &[u8]) -> Option<Raw> {
+    let (header, path) = bytes.split_at_checked(LIFE_HEADER_BYTES)?;
+    let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap_or_default());
+    let id = std::mem::offset_of!(LifeEvent, id);
+    let id = u64::from_ne_bytes(header[id..id + 8].try_into().unwrap_or_default());
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    let table = word(std::mem::offset_of!(LifeEvent, hierarchy));
+    let kind = word(std::mem::offset_of!(LifeEvent, kind));
+    (table < HIERARCHIES && kind <= life::EXECUTED).then(|| Raw {
+        kind,
+        cgroup: Cgroup { table, id },
+        slot: word(std::mem::offset_of!(LifeEvent, slot)) as Slot,
+        pid: word(std::mem::offset_of!(LifeEvent, pid)),
+        uid: word(std::mem::offset_of!(LifeEvent, uid)),
+        path: OsString::from_vec(path.to_vec()).into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::decode::bytes_of;
+
+    fn event(path: &[u8]) -> LifeEvent {
+        let mut bytes = [0; tracer_ebpf::records::PATH_BYTES];
+        bytes[..path.len()].copy_from_slice(path);
+        LifeEvent {
+            kind: life::MADE,
+            hierarchy: 1,
+            id: 1 << 40,
+            slot: 7,
+            pid: 8,
+            uid: 9,
+            path_bytes: path.len() as u32,
+            path: bytes,
+        }
+    }
+
+    #[test]
+    fn events_are_read_as_far_as_they_go() {
+        let event = event(b"/a/\xff\n b\0");
+        let bytes = bytes_of(&event);
+        let raw = parse(&bytes[..LIFE_HEADER_BYTES + 8]).unwrap();
+        assert_eq!(raw.cgroup, Cgroup { table: 1, id: 1 << 40 });
+        assert_eq!((raw.slot, raw.pid, raw.uid), (7, 8, 9));
+        assert_eq!(raw.path.as_os_str().as_encoded_bytes(), b"/a/\xff\n b");
+        assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES]).unwrap().path, PathBuf::new());
+        assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES - 1]), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Which slot is whose, and since when: pure bookkeeping, no map is touched here.
+//!
+//! A slot is free, kept ready for a new cgroup (spare), in use, or ended: nothing new is charged to it,
+//! its last values are still to be read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use crate::model::job::{Lease, Slot};
+
+/// An ended slot is read until this has passed: programs that had found it before are long done.
+const FREE_AFTER: Duration = Duration::from_millis(100);
+
+/// A lease whose job has ended, or whose values go on in another lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Whose last values are to be read.
+    pub lease: Lease,
+    /// Its slot.
+    pub slot: Slot,
+    /// Who is charged from now on; 0 is the rest of the node.
+    pub heir: Lease,
+    at: Instant,
+}
+
+/// The leases. Slot 0 is lease 0 for ever.
+#[derive(Debug)]
+pub struct Leases {
+    /// First slot that is never given.
+    limit: Slot,
+    next: Lease,
+    slots: BTreeMap<Lease, Slot>,
+    holders: BTreeMap<Slot, Lease>,
+    spare: BTreeSet<Slot>,
+    ended: Vec<Ended>,
+}
+
+impl Leases {
+    /// Slots `1..=most` to give, all free.
+    pub fn new(most: Slot) -> Self {
+        let (slots, holders) = ([(0, 0)].into(), [(0, 0)].into());
+        let (spare, ended) = (BTreeSet::new(), Vec::new());
+        Self { limit: most.saturating_add(1), next: 1, slots, holders, spare, ended }
+    }
+
+    /// Gives a free slot a new lease; `None` where all are taken.
+    pub fn take(&mut self) -> Option<(Slot, Lease)> {
+        let slot = (1..self.limit).find(|slot| !self.holders.contains_key(slot))?;
+        let lease = self.next;
+        self.next += 1;
+        self.slots.insert(lease, slot);
+        self.holders.insert(slot, lease);
+        Some((slot, lease))
+    }
+
+    /// Undoes [`Self::take`], or ends what has been read for the last time.
+    pub fn free(&mut self, slot: Slot) {
+        if let Some(lease) = self.holders.remove(&slot) {
+            self.slots.remove(&lease);
+        }
+        self.spare.remove(&slot);
+        self.ended.retain(|ended| ended.slot != slot);
+    }
+
+    /// Marks `slot` as ready for a new cgroup.
+    pub fn set_spare(&mut self, slot: Slot) {
+        self.spare.insert(slot);
+    }
+
+    /// The kernel took the spare `slot`; `None` where it was not spare.
+    pub fn take_spare(&mut self, slot: Slot) -> Option<Lease> {
+        self.spare.remove(&slot).then(|| self.holders.get(&slot).copied())?
+    }
+
+    /// Number of spare slots.
+    pub fn spares(&self) -> usize {
+        self.spare.len()
+    }
+
+    /// Slot of `lease`; `None` where it has none any more.
+    pub fn slot(&self, lease: Lease) -> Option<Slot> {
+        self.slots.get(&lease).copied()
+    }
+
+    /// Lease of `slot`; `None` where nobody has it.
+    pub fn holder(&self, slot: Slot) -> Option<Lease> {
+        self.holders.get(&slot).copied()
+    }
+
+    /// Leases with values, and their slots: all but the spare ones.
+    pub fn used(&self) -> impl Iterator<Item = (Lease, Slot)> + '_ {
+        let used = self.slots.iter().filter(|(_, slot)| !self.spare.contains(slot));
+        used.map(|(lease, slot)| (*lease, *slot))
+    }
+
+    /// Ends `lease` in favour of `heir`.
+    pub fn end(&mut self, lease: Lease, heir: Lease, at: Instant) {
+        if let (Some(slot), false) = (self.slot(lease), self.has_ended(lease)) {
+            self.ended.push(Ended { lease, slot, heir, at });
+        }
+    }
+
+    /// Whether `lease` has ended.
+    pub fn has_ended(&self, lease: Lease) -> bool {
+        self.ended.iter().any(|ended| ended.lease == lease)
+    }
+
+    /// Who is charged with what a task in the slot of `lease` does now.
+    pub fn charged(&self, lease: Lease) -> Lease {
+        let mut now = lease;
+        // An heir may have ended since, never in favour of an earlier one: no circle.
+        while let Some(ended) = self.ended.iter().find(|ended| ended.lease == now) {
+            now = ended.heir;
+        }
+        now
+    }
+
+    /// Those that ended long enough before `now`, and that no CPU shows any more (`shown`).
+    pub fn ripe(&self, now: Instant, shown: impl Fn(Slot) -> bool) -> Vec<Ended> {
+        let ripe =
+            |ended: &&Ended| now.duration_since(ended.at) >= FREE_AFTER && !shown(ended.slot);
+        self.ended.iter().filter(ripe).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_given_again_and_a_lease_never() {
+        let mut leases = Leases::new(2);
+        assert_eq!(leases.take(), Some((1, 1)));
+        assert_eq!(leases.take(), Some((2, 2)));
+        assert_eq!(leases.take(), None);
+        let now = Instant::now();
+        leases.end(1, 2, now);
+        assert_eq!(leases.charged(1), 2);
+        assert_eq!(leases.take(), None, "its last values are to be read");
+        assert_eq!(leases.ripe(now, |_| false), []);
+        let later = now + FREE_AFTER;
+        assert_eq!(leases.ripe(later, |slot| slot == 1), [], "a CPU still shows it");
+        assert_eq!(leases.ripe(later, |_| false).len(), 1);
+        leases.free(1);
+        assert_eq!(leases.take(), Some((1, 3)));
+        assert_eq!((leases.slot(1), leases.slot(3), leases.holder(1)), (None, Some(1), Some(3)));
+    }
+
+    #[test]
+    fn spare_slots_have_no_values_until_they_are_taken() {
+        let mut leases = Leases::new(4);
+        let (slot, lease) = leases.take().unwrap();
+        leases.set_spare(slot);
+        assert_eq!(leases.used().collect::<Vec<_>>(), [(0, 0)]);
+        assert_eq!(leases.take_spare(slot), Some(lease));
+        assert_eq!(leases.take_spare(slot), None);
+        assert_eq!(leases.used().collect::<Vec<_>>(), [(0, 0), (lease, slot)]);
+    }
+
+    #[test]
+    fn heirs_of_heirs_are_charged() {
+        let mut leases = Leases::new(4);
+        for _ in 0..3 {
+            leases.take();
+        }
+        let now = Instant::now();
+        leases.end(1, 2, now);
+        leases.end(2, 3, now);
+        leases.end(2, 0, now);
+        assert_eq!((leases.charged(1), leases.charged(3)), (3, 3));
+    }
+}
