@@ -1,0 +1,176 @@
+//! The whole node's cgroups, by the probes themselves: told of at once, charged from their making on.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use jobtrace::{
+    cgroup::{hierarchies::Hierarchies, job::JobCgroup},
+    model::{group::Group, job::Lease, snapshot::Snapshot, source::Source},
+    probes::{self, Event, FaultMode, Options, Probes},
+};
+
+fn load(cgroup: &JobCgroup) -> Probes {
+    let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
+    let options = Options { object, whole_node: true, ..Options::new(FaultMode::Major) };
+    probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn cgroup(name: &str) -> JobCgroup {
+    JobCgroup::create(&Hierarchies::read().expect("cgroups"), name).expect("a cgroup of our own")
+}
+
+/// The directory by which the cgroup's tasks are told apart.
+fn tasks_directory(cgroup: &JobCgroup) -> PathBuf {
+    let id = cgroup.tasks();
+    let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
+    place.expect("the tasks' hierarchy").directory.clone()
+}
+
+fn snapshot(probes: &mut Probes) -> Snapshot {
+    probes.snapshot().expect("a snapshot").expect("probes never end")
+}
+
+fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
+    let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
+    let sched = groups.iter().find(|group| group.measurement.key == "sched");
+    sched.and_then(|group| group.number("forks")).expect("forks are known")
+}
+
+fn own(snapshot: &Snapshot, field: &str) -> u64 {
+    let known = |group: &Group| group.number(field);
+    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field} is known"))
+}
+
+/// Makes `directory`, forks `count` times inside, and removes it: a job of a few milliseconds.
+fn short_job(directory: &Path, count: u32) {
+    let dir = directory.display();
+    let script = format!(
+        "mkdir {dir}; (echo 0 > {dir}/cgroup.procs; i=0; \
+         while [ $i -lt {count} ]; do (:); i=$((i + 1)); done); rmdir {dir}"
+    );
+    let status = Command::new("sh").args(["-c", &script]).status().expect("sh");
+    assert!(status.success(), "{status}");
+}
+
+fn made(events: &[Event]) -> BTreeMap<PathBuf, Option<Lease>> {
+    let made = |event: &Event| match event {
+        Event::Made { path, lease, .. } => Some((path.file_name()?.into(), *lease)),
+        _ => None,
+    };
+    events.iter().filter_map(made).collect()
+}
+
+#[test]
+fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
+    let own_cgroup = cgroup("node-short");
+    let mut probes = load(&own_cgroup);
+    assert_eq!(probes.keep_spare(8).expect("room for eight"), 8);
+    let parent = tasks_directory(&own_cgroup);
+    let begin = Instant::now();
+    for n in 0..4_u32 {
+        short_job(&parent.join(format!("short{n}")), 10 + n);
+    }
+    eprintln!("four jobs in {:?}", begin.elapsed());
+    let events = probes.events();
+    let leases = made(&events);
+    for n in 0..4_u32 {
+        let lease = leases[Path::new(&format!("short{n}"))].expect("a slot was to spare");
+        assert_eq!(forks(&snapshot(&mut probes), lease), u64::from(10 + n), "short{n}");
+        let removed = events.iter().filter(|event| matches!(event, Event::Removed { .. }));
+        assert!(removed.count() >= 4);
+        probes.end(lease, 0).expect("a lease in use");
+    }
+    sleep(Duration::from_millis(120));
+    let last = snapshot(&mut probes);
+    let all: u64 = leases.values().flatten().map(|lease| forks(&last, *lease)).sum();
+    assert_eq!(all, 10 + 11 + 12 + 13, "last values come once more");
+    assert_eq!(own(&last, "dropped_slot"), 0);
+}
+
+#[test]
+fn what_finds_no_slot_to_spare_is_told_and_counted() {
+    let own_cgroup = cgroup("node-full");
+    let mut probes = load(&own_cgroup);
+    probes.keep_spare(2).expect("room for two");
+    let parent = tasks_directory(&own_cgroup);
+    for n in 0..5_u32 {
+        fs::create_dir(parent.join(format!("c{n}"))).expect("a cgroup");
+    }
+    let leases = made(&probes.events());
+    let ours = |n: u32| leases[Path::new(&format!("c{n}"))];
+    assert!(ours(0).is_some() && ours(1).is_some() && ours(0) != ours(1));
+    assert_eq!((ours(2), ours(3), ours(4)), (None, None, None));
+    assert!(own(&snapshot(&mut probes), "dropped_slot") >= 3);
+    for n in 0..5_u32 {
+        fs::remove_dir(parent.join(format!("c{n}"))).expect("an empty cgroup");
+    }
+}
+
+#[test]
+fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
+    let own_cgroup = cgroup("node-fold");
+    let mut probes = load(&own_cgroup);
+    probes.keep_spare(4).expect("room for four");
+    let parent = tasks_directory(&own_cgroup);
+    let job = parent.join("job");
+    fs::create_dir(&job).expect("a cgroup");
+    fs::create_dir(job.join("before")).expect("a cgroup");
+    let leases = made(&probes.events());
+    let (job_lease, before) =
+        (leases[Path::new("job")].unwrap(), leases[Path::new("before")].unwrap());
+    assert_ne!(job_lease, before, "nobody knew yet");
+    probes.keep(job_lease, false);
+    fs::create_dir(job.join("after")).expect("a cgroup");
+    assert_eq!(made(&probes.events())[Path::new("after")], Some(job_lease));
+    // A task that runs through the fold, and beyond.
+    let script = format!(
+        "echo 0 > {}/cgroup.procs; end=$(( $(date +%s%N) + 700000000 )); i=0; \
+         while [ $i -lt 40 ]; do (:); i=$((i + 1)); done; \
+         while [ $(date +%s%N) -lt $end ]; do :; done",
+        job.join("before").display()
+    );
+    let mut child = Command::new("sh").args(["-c", &script]).spawn().expect("sh");
+    sleep(Duration::from_millis(200));
+    let at_fold = snapshot(&mut probes);
+    probes.end(before, job_lease).expect("a lease in use");
+    let sum = |snapshot: &Snapshot, last: u64| last + forks(snapshot, job_lease);
+    sleep(Duration::from_millis(200));
+    let after = snapshot(&mut probes);
+    assert!(child.wait().expect("sh").success());
+    sleep(Duration::from_millis(120));
+    let last = snapshot(&mut probes);
+    let of_before = if last.slots.contains_key(&before) { &last } else { &after };
+    let closed = forks(of_before, before);
+    assert!(closed >= forks(&at_fold, before));
+    // Each look at the clock is a fork as well: all of them are one or the other's.
+    assert!(sum(&last, closed) >= 40 + 2, "{closed} before, {} after", forks(&last, job_lease));
+    assert!(forks(&last, job_lease) > 0, "the heir is charged after the fold");
+    for name in ["before", "after", ""] {
+        fs::remove_dir(job.join(name)).expect("an empty cgroup");
+    }
+}
+
+#[test]
+fn two_hundred_fifty_six_slots_are_drained_in_two_milliseconds() {
+    let own_cgroup = cgroup("node-drain");
+    let mut probes = load(&own_cgroup);
+    for n in 0..255_u64 {
+        probes.track((1 << 40) + n, None).expect("room for 255 slots");
+    }
+    snapshot(&mut probes);
+    let mut times: Vec<Duration> = (0..50)
+        .map(|_| {
+            let begin = Instant::now();
+            assert_eq!(snapshot(&mut probes).slots.len(), 256);
+            begin.elapsed()
+        })
+        .collect();
+    times.sort();
+    eprintln!("a drain of 256 slots: median {:?}, slowest {:?}", times[25], times[49]);
+}
