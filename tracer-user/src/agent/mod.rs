@@ -1,1 +1,4 @@
 //! `jobtrace agent`: the node's daemon, every job on the node.
+
+pub mod hierarchy;
+pub mod tracker;

@@ -1,0 +1,297 @@
+//! Which lease is whose: from cgroups made and removed to jobs. Pure: what is to be done with the probes
+//! is told as [`Action`]s, time and identities arrive as arguments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::{
+    model::job::{Job, Lease},
+    probes::Cgroup,
+};
+
+/// What the probes are to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Charge the cgroup to the lease.
+    Place(Cgroup, Lease),
+    /// End the lease; what its cgroups and tasks still do is charged to the heir (0: the node).
+    End(Lease, Lease),
+    /// New cgroups inside the lease's are its own; tell of the programs executed, or no longer.
+    Keep(Lease, bool),
+}
+
+/// A job that has, or had, cgroups on this node.
+#[derive(Clone, Debug)]
+pub struct Tracked {
+    /// Who is charged; `None` while no slot was free for it.
+    pub lease: Option<Lease>,
+    /// Its cgroups that exist.
+    pub cgroups: BTreeSet<Cgroup>,
+    /// The job's topmost directory below the root of its hierarchy.
+    pub root: PathBuf,
+    /// When it was seen first, CLOCK_MONOTONIC.
+    pub since_ns: u64,
+    /// When its last cgroup was removed.
+    pub ended_ns: Option<u64>,
+    /// Whether its programs are of interest no longer: who runs it is known.
+    pub known: bool,
+}
+
+/// Whose cgroup it is: a job and the path of its topmost directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The job.
+    pub job: Job,
+    /// Its topmost directory, below the root of the hierarchy.
+    pub root: PathBuf,
+}
+
+/// The jobs of the node.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    jobs: BTreeMap<Job, Tracked>,
+    /// The job of each cgroup.
+    cgroups: BTreeMap<Cgroup, Job>,
+    /// The job of each lease that may still have values; the rest of the node's are absent.
+    owners: BTreeMap<Lease, Job>,
+}
+
+impl Tracker {
+    /// A cgroup is there. It is charged to `lease`, which is its alone where it is `fresh`; it belongs to
+    /// `owner`, `None` for the rest of the node.
+    pub fn made(
+        &mut self,
+        cgroup: Cgroup,
+        lease: Option<Lease>,
+        fresh: bool,
+        owner: Option<Owner>,
+        now_ns: u64,
+    ) -> Vec<Action> {
+        let Some(owner) = owner else {
+            return lease
+                .filter(|_| fresh)
+                .map(|lease| Action::End(lease, 0))
+                .into_iter()
+                .collect();
+        };
+        self.cgroups.insert(cgroup, owner.job.clone());
+        let job = self.jobs.entry(owner.job.clone()).or_insert_with(|| Tracked {
+            lease: None,
+            cgroups: BTreeSet::new(),
+            root: owner.root,
+            since_ns: now_ns,
+            ended_ns: None,
+            known: false,
+        });
+        job.cgroups.insert(cgroup);
+        job.ended_ns = None;
+        let actions = match (job.lease, lease) {
+            // Another of the job's cgroups came first.
+            (Some(main), Some(lease)) if fresh && lease != main => vec![Action::End(lease, main)],
+            (Some(main), lease) if lease != Some(main) => vec![Action::Place(cgroup, main)],
+            (None, Some(lease)) if fresh => {
+                job.lease = Some(lease);
+                vec![Action::Keep(lease, !job.known)]
+            }
+            _ => Vec::new(),
+        };
+        let leases = actions.iter().filter_map(|action| match action {
+            Action::End(lease, _) | Action::Keep(lease, _) => Some(*lease),
+            Action::Place(..) => None,
+        });
+        self.owners.extend(leases.map(|lease| (lease, owner.job.clone())));
+        actions
+    }
+
+    /// A cgroup is gone.
+    pub fn removed(&mut self, cgroup: Cgroup, now_ns: u64) {
+        let Some(job) = self.cgroups.remove(&cgroup) else { return };
+        if let Some(job) = self.jobs.get_mut(&job) {
+            job.cgroups.remove(&cgroup);
+            if job.cgroups.is_empty() {
+                job.ended_ns = Some(now_ns);
+            }
+        }
+    }
+
+    /// Jobs that no slot was free for.
+    pub fn wanting(&self) -> Vec<Job> {
+        let wants = |(job, tracked): (&Job, &Tracked)| {
+            (tracked.lease.is_none() && tracked.ended_ns.is_none()).then(|| job.clone())
+        };
+        self.jobs.iter().filter_map(wants).collect()
+    }
+
+    /// Gives a new lease to a job that had none.
+    pub fn grant(&mut self, job: &Job, lease: Lease) -> Vec<Action> {
+        let Some(tracked) = self.jobs.get_mut(job) else { return vec![Action::End(lease, 0)] };
+        tracked.lease = Some(lease);
+        self.owners.insert(lease, job.clone());
+        let place = |cgroup: &Cgroup| Action::Place(*cgroup, lease);
+        let keep = Action::Keep(lease, !tracked.known);
+        std::iter::once(keep).chain(tracked.cgroups.iter().map(place)).collect()
+    }
+
+    /// Who runs the job is known: its programs need not be told of any more.
+    pub fn know(&mut self, job: &Job) -> Option<Action> {
+        let tracked = self.jobs.get_mut(job)?;
+        tracked.known = true;
+        Some(Action::Keep(tracked.lease?, false))
+    }
+
+    /// Gives a job another name: its user has become known.
+    pub fn rename(&mut self, from: &Job, to: Job) {
+        let Some(tracked) = self.jobs.remove(from) else { return };
+        for job in self.cgroups.values_mut().chain(self.owners.values_mut()) {
+            if job == from {
+                job.clone_from(&to);
+            }
+        }
+        self.jobs.insert(to, tracked);
+    }
+
+    /// Lets go of a job that has ended: late values go to the rest of the node from here on.
+    pub fn release(&mut self, job: &Job) -> Option<Action> {
+        let ended = self.jobs.get(job).is_some_and(|tracked| tracked.ended_ns.is_some());
+        let tracked = if ended { self.jobs.remove(job)? } else { return None };
+        tracked.lease.map(|lease| Action::End(lease, 0))
+    }
+
+    /// Jobs that have ended, the longest ago first.
+    pub fn ended(&self) -> Vec<(u64, Job)> {
+        let ended = |(job, tracked): (&Job, &Tracked)| Some((tracked.ended_ns?, job.clone()));
+        let mut ended: Vec<_> = self.jobs.iter().filter_map(ended).collect();
+        ended.sort();
+        ended
+    }
+
+    /// All jobs.
+    pub fn jobs(&self) -> impl Iterator<Item = (&Job, &Tracked)> {
+        self.jobs.iter()
+    }
+
+    /// A job, where it is known.
+    pub fn job(&self, job: &Job) -> Option<&Tracked> {
+        self.jobs.get(job)
+    }
+
+    /// The job that `lease` is charged for.
+    pub fn owner(&self, lease: Lease) -> Option<&Job> {
+        self.owners.get(&lease)
+    }
+
+    /// The job of each lease.
+    pub fn owners(&self) -> &BTreeMap<Lease, Job> {
+        &self.owners
+    }
+
+    /// Forgets leases whose last values have been reported: all but those `alive`.
+    pub fn forget_owners(&mut self, alive: impl Fn(Lease) -> bool) {
+        self.owners.retain(|lease, _| alive(*lease));
+    }
+
+    /// Whether `cgroup` is one of a job's.
+    pub fn knows(&self, cgroup: Cgroup) -> bool {
+        self.cgroups.contains_key(&cgroup)
+    }
+
+    /// All cgroups of jobs.
+    pub fn cgroups(&self) -> Vec<Cgroup> {
+        self.cgroups.keys().copied().collect()
+    }
+
+    /// The job below whose topmost directory `path` lies.
+    pub fn job_at(&self, path: &Path) -> Option<&Job> {
+        self.jobs.iter().find(|(_, tracked)| path.starts_with(&tracked.root)).map(|(job, _)| job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(job: &str) -> Option<Owner> {
+        let root = format!("/slurm/job_{job}").into();
+        let job = Job { job: job.into(), manager: "slurm".into(), user: String::new() };
+        Some(Owner { job, root })
+    }
+
+    fn job(name: &str) -> Job {
+        owner(name).unwrap().job
+    }
+
+    fn cgroup(id: u64) -> Cgroup {
+        Cgroup { table: 0, id }
+    }
+
+    #[test]
+    fn the_first_cgroup_of_a_job_keeps_its_lease_and_the_next_ones_join() {
+        let mut tracker = Tracker::default();
+        assert_eq!(
+            tracker.made(cgroup(1), Some(11), true, owner("4"), 0),
+            [Action::Keep(11, true)]
+        );
+        assert_eq!(
+            tracker.made(cgroup(2), Some(12), true, owner("4"), 0),
+            [Action::End(12, 11)],
+            "made before the first was known"
+        );
+        assert_eq!(tracker.made(cgroup(3), Some(11), false, owner("4"), 0), [], "inherited");
+        assert_eq!(
+            tracker.made(cgroup(4), None, false, owner("4"), 0),
+            [Action::Place(cgroup(4), 11)],
+            "no slot was to spare"
+        );
+        assert_eq!(tracker.owner(12), Some(&job("4")), "its last values are the job's");
+        assert_eq!(tracker.made(cgroup(5), Some(13), true, None, 0), [Action::End(13, 0)]);
+        assert_eq!(tracker.owner(13), None);
+        assert_eq!(tracker.made(cgroup(6), None, false, None, 0), []);
+    }
+
+    #[test]
+    fn a_job_without_a_slot_gets_one_later_with_all_its_cgroups() {
+        let mut tracker = Tracker::default();
+        assert_eq!(tracker.made(cgroup(1), None, false, owner("4"), 0), []);
+        assert_eq!(tracker.made(cgroup(2), None, false, owner("4"), 0), []);
+        assert_eq!(tracker.wanting(), [job("4")]);
+        assert_eq!(
+            tracker.grant(&job("4"), 9),
+            [Action::Keep(9, true), Action::Place(cgroup(1), 9), Action::Place(cgroup(2), 9)]
+        );
+        assert!(tracker.wanting().is_empty());
+        assert_eq!(tracker.grant(&job("5"), 10), [Action::End(10, 0)], "gone meanwhile");
+    }
+
+    #[test]
+    fn a_job_ends_with_its_last_cgroup_and_may_come_back() {
+        let mut tracker = Tracker::default();
+        tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+        tracker.made(cgroup(2), Some(11), false, owner("4"), 0);
+        tracker.removed(cgroup(2), 5);
+        tracker.removed(cgroup(9), 5);
+        assert!(tracker.ended().is_empty());
+        assert_eq!(tracker.release(&job("4")), None, "it lives");
+        tracker.removed(cgroup(1), 7);
+        assert_eq!(tracker.ended(), [(7, job("4"))]);
+        tracker.made(cgroup(3), Some(12), true, owner("4"), 8);
+        assert!(tracker.ended().is_empty(), "another step");
+        tracker.removed(cgroup(3), 9);
+        assert_eq!(tracker.release(&job("4")), Some(Action::End(11, 0)));
+        assert_eq!(tracker.jobs().count(), 0);
+        assert_eq!(tracker.owner(11), Some(&job("4")), "its last values are still to come");
+        tracker.forget_owners(|lease| lease != 11);
+        assert_eq!(tracker.owner(11), None);
+    }
+
+    #[test]
+    fn a_user_that_becomes_known_changes_the_name_everywhere() {
+        let mut tracker = Tracker::default();
+        tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+        let named = Job { user: "ada".into(), ..job("4") };
+        tracker.rename(&job("4"), named.clone());
+        assert_eq!(tracker.owner(11), Some(&named));
+        assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
+        tracker.removed(cgroup(1), 1);
+        assert_eq!(tracker.ended(), [(1, named)]);
+    }
+}
