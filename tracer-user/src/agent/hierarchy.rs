@@ -107,8 +107,11 @@ impl View {
     /// The kernel's `path` of `cgroup` as this process sees it: without what its cgroup namespace
     /// hides.
     pub fn seen(&mut self, cgroup: Cgroup, path: &Path) -> PathBuf {
-        let hidden =
-            *self.hidden.get_or_insert_with(|| self.find_hidden(cgroup, path).unwrap_or(0));
+        // Learnt from the first cgroup that is still there.
+        if self.hidden.is_none() {
+            self.hidden = self.find_hidden(cgroup, path);
+        }
+        let hidden = self.hidden.unwrap_or(0);
         let parts = path.iter().skip(1 + hidden);
         Path::new("/").join(parts.collect::<PathBuf>())
     }
