@@ -1,6 +1,7 @@
 //! Applies the rules to paths. Pure: the same path has the same answer on every node.
 
-use regex::bytes::{Captures, Regex, RegexSet};
+use aho_corasick::AhoCorasick;
+use regex::bytes::{Captures, Regex};
 
 use super::{
     answer::{Answer, Role},
@@ -13,9 +14,12 @@ use super::{
 #[derive(Debug)]
 pub struct Resolver {
     site: Vec<CompiledSiteRule>,
-    /// Tells in one pass which of the rules match; by their place in [`RULES`].
-    matching: RegexSet,
-    rules: Vec<Regex>,
+    /// Finds the needles of all rules in one pass.
+    needles: AhoCorasick,
+    /// The rule that each needle is of, by its place in [`RULES`].
+    rule_of_needle: Vec<usize>,
+    /// The patterns, in the order of [`RULES`].
+    patterns: Vec<Regex>,
 }
 
 impl Resolver {
@@ -26,9 +30,17 @@ impl Resolver {
     /// rule's name.
     pub fn new(site: &[SiteRule]) -> anyhow::Result<Self> {
         let site = site.iter().map(CompiledSiteRule::new).collect::<anyhow::Result<_>>()?;
-        let patterns: Vec<String> = RULES.iter().map(|rule| expression(rule.pattern)).collect();
-        let rules = patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>()?;
-        Ok(Self { site, matching: RegexSet::new(&patterns)?, rules })
+        let compile = |rule: &Rule| Regex::new(&expression(rule.pattern));
+        let patterns = RULES.iter().map(compile).collect::<Result<_, _>>()?;
+        let with_rule = |(index, rule): (usize, &Rule)| rule.needles.iter().map(move |_| index);
+        let rule_of_needle = RULES.iter().enumerate().flat_map(with_rule).collect();
+        let needles = AhoCorasick::new(RULES.iter().flat_map(|rule| rule.needles))?;
+        Ok(Self { site, needles, rule_of_needle, patterns })
+    }
+
+    /// Names of the built-in rules.
+    pub fn rule_names() -> impl Iterator<Item = &'static str> {
+        RULES.iter().map(|rule| rule.name).chain([ROOT, UNKNOWN])
     }
 
     /// Whose the cgroup at `path` is; a path as /proc/PID/cgroup shows it.
@@ -83,10 +95,10 @@ impl Resolver {
             return (Tier::Rest, Answer::new(Role::NotAJob, "none", ROOT));
         }
         // In the order of the table, which is that of the tiers.
-        let matching: Vec<usize> = self.matching.matches(&plain.bytes).into_iter().collect();
-        for tier in matching.chunk_by(|a, b| RULES[*a].tier == RULES[*b].tier) {
+        let candidates = self.candidates(&plain.bytes);
+        for tier in candidates.chunk_by(|a, b| RULES[*a].tier == RULES[*b].tier) {
             let matches = tier.iter().filter_map(|index| {
-                let captures = self.rules[*index].captures(&plain.bytes)?;
+                let captures = self.patterns[*index].captures(&plain.bytes)?;
                 let answer = answer(&RULES[*index], &captures, &plain)?;
                 Some((captures.get_match().start(), answer))
             });
@@ -96,6 +108,16 @@ impl Resolver {
             }
         }
         (Tier::Rest, Answer::new(Role::NotAJob, "none", UNKNOWN))
+    }
+
+    /// The rules that may match, in the order of the table.
+    fn candidates(&self, path: &[u8]) -> Vec<usize> {
+        let found = self.needles.find_overlapping_iter(path);
+        let mut rules: Vec<usize> =
+            found.map(|found| self.rule_of_needle[found.pattern().as_usize()]).collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
     }
 }
 
@@ -181,6 +203,7 @@ mod tests {
             let names_job = groups.contains("job") || groups.contains("sluid");
             let is_job = matches!(rule.role, Role::Job | Role::StepDaemon);
             assert_eq!(names_job, is_job, "{}: {expression}", rule.name);
+            assert!(!rule.needles.is_empty(), "{}", rule.name);
             for word in FRAGMENTS.iter().map(|(word, _)| word) {
                 assert!(!expression.contains(word), "{}: {word} is left", rule.name);
             }
@@ -190,6 +213,23 @@ mod tests {
             let is_used = RULES.iter().any(|rule| uses(rule.pattern))
                 || FRAGMENTS.iter().any(|(_, part)| uses(part));
             assert!(is_used, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_a_needle_is_not_matched() {
+        let tables = [
+            include_str!("../../tests/resolve/cgroup_paths.tsv"),
+            include_str!("../../tests/resolve/other_sites.tsv"),
+        ];
+        let resolver = Resolver::new(&[]).unwrap();
+        for path in tables.iter().flat_map(|table| table.lines()) {
+            let plain = plain(path.split('\t').next().unwrap());
+            let candidates = resolver.candidates(&plain.bytes);
+            for (index, rule) in RULES.iter().enumerate() {
+                let is_match = resolver.patterns[index].is_match(&plain.bytes);
+                assert!(!is_match || candidates.contains(&index), "{}: {path}", rule.name);
+            }
         }
     }
 }

@@ -24,7 +24,9 @@ pub enum Tier {
     Run,
     /// Login sessions and what a user's own systemd runs.
     Session,
-    /// Nobody's job.
+    /// Schedulers' daemons: nobody's job.
+    Daemon,
+    /// The rest.
     Rest,
 }
 
@@ -38,6 +40,9 @@ pub struct Rule {
     pub role: Role,
     /// When it is tried.
     pub tier: Tier,
+    /// Every match holds one of these, so that a path without any is not tried: looking for all needles
+    /// at once costs less than one pattern.
+    pub needles: &'static [&'static str],
     /// See the file's head.
     pub pattern: &'static str,
 }
@@ -64,80 +69,82 @@ const fn row(
     name: &'static str,
     manager: &'static str,
     role: Role,
+    needles: &'static [&'static str],
     pattern: &'static str,
 ) -> Rule {
-    Rule { name, manager, role, tier, pattern }
+    Rule { name, manager, role, tier, needles, pattern }
 }
 
 use Role::{Helper, Job, NotAJob, StepDaemon};
-use Tier::{Pod, Rest, Run, Runtime, Scheduler, Session};
+use Tier::{Daemon, Pod, Rest, Run, Runtime, Scheduler, Session};
 
 /// The table, by tier.
 #[rustfmt::skip]
 pub static RULES: &[Rule] = &[
     // Slurm. A slurmd may share the node with others (its name comes before), or be anywhere in a container.
-    row(Scheduler, "slurm-v2-stepd", "slurm", StepDaemon, r"(?:(?<node>{name})_)?slurmstepd\.scope/job_(?<job>\d+)/{step}/slurm"),
-    row(Scheduler, "slurm-v2", "slurm", Job, r"(?:(?<node>{name})_)?slurmstepd\.scope/job_(?<job>\d+)(?:/{step}(?:/user/{task})?)?"),
-    row(Scheduler, "slurm-v2-sluid-stepd", "slurm", StepDaemon, r"(?:(?<node>{name})_)?slurmstepd\.scope/{sluid}/{step}/slurm"),
-    row(Scheduler, "slurm-v2-sluid", "slurm", Job, r"(?:(?<node>{name})_)?slurmstepd\.scope/{sluid}(?:/{step}(?:/user/{task})?)?"),
-    row(Scheduler, "slurm-v1", "slurm", Job, r"slurm(?:_(?<node>{name}))?/uid_(?<uid>\d+)/job_(?<job>\d+)(?:/{step}(?:/{task})?)?"),
-    row(Scheduler, "slurm-v1-sluid", "slurm", Job, r"slurm(?:_(?<node>{name}))?/uid_(?<uid>\d+)/{sluid}(?:/{step}(?:/{task})?)?"),
+    row(Scheduler, "slurm-v2-stepd", "slurm", StepDaemon, &["slurmstepd.scope/job_"], r"(?:(?<node>{name})_)?slurmstepd\.scope/job_(?<job>\d+)/{step}/slurm"),
+    row(Scheduler, "slurm-v2", "slurm", Job, &["slurmstepd.scope/job_"], r"(?:(?<node>{name})_)?slurmstepd\.scope/job_(?<job>\d+)(?:/{step}(?:/user/{task})?)?"),
+    row(Scheduler, "slurm-v2-sluid-stepd", "slurm", StepDaemon, &["slurmstepd.scope/s"], r"(?:(?<node>{name})_)?slurmstepd\.scope/{sluid}/{step}/slurm"),
+    row(Scheduler, "slurm-v2-sluid", "slurm", Job, &["slurmstepd.scope/s"], r"(?:(?<node>{name})_)?slurmstepd\.scope/{sluid}(?:/{step}(?:/user/{task})?)?"),
+    row(Scheduler, "slurm-v1", "slurm", Job, &["/slurm"], r"slurm(?:_(?<node>{name}))?/uid_(?<uid>\d+)/job_(?<job>\d+)(?:/{step}(?:/{task})?)?"),
+    row(Scheduler, "slurm-v1-sluid", "slurm", Job, &["/slurm"], r"slurm(?:_(?<node>{name}))?/uid_(?<uid>\d+)/{sluid}(?:/{step}(?:/{task})?)?"),
     // PBS: 2020 and later in a service whose name the site chooses, 19.1 in slices, 18.1 in a plain directory.
-    row(Scheduler, "pbs-v2", "pbs", Job, r"[^/]*pbs[^/]*\.service/jobs/(?<job>\d+)(?:\.(?<array>\d+))?"),
-    row(Scheduler, "pbs-v2-prefix", "pbs", Job, r"^[^/]+\.service/jobs/(?<job>\d+)(?:\.(?<array>\d+))?"),
-    row(Scheduler, "pbs-v1", "pbs", Job, r"[^/]+\.service/jobid/(?<job>{pbs})"),
-    row(Scheduler, "pbs-slice", "pbs", Job, r"[^/]*pbs[^/]*\.slice/[^/]*?pbs[^/]*?-(?<job>{pbs})\.slice"),
-    row(Scheduler, "pbs-plain", "pbs", Job, r"pbspro/(?<job>{pbs})"),
-    row(Scheduler, "torque", "torque", Job, r"torque/(?<job>{pbs})"),
-    row(Scheduler, "lsf", "lsf", Job, r"lsf/(?<cluster>{name})/job\.(?<job>\d+)(?:\[(?<array>\d+)\])?(?:\.[^/]*)?"),
-    row(Scheduler, "grid-engine", "uge", Job, r"(?:UGE|AGE|SGE|sge)/(?<job>\d+)\.(?<task>\d+)"),
-    row(Scheduler, "oar2", "oar", Job, r"oar/(?<user>{name})_(?<job>\d+)"),
-    row(Scheduler, "oar3", "oar", Job, r"oar-u(?<uid>\d+)-j(?<job>\d+)\.slice"),
+    row(Scheduler, "pbs-v2", "pbs", Job, &[".service/jobs/"], r"[^/]*pbs[^/]*\.service/jobs/(?<job>\d+)(?:\.(?<array>\d+))?"),
+    row(Scheduler, "pbs-v2-prefix", "pbs", Job, &[".service/jobs/"], r"^[^/]+\.service/jobs/(?<job>\d+)(?:\.(?<array>\d+))?"),
+    row(Scheduler, "pbs-v1", "pbs", Job, &[".service/jobid/"], r"[^/]+\.service/jobid/(?<job>{pbs})"),
+    row(Scheduler, "pbs-slice", "pbs", Job, &["pbs"], r"[^/]*pbs[^/]*\.slice/[^/]*?pbs[^/]*?-(?<job>{pbs})\.slice"),
+    row(Scheduler, "pbs-plain", "pbs", Job, &["/pbspro/"], r"pbspro/(?<job>{pbs})"),
+    row(Scheduler, "torque", "torque", Job, &["/torque/"], r"torque/(?<job>{pbs})"),
+    row(Scheduler, "lsf", "lsf", Job, &["/lsf/"], r"lsf/(?<cluster>{name})/job\.(?<job>\d+)(?:\[(?<array>\d+)\])?(?:\.[^/]*)?"),
+    row(Scheduler, "grid-engine", "uge", Job, &["/UGE/", "/AGE/", "/SGE/", "/sge/"], r"(?:UGE|AGE|SGE|sge)/(?<job>\d+)\.(?<task>\d+)"),
+    row(Scheduler, "oar2", "oar", Job, &["/oar/"], r"oar/(?<user>{name})_(?<job>\d+)"),
+    row(Scheduler, "oar3", "oar", Job, &["/oar-u"], r"oar-u(?<uid>\d+)-j(?<job>\d+)\.slice"),
     // A slot, not a job; its name follows the execute directory, whose slashes are underscores.
-    row(Scheduler, "htcondor", "htcondor", Job, r"(?:ht)?condor(?:\.slice|\.service)?/(?:[^/]*?_)?{slot}"),
-    row(Scheduler, "htcondor-slot", "htcondor", Job, r"[^/]*?condor[^/]*?_(?<job>slot\d+(?:_\d+)*@{name}?)(?:\.slice|\.scope|\.service)?"),
-    row(Scheduler, "flux", "flux", Job, r"user-\d+\.slice/(?:[^/]+/)*?(?:imp-)?shell-\d+-{f58}\.service"),
+    row(Scheduler, "htcondor", "htcondor", Job, &["condor"], r"(?:ht)?condor(?:\.slice|\.service)?/(?:[^/]*?_)?{slot}"),
+    row(Scheduler, "htcondor-slot", "htcondor", Job, &["condor"], r"[^/]*?condor[^/]*?_(?<job>slot\d+(?:_\d+)*@{name}?)(?:\.slice|\.scope|\.service)?"),
+    row(Scheduler, "flux", "flux", Job, &["shell-"], r"user-\d+\.slice/(?:[^/]+/)*?(?:imp-)?shell-\d+-{f58}\.service"),
 
-    row(Pod, "k8s-conmon", "k8s", Helper, r"(?:[^/]*-)?kubepods(?:-(?:burstable|besteffort))?-pod[0-9a-f_-]+\.slice/crio-conmon-{hex64}\.scope"),
-    row(Pod, "k8s-slice", "k8s", Job, r"(?:[^/]*-)?kubepods(?:-(?<qos>burstable|besteffort))?-{pod}\.slice(?:[/:](?<runtime>[a-z-]+)[-:]{container}(?:\.scope)?)?"),
-    row(Pod, "k8s-conmon-plain", "k8s", Helper, r"kubepods(?:/(?:burstable|besteffort))?/pod[0-9a-f-]+/crio-conmon-{hex64}"),
-    row(Pod, "k8s-plain", "k8s", Job, r"kubepods(?:/(?<qos>burstable|besteffort))?/{pod}(?:/(?:(?<runtime>[a-z-]+)-)?{container})?"),
+    row(Pod, "k8s-conmon", "k8s", Helper, &["crio-conmon-"], r"(?:[^/]*-)?kubepods(?:-(?:burstable|besteffort))?-pod[0-9a-f_-]+\.slice/crio-conmon-{hex64}\.scope"),
+    row(Pod, "k8s-slice", "k8s", Job, &["kubepods"], r"(?:[^/]*-)?kubepods(?:-(?<qos>burstable|besteffort))?-{pod}\.slice(?:[/:](?<runtime>[a-z-]+)[-:]{container}(?:\.scope)?)?"),
+    row(Pod, "k8s-conmon-plain", "k8s", Helper, &["crio-conmon-"], r"kubepods(?:/(?:burstable|besteffort))?/pod[0-9a-f-]+/crio-conmon-{hex64}"),
+    row(Pod, "k8s-plain", "k8s", Job, &["/kubepods/"], r"kubepods(?:/(?<qos>burstable|besteffort))?/{pod}(?:/(?:(?<runtime>[a-z-]+)-)?{container})?"),
 
-    row(Runtime, "conmon", "podman", Helper, r"libpod-conmon-{hex64}(?:\.scope)?"),
-    row(Runtime, "crio-conmon", "k8s", Helper, r"crio-conmon-{hex64}(?:\.scope)?"),
-    row(Runtime, "docker", "docker", Job, r"(?:docker[/-]|[^/]*:docker:){id}(?:\.scope)?"),
-    row(Runtime, "podman", "podman", Job, r"libpod-(?:payload-)?{id}(?:\.scope)?"),
-    row(Runtime, "containerd", "containerd", Job, r"(?:nerdctl-|cri-containerd-|[^/]*:(?:nerdctl|cri-containerd):){id}(?:\.scope)?"),
-    row(Runtime, "crio", "crio", Job, r"crio-{id}(?:\.scope)?"),
-    row(Runtime, "apptainer", "apptainer", Job, r"(?:apptainer|singularity)[-/](?<job>\d+)(?:\.scope)?"),
-    row(Runtime, "libvirt-scope", "libvirt", Job, r"machine-(?:qemu|lxc|xen|ch)-\d+-(?<job>{name})\.scope"),
-    row(Runtime, "libvirt-plain", "libvirt", Job, r"machine/(?:(?:qemu|lxc)-\d+-)?(?<job>{name}?)\.libvirt-(?:qemu|lxc)"),
-    row(Runtime, "libvirt-old", "libvirt", Job, r"libvirt/(?:qemu|lxc)/(?<job>{name})"),
-    row(Runtime, "nspawn-supervisor", "nspawn", Helper, r"(?:machine-{name}\.scope|systemd-nspawn@{name}\.service)/supervisor"),
-    row(Runtime, "nspawn", "nspawn", Job, r"machine-(?<job>{name})\.scope"),
-    row(Runtime, "nspawn-service", "nspawn", Job, r"systemd-nspawn@(?<job>{name})\.service"),
-    row(Runtime, "lxc-monitor", "lxc", Helper, r"(?:lxc|incus)\.monitor[./]{name}"),
-    row(Runtime, "lxc", "lxc", Job, r"(?:(?:lxc|incus)\.payload[./]|(?:lxc|incus)/)(?<job>{name})"),
-    row(Runtime, "jupyterhub", "jupyterhub", Job, r"jupyter-(?<job>(?<user>{name}))-singleuser\.service"),
+    row(Runtime, "conmon", "podman", Helper, &["/libpod-conmon-"], r"libpod-conmon-{hex64}(?:\.scope)?"),
+    row(Runtime, "crio-conmon", "k8s", Helper, &["/crio-conmon-"], r"crio-conmon-{hex64}(?:\.scope)?"),
+    row(Runtime, "docker", "docker", Job, &["/docker/", "/docker-", ":docker:"], r"(?:docker[/-]|[^/]*:docker:){id}(?:\.scope)?"),
+    row(Runtime, "podman", "podman", Job, &["/libpod-"], r"libpod-(?:payload-)?{id}(?:\.scope)?"),
+    row(Runtime, "containerd", "containerd", Job, &["nerdctl", "cri-containerd"], r"(?:nerdctl-|cri-containerd-|[^/]*:(?:nerdctl|cri-containerd):){id}(?:\.scope)?"),
+    row(Runtime, "crio", "crio", Job, &["/crio-"], r"crio-{id}(?:\.scope)?"),
+    row(Runtime, "apptainer", "apptainer", Job, &["/apptainer", "/singularity"], r"(?:apptainer|singularity)[-/](?<job>\d+)(?:\.scope)?"),
+    row(Runtime, "libvirt-scope", "libvirt", Job, &["/machine-"], r"machine-(?:qemu|lxc|xen|ch)-\d+-(?<job>{name})\.scope"),
+    row(Runtime, "libvirt-plain", "libvirt", Job, &[".libvirt-"], r"machine/(?:(?:qemu|lxc)-\d+-)?(?<job>{name}?)\.libvirt-(?:qemu|lxc)"),
+    row(Runtime, "libvirt-old", "libvirt", Job, &["/libvirt/"], r"libvirt/(?:qemu|lxc)/(?<job>{name})"),
+    row(Runtime, "nspawn-supervisor", "nspawn", Helper, &["/supervisor"], r"(?:machine-{name}\.scope|systemd-nspawn@{name}\.service)/supervisor"),
+    row(Runtime, "nspawn", "nspawn", Job, &["/machine-"], r"machine-(?<job>{name})\.scope"),
+    row(Runtime, "nspawn-service", "nspawn", Job, &["/systemd-nspawn@"], r"systemd-nspawn@(?<job>{name})\.service"),
+    row(Runtime, "lxc-monitor", "lxc", Helper, &[".monitor"], r"(?:lxc|incus)\.monitor[./]{name}"),
+    row(Runtime, "lxc", "lxc", Job, &["/lxc", "/incus"], r"(?:(?:lxc|incus)\.payload[./]|(?:lxc|incus)/)(?<job>{name})"),
+    row(Runtime, "jupyterhub", "jupyterhub", Job, &["/jupyter-"], r"jupyter-(?<job>(?<user>{name}))-singleuser\.service"),
 
-    row(Run, "jobtrace-run", "run", Job, r"jobtrace-run-(?<job>\d+-\d+)-[^/]*"),
+    row(Run, "jobtrace-run", "run", Job, &["/jobtrace-run-"], r"jobtrace-run-(?<job>\d+-\d+)-[^/]*"),
 
-    row(Session, "session", "session", Job, r"user\.slice/user-(?<uid>\d+)\.slice/session-(?<job>c?\d+)\.scope"),
-    row(Session, "user-service", "session", Job, r"user\.slice/user-(?<uid>\d+)\.slice/(?<job>user@\d+)\.service"),
+    row(Session, "session", "session", Job, &["/session-"], r"user\.slice/user-(?<uid>\d+)\.slice/session-(?<job>c?\d+)\.scope"),
+    row(Session, "user-service", "session", Job, &["/user@"], r"user\.slice/user-(?<uid>\d+)\.slice/(?<job>user@\d+)\.service"),
 
-    row(Rest, "slurm-daemons", "slurm", NotAJob, r"(?:{name}_)?slurmstepd\.scope|slurm(?:d|ctld|dbd|restd)(?:@{name})?\.service"),
-    row(Rest, "slurm-v1-daemons", "slurm", NotAJob, r"^slurm(?:_{name})?"),
-    row(Rest, "pbs-daemons", "pbs", NotAJob, r"[^/]*pbs[^/]*\.(?:service|slice)"),
-    row(Rest, "pbs-plain-daemons", "pbs", NotAJob, r"^pbspro"),
-    row(Rest, "torque-daemons", "torque", NotAJob, r"^torque"),
-    row(Rest, "lsf-daemons", "lsf", NotAJob, r"^lsf"),
-    row(Rest, "grid-engine-daemons", "uge", NotAJob, r"^(?:UGE|AGE|SGE|sge)"),
-    row(Rest, "oar-daemons", "oar", NotAJob, r"^oar(?:\.slice)?"),
-    row(Rest, "htcondor-daemons", "htcondor", NotAJob, r"(?:ht)?condor(?:\.slice|\.service)?"),
+    row(Daemon, "slurm-daemons", "slurm", NotAJob, &["slurm"], r"(?:{name}_)?slurmstepd\.scope|slurm(?:d|ctld|dbd|restd)(?:@{name})?\.service"),
+    row(Daemon, "slurm-v1-daemons", "slurm", NotAJob, &["/slurm"], r"^slurm(?:_{name})?"),
+    row(Daemon, "pbs-daemons", "pbs", NotAJob, &["pbs"], r"[^/]*pbs[^/]*\.(?:service|slice)"),
+    row(Daemon, "pbs-plain-daemons", "pbs", NotAJob, &["/pbspro"], r"^pbspro"),
+    row(Daemon, "torque-daemons", "torque", NotAJob, &["/torque"], r"^torque"),
+    row(Daemon, "lsf-daemons", "lsf", NotAJob, &["/lsf"], r"^lsf"),
+    row(Daemon, "grid-engine-daemons", "uge", NotAJob, &["/UGE", "/AGE", "/SGE", "/sge"], r"^(?:UGE|AGE|SGE|sge)"),
+    row(Daemon, "oar-daemons", "oar", NotAJob, &["/oar"], r"^oar(?:\.slice)?"),
+    row(Daemon, "htcondor-daemons", "htcondor", NotAJob, &["condor"], r"(?:ht)?condor(?:\.slice|\.service)?"),
     // Jobs of a Flux without units of systemd are in here, told apart by their environment alone.
-    row(Rest, "flux-broker", "flux", NotAJob, r"flux\.service"),
-    row(Rest, "k8s-daemons", "k8s", NotAJob, r"(?:[^/]*-)?kubepods(?:-(?:burstable|besteffort))?(?:\.slice)?|kubelet\.(?:service|slice)"),
-    row(Rest, "unit", "none", NotAJob, r"[^/]+\.(?:service|scope|slice|socket|mount|swap)"),
+    row(Daemon, "flux-broker", "flux", NotAJob, &["/flux.service"], r"flux\.service"),
+    row(Daemon, "k8s-daemons", "k8s", NotAJob, &["kube"], r"(?:[^/]*-)?kubepods(?:-(?:burstable|besteffort))?(?:\.slice)?|kubelet\.(?:service|slice)"),
+
+    row(Rest, "unit", "none", NotAJob, &[".service", ".scope", ".slice", ".socket", ".mount", ".swap"], r"[^/]+\.(?:service|scope|slice|socket|mount|swap)"),
 ];
 
 /// The rule of the root of the hierarchy.
