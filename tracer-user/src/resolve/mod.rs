@@ -1,5 +1,15 @@
 //! Which job a cgroup or a process belongs to, and by which rule.
+//!
+//! The rules are one table (`table.rs`); applying them is pure (`resolver.rs`). What only a live process
+//! tells is read apart (`process.rs`), and believed only where its cgroup says whose it is (`facts.rs`).
 
+mod answer;
+mod path;
+mod resolver;
 mod site;
+pub mod sluid;
+mod table;
 
+pub use answer::{Answer, Role};
+pub use resolver::Resolver;
 pub use site::SiteRule;
