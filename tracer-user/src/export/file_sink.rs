@@ -4,10 +4,7 @@
 //! its name in `DIR` by a rename. So a reader of `DIR` never sees half a file, and a kill loses at
 //! most what [`Rotation`] allows. A full disk costs data, which is counted, and never the run.
 
-use std::{
-    fs, io,
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 use anyhow::{Context, Result};
 

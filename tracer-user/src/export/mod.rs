@@ -4,11 +4,9 @@
 
 pub mod batch;
 pub mod file_sink;
+pub mod hlog;
 pub mod json;
 pub mod line;
 pub mod publish;
 pub mod spool;
-pub mod spool_check;
-pub mod spool_limits;
-pub mod spool_name;
 pub mod writer;

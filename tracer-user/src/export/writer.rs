@@ -31,9 +31,9 @@ impl Writer {
         format!("{digits:0<8}").to_lowercase()
     }
 
-    /// Whether `text` could be what [`Writer::boot8`] gives.
-    pub fn is_boot8(text: &str) -> bool {
-        text.len() == 8 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    /// [`Writer::boot8`] as a number.
+    pub fn boot(&self) -> u32 {
+        u32::from_str_radix(&self.boot8(), 16).unwrap_or(0)
     }
 }
 

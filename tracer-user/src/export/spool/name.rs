@@ -7,13 +7,11 @@
 //! file's age within its boot needs no wall clock, and the order of names is the order of writing. The
 //! boot tells one such clock from the next; the start is the wall time of what is inside.
 
-use super::writer::Writer;
-
 /// A set of files that are published together: an interval, or several that had to wait.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetName {
     /// First eight hexadecimal digits of the boot id.
-    pub boot8: String,
+    pub boot: u32,
     /// Grows with each set of a boot.
     pub sequence: u64,
     /// Wall time at the begin of what is inside, nanoseconds since the Unix epoch.
@@ -31,12 +29,12 @@ pub enum Part {
 
 impl SetName {
     /// The name as the agent's state holds it, and the begin of its files' names.
-    pub fn show(&self, node: &str) -> String {
-        format!("{node}-{}-{:018}-{}", self.boot8, self.sequence, self.start_ns)
+    pub fn show(self, node: &str) -> String {
+        format!("{node}-{:08x}-{:018}-{}", self.boot, self.sequence, self.start_ns)
     }
 
     /// The name of one of its files.
-    pub fn file(&self, node: &str, part: Part) -> String {
+    pub fn file(self, node: &str, part: Part) -> String {
         let set = self.show(node);
         match part {
             Part::Lines(0) => format!("{set}.lp.gz"),
@@ -49,17 +47,17 @@ impl SetName {
     pub fn parse(node: &str, name: &str) -> Option<(Self, Part)> {
         let rest = name.strip_prefix(node)?.strip_prefix('-')?;
         let (stem, extension) = rest.split_once('.')?;
-        let (boot8, numbers) = stem.split_once('-')?;
+        let (boot, numbers) = stem.split_once('-')?;
         let (sequence, start) = numbers.split_once('-')?;
         let part = match extension {
             "lp.gz" => Part::Lines(0),
             "hlog" => Part::Hlog,
             numbered => Part::Lines(numbered.strip_suffix(".lp.gz")?.parse().ok()?),
         };
-        let (sequence, start_ns) = (sequence.parse().ok()?, start.parse().ok()?);
-        let set = Self { boot8: boot8.to_owned(), sequence, start_ns };
-        // Whatever else was read leniently above: only our very own names are ours.
-        (Writer::is_boot8(boot8) && set.file(node, part) == name).then_some((set, part))
+        let boot = u32::from_str_radix(boot, 16).ok()?;
+        let set = Self { boot, sequence: sequence.parse().ok()?, start_ns: start.parse().ok()? };
+        // Whatever was read leniently above: only our very own names are ours.
+        (set.file(node, part) == name).then_some((set, part))
     }
 }
 
@@ -68,7 +66,7 @@ mod tests {
     use super::*;
 
     fn set() -> SetName {
-        SetName { boot8: "3fd2a9b1".into(), sequence: 123_456_789, start_ns: 1_700_000_000 }
+        SetName { boot: 0x3fd2_a9b1, sequence: 123_456_789, start_ns: 1_700_000_000 }
     }
 
     #[test]
