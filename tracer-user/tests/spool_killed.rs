@@ -27,7 +27,7 @@ use jobtrace::{
 /// Writers killed.
 const LIVES: u64 = 40;
 /// Points of an interval: enough for a file to take several writes.
-const POINTS: u64 = 300;
+const POINTS: u64 = 100;
 
 fn main() {
     match env::var_os("SPOOL_OF_THE_WRITER") {
@@ -80,7 +80,7 @@ fn write_until_killed(dir: &Path) -> ! {
 fn kill_and_look() {
     let tmp = tempfile::tempdir().unwrap();
     let dir = tmp.path();
-    let mut lived = 0;
+    let mut inside = 0;
     for life in 0..LIVES {
         let begin = Instant::now();
         let before = read_state(dir).map_or(0, |(next, _)| next);
@@ -93,10 +93,10 @@ fn kill_and_look() {
             assert!(begin.elapsed() < Duration::from_secs(60), "the writer writes nothing");
             thread::sleep(Duration::from_millis(1));
         }
-        thread::sleep(Duration::from_micros(life * 977 % 10_000));
+        thread::sleep(Duration::from_micros(life * 7919 % 50_000));
         writer.kill().unwrap();
         writer.wait().unwrap();
-        lived += 1;
+        inside += fs::read_dir(dir.join("tmp")).unwrap().count().min(1);
         check(dir, false);
     }
     let writer = Writer { host: "n".into(), boot_id: "0123456789".into(), pid: 0 };
@@ -104,7 +104,10 @@ fn kill_and_look() {
     let mut spool = Spool::open(dir, Limits::default(), &writer).unwrap();
     spool.recover(Resume::Continued(Some(&name))).unwrap();
     let intervals = check(dir, true);
-    println!("{lived} writers killed, {intervals} intervals, each in the outbox once");
+    println!(
+        "{LIVES} writers killed, {inside} of them with a file in tmp; {intervals} intervals, each in \
+         the outbox once"
+    );
 }
 
 /// Reads the whole outbox; at the `end` nothing may be missing. Gives the number of intervals.

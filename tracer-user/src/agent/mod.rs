@@ -1,1 +1,3 @@
 //! `jobtrace agent`: the node's daemon, every job on the node.
+
+pub mod grid;

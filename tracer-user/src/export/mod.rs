@@ -2,6 +2,7 @@
 //!
 //! `file_sink`, `spool` and `publish` alone touch the disk; the others are pure.
 
+pub mod backlog;
 pub mod batch;
 pub mod file_sink;
 pub mod hlog;
