@@ -1,4 +1,5 @@
 //! `jobtrace agent`: the node's daemon, every job on the node.
 
+pub mod grid;
 pub mod hierarchy;
 pub mod tracker;

@@ -1,7 +1,13 @@
 //! What leaves the agent: line protocol, the `--json` document, and the files they go into.
 //!
-//! `line` and `json` are pure; `file_sink` alone touches the disk.
+//! `file_sink`, `spool` and `publish` alone touch the disk; the others are pure.
 
+pub mod backlog;
+pub mod batch;
 pub mod file_sink;
+pub mod hlog;
 pub mod json;
 pub mod line;
+pub mod publish;
+pub mod spool;
+pub mod writer;

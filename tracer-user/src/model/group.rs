@@ -138,12 +138,14 @@ impl Group {
             .values;
     }
 
-    /// Appends the interval `later`: counters and histograms add, a state is the later one.
+    /// Appends the interval `later`: counters and histograms add, a state is the later one, and so is
+    /// what was constant until it was changed (a cpuset).
     pub fn follow(&mut self, later: &Self) {
         let mut sum = self.clone();
         sum.merge(later);
         for (index, field) in self.measurement.fields.iter().enumerate() {
-            if field.kind == Kind::Gauge && later.values[index].is_some() {
+            let is_state = matches!(field.kind, Kind::Gauge | Kind::Constant);
+            if is_state && later.values[index].is_some() {
                 sum.values[index] = later.values[index].clone();
             }
         }
@@ -180,6 +182,17 @@ pub fn merge_all(groups: &mut Vec<Group>, more: &[Group]) {
     for group in more {
         match groups.iter_mut().find(|known| known.same_series(group)) {
             Some(known) => known.merge(group),
+            None => groups.push(group.clone()),
+        }
+    }
+}
+
+/// Appends the later interval `more` to `groups`, series by series: like [`merge_all`], but a state is
+/// not added, the newer one stands.
+pub fn follow_all(groups: &mut Vec<Group>, more: &[Group]) {
+    for group in more {
+        match groups.iter_mut().find(|known| known.same_series(group)) {
+            Some(known) => known.follow(group),
             None => groups.push(group.clone()),
         }
     }

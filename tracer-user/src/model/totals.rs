@@ -1,7 +1,7 @@
 //! A whole run added up: what the summary and the JSON are made of.
 
 use super::{
-    group::{Group, merge_all},
+    group::{Group, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
 };
@@ -57,8 +57,8 @@ impl RunTotals {
     /// Adds an interval of `span_ns` in which the job did `groups`, and the tracing `own`.
     pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
         self.elapsed_ns += span_ns;
-        merge_intervals(&mut self.stats.groups, groups);
-        merge_intervals(&mut self.own, own);
+        follow_all(&mut self.stats.groups, groups);
+        follow_all(&mut self.own, own);
         // A rate over a sliver of time (the last interval of a run) is noise.
         if span_ns < 100_000_000 {
             return;
@@ -73,15 +73,5 @@ impl RunTotals {
         let disk_bytes: u64 = disk.filter_map(|group| group.number("bytes")).sum();
         self.peaks.millicores = self.peaks.millicores.max(per_second(on_cpu_ns) / 1_000_000);
         self.peaks.disk_bytes_per_s = self.peaks.disk_bytes_per_s.max(per_second(disk_bytes));
-    }
-}
-
-/// Adds a later interval: like a merge, but a state is not added, the newer one stands.
-fn merge_intervals(totals: &mut Vec<Group>, interval: &[Group]) {
-    for group in interval {
-        match totals.iter_mut().find(|known| known.same_series(group)) {
-            Some(known) => known.follow(group),
-            None => merge_all(totals, std::slice::from_ref(group)),
-        }
     }
 }
