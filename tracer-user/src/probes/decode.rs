@@ -1,7 +1,7 @@
 //! From the bytes of a kernel-side struct to the values its table names.
 
 use tracer_ebpf::{
-    loglinear::{BUCKETS, KernelHist},
+    loglinear::{BUCKETS, Ends, KernelHist},
     table::{Field, Kind, Place},
 };
 
@@ -39,7 +39,13 @@ impl Unwrapper {
         for (index, field) in group.measurement.fields.iter().enumerate() {
             let Some(at) = offset(field.place) else { continue };
             let value = match field.kind {
-                Kind::Histogram => Value::Histogram(self.unwrap(index, &bytes[at..])),
+                Kind::Histogram => {
+                    let buckets = match field.place {
+                        Place::BlockHist { buckets, .. } => buckets,
+                        _ => at + std::mem::offset_of!(KernelHist, buckets),
+                    };
+                    Value::Histogram(self.unwrap(index, &bytes[at..], &bytes[buckets..]))
+                }
                 _ => Value::Number(word(bytes, at)),
             };
             match (&mut group.values[index], value) {
@@ -50,18 +56,18 @@ impl Unwrapper {
         }
     }
 
-    fn unwrap(&mut self, index: usize, bytes: &[u8]) -> Hist {
+    /// Of field `index`: its sum and largest value begin at `ends`.
+    fn unwrap(&mut self, index: usize, ends: &[u8], buckets: &[u8]) -> Hist {
         let fresh = || Box::new(Unwrapped { last: [0; BUCKETS], total: Hist::default() });
         let state = self.hists[index].get_or_insert_with(fresh);
-        let buckets = std::mem::offset_of!(KernelHist, buckets);
         for bucket in 0..BUCKETS {
-            let at = buckets + bucket * size_of::<u32>();
-            let now = bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+            let at = bucket * size_of::<u32>();
+            let now = buckets[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
             state.total.add(bucket, now.wrapping_sub(state.last[bucket]).into());
             state.last[bucket] = now;
         }
-        state.total.sum = word(bytes, std::mem::offset_of!(KernelHist, sum));
-        state.total.max = word(bytes, std::mem::offset_of!(KernelHist, max));
+        state.total.sum = word(ends, std::mem::offset_of!(Ends, sum));
+        state.total.max = word(ends, std::mem::offset_of!(Ends, max));
         state.total.clone()
     }
 }

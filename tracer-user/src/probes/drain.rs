@@ -7,15 +7,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use aya::Ebpf;
-use tracer_ebpf::{
-    block::{BlockKey, OPS},
-    records::CpuRecord,
-    table::Place,
-};
+use tracer_ebpf::{block::BlockKey, records::CpuRecord, table::Place};
 
 use super::{
+    block_cells::CellReader,
     clock::ahead_of_run_queues,
-    decode::{Unwrapper, bytes_of, derive},
+    decode::{Unwrapper, bytes_of},
     hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
     load::{Layout, Options},
     log::BpfLog,
@@ -31,7 +28,7 @@ use crate::{
         job::Slot,
         snapshot::Snapshot,
         source::Source,
-        tables::{BLOCK, FAULT, SCHED},
+        tables::{FAULT, SCHED},
     },
     node::devices::Devices,
 };
@@ -45,7 +42,7 @@ pub struct Probes {
     pub(super) layout: Layout,
     unknown: Vec<&'static str>,
     pub(super) cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
-    pub(super) cells: BTreeMap<usize, (BlockKey, Unwrapper)>,
+    pub(super) cells: BTreeMap<usize, (BlockKey, CellReader)>,
     devices: Devices,
     /// `on_cpu_ns` as last reported: what runs now is an estimate and must not make it shrink.
     pub(super) on_cpu_ns: BTreeMap<Slot, u64>,
@@ -146,19 +143,10 @@ impl Probes {
     }
 
     fn read_blocks(&mut self, slots: &mut BTreeMap<Slot, Vec<Group>>) {
-        let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
         for (number, key, cell) in self.maps.blocks.read() {
             let device = self.devices.get(key.device);
-            let op = OPS[usize::from(key.op) % OPS.len()];
-            let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
-            let fields = group.measurement.fields;
-            let (_, unwrapper) =
-                self.cells.entry(number).or_insert_with(|| (key, Unwrapper::new(fields)));
-            unwrapper.add_to(&mut group, bytes_of(&cell), place);
-            derive(&mut group);
-            if !device.counts_queue_time {
-                group.set("queue_latency_ns", None);
-            }
+            let (_, reader) = self.cells.entry(number).or_insert_with(|| (key, CellReader::new()));
+            let group = reader.read(&cell, device, key.op);
             merge_all(slots.entry(key.slot).or_default(), &[group]);
         }
     }
