@@ -4,7 +4,7 @@
 use core::mem::offset_of;
 
 use crate::{
-    loglinear::KernelHist,
+    loglinear::{Buckets, Ends},
     table::{Field, Measurement, Place, Place::Block, Unit, described_bytes, fn_place::Of},
 };
 
@@ -49,45 +49,67 @@ impl BlockKey {
         }
     }
 
-    /// Where the key's set of cells lies among all sets, before the mask.
+    /// The first cell that may be the key's: a Fibonacci hash, whose high bits depend on all of the key.
     #[inline(always)]
-    pub const fn set(self) -> u32 {
-        let spread = (self.device as u64 * 0x9e37_79b1) >> 20;
-        self.slot as u32 * OPS.len() as u32 + self.op as u32 + spread as u32
+    pub const fn first_cell(self) -> u32 {
+        (self.word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CELLS.ilog2())) as u32
+    }
+
+    /// The cell that may be the key's after `step` others.
+    #[inline(always)]
+    pub const fn cell(first: u32, step: u32) -> u32 {
+        (first + step) & (CELLS - 1)
     }
 }
 
-/// Cells of a set.
-pub const CELL_WAYS: usize = 8;
-/// Sets of cells; a power of two.
-pub const CELL_SETS: u32 = 64;
-/// Most combinations of slot, device and operation.
-pub const CELLS: u32 = CELL_SETS * CELL_WAYS as u32;
+/// Most combinations of slot, device and operation; a power of two.
+pub const CELLS: u32 = 512;
+/// A key's cell is its first one or one of the next: so many in all.
+pub const CELL_STEPS: u32 = 8;
 
 /// One slot's totals for one device and operation. Shared by all CPUs, updated atomically (`max` by
 /// plain store: two completions in the same nanoseconds may lose the smaller of two new maxima).
 ///
 /// An atomic addition costs as much as ten plain ones, so nothing is kept twice: `ops` and `bytes` are
-/// the count and the sum of `size_bytes`.
-#[repr(C)]
+/// the count and the sum of `size_bytes`. On a disk a completion often finds its CPU woken from idle and
+/// each cache line cold: all but the buckets lie in the first, and the buckets begin lines of their own.
+///
+/// `queue_latency_ns` holds no zeros: kernels that stamp a request's making and its issue with one cached
+/// time would have us add nothing but zeros. They are the requests of `device_latency_ns` that are not in
+/// it. For the reader to find no more zeros than there were, a request is filed in `queue_latency_ns`
+/// first and in `device_latency_ns` then, whose buckets are read first: they come first here.
+#[repr(C, align(64))]
 #[derive(Clone, Copy)]
 pub struct BlockCell {
+    /// [`BlockKey::word`], 0 for a free cell.
+    pub key: u64,
     pub errors: u64,
-    pub queue_latency_ns: KernelHist,
-    pub device_latency_ns: KernelHist,
-    pub size_bytes: KernelHist,
+    pub queue_ends: Ends,
+    pub device_ends: Ends,
+    pub size_ends: Ends,
+    pub device_buckets: Buckets,
+    pub queue_buckets: Buckets,
+    pub size_buckets: Buckets,
 }
 
-/// A set of cells: a completion finds its own by the set and eight compares, and keys and cells side
-/// by side spare it a page more.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct CellSet {
-    /// [`BlockKey::word`] of each cell, 0 for a free one: one cache line.
-    pub keys: [u64; CELL_WAYS],
-    /// The cells.
-    pub cells: [BlockCell; CELL_WAYS],
-}
+const _: () = {
+    assert!(offset_of!(BlockCell, device_buckets) == 64, "what is no bucket is one cache line");
+    assert!(offset_of!(BlockCell, device_buckets) < offset_of!(BlockCell, queue_buckets));
+    assert!(CELLS.is_power_of_two());
+};
+
+const QUEUE: Place = Place::BlockHist {
+    ends: offset_of!(BlockCell, queue_ends),
+    buckets: offset_of!(BlockCell, queue_buckets),
+};
+const DEVICE: Place = Place::BlockHist {
+    ends: offset_of!(BlockCell, device_ends),
+    buckets: offset_of!(BlockCell, device_buckets),
+};
+const SIZE: Place = Place::BlockHist {
+    ends: offset_of!(BlockCell, size_ends),
+    buckets: offset_of!(BlockCell, size_buckets),
+};
 
 use Unit::{Bytes, Count, Nanoseconds};
 
@@ -119,27 +141,27 @@ pub static BLOCK: Measurement = Measurement {
         Field::histogram(
             "queue_latency_ns",
             Nanoseconds,
-            Block(offset_of!(BlockCell, queue_latency_ns)),
+            QUEUE,
             "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time.",
         ),
         Field::histogram(
             "device_latency_ns",
             Nanoseconds,
-            Block(offset_of!(BlockCell, device_latency_ns)),
+            DEVICE,
             "Issued to the device to completed.",
         ),
         Field::histogram(
             "size_bytes",
             Bytes,
-            Block(offset_of!(BlockCell, size_bytes)),
+            SIZE,
             "Size of each completed request; a failed one counts as 0 bytes, and so does a flush.",
         ),
     ],
 };
 
 const _: () = assert!(
-    described_bytes(&[&BLOCK], Of::Block) == size_of::<BlockCell>(),
-    "every field of BlockCell needs its row in BLOCK"
+    described_bytes(&[&BLOCK], Of::Block) + size_of::<u64>() == size_of::<BlockCell>(),
+    "every field of BlockCell but the key needs its row in BLOCK"
 );
 
 #[cfg(test)]
@@ -158,16 +180,34 @@ mod tests {
         assert_eq!(BlockKey::of_word(0), None);
     }
 
-    #[test]
-    fn sixty_four_slots_on_two_disks_find_room() {
-        let mut used = [0; CELL_SETS as usize];
-        for slot in 0..64 {
+    /// Cells taken, and steps to them, where `slots` slots read and write `devices`.
+    fn fill(slots: u16, devices: &[u32]) -> (u32, u32) {
+        let mut used = [false; CELLS as usize];
+        let (mut taken, mut steps) = (0, 0);
+        for slot in 0..slots {
             for op in [op::READ, op::WRITE] {
-                for device in [8 << 20, 8 << 20 | 16] {
-                    used[(BlockKey { slot, op, device }.set() & (CELL_SETS - 1)) as usize] += 1;
+                for &device in devices {
+                    let first = BlockKey { slot, op, device }.first_cell();
+                    let free = |&step: &u32| !used[BlockKey::cell(first, step) as usize];
+                    if let Some(step) = (0..CELL_STEPS).find(free) {
+                        used[BlockKey::cell(first, step) as usize] = true;
+                        taken += 1;
+                        steps += step;
+                    }
                 }
             }
         }
-        assert!(used.iter().all(|&used| used <= CELL_WAYS), "{used:?}");
+        (taken, steps)
+    }
+
+    #[test]
+    fn sixty_four_slots_on_two_disks_find_room_near_their_first_cells() {
+        let disks =
+            [7 << 20, 8 << 20, 8 << 20 | 16, 8 << 20 | 32, 254 << 20, 259 << 20, 259 << 20 | 1];
+        for pair in disks.windows(2) {
+            let (taken, steps) = fill(64, pair);
+            assert_eq!(taken, 256, "{pair:?}");
+            assert!(steps <= 80, "{pair:?}: {steps} steps");
+        }
     }
 }

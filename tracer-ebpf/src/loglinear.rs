@@ -11,7 +11,21 @@ pub const SUB_BUCKET_BITS: u32 = 2;
 /// every path we time, and 128 buckets then reach 2^39 (9 minutes in nanoseconds).
 pub const UNIT_BITS: u32 = 6;
 
-/// A histogram as the kernel fills it: one per slot and CPU, or shared and updated atomically.
+/// Values per bucket, as the kernel counts them: they wrap at 2^32.
+pub type Buckets = [u32; BUCKETS];
+
+/// What a histogram has beside its buckets.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Ends {
+    /// Sum of all values, exact.
+    pub sum: u64,
+    /// Largest value seen, exact.
+    pub max: u64,
+}
+
+/// A histogram as the kernel fills it: one per slot and CPU. Shared ones
+/// ([`BlockCell`](crate::block::BlockCell)) keep [`Ends`] and [`Buckets`] apart.
 ///
 /// `buckets` wrap at 2^32 and are read by wrapping subtraction; `sum` and `max` are exact.
 #[repr(C)]
@@ -24,6 +38,11 @@ pub struct KernelHist {
     /// Values per bucket.
     pub buckets: [u32; BUCKETS],
 }
+
+const _: () = {
+    assert!(core::mem::offset_of!(KernelHist, sum) == core::mem::offset_of!(Ends, sum));
+    assert!(core::mem::offset_of!(KernelHist, max) == core::mem::offset_of!(Ends, max));
+};
 
 /// Buckets of the first 256 units, the seed of all others.
 pub static FIRST: [u8; 256] = {

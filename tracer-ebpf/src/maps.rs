@@ -9,7 +9,7 @@ use aya_ebpf::{
     maps::{HashMap, Queue, RingBuf},
 };
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CELLS, CellSet},
+    block::{BlockCell, BlockKey, CELL_STEPS, CELLS},
     ids::{self, HIERARCHIES, IdSet, SETS},
     job::JobBank,
     latency::LatencyBank,
@@ -65,10 +65,11 @@ static SLOT_FLAGS: Array<u64, SLOTS, MMAPABLE> = Array::new();
 /// Slots with banks that no job has: the agent fills, `cgroup_mkdir` takes.
 #[map]
 static SPARE_SLOTS: Queue<u32> = Queue::with_max_entries(SLOTS as u32, 0);
-/// Cells of block I/O. Only a key's claim (below) turns a free one into a used one; the agent frees those
+/// Cells of block I/O. The kernel begins the data of a map that may be mapped at a page: each cell, of a
+/// multiple of 64 bytes, begins a cache line. Only a key's claim (below) turns a free one into a used one; the agent frees those
 /// of a slot that has ended.
 #[btf_map]
-static BLOCKS: Array<CellSet, { CELL_SETS as usize }, MMAPABLE> = Array::new();
+static BLOCKS: Array<BlockCell, { CELLS as usize }, MMAPABLE> = Array::new();
 /// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no
 /// compare-and-swap on kernels below 5.12. Touched once for each cell.
 #[map]
@@ -132,48 +133,49 @@ pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
     FAULTS.get_ptr_mut(pid & (PID_VALUES - 1))
 }
 
-/// The cell of `key`, claimed if it is new; `None` where its set has no room.
+/// The cell of `key`, claimed if it is new; `None` where there is no room.
 #[inline(always)]
 pub fn block_cell(key: BlockKey) -> Option<*mut BlockCell> {
-    let (index, word) = (key.set() & (CELL_SETS - 1), key.word());
-    let set = BLOCKS.get_ptr_mut(index)?;
-    // SAFETY: a set of the table; a key is written once, when its cell is claimed.
-    let keys = unsafe { addr_of_mut!((*set).keys).cast::<u64>() };
-    let mut way = 0;
-    while way < CELL_WAYS {
-        // SAFETY: as above.
-        if unsafe { keys.add(way).read_volatile() } == word {
-            break;
-        }
-        way += 1;
+    let (first, word) = (key.first_cell(), key.word());
+    let cell = BLOCKS.get_ptr_mut(first)?;
+    // SAFETY: a cell of the table; its key is written once, when it is claimed.
+    if unsafe { addr_of_mut!((*cell).key).read_volatile() } == word {
+        return Some(cell);
     }
-    if way == CELL_WAYS {
-        way = claim(index, word) as usize;
-        if way >= CELL_WAYS {
-            return None;
-        }
-        // SAFETY: as above; the way is this key's alone.
-        unsafe { keys.add(way).write_volatile(word) };
-    }
-    // SAFETY: `way` is below CELL_WAYS.
-    Some(unsafe { addr_of_mut!((*set).cells).cast::<BlockCell>().add(way) })
+    BLOCKS.get_ptr_mut(search(first, word) as u32)
 }
 
-/// Claims a way of set `index` for the key `word`; [`CELL_WAYS`] where none is free.
+/// The cell of the key `word`, whose first one is another's: found, or claimed; [`CELLS`] where there is no
+/// room. A function of its own, so that the usual completion does not pull it into the cache.
 #[inline(never)]
-fn claim(index: u32, word: u64) -> u64 {
-    let mut way = 0;
-    while way < CELL_WAYS as u32 {
-        let cell = index * CELL_WAYS as u32 + way;
-        // Fails where another key, or the same on another CPU, was there first.
-        let _ = CELL_CLAIMS.insert(&cell, &word, BPF_NOEXIST.into());
-        // SAFETY: the value is read once; claims do not change.
-        if unsafe { CELL_CLAIMS.get(&cell) } == Some(&word) {
-            break;
+fn search(first: u32, word: u64) -> u64 {
+    let mut step = 1;
+    while step < CELL_STEPS {
+        let index = BlockKey::cell(first, step);
+        // SAFETY: as in `block_cell`.
+        if let Some(cell) = BLOCKS.get_ptr_mut(index)
+            && unsafe { addr_of_mut!((*cell).key).read_volatile() } == word
+        {
+            return index.into();
         }
-        way += 1;
+        step += 1;
     }
-    way.into()
+    step = 0;
+    while step < CELL_STEPS {
+        let index = BlockKey::cell(first, step);
+        // Fails where another key, or the same on another CPU, was there first.
+        let _ = CELL_CLAIMS.insert(&index, &word, BPF_NOEXIST.into());
+        // SAFETY: the value is read once; claims do not change.
+        if unsafe { CELL_CLAIMS.get(&index) } == Some(&word)
+            && let Some(cell) = BLOCKS.get_ptr_mut(index)
+        {
+            // SAFETY: as in `block_cell`; the cell is this key's alone.
+            unsafe { addr_of_mut!((*cell).key).write_volatile(word) };
+            return index.into();
+        }
+        step += 1;
+    }
+    CELLS.into()
 }
 
 /// Flags of `slot`.

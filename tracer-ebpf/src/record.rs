@@ -5,7 +5,7 @@ use core::{
     ptr::{addr_of_mut, read_volatile},
 };
 
-use tracer_ebpf::loglinear::{BUCKETS, FIRST, KernelHist, bucket_by};
+use tracer_ebpf::loglinear::{BUCKETS, Buckets, Ends, FIRST, KernelHist, bucket_by};
 
 /// Bounds an index to a histogram's buckets by a real instruction: LLVM drops a mask it can prove
 /// needless, and the verifier then misses it.
@@ -60,17 +60,17 @@ pub unsafe fn add_shared(word: *mut u64, value: u64) {
 /// Files `value` in a histogram that several CPUs write.
 ///
 /// # Safety
-/// `hist` lies in a map value.
+/// `ends` and `buckets` lie in a map value.
 #[inline(always)]
-pub unsafe fn file_shared(hist: *mut KernelHist, value: u64) {
+pub unsafe fn file_shared(ends: *mut Ends, buckets: *mut Buckets, value: u64) {
     let bucket = bounded(bucket(value));
     // SAFETY: the caller's; `bucket` is below BUCKETS.
     unsafe {
-        let count = addr_of_mut!((*hist).buckets).cast::<u32>().add(bucket);
+        let count = buckets.cast::<u32>().add(bucket);
         asm!("lock *(u32 *)({0} + 0) += {1}", in(reg) count, in(reg) 1_u64, options(nostack));
-        add_shared(addr_of_mut!((*hist).sum), value);
-        if value > (*hist).max {
-            (*hist).max = value;
+        add_shared(addr_of_mut!((*ends).sum), value);
+        if value > (*ends).max {
+            (*ends).max = value;
         }
     }
 }

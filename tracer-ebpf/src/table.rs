@@ -40,6 +40,14 @@ pub enum Place {
     Latency(usize),
     /// Byte offset in [`BlockCell`](crate::block::BlockCell).
     Block(usize),
+    /// A histogram in [`BlockCell`](crate::block::BlockCell): byte offsets of its
+    /// [`Ends`](crate::loglinear::Ends) and its buckets, which lie apart.
+    BlockHist {
+        /// Of its sum and maximum.
+        ends: usize,
+        /// Of its buckets.
+        buckets: usize,
+    },
     /// The number of values in this histogram of the same measurement.
     CountOf(&'static str),
     /// The sum of the values in this histogram of the same measurement.
@@ -148,7 +156,7 @@ pub mod fn_place {
             (place, of),
             (Place::Job(_), Of::Job)
                 | (Place::Latency(_), Of::Latency)
-                | (Place::Block(_), Of::Block)
+                | (Place::Block(_) | Place::BlockHist { .. }, Of::Block)
         )
     }
 }

@@ -73,25 +73,31 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
     };
     // SAFETY: a cell of the map, shared by all CPUs.
     unsafe {
-        let done = if error == 0 { bytes } else { 0 };
+        let mut done = bytes;
         if error != 0 {
+            done = 0;
             add_shared(addr_of_mut!((*cell).errors), 1);
         }
         // A part of a request: the rest completes later, and with it the request.
         if load::<u32>(request, &REQUEST_BYTES_LEFT) > bytes {
-            add_shared(addr_of_mut!((*cell).size_bytes.sum), done.into());
+            add_shared(addr_of_mut!((*cell).size_ends.sum), done.into());
             return 0;
         }
-        file_shared(addr_of_mut!((*cell).size_bytes), done.into());
         let issued: u64 = load(request, &REQUEST_IO_START);
         // Never issued: a flush that the block layer answered itself.
         if issued != 0 {
-            file_shared(addr_of_mut!((*cell).device_latency_ns), since(bpf_ktime_get_ns(), issued));
+            let now = bpf_ktime_get_ns();
             let start: u64 = load(request, &REQUEST_START);
-            if start != 0 {
-                file_shared(addr_of_mut!((*cell).queue_latency_ns), since(issued, start));
+            // The order of the two, and why zeros stay out: `BlockCell`.
+            if start != 0 && start < issued {
+                let (ends, buckets) = (&raw mut (*cell).queue_ends, &raw mut (*cell).queue_buckets);
+                file_shared(ends, buckets, issued - start);
             }
+            let (ends, buckets) = (&raw mut (*cell).device_ends, &raw mut (*cell).device_buckets);
+            file_shared(ends, buckets, since(now, issued));
         }
+        let (ends, buckets) = (&raw mut (*cell).size_ends, &raw mut (*cell).size_buckets);
+        file_shared(ends, buckets, done.into());
     }
     0
 }

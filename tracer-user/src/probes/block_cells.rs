@@ -1,19 +1,32 @@
 //! The agent's side of the cells of block I/O: reads those in use, frees those of a slot that ended.
 
+use std::sync::atomic::{Ordering, fence};
+
 use anyhow::{Context, Result};
 use aya::maps::{HashMap, Map, MapData};
-use tracer_ebpf::block::{BlockCell, BlockKey, CELL_SETS, CELL_WAYS, CellSet};
+use tracer_ebpf::{
+    block::{BlockCell, BlockKey, CELLS, OPS},
+    table::Place,
+};
 
-use super::words::Words;
-use crate::model::job::Slot;
+use super::{
+    decode::{Unwrapper, derive},
+    words::Words,
+};
+use crate::{
+    model::{group::Group, hist::Hist, job::Slot, tables::BLOCK},
+    node::devices::Device,
+};
 
-const SET_WORDS: usize = size_of::<CellSet>() / 8;
-/// Words of a cell as the kernel lays it out.
-pub const CELL_WORDS: usize = size_of::<BlockCell>() / 8;
+/// Words of a cell as the kernel lays it out; the first is the key.
+const CELL_WORDS: usize = size_of::<BlockCell>() / 8;
+
+/// A cell as the kernel lays it out.
+pub type RawCell = [u64; CELL_WORDS];
 
 /// The cells.
 pub struct BlockCells {
-    sets: Words,
+    words: Words,
     claims: HashMap<MapData, u32, u64>,
 }
 
@@ -24,52 +37,92 @@ impl BlockCells {
     /// When a map is of another kind or cannot be mapped.
     pub fn new(blocks: Map, claims: Map) -> Result<Self> {
         Ok(Self {
-            sets: Words::map(blocks, "BLOCKS", CELL_SETS as usize * SET_WORDS)?,
+            words: Words::map(blocks, "BLOCKS", CELLS as usize * CELL_WORDS)?,
             claims: claims.try_into().context("map CELL_CLAIMS")?,
         })
     }
 
-    /// The cells in use: number, key and words of each. A claim that meets the freeing of a slot may give
-    /// one key two cells: both count.
-    pub fn read(&self) -> Vec<(usize, BlockKey, [u64; CELL_WORDS])> {
-        let read = |(set, way)| {
-            let key = BlockKey::of_word(self.sets.get(key_at(set, way)))?;
-            let first = cell_at(set, way);
-            Some((
-                set * CELL_WAYS + way,
-                key,
-                std::array::from_fn(|word| self.sets.get(first + word)),
-            ))
+    /// The cells in use: number, key and words of each, read in the order in which they lie. A claim that
+    /// meets the freeing of a slot may give one key two cells: both count.
+    pub fn read(&self) -> Vec<(usize, BlockKey, RawCell)> {
+        let read = |cell| {
+            let first = cell * CELL_WORDS;
+            let key = BlockKey::of_word(self.words.get(first))?;
+            let word = |word| {
+                let value = self.words.get(first + word);
+                // In their order on every architecture: see `BlockCell`.
+                fence(Ordering::Acquire);
+                value
+            };
+            Some((cell, key, std::array::from_fn(word)))
         };
-        ways().filter_map(read).collect()
+        (0..CELLS as usize).filter_map(read).collect()
     }
 
     /// Frees the cells of `slot`, to which nothing may be charged any more.
     pub fn free(&mut self, slot: Slot) {
-        for (set, way) in ways() {
-            let key = BlockKey::of_word(self.sets.get(key_at(set, way)));
+        for cell in 0..CELLS as usize {
+            let first = cell * CELL_WORDS;
+            let key = BlockKey::of_word(self.words.get(first));
             if key.is_none_or(|key| key.slot != slot) {
                 continue;
             }
-            let first = cell_at(set, way);
-            for word in first..first + CELL_WORDS {
-                self.sets.set(word, 0);
+            for word in (first..first + CELL_WORDS).rev() {
+                self.words.set(word, 0);
             }
-            self.sets.set(key_at(set, way), 0);
             // Last: from here on the kernel may claim the cell anew.
-            let _ = self.claims.remove(&((set * CELL_WAYS + way) as u32));
+            let _ = self.claims.remove(&(cell as u32));
         }
     }
 }
 
-fn ways() -> impl Iterator<Item = (usize, usize)> {
-    (0..CELL_SETS as usize).flat_map(|set| (0..CELL_WAYS).map(move |way| (set, way)))
+/// What is remembered of a cell between two readings.
+pub struct CellReader {
+    unwrapper: Unwrapper,
+    /// Requests that were not queued at all, as last reported.
+    never_queued: u64,
 }
 
-fn key_at(set: usize, way: usize) -> usize {
-    set * SET_WORDS + way
+impl CellReader {
+    /// For a cell that began with zeros.
+    pub fn new() -> Self {
+        Self { unwrapper: Unwrapper::new(BLOCK.fields), never_queued: 0 }
+    }
+
+    /// The values of `cell`, whose key names `device` and operation `op`.
+    pub fn read(&mut self, cell: &RawCell, device: &Device, op: u16) -> Group {
+        let op = OPS[usize::from(op) % OPS.len()];
+        let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
+        let place = |place| match place {
+            Place::Block(at) | Place::BlockHist { ends: at, .. } => Some(at),
+            _ => None,
+        };
+        self.unwrapper.read(&mut group, &[super::decode::bytes_of(cell)], place);
+        derive(&mut group);
+        if device.counts_queue_time {
+            self.add_never_queued(&mut group);
+        } else {
+            group.set("queue_latency_ns", None);
+        }
+        group
+    }
+
+    /// Adds to `queue_latency_ns` the zeros that the kernel does not keep: requests of
+    /// `device_latency_ns` that are not in it.
+    ///
+    /// A request that completes during the reading may be in the first and not yet in the second, never
+    /// the other way round (`BlockCell` says why). So the difference is at most the true number, and the
+    /// largest one so far is right too: what has been reported does not shrink. Once nothing
+    /// completes, both counts are the same.
+    fn add_never_queued(&mut self, group: &mut Group) {
+        let requests = group.hist("device_latency_ns").map_or(0, Hist::count);
+        let Some(queued) = group.hist("queue_latency_ns") else { return };
+        let mut queued = queued.clone();
+        self.never_queued = self.never_queued.max(requests.saturating_sub(queued.count()));
+        queued.add(0, self.never_queued);
+        group.set_hist("queue_latency_ns", queued);
+    }
 }
 
-fn cell_at(set: usize, way: usize) -> usize {
-    set * SET_WORDS + CELL_WAYS + way * CELL_WORDS
-}
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! From the bytes of a kernel-side struct to the values its table names.
 
 use tracer_ebpf::{
-    loglinear::{BUCKETS, KernelHist},
+    loglinear::{BUCKETS, Ends, KernelHist},
     table::{Field, Kind, Place},
 };
 
@@ -34,16 +34,22 @@ impl Unwrapper {
         for (index, field) in group.measurement.fields.iter().enumerate() {
             let Some(at) = offset(field.place) else { continue };
             group.values[index] = Some(match field.kind {
-                Kind::Histogram => Value::Histogram(self.unwrap(index, cpus, at)),
+                Kind::Histogram => {
+                    let buckets = match field.place {
+                        Place::BlockHist { buckets, .. } => buckets,
+                        _ => at + std::mem::offset_of!(KernelHist, buckets),
+                    };
+                    Value::Histogram(self.unwrap(index, cpus, at, buckets))
+                }
                 _ => Value::Number(sum(cpus, at)),
             });
         }
     }
 
-    fn unwrap(&mut self, index: usize, cpus: &[&[u8]], at: usize) -> Hist {
+    /// Of field `index`: its sum and largest value are at `ends`, its buckets at `buckets`.
+    fn unwrap(&mut self, index: usize, cpus: &[&[u8]], ends: usize, buckets: usize) -> Hist {
         let total = &mut self.totals[index];
         let mut now = [0_u32; BUCKETS];
-        let buckets = at + std::mem::offset_of!(KernelHist, buckets);
         for cpu in cpus {
             let bytes = &cpu[buckets..buckets + BUCKETS * 4];
             for (now, bytes) in now.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -55,8 +61,8 @@ impl Unwrapper {
             // What came since the last read, less than 2^32 in one bucket.
             total.add(bucket, now.wrapping_sub(total.bucket(bucket) as u32).into());
         }
-        total.sum = sum(cpus, at + std::mem::offset_of!(KernelHist, sum));
-        let max = at + std::mem::offset_of!(KernelHist, max);
+        total.sum = sum(cpus, ends + std::mem::offset_of!(Ends, sum));
+        let max = ends + std::mem::offset_of!(Ends, max);
         total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
         total.clone()
     }
@@ -110,14 +116,14 @@ mod tests {
         bank.on_cpu_ns = 7;
         bank.sleep_ns.sum = 5;
         bank.sleep_ns.max = 3;
-        bank.sleep_ns.buckets[9] = u32::MAX;
+        bank.sleep_ns.buckets[9] = 2_000_000_000;
         let first = read(&bank);
         assert_eq!(first.number("on_cpu_ns"), Some(14));
-        bank.sleep_ns.buckets[9] = 4; // 5 more
+        bank.sleep_ns.buckets[9] = 2_500_000_000; // the two CPUs together: past 2^32
         let second = read(&bank);
         let sleep = second.hist("sleep_ns").unwrap();
-        assert_eq!(sleep.count(), 2 * (u64::from(u32::MAX) + 5));
+        assert_eq!(sleep.count(), 5_000_000_000);
         assert_eq!((sleep.sum, sleep.max), (10, 3));
-        assert_eq!(second.since(&first).hist("sleep_ns").unwrap().count(), 10);
+        assert_eq!(second.since(&first).hist("sleep_ns").unwrap().count(), 1_000_000_000);
     }
 }

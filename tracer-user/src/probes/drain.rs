@@ -7,15 +7,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use aya::Ebpf;
-use tracer_ebpf::{
-    block::{BlockKey, OPS},
-    records::CpuRecord,
-    table::Place,
-};
+use tracer_ebpf::{block::BlockKey, records::CpuRecord, table::Place};
 
 use super::{
+    block_cells::CellReader,
     clock::ahead_of_run_queues,
-    decode::{Unwrapper, bytes_of, derive},
+    decode::{Unwrapper, bytes_of},
     events::Cgroup,
     hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
     leases::Leases,
@@ -33,7 +30,7 @@ use crate::{
         job::{Lease, Slot},
         snapshot::Snapshot,
         source::Source,
-        tables::{BLOCK, FAULT, SCHED},
+        tables::{FAULT, SCHED},
     },
     node::devices::Devices,
 };
@@ -50,7 +47,7 @@ pub struct Probes {
     pub(super) decoders: HashMap<Lease, Decoders>,
     /// Last values of the leases that ended since the last snapshot.
     pub(super) closed: BTreeMap<Lease, Vec<Group>>,
-    pub(super) cells: BTreeMap<usize, (BlockKey, Unwrapper)>,
+    pub(super) cells: BTreeMap<usize, (BlockKey, CellReader)>,
     devices: Devices,
     pub(super) running: Reported,
     /// Cgroups removed, and when; the oldest first.
@@ -160,23 +157,14 @@ impl Probes {
     }
 
     fn read_blocks(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, of: impl Fn(Slot) -> bool) {
-        let place = |place| if let Place::Block(at) = place { Some(at) } else { None };
         for (number, key, cell) in self.maps.blocks.read() {
             // A spare slot, taken a moment ago: next time it is known whose it is.
             let Some(lease) = self.leases.holder(key.slot).filter(|_| of(key.slot)) else {
                 continue;
             };
             let device = self.devices.get(key.device);
-            let op = OPS[usize::from(key.op) % OPS.len()];
-            let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
-            let fields = group.measurement.fields;
-            let (_, unwrapper) =
-                self.cells.entry(number).or_insert_with(|| (key, Unwrapper::new(fields)));
-            unwrapper.read(&mut group, &[bytes_of(&cell)], place);
-            derive(&mut group);
-            if !device.counts_queue_time {
-                group.set("queue_latency_ns", None);
-            }
+            let (_, reader) = self.cells.entry(number).or_insert_with(|| (key, CellReader::new()));
+            let group = reader.read(&cell, device, key.op);
             merge_all(slots.entry(lease).or_default(), &[group]);
         }
     }
