@@ -78,7 +78,11 @@ mod tests {
             (r"/\x5cx41", r"/\x41", 0),
         ] {
             let plain = plain(path);
-            assert_eq!((plain.bytes.as_slice(), plain.climbed), (bytes.as_bytes(), climbed), "{path}");
+            assert_eq!(
+                (plain.bytes.as_slice(), plain.climbed),
+                (bytes.as_bytes(), climbed),
+                "{path}"
+            );
         }
         assert_eq!(plain(r"/\xff").bytes, b"/\xff");
         assert_eq!(decoded(r"\xff\x2da"), "\u{fffd}-a");

@@ -71,8 +71,10 @@ impl Resolver {
             return (Answer::new(Role::NotAJob, "none", UNKNOWN), None);
         };
         let is_same = |other: &Answer| other.manager == answer.manager && other.job == answer.job;
-        let deeper: Vec<Answer> =
-            found.map(|((_, other), _)| other).filter(|other| other.is_job() && is_same(other)).collect();
+        let deeper: Vec<Answer> = found
+            .map(|((_, other), _)| other)
+            .filter(|other| other.is_job() && is_same(other))
+            .collect();
         for other in deeper {
             // A task is one of its step.
             if answer.step.is_none() {
@@ -139,7 +141,9 @@ fn answer(rule: &Rule, captures: &Captures, plain: &Plain) -> Option<Answer> {
         return Some(answer);
     }
     let get = |group: &str| captures.name(group).filter(|found| !found.is_empty());
-    let text = |group: &str| get(group).map(|found| String::from_utf8_lossy(found.as_bytes()).into_owned());
+    let text = |group: &str| {
+        get(group).map(|found| String::from_utf8_lossy(found.as_bytes()).into_owned())
+    };
     let name = get("job").or_else(|| get("sluid"))?;
     if captures.iter().flatten().skip(1).any(|found| found.len() > Answer::LONGEST_BYTES) {
         return None;

@@ -70,8 +70,15 @@ mod tests {
         let largest = Sluid::parse("sFZZZZZZZZZZZZ").unwrap();
         assert_eq!((largest.number, largest.cluster, largest.sequence), (u64::MAX, 4095, 1023));
         for text in [
-            "", "s", "5K1KKYAYG5D00", "s5K1KKYAYG5D0", "s5K1KKYAYG5D000", "sG000000000000",
-            "sILOU00000000U", "s5k1kkyayg5d00", "s5K1KKYAYG5D0é",
+            "",
+            "s",
+            "5K1KKYAYG5D00",
+            "s5K1KKYAYG5D0",
+            "s5K1KKYAYG5D000",
+            "sG000000000000",
+            "sILOU00000000U",
+            "s5k1kkyayg5d00",
+            "s5K1KKYAYG5D0é",
         ] {
             assert_eq!(Sluid::parse(text), None, "{text}");
         }

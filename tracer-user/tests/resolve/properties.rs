@@ -16,8 +16,16 @@ fn resolver() -> &'static Resolver {
 /// All that an answer says in words.
 fn texts(answer: &Answer) -> Vec<&str> {
     let optional = [
-        &answer.step, &answer.task, &answer.array, &answer.user, &answer.sluid, &answer.container,
-        &answer.qos, &answer.runtime, &answer.node, &answer.cluster,
+        &answer.step,
+        &answer.task,
+        &answer.array,
+        &answer.user,
+        &answer.sluid,
+        &answer.container,
+        &answer.qos,
+        &answer.runtime,
+        &answer.node,
+        &answer.cluster,
     ];
     let given = optional.into_iter().flatten().map(String::as_str);
     given.chain([answer.manager.as_str(), &answer.job, &answer.rule]).collect()
@@ -37,13 +45,33 @@ fn is_sound(answer: &Answer, path: &str) {
 /// Paths out of the words that rules look for, and of anything.
 fn pathological() -> impl Strategy<Value = String> {
     let word = prop_oneof![
-        Just("slurm".to_owned()), Just("slurmstepd.scope".into()), Just("..".into()), Just("".into()),
-        r"job_[0-9]{0,40}", r"step_([0-9]{0,30}|batch)", r"task_.{0,3}", r"uid_[0-9]{0,12}", "user",
-        r"s[0-9A-Z]{13}", r"pbs_jobs\.service", "jobs", "jobid", r"[0-9]{1,4}(\[[0-9]*\])?\.[a-z]*",
-        "docker", r"(docker-|libpod-|crio-)?[0-9a-f]{64}(\.scope)?", r"machine-.{0,9}\.scope",
-        r"user-[0-9]{0,12}\.slice", r"session-c?[0-9]*\.scope", r"\\x[0-9a-f]{2}.{0,4}", r"\PC{0,12}",
-        ".{0,12}", r"[\x00-\x1f]{1,4}", r"lxc\.payload", r"condor_slot[0-9]@.{0,9}",
-        Just("x".repeat(4096)), Just(format!("machine-{}.scope", "n".repeat(300))),
+        Just("slurm".to_owned()),
+        Just("slurmstepd.scope".into()),
+        Just("..".into()),
+        Just("".into()),
+        r"job_[0-9]{0,40}",
+        r"step_([0-9]{0,30}|batch)",
+        r"task_.{0,3}",
+        r"uid_[0-9]{0,12}",
+        "user",
+        r"s[0-9A-Z]{13}",
+        r"pbs_jobs\.service",
+        "jobs",
+        "jobid",
+        r"[0-9]{1,4}(\[[0-9]*\])?\.[a-z]*",
+        "docker",
+        r"(docker-|libpod-|crio-)?[0-9a-f]{64}(\.scope)?",
+        r"machine-.{0,9}\.scope",
+        r"user-[0-9]{0,12}\.slice",
+        r"session-c?[0-9]*\.scope",
+        r"\\x[0-9a-f]{2}.{0,4}",
+        r"\PC{0,12}",
+        ".{0,12}",
+        r"[\x00-\x1f]{1,4}",
+        r"lxc\.payload",
+        r"condor_slot[0-9]@.{0,9}",
+        Just("x".repeat(4096)),
+        Just(format!("machine-{}.scope", "n".repeat(300))),
         Just(format!("lxc.payload.{}", "\u{fffd}".repeat(2000))),
     ];
     prop::collection::vec(word, 0..9).prop_map(|words| format!("/{}", words.join("/")))

@@ -8,7 +8,8 @@ fn rule(name: &str, pattern: &str) -> SiteRule {
 
 #[test]
 fn a_site_says_what_its_layout_means() {
-    let mut ours = rule("ours", r"/batch/(?<user>[a-z]+)/(?<job>\d+)(?:/(?<step>s\d+)/t(?<task>\d+))?");
+    let mut ours =
+        rule("ours", r"/batch/(?<user>[a-z]+)/(?<job>\d+)(?:/(?<step>s\d+)/t(?<task>\d+))?");
     ours.manager = Some("ours".into());
     let both = rule("both", r"/(?<manager>[a-z]+)-farm/u(?<uid>\d+)/(?<job>[^/]+)");
     let mut out = rule("maintenance", "/slurm/uid_0/");
@@ -23,7 +24,11 @@ fn a_site_says_what_its_layout_means() {
     assert_eq!(seen, ("render", "frame-1", Some(77)));
     assert_eq!(resolver.path("/slurm/uid_0/job_1").role, Role::NotAJob);
     assert_eq!(resolver.path("/slurm/uid_1/job_1").rule, "slurm-v1");
-    assert_eq!(resolver.path("/x/batch/ada/12").rule, "unknown", "a site's rule is tried from the begin");
+    assert_eq!(
+        resolver.path("/x/batch/ada/12").rule,
+        "unknown",
+        "a site's rule is tried from the begin"
+    );
 }
 
 #[test]
