@@ -24,6 +24,7 @@ pub struct Cli {
 pub enum Command {
     Run(Run),
     Doctor(Doctor),
+    Resolve(Resolve),
     /// Holds an empty program on each hook, for the benchmark.
     #[command(hide = true)]
     BenchEmpty,
@@ -99,6 +100,31 @@ pub struct Doctor {
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Tell which job a cgroup or a process belongs to, and by which rule.
+///
+/// A number is a process, anything else a cgroup's path, as /proc/PID/cgroup shows it or below
+/// /sys/fs/cgroup. Exit status 0 for a job, 1 for none, 2 where there is no such process or file.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  Whose is this process:
+      jobtrace resolve 4711
+  Whose is this cgroup:
+      jobtrace resolve /system.slice/slurmstepd.scope/job_12/step_0/user/task_0
+  Whose are all cgroups of this node:
+      find /sys/fs/cgroup -type d | jobtrace resolve --tsv -")]
+pub struct Resolve {
+    /// A cgroup's path, or the number of a process
+    #[arg(value_name = "PATH|PID", required_unless_present = "tsv")]
+    pub target: Option<String>,
+    /// Print JSON, of a file one object on each line
+    #[arg(long)]
+    pub json: bool,
+    /// Resolve the paths in FILE (- for standard input), one on each line; what follows a tab is left out
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    pub tsv: Option<PathBuf>,
 }
 
 /// Shortest time between two readings.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use jobtrace::{
     cli::{Cli, Command},
-    doctor, probes, run,
+    doctor, probes, resolve, run,
     say::say,
 };
 
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Resolve(args) => resolve::run(&args, &[]),
         Command::BenchEmpty => probes::hold_empty().map(|()| 0),
     };
     match result {

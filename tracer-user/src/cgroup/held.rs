@@ -19,7 +19,16 @@ pub(super) fn read_file(directory: &Path, name: &str) -> Option<String> {
 /// Thousandths of a core that process `pid` (0: the caller, whose affinity the command inherits) may
 /// use at once: the smaller of its CPUs and the tightest quota. `None` where neither can be read.
 pub fn read_cores_held(places: &Places, pid: u32) -> Option<u64> {
-    let cpus = read_affinity(pid).or_else(|| read_cpuset(places));
+    tightest(read_affinity(pid).or_else(|| read_cpuset(places)), places)
+}
+
+/// Thousandths of a core that the cgroups of a job at `places` let it use, whatever its processes are
+/// bound to. `None` where neither cpuset nor quota can be read.
+pub fn read_cores_of(places: &Places) -> Option<u64> {
+    tightest(read_cpuset(places), places)
+}
+
+fn tightest(cpus: Option<u64>, places: &Places) -> Option<u64> {
     let quota = Quota::find(places).map(|quota| quota.millicores);
     cpus.map(|cpus| cpus * 1000).into_iter().chain(quota).min()
 }

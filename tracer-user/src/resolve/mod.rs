@@ -4,12 +4,18 @@
 //! tells is read apart (`process.rs`), and believed only where its cgroup says whose it is (`facts.rs`).
 
 mod answer;
+pub mod command;
+pub mod facts;
+pub mod held;
 mod path;
+pub mod process;
 mod resolver;
 mod site;
 pub mod sluid;
 mod table;
+mod variables;
 
 pub use answer::{Answer, Role};
+pub use command::run;
 pub use resolver::Resolver;
 pub use site::SiteRule;

@@ -4,5 +4,6 @@ mod damaged;
 mod outputs;
 mod program;
 mod replayed;
+mod resolve;
 mod unprivileged;
 mod usage;

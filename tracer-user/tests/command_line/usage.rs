@@ -6,7 +6,7 @@ use super::program::{end, jobtrace};
 fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for command in ["run", "doctor"] {
+    for command in ["run", "doctor", "resolve"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));
         assert_eq!((help.status, help.stderr.as_str()), (0, ""), "{command}");
@@ -37,6 +37,9 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["run", "--replay", "x", "--interval", "1s"], "cannot be used with"),
         (&["doctor", "--yaml"], "--yaml"),
         (&["doctor", "me"], "me"),
+        (&["resolve"], "PATH|PID"),
+        (&["resolve", "1", "2"], "2"),
+        (&["resolve", "--tsv", "x", "1"], "cannot be used with"),
     ] {
         let ended = end(jobtrace().args(arguments));
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{arguments:?}: {ended:?}");

@@ -1,0 +1,188 @@
+//! What only a live process tells: its cgroups, its environment, its owner, a step daemon's title. Reads
+//! /proc and cgroup directories; each reading is bounded, and what cannot be read is unknown.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
+
+use super::{
+    answer::{Answer, Role},
+    facts::JobFacts,
+    sluid::job_in_title,
+};
+
+/// Longest environment that is read: a task's own is some KiB, a hostile one may be many MiB.
+const LONGEST_ENVIRON_BYTES: u64 = 1 << 20;
+/// Longest title; step daemons' are short.
+const LONGEST_TITLE_BYTES: u64 = 256;
+/// Tasks whose environment is asked for a SLUID's number.
+const MOST_TASKS: usize = 16;
+
+/// /proc/PID/cgroup.
+///
+/// # Errors
+/// When there is no such process.
+pub fn read_cgroup(pid: u32) -> io::Result<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cgroup"))?;
+    // A cgroup's name may be any bytes but a slash, a zero and a line feed.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What process `pid`, which `answer` is about, tells of its job. Complete after its exec only. The
+/// owner is the path's, else the process's by the kernel, and the environment's last of all.
+pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
+    let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
+    let mut facts = JobFacts::parse(answer, &environ);
+    // A container's root is nobody in particular, and neither is a step daemon's.
+    let is_owners = answer.role == Role::Job && OWNED.contains(&answer.manager.as_str());
+    let own = || is_owners.then(|| read_uid(pid)).flatten().filter(|uid| *uid != 0);
+    facts.uid = answer.uid.or_else(own).or(facts.uid);
+    let named = || facts.uid.and_then(|uid| uzers::get_user_by_uid(uid));
+    let known = || named().map(|user| user.name().to_string_lossy().into_owned());
+    facts.user = answer.user.clone().or_else(known).or(facts.user);
+    facts
+}
+
+/// Managers whose jobs' processes run as the job's owner.
+const OWNED: [&str; 12] = [
+    "slurm",
+    "pbs",
+    "torque",
+    "lsf",
+    "uge",
+    "oar",
+    "flux",
+    "htcondor",
+    "apptainer",
+    "jupyterhub",
+    "run",
+    "session",
+];
+
+/// The number of the job whose directory (named by SLUID) is `directory`: by the title of a step daemon
+/// in `step_*/slurm`, which only root can be, else by SLURM_JOB_ID of a task, which is its user's to write.
+/// `None` where neither answers, as before the first step.
+pub fn read_sluid_job(answer: &Answer, directory: &Path) -> Option<String> {
+    let steps: Vec<_> = fs::read_dir(directory)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"step_"))
+        .map(|entry| entry.path())
+        .collect();
+    let title =
+        |pid: u32| job_in_title(&read_start(&format!("/proc/{pid}/cmdline"), LONGEST_TITLE_BYTES));
+    let daemons = steps.iter().flat_map(|step| read_pids(&step.join("slurm")));
+    let by_title = daemons.take(MOST_TASKS).find_map(title);
+    by_title.or_else(|| {
+        let environ = |pid: u32| read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
+        let task = Answer { role: Role::Job, ..answer.clone() };
+        let mut tasks = steps.iter().flat_map(|step| read_tasks(step)).take(MOST_TASKS);
+        tasks.find_map(|pid| JobFacts::parse(&task, &environ(pid)).job)
+    })
+}
+
+/// Processes in the tasks of `step`: v2 has them in `user`.
+fn read_tasks(step: &Path) -> impl Iterator<Item = u32> {
+    let tasks = [step.join("user"), step.to_owned()].into_iter().flat_map(|parent| {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"task_"))
+    });
+    tasks.flat_map(|task| read_pids(&task.path()))
+}
+
+fn read_pids(directory: &Path) -> Vec<u32> {
+    let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    // Zero is a process outside of this pid namespace.
+    text.lines().filter_map(|line| line.parse().ok()).filter(|pid| *pid > 0).collect()
+}
+
+/// The real user id of a process; that of the owner of /proc/PID may be root's.
+fn read_uid(pid: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The first bytes of a file; none where it cannot be read.
+fn read_start(path: &str, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Ok(file) = File::open(path)
+        && file.take(most).read_to_end(&mut bytes).is_err()
+    {
+        bytes.clear();
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::CommandExt,
+        process::{Child, Command},
+    };
+
+    use super::*;
+    use crate::resolve::Resolver;
+
+    /// A process of that title and environment, for as long as the guard lives.
+    struct Process(Child);
+
+    impl Process {
+        fn new(title: &str, environ: &[(&str, &str)]) -> Self {
+            let mut command = Command::new("sleep");
+            command.arg0(title).arg("60").env_clear().envs(environ.iter().copied());
+            let child = command.spawn().unwrap();
+            Self(child)
+        }
+    }
+
+    impl Drop for Process {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn place(directory: &Path, name: &str, process: &Process) {
+        let directory = directory.join(name);
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("cgroup.procs"), format!("0\n{}\n", process.0.id())).unwrap();
+    }
+
+    #[test]
+    fn a_sluids_number_is_the_daemons_then_a_tasks() {
+        let resolver = Resolver::new(&[]).unwrap();
+        let answer = resolver.path("/system.slice/slurmstepd.scope/s5K1KKYAYG5D00");
+        let tmp = tempfile::tempdir().unwrap();
+        assert_eq!(read_sluid_job(&answer, tmp.path()), None);
+        let other =
+            Process::new("sleep", &[("SLURM_JOB_ID", "12"), ("SLURM_JOB_SLUID", "s5K1KKYAYG5D01")]);
+        place(tmp.path(), "step_0/user/task_0", &other);
+        assert_eq!(read_sluid_job(&answer, tmp.path()), None, "another job's environment");
+        let task = Process::new("sleep", &[("SLURM_JOB_ID", "3385")]);
+        place(tmp.path(), "step_0/user/task_1", &task);
+        assert_eq!(read_sluid_job(&answer, tmp.path()).as_deref(), Some("3385"));
+        let daemon = Process::new("slurmstepd: [3386.0]", &[]);
+        place(tmp.path(), "step_0/slurm", &daemon);
+        assert_eq!(read_sluid_job(&answer, tmp.path()).as_deref(), Some("3386"));
+        assert_eq!(read_sluid_job(&answer, &tmp.path().join("gone")), None);
+    }
+
+    #[test]
+    fn the_kernel_knows_the_owner_better_than_the_environment() {
+        let resolver = Resolver::new(&[]).unwrap();
+        let process = Process::new("sleep", &[("SLURM_JOB_ID", "5"), ("SLURM_JOB_UID", "77")]);
+        let answer = resolver.path("/system.slice/slurmstepd.scope/job_5/step_0/user/task_0");
+        let facts = read_facts(&answer, process.0.id());
+        let own = rustix::process::getuid().as_raw();
+        assert_eq!(facts.uid, Some(if own == 0 { 77 } else { own }));
+        let answer = resolver.path("/slurm/uid_4242/job_5");
+        assert_eq!(read_facts(&answer, process.0.id()).uid, Some(4242));
+        assert_eq!(read_facts(&answer, u32::MAX).job, None);
+        assert!(read_cgroup(process.0.id()).unwrap().contains(":/"));
+        assert!(read_cgroup(u32::MAX).is_err());
+    }
+}
