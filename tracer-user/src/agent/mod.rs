@@ -3,3 +3,4 @@
 pub mod grid;
 pub mod hierarchy;
 pub mod tracker;
+pub mod users;

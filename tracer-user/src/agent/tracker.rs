@@ -54,6 +54,8 @@ pub struct Tracker {
     cgroups: BTreeMap<Cgroup, Job>,
     /// The job of each lease that may still have values; the rest of the node's are absent.
     owners: BTreeMap<Lease, Job>,
+    /// What a job is called that its paths name otherwise.
+    names: BTreeMap<Job, Job>,
 }
 
 impl Tracker {
@@ -67,13 +69,16 @@ impl Tracker {
         owner: Option<Owner>,
         now_ns: u64,
     ) -> Vec<Action> {
-        let Some(owner) = owner else {
+        let Some(mut owner) = owner else {
             return lease
                 .filter(|_| fresh)
                 .map(|lease| Action::End(lease, 0))
                 .into_iter()
                 .collect();
         };
+        if let Some(name) = self.names.get(&owner.job) {
+            owner.job.clone_from(name);
+        }
         self.cgroups.insert(cgroup, owner.job.clone());
         let job = self.jobs.entry(owner.job.clone()).or_insert_with(|| Tracked {
             lease: None,
@@ -139,21 +144,27 @@ impl Tracker {
         Some(Action::Keep(tracked.lease?, false))
     }
 
-    /// Gives a job another name: its user has become known.
-    pub fn rename(&mut self, from: &Job, to: Job) {
-        let Some(tracked) = self.jobs.remove(from) else { return };
-        for job in self.cgroups.values_mut().chain(self.owners.values_mut()) {
-            if job == from {
-                job.clone_from(&to);
-            }
+    /// Gives a job another name: its user or its number has become known. `false` where it is unknown, or
+    /// another has that name.
+    pub fn rename(&mut self, from: &Job, to: &Job) -> bool {
+        if self.jobs.contains_key(to) {
+            return false;
         }
-        self.jobs.insert(to, tracked);
+        let Some(tracked) = self.jobs.remove(from) else { return false };
+        let known = self.cgroups.values_mut().chain(self.owners.values_mut());
+        for job in known.chain(self.names.values_mut()).filter(|job| *job == from) {
+            job.clone_from(to);
+        }
+        self.names.insert(from.clone(), to.clone());
+        self.jobs.insert(to.clone(), tracked);
+        true
     }
 
     /// Lets go of a job that has ended: late values go to the rest of the node from here on.
     pub fn release(&mut self, job: &Job) -> Option<Action> {
         let ended = self.jobs.get(job).is_some_and(|tracked| tracked.ended_ns.is_some());
         let tracked = if ended { self.jobs.remove(job)? } else { return None };
+        self.names.retain(|_, name| name != job);
         tracked.lease.map(|lease| Action::End(lease, 0))
     }
 
@@ -198,11 +209,6 @@ impl Tracker {
     /// All cgroups of jobs.
     pub fn cgroups(&self) -> Vec<Cgroup> {
         self.cgroups.keys().copied().collect()
-    }
-
-    /// The job below whose topmost directory `path` lies.
-    pub fn job_at(&self, path: &Path) -> Option<&Job> {
-        self.jobs.iter().find(|(_, tracked)| path.starts_with(&tracked.root)).map(|(job, _)| job)
     }
 }
 
@@ -288,7 +294,11 @@ mod tests {
         let mut tracker = Tracker::default();
         tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
         let named = Job { user: "ada".into(), ..job("4") };
-        tracker.rename(&job("4"), named.clone());
+        assert!(tracker.rename(&job("4"), &named));
+        assert!(!tracker.rename(&job("4"), &named), "done already");
+        assert_eq!(tracker.made(cgroup(2), Some(11), false, owner("4"), 0), []);
+        assert_eq!(tracker.jobs().count(), 1, "its next cgroup has the old name");
+        tracker.removed(cgroup(2), 1);
         assert_eq!(tracker.owner(11), Some(&named));
         assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
         tracker.removed(cgroup(1), 1);
