@@ -13,7 +13,7 @@ mod reading;
 mod resources;
 mod shares;
 mod terminal;
-mod text;
+pub mod text;
 pub mod units;
 
 use crate::model::totals::RunTotals;
