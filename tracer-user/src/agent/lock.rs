@@ -52,7 +52,7 @@ impl NodeLock {
         }
         file.set_len(0)
             .and_then(|()| file.rewind())
-            .and_then(|()| write!(file, "{pid} {start}\n"))
+            .and_then(|()| writeln!(file, "{pid} {start}"))
             .with_context(|| format!("cannot write {}", path.display()))?;
         Ok(Self { _file: file, path })
     }

@@ -175,13 +175,7 @@ fn find_unknown(table: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)
         let full = join(path, name);
         if !names.contains(&name) {
             let place = if path.is_empty() { String::new() } else { format!(" in `{path}`") };
-            // A known key of another table is the likeliest slip after a wrong letter.
-            let elsewhere =
-                keys::KEYS.iter().find(|known| known.path != full && known.split().1 == name);
-            let cure = match elsewhere {
-                Some(known) => format!(", did you mean `{}`?", known.path),
-                None => suggest::cure(name, names.iter().copied()),
-            };
+            let cure = cure(name, &full, &names);
             let word: String = name.chars().take(QUOTED_CHARS).collect();
             let what = clean(&format!("unknown key `{word}`{place}{cure}"), true);
             found.push((key.span().start, what));
@@ -198,6 +192,23 @@ fn find_unknown(table: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)
             }
             _ => {}
         }
+    }
+}
+
+/// What an unknown `name` was meant to be: a name of this table, else a key of another one, as when a
+/// line stands below the wrong head.
+fn cure(name: &str, full: &str, names: &[&'static str]) -> String {
+    let elsewhere = keys::KEYS.iter().filter(|key| key.path != full);
+    let leaves = elsewhere.clone().map(|key| key.split().1);
+    let moved = elsewhere.clone().find(|key| key.split().1 == name).or_else(|| {
+        let here = suggest::nearest(name, names.iter().copied());
+        let leaf = if here.is_none() { suggest::nearest(name, leaves) } else { None };
+        elsewhere.clone().find(|key| Some(key.split().1) == leaf)
+    });
+    match moved.map(|key| (key.path, key.split())) {
+        Some((_, ("", leaf))) => format!(", did you mean `{leaf}` above all tables?"),
+        Some((path, (table, _))) => format!(", did you mean `{path}`, below `[{table}]`?"),
+        None => suggest::cure(name, names.iter().copied()),
     }
 }
 
