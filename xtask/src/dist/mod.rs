@@ -93,3 +93,50 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
         _ => bail!("{} packages in {}, one was built", files.len(), relative(folder)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jobtrace::agent::config::{Config, DEFAULT_FILE};
+
+    fn text(name: &str) -> String {
+        fs::read_to_string(root().join("xtask/dist").join(name)).expect(name)
+    }
+
+    #[test]
+    fn the_packaged_configuration_is_the_defaults() {
+        let wanted = Config::default_file().expect("the defaults have a form");
+        assert_eq!(text("jobtrace.toml"), wanted, "run `cargo xtask docs`");
+    }
+
+    #[test]
+    fn unit_and_folders_agree_with_the_defaults() {
+        let config = Config::default();
+        let (unit, folders) = (text("jobtrace.service"), text("jobtrace.tmpfiles"));
+        let spool = config.spool.dir.display();
+        assert!(unit.contains(&format!("\nReadWritePaths={spool}\n")));
+        assert!(folders.contains(&format!("\nd {spool} ")));
+        assert!(text("telegraf.conf").contains(&format!("\"{spool}/outbox\"")));
+        let state = config.state.dir.strip_prefix("/run").expect("below /run");
+        assert!(unit.contains(&format!("\nRuntimeDirectory={}\n", state.display())));
+        let manifest = fs::read_to_string(root().join("tracer-user/Cargo.toml")).expect("there");
+        assert!(manifest.contains(&format!("conf-files = [{DEFAULT_FILE:?}]")));
+    }
+
+    #[test]
+    fn the_unit_takes_the_capabilities_that_it_may_have() {
+        let unit = text("jobtrace.service");
+        let of = |key: &str| {
+            let mut lines = unit.lines().filter_map(|line| line.strip_prefix(key));
+            lines.next().map(str::to_owned)
+        };
+        let held = of("AmbientCapabilities=").expect("capabilities instead of root");
+        assert_eq!(of("CapabilityBoundingSet=").as_ref(), Some(&held));
+        assert!(held.split(' ').all(|name| name.starts_with("CAP_")) && !held.contains("ADMIN"));
+        for key in ["Type=notify", "WatchdogSec=", "MemoryMax=", "CPUQuota=", "User=jobtrace"] {
+            assert!(unit.lines().any(|line| line.starts_with(key)), "{key}");
+        }
+        assert!(unit.lines().any(|l| l.starts_with("Before=") && l.contains("slurmd.service")));
+        assert!(!unit.contains("\nRequires="));
+    }
+}
