@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::probes::FaultMode;
+use crate::{
+    agent::config::{Flags, values::Time},
+    probes::FaultMode,
+};
 
 /// Traces what a job does to a compute node: CPU, page faults and disk, in the kernel, per job.
 #[derive(Debug, Parser)]
@@ -23,6 +26,7 @@ pub struct Cli {
 )]
 pub enum Command {
     Run(Run),
+    Agent(Agent),
     Doctor(Doctor),
     Resolve(Resolve),
     /// Holds an empty program on each hook, for the benchmark.
@@ -65,7 +69,7 @@ pub struct Run {
     /// Name of the cluster, a tag of every line of line protocol
     #[arg(long, default_value = "", hide_default_value = true)]
     pub cluster: String,
-    /// Time between two readings: seconds, or a number with ms, s or m
+    /// Time between two readings: seconds, or a number with its unit (ms, s, m, h)
     #[arg(long, default_value = "1s", value_parser = parse_interval, value_name = "TIME")]
     pub interval: Duration,
     /// Which page faults are timed: major ones only, which costs nothing on the path of minor ones, or
@@ -84,6 +88,42 @@ pub struct Run {
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]
     pub command: Vec<OsString>,
+}
+
+/// Trace every job on this node: the daemon.
+///
+/// Reads /etc/jobtrace/jobtrace.toml where it exists; options stand above the file. SIGHUP reads it again
+/// and takes over what can be (the log names what needs a restart); SIGTERM writes what is gathered and
+/// ends within two seconds. Killing it outright disturbs no job. One agent runs on a node: a second one
+/// refuses to start and names the first. Exit status 2 where the configuration is wrong or the agent
+/// cannot start.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  As the package's unit does it:
+      systemctl enable --now jobtrace
+  Try a configuration before it counts, then take it over:
+      jobtrace agent --check && systemctl reload jobtrace
+  See all settings, with what they mean:
+      jobtrace agent --print-config
+  In the foreground, with a spool of its own:
+      sudo jobtrace agent --interval 1s --spool /tmp/spool")]
+pub struct Agent {
+    /// The configuration [default: /etc/jobtrace/jobtrace.toml]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Tell whether the configuration is good and what the agent would do with it
+    #[arg(long)]
+    pub check: bool,
+    /// Print the configuration with file and options taken into account
+    #[arg(long, conflicts_with = "check")]
+    pub print_config: bool,
+    /// Remove what a pinned agent (--pin) left in the kernel
+    #[arg(long, conflicts_with_all = ["check", "print_config"])]
+    pub unpin: bool,
+    /// What stands above the file.
+    #[command(flatten)]
+    pub flags: Flags,
 }
 
 /// Tell what this node supports, what is missing and how to get it.
@@ -133,16 +173,7 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let seconds = match unit {
-        "ms" => 1e-3,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        _ => return Err(format!("unknown unit {unit:?}, use ms, s or m")),
-    };
-    let number: f64 = number.parse().map_err(|_| format!("{number:?} is no number"))?;
-    let time = Duration::try_from_secs_f64(number * seconds).map_err(|error| error.to_string())?;
+    let Time(time) = text.parse()?;
     if time < SHORTEST {
         return Err("shorter than 10 ms".into());
     }
@@ -165,11 +196,12 @@ mod tests {
             ("2m", 120_000),
             ("10s", 10_000),
             ("1440m", 86_400_000),
+            ("1h 30m", 5_400_000),
         ] {
             assert_eq!(parse_interval(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         for text in
-            ["", "s", "-1", "nan", "inf", "1h", "9ms", "0", "1e300", "1441m", "1000000000000"]
+            ["", "s", "-1", "nan", "inf", "25h", "9ms", "0", "1e300", "1441m", "1000000000000"]
         {
             assert!(parse_interval(text).is_err(), "{text}");
         }

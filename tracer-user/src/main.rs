@@ -4,14 +4,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use jobtrace::{
+    agent,
     cli::{Cli, Command},
     doctor, probes, resolve, run,
-    say::say,
+    say::{Level, say_at},
 };
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => resolve::run(&args, &[]),
         Command::BenchEmpty => probes::hold_empty().map(|()| 0),
@@ -19,7 +21,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            say(format_args!("{error:#}"));
+            say_at(Level::Error, format_args!("{error:#}"));
             ExitCode::from(2)
         }
     }

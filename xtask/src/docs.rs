@@ -1,11 +1,13 @@
-//! `cargo xtask docs`: the two documents that are written from the code's own tables.
+//! `cargo xtask docs`: the documents and the default configuration, written from the code's own tables.
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
+use jobtrace::agent::config::Config;
 use std::fs;
 use xtask::root;
 
-/// Writes docs/METRICS.md from the metric tables and docs/CLI.md from the command line's definition.
+/// Writes docs/METRICS.md from the metric tables, docs/CLI.md from the command line's definition and the
+/// packages' jobtrace.toml from the configuration's keys.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare with the files and write nothing
@@ -18,8 +20,11 @@ pub struct Args {
 /// # Errors
 /// When a file cannot be written, or `--check` finds one out of date.
 pub fn run(args: &Args) -> Result<()> {
-    let documents =
-        [("docs/METRICS.md", jobtrace::docs::metrics()), ("docs/CLI.md", jobtrace::docs::cli())];
+    let documents = [
+        ("docs/METRICS.md", jobtrace::docs::metrics()),
+        ("docs/CLI.md", jobtrace::docs::cli()),
+        ("xtask/dist/jobtrace.toml", Config::default_file()?),
+    ];
     for (name, text) in documents {
         let file = root().join(name);
         if args.check {

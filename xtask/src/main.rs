@@ -3,6 +3,7 @@
 mod bench;
 mod bpf;
 mod demo;
+mod dist;
 mod docs;
 mod ebpf;
 mod licences;
@@ -21,7 +22,8 @@ Examples:
   cargo xtask test --fast              without the live ring, so without root
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
-  cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md";
+  cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
+  cargo xtask dist --deb               a Debian package in target/dist";
 
 /// Project chores of jobtrace.
 #[derive(Parser)]
@@ -39,10 +41,12 @@ enum Chore {
     Demo(demo::Args),
     /// Format, lints, docs, licences and every test ring
     Test(test::Args),
-    /// Write docs/METRICS.md and docs/CLI.md from the code
+    /// Write docs/METRICS.md, docs/CLI.md and the default configuration from the code
     Docs(docs::Args),
     /// Measure what tracing costs
     Bench(bench::Args),
+    /// Build the .deb and .rpm packages, man pages and completions into target/dist
+    Dist(dist::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::Dist(args) => dist::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Residue => test::residue::print(),

@@ -1,6 +1,6 @@
 //! `jobtrace run`: one command traced as a job, or a recording looked at again.
 
-mod identity;
+pub(crate) mod identity;
 mod live;
 mod outputs;
 mod pipeline;

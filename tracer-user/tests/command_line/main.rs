@@ -1,5 +1,6 @@
 //! Process ring: the program itself, as an unprivileged user runs it, on recordings (tests/data).
 
+mod agent;
 mod damaged;
 mod outputs;
 mod program;

@@ -6,7 +6,7 @@ use super::program::{end, jobtrace};
 fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for command in ["run", "doctor", "resolve"] {
+    for command in ["run", "agent", "doctor", "resolve"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));
         assert_eq!((help.status, help.stderr.as_str()), (0, ""), "{command}");
@@ -30,11 +30,15 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["run", "--json"], "--json"),
         (&["run", "--interval", "9ms", "--", "true"], "shorter than 10 ms"),
         (&["run", "--interval", "2000m", "--", "true"], "longer than a day"),
-        (&["run", "--interval", "1h", "--", "true"], "use ms, s or m"),
+        (&["run", "--interval", "1w", "--", "true"], "longer than a day"),
         (&["run", "--faults", "some", "--", "true"], "[possible values: major, full]"),
         (&["run", "--replay", "x", "--", "true"], "cannot be used with"),
         (&["run", "--replay", "x", "--record", "y"], "cannot be used with"),
         (&["run", "--replay", "x", "--interval", "1s"], "cannot be used with"),
+        (&["run", "--interval", "soon", "--", "true"], "write 10s, 5m or 1h 30m"),
+        (&["agent", "--check", "--print-config"], "cannot be used with"),
+        (&["agent", "--interval", "soon"], "write 10s, 5m or 1h 30m"),
+        (&["agent", "--hierarchy", "memry"], "did you mean `memory`?"),
         (&["doctor", "--yaml"], "--yaml"),
         (&["doctor", "me"], "me"),
         (&["resolve"], "PATH|PID"),

@@ -1,0 +1,154 @@
+//! Times and sizes as people write them: `10s`, `5m`, `1 GiB`. Owns parsing and exact printing, and no
+//! limit: what is allowed is the key's own affair.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use bytesize::ByteSize;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A time span, `10s`, `1h 30m`; a plain number is seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Duration);
+
+/// A number of bytes, `500MB`, `1 GiB`; a plain number is bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+impl Time {
+    /// A span of whole seconds.
+    pub const fn seconds(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        // `humantime` wants a unit; seconds are what everybody means without one.
+        let is_bare = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        let with_unit = if is_bare { format!("{text}s") } else { text.to_owned() };
+        humantime::parse_duration(&with_unit)
+            .map(Self)
+            .map_err(|error| format!("{text:?} is no time: {error}, write 10s, 5m or 1h 30m"))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        humantime::format_duration(self.0).fmt(f)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        ByteSize::from_str(text.trim())
+            .map(|size| Self(size.0))
+            .map_err(|_| format!("{text:?} is no size, write 500MB or 1 GiB"))
+    }
+}
+
+impl fmt::Display for Size {
+    /// The largest unit that needs no fraction, so that the text parses back to the same size.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match units.into_iter().find(|(unit, _)| self.0 != 0 && self.0.is_multiple_of(*unit)) {
+            Some((unit, name)) => write!(f, "{} {name}", self.0 / unit),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+/// Reads `T` from a string or a whole number.
+struct Written<T> {
+    expected: &'static str,
+    number: fn(u64) -> T,
+}
+
+impl<T: FromStr<Err = String>> de::Visitor<'_> for Written<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        Ok((self.number)(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        u64::try_from(number)
+            .map(self.number)
+            .map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Written { expected: "a time such as \"10s\"", number: Self::seconds })
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Written { expected: "a size such as \"1 GiB\"", number: Self })
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, ms) in
+            [("10s", 10_000), ("5m", 300_000), ("7", 7_000), ("0.5", 500), ("1h 30m", 5_400_000)]
+        {
+            assert_eq!(text.parse(), Ok(Time(Duration::from_millis(ms))), "{text}");
+        }
+        for text in ["", "s", "-1s", "ten", "1e3", "5 lightyears", "nan"] {
+            assert!(text.parse::<Time>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in
+            [("1 GiB", 1 << 30), ("500MB", 500_000_000), ("4096", 4096), ("1.5KiB", 1536)]
+        {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "-1", "1 GiX", "much"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_parses_to_the_same() {
+        for bytes in [0, 1, 1000, 1024, 1 << 30, 3 << 29, 500_000_000, (1 << 40) + 1, u64::MAX] {
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+        for seconds in [0, 1, 90, 3600, 86_400, 30 * 86_400, 365 * 86_400 + 1] {
+            assert_eq!(Time::seconds(seconds).to_string().parse(), Ok(Time::seconds(seconds)));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The configuration as administrators meet it: what is refused and in which words, what is printed,
+//! what SIGHUP takes over.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use jobtrace::{
+    agent::config::{
+        Config, Effect, Flags, Hierarchy, KEYS, Profile, Statistics, load, parse,
+        reload_difference,
+        values::{Size, Time},
+    },
+    probes::FaultMode,
+    resolve::SiteRule,
+};
+use proptest::prelude::*;
+
+fn refusal(text: &str) -> String {
+    parse(text, Path::new("jobtrace.toml")).expect_err(text).to_string()
+}
+
+#[test]
+fn everything_can_be_set() {
+    let text = r#"
+        cluster = "c1"
+        interval = "30s"
+        faults = "full"
+        hierarchy = "memory"
+        slots = 64
+        pin = true
+        [spool]
+        max_bytes = "500MB"
+        max_age = "1day"
+        [export]
+        bucket_style = "vmrange"
+        [export.by_manager]
+        slurm = "histogram"
+        [export.by_job]
+        4242 = "full"
+        [overhead]
+        max_ratio = 0.02
+        statistics = "windows"
+        [jobs]
+        ignore = ["session"]
+        [[rule]]
+        name = "own"
+        pattern = '^/batch/(?<job>\d+)'
+    "#;
+    let config = parse(text, Path::new("x")).unwrap();
+    assert_eq!(config.cluster, "c1");
+    assert_eq!(config.interval, Time::seconds(30));
+    assert_eq!(config.faults, FaultMode::Full);
+    assert_eq!(config.hierarchy, Hierarchy::V1("memory".into()));
+    assert_eq!((config.slots, config.spare_slots, config.pin), (64, 32, true));
+    assert_eq!(config.spool.max_bytes, Size(500_000_000));
+    assert_eq!(config.spool.dir, Path::new("/var/spool/jobtrace"));
+    assert_eq!(config.export.by_manager["slurm"], Profile::Histogram);
+    assert_eq!(config.export.by_job["4242"], Profile::Full);
+    assert_eq!(config.overhead.statistics, Statistics::Windows);
+    assert_eq!(config.jobs.ignore, ["session"]);
+    assert_eq!(config.rules[0].name, "own");
+}
+
+#[test]
+fn nothing_set_gives_the_defaults() {
+    assert_eq!(parse("", Path::new("x")).unwrap(), Config::default());
+    assert_eq!(parse("[spool]\n[export.by_job]\n", Path::new("x")).unwrap(), Config::default());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place_and_its_cure() {
+    for (text, words) in [
+        (
+            "intervall = \"10s\"",
+            &["jobtrace.toml:1:1: ", "`intervall`", "did you mean `interval`?"][..],
+        ),
+        ("\n[spool]\n  max_byte = 1", &["jobtrace.toml:3:3: ", " in `spool`", "`max_bytes`"]),
+        ("[export]\nprofil = 1", &[":2:1: ", "did you mean `profile`?"]),
+        ("[overhed]\nmax_ratio = 1", &[":1:2: ", "did you mean `overhead`?"]),
+        ("[[rule]]\nname = \"a\"\npatern = \"b\"", &[":3:1: ", " in `rule`", "`pattern`"]),
+        ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, below `[overhead]`?"]),
+        ("[jobs]\nintervall = 5", &[":2:1: ", "did you mean `interval` above all tables?"]),
+        ("[jobs]\ncolour = 1", &["unknown key `colour` in `jobs`, known are `ignore`"]),
+        ("interval = 1.5", &[":1:12: ", "`interval` = 1.5: invalid type", "\"1s\" to \"1h\""]),
+        ("interval = \"soon\"", &["`interval` = \"soon\"", "write 10s, 5m or 1h 30m"]),
+        ("interval = \"1500ms\"", &[":1:12: ", "`interval`: 1s 500ms", "whole number of seconds"]),
+        ("interval = -1", &["`interval` = -1"]),
+        ("slots = 2000", &[":1:9: ", "`slots`: 2000", "allowed: 1 to 1023"]),
+        ("slots = -1", &["`slots` = -1", "allowed: 1 to 1023"]),
+        ("slots = \"many\"", &["`slots` = \"many\"", "allowed: 1 to 1023"]),
+        ("slots = 16", &["jobtrace.toml: `spare_slots`: 32", "`slots`, which is 16"]),
+        ("pin = 1", &["`pin` = 1", "true or false"]),
+        ("faults = \"minor\"", &["`faults` = \"minor\"", "allowed: \"major\" or \"full\""]),
+        ("hierarchy = \"memroy\"", &[":1:13: ", "did you mean `memory`?"]),
+        ("[spool]\ndir = \"spool\"", &[":2:7: ", "`spool.dir`", "does not begin with /"]),
+        ("[spool]\nmax_bytes = \"1 GiX\"", &["`spool.max_bytes` = \"1 GiX\"", "1 MiB or more"]),
+        ("[overhead]\nmax_ratio = 2", &["`overhead.max_ratio`", "0.0001 to 1"]),
+        ("[overhead]\nmax_ratio = nan", &["`overhead.max_ratio`", "NaN"]),
+        (
+            "[export.by_manager]\nslurm = \"all\"",
+            &["`export.by_manager.slurm` = \"all\"", "\"summary\""],
+        ),
+        ("[[rule]]\nname = \"a\"\npattern = \"(\"", &["pattern of `a`", "unclosed group"]),
+        ("[[rule]]\nname = \"a\"\npattern = \"x\"", &["has no group `(?<job>...)`"]),
+        ("[[rule]]\nname = \"a\"\npattern = \"(?<jbo>x)\"", &["unknown group `jbo`", "`job`"]),
+        ("[[rule]]\nname = \"a\"", &[":1:1: ", "missing field `pattern`"]),
+        ("slots = 1\nslots = 2", &[":2:1: ", "duplicate key"]),
+        ("slots = ", &[":1:"]),
+        ("x\u{1b}]0;y\u{7} = 1", &["jobtrace.toml:1:"]),
+        ("\"a\\u001bb\" = 1", &["unknown key `a?b`"]),
+    ] {
+        let said = refusal(text);
+        for word in words {
+            assert!(said.contains(word), "{text:?}\n{said}\nlacks {word:?}");
+        }
+        assert!(!said.contains('\u{1b}'), "{said:?}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_at_once() {
+    let said = refusal("colour = 1\nintervall = 2\n[spool]\nmax_age = 3\nmax_bites = 4");
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let said = refusal("interval = \"2h\"\nslots = 0\nspare_slots = 9");
+    assert_eq!(said.lines().count(), 3, "{said}");
+}
+
+#[test]
+fn keys_and_fields_are_the_same() {
+    let mut config = Config::default();
+    config.export.by_job.insert("1".into(), Profile::Full);
+    let table = toml::Table::try_from(&config).unwrap();
+    let mut fields = BTreeSet::new();
+    for (name, value) in &table {
+        match value.as_table() {
+            Some(inner) => fields.extend(inner.keys().map(|key| format!("{name}.{key}"))),
+            None => _ = fields.insert(name.clone()),
+        }
+    }
+    let keys: BTreeSet<_> = KEYS.iter().map(|key| key.path.to_owned()).collect();
+    assert_eq!(fields, keys);
+    let rule = r#"name = "a"
+pattern = "(?<job>x)"
+manager = "m"
+not_a_job = true"#;
+    parse(&format!("[[rule]]\n{rule}"), Path::new("x")).expect("every key of a rule is known");
+}
+
+#[test]
+fn the_default_file_holds_every_key_and_sets_none() {
+    let text = Config::default_file().unwrap();
+    assert_eq!(parse(&text, Path::new("x")).unwrap(), Config::default());
+    for line in text.lines() {
+        assert!(line.is_empty() || line.starts_with(['#', '[']), "{line}");
+        assert!(line.len() <= 100, "{line}");
+    }
+    // Taken out of its comments it is the defaults again, and a rule and two profiles as examples.
+    let set: String = text
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(value) if !value.starts_with(' ') => format!("{value}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let mut config = parse(&set, Path::new("x")).unwrap();
+    assert_eq!((config.rules.len(), config.export.by_manager.len()), (1, 1));
+    config.rules.clear();
+    config.export.by_manager.clear();
+    config.export.by_job.clear();
+    assert_eq!(config, Config::default());
+}
+
+#[test]
+fn flags_stand_above_the_file_and_are_checked_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.toml");
+    fs::write(&file, "cluster = \"file\"\npin = true\nslots = 100\n").unwrap();
+    let flags = Flags {
+        cluster: Some("flag".into()),
+        no_pin: true,
+        spool: Some("/s".into()),
+        profile: Some(Profile::Full),
+        ..Flags::default()
+    };
+    let config = load(Some(&file), &flags).unwrap();
+    assert_eq!((config.cluster.as_str(), config.pin, config.slots), ("flag", false, 100));
+    assert_eq!(config.export.profile, Profile::Full);
+    let wrong = Flags { slots: Some(5000), ..Flags::default() };
+    let said = load(Some(&file), &wrong).unwrap_err().to_string();
+    assert!(said.contains("command line: `slots`: 5000"), "{said}");
+}
+
+#[test]
+fn a_named_file_must_exist() {
+    let said = load(Some(Path::new("/nowhere/a.toml")), &Flags::default()).unwrap_err();
+    assert!(format!("{said:#}").contains("cannot read /nowhere/a.toml: No such file"), "{said:#}");
+}
+
+#[test]
+fn reload_takes_over_what_can_be_and_names_the_rest() {
+    let old = Config::default();
+    let new = parse(
+        "interval = \"30s\"\nslots = 64\n[spool]\ndir = \"/other\"\nmax_files = 5\n[export]\nprofile = \"full\"",
+        Path::new("x"),
+    )
+    .unwrap();
+    let difference = reload_difference(&old, &new).unwrap();
+    assert_eq!(difference.now, ["interval", "spool.max_files", "export.profile"]);
+    assert_eq!(difference.restart, ["slots", "spool.dir"]);
+    assert_eq!(
+        difference.to_string(),
+        "changed: interval, spool.max_files, export.profile; these need a restart: slots, spool.dir"
+    );
+    let together = old.reloaded(&new).unwrap();
+    let left = reload_difference(&old, &together).unwrap();
+    assert_eq!((left.now, left.restart), (difference.now, vec![]));
+    assert_eq!(reload_difference(&new, &together).unwrap().restart, difference.restart);
+    assert_eq!(reload_difference(&old, &old).unwrap().to_string(), "nothing changed");
+    assert!(KEYS.iter().any(|key| key.effect == Effect::Reload));
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    let text = "[ -~äß\"'\\\\#\n]{0,12}";
+    let map = prop::collection::btree_map(text, Just(Profile::Histogram), 0..3);
+    let top = (text, 1..=3600_u64, 1..=1023_u32, any::<bool>(), "(auto|v2|memory|pids)");
+    let rest = (1_u64 << 20..=i64::MAX as u64, 60..1_000_000_u64, 0.0001..=1.0_f64, map);
+    (top, rest, prop::collection::vec(text, 0..3), any::<bool>()).prop_map(
+        |((cluster, seconds, slots, pin, hierarchy), (bytes, age, ratio, map), ignore, rule)| {
+            let mut config = Config { cluster, slots, pin, ..Config::default() };
+            config.interval = Time::seconds(seconds);
+            config.spare_slots = slots / 2;
+            config.hierarchy = hierarchy.parse().unwrap();
+            config.spool.max_bytes = Size(bytes);
+            config.spool.max_age = Time::seconds(age);
+            config.overhead.max_ratio = ratio;
+            config.export.by_job = map;
+            config.jobs.ignore = ignore;
+            if rule {
+                config.rules.push(SiteRule {
+                    name: "a\"b".into(),
+                    pattern: r"^/x\.(?<job>\d+)'''".into(),
+                    manager: Some("m".into()),
+                    not_a_job: false,
+                });
+            }
+            config
+        },
+    )
+}
+
+proptest! {
+    /// What `--print-config` prints is the same configuration again.
+    #[test]
+    fn printed_it_parses_to_the_same(config in config()) {
+        let text = config.to_text().unwrap();
+        let parsed = parse(&text, Path::new("printed"));
+        prop_assert!(parsed.is_ok(), "{parsed:?}\n{text}");
+        prop_assert_eq!(parsed.unwrap(), config, "{}", text);
+    }
+
+    /// No text makes the reader fall over, and what it says is without control characters.
+    #[test]
+    fn garbage_is_refused_in_words(text in "([a-z_]{1,8}|[\\[\\]=\".{}\n]|[0-9]{1,4}|\\PC){0,30}") {
+        if let Err(said) = parse(&text, Path::new("x")) {
+            let said = said.to_string();
+            prop_assert!(said.chars().all(|c| c == '\n' || !c.is_control()), "{said:?}");
+        }
+    }
+}
