@@ -149,7 +149,7 @@ proptest! {
         for (slot, steps) in &slots {
             interval.slots.insert(*slot, groups(steps));
         }
-        let job = |job: &str| Job { job: job.into(), manager: "run".into(), user: String::new() };
+        let job = |job: &str| Job { job: job.into(), manager: "run".into(), user: String::new(), ..Job::default() };
         // Two slots of one job, one of another, the rest nobody's.
         let jobs = BTreeMap::from([(1, job("1")), (2, job("1")), (3, job("3"))]);
         let mut by_slot = Vec::new();

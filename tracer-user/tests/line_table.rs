@@ -220,7 +220,8 @@ fn times() {
 #[test]
 fn every_field_of_every_table_has_its_place_on_the_line() {
     let origin = Origin { cluster: "c".into(), host: "n1".into() };
-    let job = Job { job: "4242".into(), manager: "slurm".into(), user: "ada".into() };
+    let job =
+        Job { job: "4242".into(), manager: "slurm".into(), user: "ada".into(), ..Job::default() };
     for table in tables::ALL {
         let tags = table.tags.iter().map(|tag| format!("the {tag}")).collect();
         let mut group = Group::unknown(table, tags);
@@ -250,7 +251,7 @@ fn every_field_of_every_table_has_its_place_on_the_line() {
 #[test]
 fn job_info_and_job_hist_are_lines() {
     let origin = Origin { cluster: String::new(), host: "n1".into() };
-    let job = Job { job: "r1".into(), manager: "run".into(), user: "ada".into() };
+    let job = Job { job: "r1".into(), manager: "run".into(), user: "ada".into(), ..Job::default() };
     let command = "sh -c 'echo \"a b\"'".to_owned();
     let info = JobInfo { name: "sh".into(), uid: 7, command, start_wall_ns: 5, user: "ada".into() };
     let end = Some((9, Exit { code: None, signal: Some(9) }));

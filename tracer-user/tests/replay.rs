@@ -21,7 +21,7 @@ use jobtrace::{
 };
 
 fn header() -> Header {
-    let job = Job { job: "r1".into(), manager: "run".into(), user: "ada".into() };
+    let job = Job { job: "r1".into(), manager: "run".into(), user: "ada".into(), ..Job::default() };
     Header {
         version: VERSION,
         origin: Origin { cluster: "c".into(), host: "n1".into() },

@@ -19,7 +19,7 @@ const SECOND: u64 = 1_000_000_000;
 const WIDE: usize = usize::MAX;
 
 fn job(number: u8) -> Job {
-    Job { job: number.to_string(), manager: "slurm".into(), user: String::new() }
+    Job { job: number.to_string(), manager: "slurm".into(), user: String::new(), ..Job::default() }
 }
 
 /// One job's interval: every kind of field.

@@ -2,7 +2,7 @@
 //! is told as [`Action`]s, time and identities arrive as arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::{
     model::job::{Job, Lease},
@@ -218,7 +218,8 @@ mod tests {
 
     fn owner(job: &str) -> Option<Owner> {
         let root = format!("/slurm/job_{job}").into();
-        let job = Job { job: job.into(), manager: "slurm".into(), user: String::new() };
+        let job =
+            Job { job: job.into(), manager: "slurm".into(), user: String::new(), ..Job::default() };
         Some(Owner { job, root })
     }
 

@@ -97,7 +97,8 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn stats(job: &str, groups: Vec<Group>) -> JobStats {
-        let job = Job { job: job.into(), manager: "slurm".into(), user: "ada".into() };
+        let job =
+            Job { job: job.into(), manager: "slurm".into(), user: "ada".into(), ..Job::default() };
         JobStats { job, groups }
     }
 

@@ -140,7 +140,12 @@ mod tests {
     };
 
     fn totals() -> RunTotals {
-        let job = job::Job { job: "r1".into(), manager: "run".into(), user: String::new() };
+        let job = job::Job {
+            job: "r1".into(),
+            manager: "run".into(),
+            user: String::new(),
+            ..job::Job::default()
+        };
         let info = JobInfo { user: "ada".into(), start_wall_ns: 5, ..JobInfo::default() };
         RunTotals::new(job, info)
     }

@@ -17,7 +17,7 @@ pub type Slot = u16;
 pub type Lease = u32;
 
 /// What tells a job apart from every other of this cluster: the tags of its lines.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// The manager's name for it, `4242`; `_system` for the rest of the node.
@@ -27,12 +27,15 @@ pub struct Job {
     /// Its owner; empty where unknown.
     #[serde(default)]
     pub user: String,
+    /// The step, where steps are series of their own; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub step: String,
 }
 
 impl Job {
     /// The rest of the node: what no tracked cgroup owns.
     pub fn system() -> Self {
-        Self { job: "_system".into(), manager: "none".into(), user: String::new() }
+        Self { job: "_system".into(), manager: "none".into(), ..Self::default() }
     }
 }
 

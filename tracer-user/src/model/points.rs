@@ -52,7 +52,9 @@ impl Origin {
 
     pub(super) fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
         let mut tags = self.tags();
-        for (key, value) in [("job", &job.job), ("manager", &job.manager), ("user", &job.user)] {
+        for (key, value) in
+            [("job", &job.job), ("manager", &job.manager), ("step", &job.step), ("user", &job.user)]
+        {
             tags.push((key.into(), value.clone()));
         }
         tags

@@ -32,7 +32,8 @@ pub fn header(args: &Run, notes: Vec<String>) -> Result<Header> {
     Ok(Header {
         version: VERSION,
         origin: Origin { cluster: args.cluster.clone(), host: host() },
-        jobs: [(LEASE, Job { job, manager: "run".into(), user: user.clone() })].into(),
+        jobs: [(LEASE, Job { job, manager: "run".into(), user: user.clone(), ..Job::default() })]
+            .into(),
         info: JobInfo {
             name: args.name.clone().unwrap_or_else(|| name_of(&args.command)),
             user,

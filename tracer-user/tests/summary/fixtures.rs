@@ -69,7 +69,8 @@ fn held(cores: u64, peak_bytes: u64, limit_bytes: u64) -> Vec<Group> {
 }
 
 fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Group>>) -> RunTotals {
-    let job = Job { job: "run-1".into(), manager: "run".into(), user: "ada".into() };
+    let job =
+        Job { job: "run-1".into(), manager: "run".into(), user: "ada".into(), ..Job::default() };
     let name = command.split(' ').next().unwrap_or_default().to_owned();
     let info = JobInfo { name, command: command.to_owned(), ..JobInfo::default() };
     let mut totals = RunTotals::new(job, info);
