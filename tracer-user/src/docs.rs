@@ -19,9 +19,10 @@ Generated from the tables beside the code by `cargo xtask docs`; do not edit.
 Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager` and `user` (where
 known); what no job owns is job `_system` of manager `none`. `jobtrace run` tells what
 it cost itself in `jobtrace_self`, with its job's tags. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
-zero. An interval in which nothing happened to a series writes no line. The agent's lines also carry
-`interval_ns`, an integer: the interval's true length by a clock that never steps, also where it was
-measured late. The time stamp is a whole multiple of the configured interval.
+zero. An interval in which nothing happened to a series writes no line. The agent's lines, but
+those of `job_info` and `job_hist`, also carry `interval_ns`, an integer: the interval's true length by a
+clock that never steps, also where it was measured late. Their time stamps are whole multiples of the
+configured interval, alike on all nodes.
 
 | kind | over an interval | over jobs, devices and nodes |
 | --- | --- | --- |
