@@ -19,7 +19,10 @@ Generated from the tables beside the code by `cargo xtask docs`; do not edit.
 Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager` and `user` (where
 known); what no job owns is job `_system` of manager `none`. `jobtrace run` tells what
 it cost itself in `jobtrace_self`, with its job's tags. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
-zero. An interval in which nothing happened to a series writes no line.
+zero. An interval in which nothing happened to a series writes no line. The agent's lines, but
+those of `job_info` and `job_hist`, also carry `interval_ns`, an integer: the interval's true length by a
+clock that never steps, also where it was measured late. Their time stamps are whole multiples of the
+configured interval, alike on all nodes.
 
 | kind | over an interval | over jobs, devices and nodes |
 | --- | --- | --- |
@@ -46,17 +49,26 @@ One-off facts of a job, when it ends. In the JSON: `job`, `exit`.
 
 ## job_hist
 
-The buckets of the histograms. One series for each non-empty bucket, with the tags of the
-measurement it belongs to and:
+The buckets of the histograms, in the agent's profiles `histogram` (one to each power of two) and
+`full` (four; so does `jobtrace run`). One series for each bucket, with the tags of the measurement it
+belongs to, `metric`, which is key of the measurement and name (`sched.run_queue_wait_ns`), and:
 
-| tag | meaning |
-| --- | --- |
-| `metric` | The histogram: key of its measurement and name, `sched.run_queue_wait_ns`. |
-| `le` | Largest value of the bucket, a plain integer; that of the last, which has no bound, is 9223372036854775807. |
+| bucket style | tag | field | meaning |
+| --- | --- | --- | --- |
+| `le` | `le`: largest value of the bucket, a plain integer; that of the last, which has no bound, is 9223372036854775807 | `n` | This interval's values in this bucket alone: not cumulative over buckets or time. Empty buckets write no line. |
+| `prom` | `le`: the same, the last is `+Inf` | `bucket` | This interval's values up to this bound: cumulative over buckets, not over time. Nothing below the lowest bucket but one zero. |
+| `vmrange` | `vmrange`: `lower...upper`, the lower bound not included | `bucket` | This interval's values in this bucket alone. Empty buckets write no line. |
 
-| field | type | meaning |
-| --- | --- | --- |
-| `n` | integer | This interval's values in this bucket alone: not cumulative over buckets or time. |
+Counts are an interval's, so sums over time, jobs and nodes are exact, and no restart is to be told from
+a reset: take `sum_over_time`, never `rate` or `increase`, over a range of at least one interval:
+
+```text
+histogram_quantile(0.99, sum by (le) (sum_over_time(job_hist_bucket{metric=\"sched.run_queue_wait_ns\",job=\"4242\"}[5m])))
+histogram_quantile(0.99, sum by (vmrange) (sum_over_time(job_hist_bucket{metric=\"sched.run_queue_wait_ns\",job=\"4242\"}[5m])))
+```
+
+The first is PromQL for `prom`, the second MetricsQL for `vmrange`. Sum jobs of one profile only: where
+bounds differ, cumulative counts cannot be added.
 ";
 
 /// The whole of docs/METRICS.md; the same for the same tables.
@@ -144,7 +156,7 @@ pub fn cli() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{hist::QUANTILES, hist_points::le};
+    use crate::model::{buckets::le, hist::QUANTILES};
 
     #[test]
     fn every_measurement_and_field_has_its_row() {

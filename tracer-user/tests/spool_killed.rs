@@ -120,8 +120,8 @@ fn check(dir: &Path, end: bool) -> u64 {
         MultiGzDecoder::new(file).read_to_string(&mut text).expect("each file is whole");
         let lines = text.strip_prefix("# DML\n# CONTEXT-DATABASE: jobtrace\n").unwrap();
         assert!(lines.ends_with('\n'), "{path:?} ends in a line");
-        let parsed = influxdb_line_protocol::parse_lines(lines);
-        assert_eq!(parsed.map(|line| line.unwrap()).count() as u64, POINTS, "{path:?}");
+        let parsed: Result<Vec<_>, _> = influxdb_line_protocol::parse_lines(lines).collect();
+        assert_eq!(parsed.expect("each line parses").len() as u64, POINTS, "{path:?}");
         let interval = lines.strip_prefix("m interval=").unwrap().split_once('i').unwrap().0;
         *found.entry(interval.parse().unwrap()).or_default() += 1;
     }

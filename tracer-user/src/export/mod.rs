@@ -8,6 +8,7 @@ pub mod file_sink;
 pub mod hlog;
 pub mod json;
 pub mod line;
+pub mod profile;
 pub mod publish;
 pub mod spool;
 pub mod writer;

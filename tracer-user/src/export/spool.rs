@@ -213,10 +213,10 @@ impl Spool {
             // The collector may have taken some since the last look.
             let found = self.look(&self.stage.done)?;
             self.index.replace(found);
-            while self.index.is_over(&self.limits)
-                && let Some(entry) = self.index.take_oldest(&self.limits)
-            {
-                self.remove(entry)?;
+            if self.index.is_over(&self.limits) {
+                while let Some(entry) = self.index.take_oldest(&self.limits) {
+                    self.remove(entry)?;
+                }
             }
         }
         Ok(())

@@ -1,46 +1,51 @@
 //! Points of `job_hist`: the buckets of a job's histograms, one series each.
 
-use tracer_ebpf::loglinear::bucket_high;
-
 use super::{
+    buckets::{BucketStyle, Width, rows},
     group::{Group, Value},
     job::JobStats,
     points::{FieldValue, Origin, Point},
 };
 
-/// Upper bound of bucket `index` as the tag `le` and nothing else shows it: the same for ever, so that
-/// a bucket is one series whatever the largest value was. The last bucket has none and shows
-/// `i64::MAX`, which every consumer can hold.
-pub fn le(index: usize) -> u64 {
-    bucket_high(index).min(i64::MAX as u64)
-}
-
 /// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of
 /// this bucket alone, not cumulative.
 pub fn hist_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point> {
-    let job_tags = origin.job_tags(&stats.job);
-    stats.groups.iter().flat_map(|group| group_points(group, &job_tags, time_ns)).collect()
+    bucket_points(origin, stats, Width::Fine, BucketStyle::Le, time_ns)
 }
 
-fn group_points(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Vec<Point> {
+/// One point for each bucket of each histogram of `stats`, an interval, that `width` and `style` ask for.
+pub fn bucket_points(
+    origin: &Origin,
+    stats: &JobStats,
+    width: Width,
+    style: BucketStyle,
+    time_ns: u64,
+) -> Vec<Point> {
+    let job_tags = origin.job_tags(&stats.job);
     let mut points = Vec::new();
-    for (field, value) in group.measurement.fields.iter().zip(&group.values) {
-        let Some(Value::Histogram(hist)) = value else { continue };
-        let metric = format!("{}.{}", group.measurement.key, field.name);
-        for (index, count) in hist.buckets() {
-            let mut tags = job_tags.to_vec();
+    for group in &stats.groups {
+        for (metric, tag, count) in group_rows(group, width, style) {
+            let mut tags = job_tags.clone();
             tags.extend(group.own_tags());
-            tags.push(("metric".into(), metric.clone()));
-            tags.push(("le".into(), le(index).to_string()));
-            points.push(Point {
-                measurement: "job_hist".into(),
-                tags,
-                fields: vec![("n".into(), FieldValue::Integer(count))],
-                time_ns,
-            });
+            tags.push(("metric".into(), metric));
+            tags.push((style.tag().into(), tag));
+            let fields = vec![(style.field().into(), FieldValue::Integer(count))];
+            points.push(Point { measurement: "job_hist".into(), tags, fields, time_ns });
         }
     }
     points
+}
+
+/// Metric, bucket and count of each bucket of `group`.
+fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, String, u64)> {
+    let mut all = Vec::new();
+    for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+        let Some(Value::Histogram(hist)) = value else { continue };
+        let metric = format!("{}.{}", group.measurement.key, field.name);
+        let rows = rows(hist, width, style);
+        all.extend(rows.into_iter().map(|(tag, count)| (metric.clone(), tag, count)));
+    }
+    all
 }
 
 #[cfg(test)]

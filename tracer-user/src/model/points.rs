@@ -67,6 +67,20 @@ pub fn job_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point>
     stats.groups.iter().filter_map(|group| group_point(group, &tags, time_ns)).collect()
 }
 
+/// The same with the length of the interval in each: what rates are made of where a tick came late.
+pub fn interval_points(
+    origin: &Origin,
+    stats: &JobStats,
+    time_ns: u64,
+    span_ns: u64,
+) -> Vec<Point> {
+    let mut points = job_points(origin, stats, time_ns);
+    for point in &mut points {
+        point.fields.push(("interval_ns".to_owned(), FieldValue::Integer(span_ns)));
+    }
+    points
+}
+
 /// The point of `job_info`; `end` is the wall time and way of its end, once it has ended.
 pub fn info_point(
     origin: &Origin,

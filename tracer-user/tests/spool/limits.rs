@@ -27,6 +27,23 @@ fn the_oldest_files_are_dropped_and_counted() {
 }
 
 #[test]
+fn a_full_outbox_makes_room_for_more_than_one() {
+    let folder = Folder::new();
+    drop(folder.open());
+    for n in 0..131 {
+        let name = format!("cn-1-3fd2a9b1-{n:018}-5.lp.gz");
+        fs::write(folder.outbox().join(name), "x").unwrap();
+    }
+    let mut spool = folder.open_with(Limits { files: 130, ..NONE });
+    let dropped = spool.enforce(0, 1).unwrap();
+    assert_eq!(dropped, Dropped { files: 3, bytes: 3 }, "down to 130 less a 64th");
+    assert_eq!(
+        names(&folder.outbox()).first().unwrap(),
+        "cn-1-3fd2a9b1-000000000000000003-5.lp.gz"
+    );
+}
+
+#[test]
 fn bytes_are_capped_at_the_start_too() {
     let folder = Folder::new();
     (10..20).for_each(|n| write(&mut folder.open(), n));

@@ -179,7 +179,7 @@ proptest! {
             wall = wall.saturating_add(due + late_ns - now).saturating_add_signed(step_ns);
             now = due + late_ns;
             let tick = grid.tick(wall, now);
-            prop_assert!(tick.stamp_ns % interval_ns == 0);
+            prop_assert!(tick.stamp_ns.is_multiple_of(interval_ns));
             prop_assert!(last < Some(tick.stamp_ns), "{last:?} {tick:?}");
             prop_assert_eq!(tick.late_ns.is_some(), late_ns > SECOND.min(interval_ns / 10));
             last = Some(tick.stamp_ns);

@@ -117,8 +117,8 @@ impl Index {
         aged
     }
 
-    /// Takes out the oldest file while there is more than `limits` allow, less a 64th, so that a full
-    /// outbox is not read anew at each tick.
+    /// Takes out the oldest file while there is more than `limits` allow, less a 64th: once over, some
+    /// room is made, so that a full outbox is not read anew at each tick.
     pub fn take_oldest(&mut self, limits: &Limits) -> Option<Entry> {
         let (files, bytes) = (limits.files - limits.files / 64, limits.bytes - limits.bytes / 64);
         if self.entries.len() <= files && self.bytes <= bytes {
@@ -172,6 +172,7 @@ mod tests {
         assert!(index.is_over(&LIMITS));
         let taken: Vec<_> = std::iter::from_fn(|| index.take_oldest(&LIMITS)).collect();
         assert_eq!(taken, [entry(1, 0, 0), entry(1, 1, 0)]);
+        assert!(!index.is_over(&LIMITS));
         index.push(Entry { bytes: 990, ..entry(1, 9, 0) });
         let taken: Vec<_> = std::iter::from_fn(|| index.take_oldest(&LIMITS)).collect();
         assert_eq!(taken.len(), 4, "a file alone above the cap goes as well");
