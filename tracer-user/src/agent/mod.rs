@@ -3,11 +3,13 @@
 pub mod check;
 pub mod config;
 pub mod daemon;
+pub mod details;
 pub mod governor;
 pub mod grid;
 pub mod hierarchy;
 pub mod lock;
 pub mod log;
+pub mod node;
 pub mod notify;
 pub mod suggest;
 pub mod tracker;

@@ -201,6 +201,11 @@ impl Tracker {
         self.owners.retain(|lease, _| alive(*lease));
     }
 
+    /// The job that `cgroup` is of.
+    pub fn job_of(&self, cgroup: Cgroup) -> Option<&Job> {
+        self.cgroups.get(&cgroup)
+    }
+
     /// Whether `cgroup` is one of a job's.
     pub fn knows(&self, cgroup: Cgroup) -> bool {
         self.cgroups.contains_key(&cgroup)

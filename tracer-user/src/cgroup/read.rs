@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{
     formats::{parse_number, parse_stall_ns, parse_stat},
-    held::{Throttle, read_cores_held, read_file, read_memory_limit},
+    held::{Throttle, read_cores_held, read_cores_of, read_file, read_memory_limit},
     place::{Place, Places},
     remove::children,
 };
@@ -56,12 +56,21 @@ impl CgroupReader {
     /// A reader of the job at `places`. `pid` is one of its processes, or 0 for the caller where the
     /// command is yet to be started.
     pub fn new(places: &Places, pid: u32) -> Self {
+        Self::holding(places, read_cores_held(places, pid))
+    }
+
+    /// A reader of another's job at `places`, whose cores its cgroups tell.
+    pub fn of_job(places: &Places) -> Self {
+        Self::holding(places, read_cores_of(places))
+    }
+
+    fn holding(places: &Places, cores_held: Option<u64>) -> Self {
         let throttle = Throttle::find(places);
         let throttled_before_ns = throttle.as_ref().and_then(Throttle::read_ns).unwrap_or(0);
         Self {
             places: places.clone(),
             largest_seen: None,
-            cores_held: read_cores_held(places, pid),
+            cores_held,
             throttle,
             throttled_before_ns,
         }

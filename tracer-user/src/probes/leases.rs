@@ -107,6 +107,11 @@ impl Leases {
         self.ended.iter().any(|ended| ended.lease == lease)
     }
 
+    /// Whether any has ended and is not freed yet.
+    pub fn has_any_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// Who is charged with what a task in the slot of `lease` does now.
     pub fn charged(&self, lease: Lease) -> Lease {
         let mut now = lease;

@@ -1,7 +1,10 @@
 //! The life of a slot: leased to a job's cgroups, ended with the job or in favour of another lease, free
 //! for the next; and the cgroups it is charged for.
 
-use std::time::{Duration, Instant};
+use std::{
+    os::fd::{AsRawFd, RawFd},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use tracer_ebpf::{
@@ -146,6 +149,21 @@ impl Probes {
             self.leases.free(ended.slot);
         }
         Ok(())
+    }
+
+    /// Whether leases have ended whose last values are still to be read.
+    pub fn has_ended(&self) -> bool {
+        self.leases.has_any_ended()
+    }
+
+    /// Whether `lease` has a slot.
+    pub fn is_leased(&self, lease: Lease) -> bool {
+        self.leases.slot(lease).is_some()
+    }
+
+    /// Readable when [`Self::events`] has something to tell.
+    pub fn events_fd(&self) -> RawFd {
+        self.maps.events.as_raw_fd()
     }
 
     /// What happened to cgroups and programs since the last call, in its order.

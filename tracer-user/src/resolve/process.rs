@@ -33,8 +33,7 @@ pub fn read_cgroup(pid: u32) -> io::Result<String> {
 /// What process `pid`, which `answer` is about, tells of its job. Complete after its exec only. The
 /// owner is the path's, else the process's by the kernel, and the environment's last of all.
 pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
-    let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
-    let mut facts = JobFacts::parse(answer, &environ);
+    let mut facts = read_environment(answer, pid);
     // A container's root is nobody in particular, and neither is a step daemon's.
     let is_owners = answer.role == Role::Job && OWNED.contains(&answer.manager.as_str());
     let own = || is_owners.then(|| read_uid(pid)).flatten().filter(|uid| *uid != 0);
@@ -43,6 +42,12 @@ pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
     let known = || named().map(|user| user.name().to_string_lossy().into_owned());
     facts.user = answer.user.clone().or_else(known).or(facts.user);
     facts
+}
+
+/// What the environment of process `pid` tells of its job; the owner may be anybody the user wrote there.
+pub fn read_environment(answer: &Answer, pid: u32) -> JobFacts {
+    let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
+    JobFacts::parse(answer, &environ)
 }
 
 /// Managers whose jobs' processes run as the job's owner.
@@ -99,7 +104,7 @@ fn read_pids(directory: &Path) -> Vec<u32> {
 }
 
 /// The real user id of a process; that of the owner of /proc/PID may be root's.
-fn read_uid(pid: u32) -> Option<u32> {
+pub fn read_uid(pid: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;

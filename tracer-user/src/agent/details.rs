@@ -1,0 +1,201 @@
+//! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
+//! totals for the line at its end.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use procfs::process::Process;
+
+use crate::{
+    cgroup::{place::Places, read::CgroupReader},
+    model::{
+        group::{Group, Value},
+        info::JobInfo,
+        job::Job,
+        points::{FieldValue, Origin, Point, info_point, number_value},
+    },
+    resolve::{Answer, facts::JobFacts},
+};
+
+/// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
+const REPEAT_NS: u64 = 300_000_000_000;
+
+/// Readings after which a job's directories and limits are taken for settled.
+const SETTLING: u32 = 2;
+
+/// The facts of a job.
+pub struct Details {
+    /// Its name, owner and begin.
+    pub info: JobInfo,
+    /// Its owner's number, once known.
+    pub uid: Option<u32>,
+    /// What its scheduler's environment and its paths tell, by field.
+    facts: BTreeMap<&'static str, FieldValue>,
+    reader: Option<CgroupReader>,
+    /// Readings so far: limits are set, and directories made, after the first directory.
+    readings: u32,
+    totals: Vec<Group>,
+    told_ns: Option<u64>,
+    ended: Option<u64>,
+    end_told: bool,
+}
+
+impl Details {
+    /// Of a job that began at `start_wall_ns`.
+    pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
+        let info = JobInfo { start_wall_ns, ..JobInfo::default() };
+        let mut facts = BTreeMap::new();
+        let texts = [
+            ("sluid", &answer.sluid),
+            ("container", &answer.container),
+            ("qos", &answer.qos),
+            ("runtime", &answer.runtime),
+            ("array_task", &answer.array),
+        ];
+        for (key, value) in texts {
+            if let Some(value) = value {
+                facts.insert(key, FieldValue::Text(value.clone()));
+            }
+        }
+        let uid = answer.uid;
+        let (reader, readings) = (None, 0);
+        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
+        Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+    }
+
+    /// Adds what a task's environment tells.
+    pub fn learn(&mut self, facts: &JobFacts) {
+        let texts = [
+            ("account", &facts.account),
+            ("partition", &facts.queue),
+            ("nodes", &facts.nodes),
+            ("array_job", &facts.array_job),
+            ("array_task", &facts.array_task),
+            ("gpus_held", &facts.gpus),
+        ];
+        let numbers = [
+            ("node_count", facts.node_count),
+            ("task_count", facts.tasks),
+            ("gpu_count", facts.gpu_count()),
+            ("memory_per_node_bytes", facts.memory_per_node_bytes),
+            ("time_limit_end", facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000))),
+        ];
+        let texts = texts.into_iter().filter_map(|(key, value)| {
+            Some((key, FieldValue::Text(value.clone().filter(|text| !text.is_empty())?)))
+        });
+        let numbers = numbers.into_iter().filter_map(|(key, number)| {
+            Some((key, FieldValue::Integer(number?)))
+        });
+        self.facts.extend(texts.chain(numbers));
+        if let Some(name) = &facts.name {
+            self.info.name.clone_from(name);
+        }
+        if let Some(seconds) = facts.start_s {
+            self.info.start_wall_ns = seconds.saturating_mul(1_000_000_000);
+        }
+        self.uid = self.uid.or(facts.uid);
+        self.told_ns = None;
+    }
+
+    /// The job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
+    /// without a directory.
+    pub fn read(&mut self, places: impl FnOnce() -> Places) -> Vec<Group> {
+        if self.ended.is_some() {
+            return Vec::new();
+        }
+        if self.readings < SETTLING {
+            self.readings += 1;
+            let places = places();
+            self.reader = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places));
+        }
+        let read = |reader: &mut CgroupReader| vec![reader.read_memory(), reader.read_cpu()];
+        self.reader.as_mut().map(read).unwrap_or_default()
+    }
+
+    /// Adds an interval of the job's to its totals.
+    pub fn add(&mut self, groups: &[Group]) {
+        for group in groups {
+            match self.totals.iter_mut().find(|known| known.same_series(group)) {
+                Some(known) => known.follow(group),
+                None => self.totals.push(group.clone()),
+            }
+        }
+    }
+
+    /// The job's last cgroup was removed at `wall_ns`; `None`: it has one again.
+    pub fn set_ended(&mut self, wall_ns: Option<u64>) {
+        if self.ended.is_some() != wall_ns.is_some() {
+            self.ended = wall_ns;
+            self.end_told = false;
+            self.told_ns = None;
+            self.readings = 0;
+        }
+    }
+
+    /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended.
+    pub fn due_info(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Option<Point> {
+        let fresh = |told: u64| stamp_ns.saturating_sub(told) < REPEAT_NS;
+        if self.end_told || self.told_ns.is_some_and(fresh) {
+            return None;
+        }
+        self.told_ns = Some(stamp_ns);
+        let mut point = info_point(origin, job, &self.info, None, stamp_ns);
+        point.fields.retain(|(_, value)| *value != FieldValue::Text(String::new()));
+        if self.uid.is_none() {
+            point.fields.retain(|(key, _)| key != "uid");
+        }
+        point.fields.extend(self.facts.iter().map(|(key, value)| ((*key).into(), value.clone())));
+        if let Some(end_ns) = self.ended {
+            self.end_told = true;
+            point.fields.push(("end".into(), FieldValue::Integer(end_ns)));
+            point.fields.extend(self.summary());
+        }
+        Some(point)
+    }
+
+    /// The job's totals as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
+    fn summary(&self) -> Vec<(String, FieldValue)> {
+        let mut fields = BTreeMap::<String, FieldValue>::new();
+        for group in &self.totals {
+            let prefix = match group.tags.last() {
+                // All devices together, by operation.
+                Some(op) if group.measurement.key == "block" => format!("block_{op}"),
+                _ => group.measurement.key.to_owned(),
+            };
+            for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+                let (name, value) = match value {
+                    Some(Value::Number(number)) => {
+                        (format!("{prefix}_{}", field.name), number_value(field.unit, *number))
+                    }
+                    Some(Value::Histogram(hist)) => (
+                        format!("{prefix}_{}_sum", field.name),
+                        FieldValue::Integer(hist.sum),
+                    ),
+                    None => continue,
+                };
+                match (fields.get_mut(&name), value) {
+                    (Some(FieldValue::Integer(sum)), FieldValue::Integer(more)) => {
+                        *sum = sum.saturating_add(more);
+                    }
+                    (_, value) => drop(fields.insert(name, value)),
+                }
+            }
+        }
+        fields.into_iter().collect()
+    }
+}
+
+/// When the oldest process in `pids` began, nanoseconds since the Unix epoch.
+pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
+    let start = |pid: u32| {
+        let started = Process::new(pid.try_into().ok()?).ok()?.stat().ok()?.starttime;
+        Some(Duration::from_millis(started * 1000 / procfs::ticks_per_second()))
+    };
+    let since_boot = pids.into_iter().filter_map(start).min()?;
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let uptime = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
+    let begin = SystemTime::now().checked_sub(uptime.checked_sub(since_boot)?)?;
+    Some(begin.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64)
+}
