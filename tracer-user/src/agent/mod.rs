@@ -11,6 +11,7 @@ pub mod lock;
 pub mod log;
 pub mod node;
 pub mod notify;
+pub mod output;
 pub mod suggest;
 pub mod tracker;
 pub mod users;
@@ -36,7 +37,8 @@ pub fn run(args: &Agent) -> Result<u8> {
     if args.unpin {
         return daemon::unpin(&config);
     }
-    daemon::run(config)
+    let sources = daemon::Sources { file: args.config.clone(), flags: args.flags.clone() };
+    daemon::run(config, &sources)
 }
 
 fn print(text: &str) -> Result<u8> {

@@ -198,6 +198,37 @@ pub static SELF: Measurement = Measurement {
             Bytes,
             "Output that could not be written (disk full).",
         ),
+        Field::agent(
+            "dropped_spool_files",
+            Counter,
+            Count,
+            "Files of the spool dropped because nobody took them in time (agent).",
+        ),
+        Field::agent(
+            "dropped_spool_bytes",
+            Counter,
+            Bytes,
+            "Bytes of the spool's dropped files (agent).",
+        ),
+        Field::agent(
+            "dropped_intervals",
+            Counter,
+            Count,
+            "Intervals that could not be written and no longer fitted into memory (agent).",
+        ),
+        Field::agent(
+            "merged_intervals",
+            Counter,
+            Count,
+            "Intervals that could not be written and became one with the next (agent).",
+        ),
+        Field::agent(
+            "late_intervals",
+            Counter,
+            Count,
+            "Intervals that ended late; their length is in interval_ns (agent).",
+        ),
+        Field::agent("jobs", Gauge, Count, "Jobs with cgroups on the node now (agent)."),
         Field::agent("hooks_missing", Gauge, Count, "Hooks that this kernel lacks or refused."),
     ],
 };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::{
+    development,
     identity::{LEASE, header, name_of},
     outputs::Outputs,
     pipeline::Pipeline,
@@ -43,7 +44,7 @@ async fn trace(args: &Run) -> Result<u8> {
     let hierarchies = Hierarchies::read()?;
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
-    let mut probes = probes::load(&cgroup.layout(), &options(args)?)?;
+    let mut probes = probes::load(&cgroup.layout(), &Options { faults: args.faults, ..development()? })?;
     let lease = probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;
@@ -149,21 +150,6 @@ impl Source for Live {
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
         Ok(Some(snapshot))
     }
-}
-
-/// Options of the probes; two environment variables serve jobtrace's own development. Under privileges
-/// that its caller lacks (file capabilities) they are not obeyed: they name what the kernel runs.
-fn options(args: &Run) -> Result<Options> {
-    // SAFETY: getauxval has no preconditions.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return Ok(Options::new(args.faults));
-    }
-    let log_level = match std::env::var("JOBTRACE_BPF_LOG") {
-        Ok(level) => level.parse().context("JOBTRACE_BPF_LOG is a number, 0 (off) to 5 (trace)")?,
-        Err(_) => 0,
-    };
-    let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
-    Ok(Options { log_level, object, ..Options::new(args.faults) })
 }
 
 /// What the reader of the numbers must know before the run begins.

@@ -1,9 +1,12 @@
 //! `jobtrace run`: one command traced as a job, or a recording looked at again.
 
-pub(crate) mod identity;
+pub(crate) mod development;
+pub mod identity;
 mod live;
 mod outputs;
 mod pipeline;
+
+pub use development::development;
 
 use anyhow::Result;
 
