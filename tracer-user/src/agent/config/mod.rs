@@ -2,6 +2,7 @@
 //! comparing lie beside; nothing here touches a file.
 
 mod keys;
+mod limits;
 mod load;
 mod print;
 mod reload;
@@ -271,79 +272,4 @@ impl Default for Overhead {
     fn default() -> Self {
         Self { max_ratio: 0.01, statistics: Statistics::Off }
     }
-}
-
-/// The most slots that the kernel side has room for, that of the rest of the node apart.
-const MOST_SLOTS: u32 = 1023;
-
-impl Config {
-    /// What is out of its limits: the key's path and why. Empty where all is well.
-    pub fn problems(&self) -> Vec<(&'static str, String)> {
-        let mut found = Vec::new();
-        let mut check = |is_well: bool, path, reason: &dyn Fn() -> String| {
-            if !is_well {
-                found.push((path, reason()));
-            }
-        };
-        let seconds = self.interval.0.as_secs();
-        check(
-            self.interval.0.subsec_nanos() == 0 && (1..=3600).contains(&seconds),
-            "interval",
-            &|| format!("{} is no whole number of seconds from 1s to 1h", self.interval),
-        );
-        check((1..=MOST_SLOTS).contains(&self.slots), "slots", &|| {
-            format!("{} is not from 1 to {MOST_SLOTS}", self.slots)
-        });
-        check(self.spare_slots < self.slots, "spare_slots", &|| {
-            format!("{} is not less than `slots`, which is {}", self.spare_slots, self.slots)
-        });
-        for (path, dir) in [("spool.dir", &self.spool.dir), ("state.dir", &self.state.dir)] {
-            check(dir.is_absolute(), path, &|| {
-                format!("{:?} does not begin with /", dir.display().to_string())
-            });
-        }
-        check(self.spool.max_bytes.0 >= 1 << 20, "spool.max_bytes", &|| {
-            format!("{} is less than 1 MiB", self.spool.max_bytes)
-        });
-        check(self.spool.max_files >= 1, "spool.max_files", &|| "0 holds no file".to_owned());
-        check(self.spool.max_age.0.as_secs() >= 60, "spool.max_age", &|| {
-            format!("{} is less than 1m", self.spool.max_age)
-        });
-        let ratio = self.overhead.max_ratio;
-        check((0.0001..=1.0).contains(&ratio), "overhead.max_ratio", &|| {
-            format!("{ratio} is not from 0.0001 to 1")
-        });
-        let distinct: std::collections::BTreeSet<_> = self.rules.iter().map(|r| &r.name).collect();
-        check(distinct.len() == self.rules.len(), "rule", &|| "two have one name".to_owned());
-        for rule in &self.rules {
-            if let Err(reason) = check_rule(rule) {
-                check(false, "rule", &|| reason.clone());
-            }
-        }
-        found
-    }
-}
-
-/// Whether the rule's pattern is one and can give an answer.
-fn check_rule(rule: &SiteRule) -> Result<(), String> {
-    let pattern = regex::Regex::new(&rule.pattern).map_err(|error| {
-        let text = error.to_string();
-        // The crate draws a picture of several lines; its last one is the reason.
-        let reason = text.lines().next_back().unwrap_or_default();
-        format!("pattern of `{}`: {}", rule.name, reason.trim_start_matches("error: "))
-    })?;
-    const GROUPS: [&str; 6] = ["job", "step", "task", "user", "uid", "manager"];
-    for group in pattern.capture_names().flatten() {
-        if !GROUPS.contains(&group) {
-            let cure = suggest::cure(group, GROUPS);
-            return Err(format!("pattern of `{}`: unknown group `{group}`{cure}", rule.name));
-        }
-    }
-    if !rule.not_a_job && !pattern.capture_names().flatten().any(|group| group == "job") {
-        return Err(format!(
-            "pattern of `{}` has no group `(?<job>...)`, add one or `not_a_job = true`",
-            rule.name
-        ));
-    }
-    Ok(())
 }
