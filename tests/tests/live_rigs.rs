@@ -32,12 +32,18 @@ fn path(places: &[Place], controller: &str) -> String {
     places.iter().find(is_meant).map(|place| place.path.clone()).unwrap_or_default()
 }
 
-/// The task of a job that runs `program`, once it is there.
-fn task_of(slurm: &Slurm, job: JobId, program: &str) -> Task {
-    wait_for(&format!("{program} of job {job}"), MOMENT, || {
-        slurm.tasks(job).into_iter().find(|task| task.program.starts_with(program))
+/// The task of a job whose command line, its folder aside, begins so, once it is there.
+fn task_of(slurm: &Slurm, job: JobId, command: &str) -> Task {
+    let is_it = |task: &Task| {
+        let line = task.program.strip_prefix("/usr").unwrap_or(&task.program);
+        line.strip_prefix("/bin/").unwrap_or(line).starts_with(command)
+    };
+    let found = wait_for(&format!("{command} of job {job}"), MOMENT, || {
+        slurm.tasks(job).into_iter().find(is_it)
+    });
+    found.unwrap_or_else(|error| {
+        panic!("{error}: {:?} {:?}: {:?}", slurm.jobs(job), slurm.output(job), slurm.tasks(job))
     })
-    .unwrap()
 }
 
 /// Two steps, an array, a cancelled job, a job of another user, all at once.

@@ -71,7 +71,7 @@ impl Container {
         let id = new_id();
         let cgroup = kind.path(&id);
         let bundle = folder.path().join("bundle");
-        for name in ["rootfs", "rootfs/proc", "rootfs/dev", "rootfs/tmp"] {
+        for name in ["rootfs", "rootfs/proc", "rootfs/dev", "rootfs/tmp", "rootfs/sys"] {
             fs::create_dir_all(bundle.join(name))?;
         }
         let shown: Vec<&Path> = SHOWN
@@ -179,6 +179,9 @@ fn configuration(cgroup: &str, words: &[&str], shown: &[&Path]) -> Value {
         json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs",
                "options": ["nosuid", "mode=755"]}),
         json!({"destination": "/tmp", "type": "tmpfs", "source": "tmpfs"}),
+        json!({"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro"]}),
+        json!({"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup",
+               "options": ["nosuid", "noexec", "nodev", "ro"]}),
     ];
     mounts.extend(shown.iter().map(|path| {
         json!({"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]})

@@ -43,14 +43,16 @@ pub fn workload(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The report at the end of what a job printed.
+/// The last report among what a job printed. No line's end follows a report: what a scheduler says
+/// of the job's end may stand right behind it.
 ///
 /// # Errors
 /// When there is none, because the workload failed.
 pub fn report(printed: &str) -> Result<Report> {
-    let line = printed.lines().rev().find(|line| line.starts_with('{'));
-    let line = line.with_context(|| format!("no report in {printed:?}"))?;
-    serde_json::from_str(line).with_context(|| format!("no report: {line}"))
+    let begin =
+        printed.rfind(r#"{"begin":"#).with_context(|| format!("no report in {printed:?}"))?;
+    let mut values = serde_json::Deserializer::from_str(&printed[begin..]).into_iter();
+    values.next().context("an empty report")?.with_context(|| format!("no report: {printed}"))
 }
 
 /// A file of so many MiB, none of them a hole, on disk when this returns.

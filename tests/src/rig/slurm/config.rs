@@ -56,7 +56,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=256
 ReturnToService=2
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,defer_batch
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
 SlurmdParameters=config_overrides
 KillWait=1
 MaxArraySize=1001

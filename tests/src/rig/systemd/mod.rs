@@ -16,10 +16,12 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-use super::{cache, cgroups, daemon::Daemon, folder, program, run};
+use super::{cache, cgroups, daemon::Daemon, folder, program, run, wait_for};
 
 /// How long the boot may take: unpacking included, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long its namespace may take to end.
+const LAST: Duration = Duration::from_secs(10);
 const BOOT: &str = include_str!("boot.sh");
 const SUITE: &str = "bookworm";
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,libpam-systemd,procps";
@@ -145,7 +147,12 @@ impl Systemd {
 
 impl Drop for Systemd {
     fn drop(&mut self) {
-        // The kernel ends the whole namespace with its first process.
+        // The kernel ends the whole namespace with its first process, which `unshare` then reaps.
+        if self.init_pid > 0 && self.outer.ended().is_none() {
+            // SAFETY: no pointers; a child of `unshare`, which has not reaped it while it runs.
+            unsafe { libc::kill(self.init_pid, libc::SIGKILL) };
+            let _ = wait_for("the end of systemd", LAST, || self.outer.ended());
+        }
         self.outer.kill();
         if let Err(error) = cgroups::remove(&self.cgroup) {
             eprintln!("systemd: {error:#}");
@@ -182,6 +189,7 @@ fn root_tarball() -> Result<PathBuf> {
         command.arg(format!("--dpkgopt=path-exclude={folder}"));
     }
     run(command.arg(SUITE).arg(making.path()))?;
+    fs::set_permissions(making.path(), Permissions::from_mode(0o644))?;
     making.persist(&tarball).context("cannot keep the root of systemd")?;
     Ok(tarball)
 }
