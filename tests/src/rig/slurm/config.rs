@@ -51,12 +51,12 @@ ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
 PrologFlags=contain
 JobAcctGatherType={gather}
-JobAcctGatherFrequency=1
+JobAcctGatherFrequency=task=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU=256
 ReturnToService=2
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=1
 SlurmdParameters=config_overrides
 KillWait=1
 MaxArraySize=1001

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Output, Stdio},
     time::Duration,
 };
@@ -59,7 +59,7 @@ pub struct Task {
 pub struct StepUse {
     /// `12.0`, `12.batch`, `12.extern`.
     pub step: String,
-    /// CPU time of all tasks, user and system. Slurm states whole seconds.
+    /// CPU time of all tasks, user and system.
     pub cpu_s: u64,
     /// The largest resident set of a task as it was when asked, not the largest there ever was.
     pub max_rss_bytes: u64,
@@ -162,7 +162,16 @@ impl Slurm {
         all.filter(|path| path.iter().any(|part| part == name.as_str())).collect()
     }
 
-    /// What each step of a running job has used up to now.
+    /// CPU time of the job up to now by the kernel's own account of its directory, steps that have
+    /// ended and on v2 the step daemons included; `None` once the directory is gone.
+    pub fn usage_ns(&self, job: JobId) -> Option<u64> {
+        let name = format!("job_{job}");
+        let directories = self.job_cgroups(job).into_iter().filter(|path| path.ends_with(&name));
+        directories.filter_map(|directory| read_usage_ns(&directory)).next()
+    }
+
+    /// What each step of a running job has used up to now. Slurm looks every other second and states
+    /// whole seconds: good for an order of magnitude, not as the truth.
     ///
     /// # Errors
     /// When the job has ended: without a data base Slurm forgets it.
@@ -177,6 +186,16 @@ impl Slurm {
         ensure!(!uses.is_empty(), "sstat knows no step of job {job}: {output:?}");
         Ok(uses)
     }
+}
+
+/// cpuacct's file of v1, or cpu.stat, which every directory of v2 has.
+fn read_usage_ns(directory: &Path) -> Option<u64> {
+    if let Ok(text) = fs::read_to_string(directory.join("cpuacct.usage")) {
+        return text.trim().parse().ok();
+    }
+    let text = fs::read_to_string(directory.join("cpu.stat")).ok()?;
+    let usage = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+    Some(usage.parse::<u64>().ok()? * 1000)
 }
 
 /// `JobId=12 JobName=…`: words, of which some have spaces in their value.
