@@ -12,7 +12,6 @@ mod slurm;
 mod systemd;
 
 /// How long something may take that takes a moment.
-
 pub const MOMENT: Duration = Duration::from_secs(20);
 
 /// Where `processes` are, in the hierarchy of `controller` or in v2 where that is empty.

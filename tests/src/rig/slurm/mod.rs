@@ -22,6 +22,7 @@ use super::{cgroups, daemon::Daemon, folder, free_port, program, run, wait_for};
 
 mod config;
 mod jobs;
+mod stale;
 
 pub use jobs::{Job, JobId, StepUse, Task};
 
@@ -75,6 +76,7 @@ impl Slurm {
                 "no Slurm on cgroup v1 here: its hierarchies are not mounted"
             );
         }
+        stale::remove(&found);
         let folder = folder("slurm")?;
         let node = node_name();
         let (own_cgroups, slice) = own_cgroups(mode, &found, &node)?;
@@ -243,7 +245,8 @@ impl Drop for Slurm {
     }
 }
 
-/// Unique on the machine; `jobtrace` in it makes the residue check see what is left.
+/// Unique on the machine; `jobtrace` in it makes the residue check see what is left. `stale.rs` reads
+/// the process id back.
 fn node_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
