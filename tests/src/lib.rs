@@ -5,6 +5,7 @@ pub mod account;
 pub mod agree;
 pub mod disk;
 pub mod own_cgroup;
+pub mod rig;
 pub mod sibling;
 pub mod traced;
 pub mod work;

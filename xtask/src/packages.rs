@@ -15,6 +15,21 @@ pub struct Tool {
     pub zypper: &'static str,
 }
 
+/// What the live tests surround the agent with: a scheduler, a data base, a container, an init system.
+/// Other families than Debian's name them so where they have them at all; the package manager says
+/// which it does not know, and the test that needs it fails.
+pub const RIGS: &[Tool] = &[
+    Tool { program: "gcc", apt: "gcc", dnf: "gcc", zypper: "gcc" },
+    Tool { program: "slurmctld", apt: "slurmctld", dnf: "slurm-slurmctld", zypper: "slurm" },
+    Tool { program: "slurmd", apt: "slurmd", dnf: "slurm-slurmd", zypper: "slurm-node" },
+    Tool { program: "sbatch", apt: "slurm-client", dnf: "slurm", zypper: "slurm" },
+    Tool { program: "munged", apt: "munge", dnf: "munge", zypper: "munge" },
+    Tool { program: "influxd", apt: "influxdb", dnf: "influxdb", zypper: "influxdb" },
+    Tool { program: "influx", apt: "influxdb-client", dnf: "influxdb", zypper: "influxdb" },
+    Tool { program: "runc", apt: "runc", dnf: "runc", zypper: "runc" },
+    Tool { program: "mmdebstrap", apt: "mmdebstrap", dnf: "mmdebstrap", zypper: "mmdebstrap" },
+];
+
 /// What the live tests and the benchmarks run as workloads.
 pub const WORKLOADS: &[Tool] = &[
     Tool { program: "fio", apt: "fio", dnf: "fio", zypper: "fio" },
@@ -68,7 +83,9 @@ pub fn need(tools: &[Tool]) -> Result<()> {
         bail!("missing: {}; no apt-get, dnf or zypper here: install them by hand", names.join(", "))
     };
     say(format_args!("missing: {}; installing", names.join(", ")));
-    let packages: Vec<&str> = missing.iter().map(|tool| manager.package(tool)).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|tool| manager.package(tool)).collect();
+    packages.sort_unstable();
+    packages.dedup();
     manager.install(&packages)
 }
 

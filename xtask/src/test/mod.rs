@@ -40,6 +40,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut steps = Steps::default();
     if !args.fast {
         steps.step("workloads", || packages::need(packages::WORKLOADS));
+        steps.step("rigs", || packages::need(packages::RIGS));
     }
     if !args.live {
         lints(&mut steps);

@@ -18,6 +18,7 @@ pub use reload::{Difference, reload_difference};
 use values::{Size, Time};
 
 use super::suggest;
+pub use crate::export::profile::{BucketStyle, Profile};
 use crate::{probes::FaultMode, resolve::SiteRule};
 
 /// The whole configuration. The defaults are [`Config::default`]'s and nobody else's.
@@ -111,32 +112,6 @@ pub struct Overhead {
 pub struct Jobs {
     /// Managers whose jobs are counted in `_system`.
     pub ignore: Vec<String>,
-}
-
-/// How much is written of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Profile {
-    /// Scalars and percentiles.
-    #[default]
-    Summary,
-    /// Sparse buckets too.
-    Histogram,
-    /// All buckets.
-    Full,
-}
-
-/// How the buckets of a histogram are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BucketStyle {
-    /// Each interval's own count by upper bound, for Grafana's heatmap.
-    #[default]
-    Le,
-    /// Cumulative over buckets, for Prometheus.
-    Prom,
-    /// Ranges, for VictoriaMetrics.
-    VmRange,
 }
 
 /// When the kernel measures the run time of BPF programs, about 50 ns a run.
