@@ -38,7 +38,7 @@ pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
     let is_owners = answer.role == Role::Job && OWNED.contains(&answer.manager.as_str());
     let own = || is_owners.then(|| read_uid(pid)).flatten().filter(|uid| *uid != 0);
     facts.uid = answer.uid.or_else(own).or(facts.uid);
-    let named = || facts.uid.and_then(|uid| uzers::get_user_by_uid(uid));
+    let named = || facts.uid.and_then(uzers::get_user_by_uid);
     let known = || named().map(|user| user.name().to_string_lossy().into_owned());
     facts.user = answer.user.clone().or_else(known).or(facts.user);
     facts
