@@ -52,7 +52,7 @@ measurement it belongs to and:
 | tag | meaning |
 | --- | --- |
 | `metric` | The histogram: key of its measurement and name, `sched.run_queue_wait_ns`. |
-| `le` | Largest value of the bucket, a plain integer; that of the last, which has no bound, is 9223372036854775807. |
+| `le` | Largest value of the bucket, a plain number in the histogram's unit; that of the last, which has no bound, is 9223372036854775807. |
 
 | field | type | meaning |
 | --- | --- | --- |
@@ -75,11 +75,13 @@ fn histograms() -> String {
         "
 ## Histograms
 
-A histogram `x` is the fields `x_count`, `x_sum`, and unless it is empty `x_min`, `x_max`, `x_p50`,
-`x_p90`, `x_p99`, `x_p999`, all integers in its unit. Count and sum are exact. `max` is exact over a
-whole run; in an interval without a new largest value it is the bound of its bucket. `min` is the lower
-bound of the lowest bucket, and percentiles are the upper bound of theirs, never above `max`. {BUCKETS}
-buckets, {} to each power of two from {} on; the last begins at {} and has no bound. In the JSON:
+A histogram `x` is the fields `x_count`, an integer, `x_sum`, and unless it is empty `x_min`, `x_max`,
+`x_p50`, `x_p90`, `x_p99`, `x_p999`, all in its unit: integers, floats where the table says so. Count
+and sum are exact. `max` is exact over a whole run; in an interval without a new largest value it is the
+bound of its bucket. `min` is the lower bound of the lowest bucket, and percentiles are the upper bound
+of theirs, never above `max`. {BUCKETS} buckets, {} to each power of two from {} on; the last begins at
+{} and has no bound. They count whole units; of a float thousandths, of a ratio millionths.
+In the JSON:
 `{{\"count\",\"sum\",\"min\",\"max\",\"p50\",\"p90\",\"p99\",\"p999\",\"buckets\":[[largest value,count],…]}}`.
 ",
         1 << SUB_BUCKET_BITS,
@@ -119,6 +121,11 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
         Unit::Millicores => "cores (a float)",
+        Unit::PartsPerMillion => "ratio (a float)",
+        Unit::Milliwatts => "watts (a float)",
+        Unit::Millijoules => "joules (a float)",
+        Unit::Hertz => "Hz",
+        Unit::Celsius => "°C",
     }
 }
 
@@ -157,7 +164,7 @@ mod tests {
                 assert_eq!(rows, 1, "{} {}", table.name, field.name);
             }
         }
-        assert!(text.contains(&le(BUCKETS - 1).to_string()));
+        assert!(text.contains(&le(Unit::Count, BUCKETS - 1)));
         assert!(QUANTILES.iter().all(|(name, _)| text.contains(&format!("`x_{name}`"))));
     }
 

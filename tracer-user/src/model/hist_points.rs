@@ -1,6 +1,9 @@
 //! Points of `job_hist`: the buckets of a job's histograms, one series each.
 
-use tracer_ebpf::loglinear::bucket_high;
+use tracer_ebpf::{
+    loglinear::{BUCKETS, bucket_high},
+    table::Unit,
+};
 
 use super::{
     group::{Group, Value},
@@ -8,11 +11,16 @@ use super::{
     points::{FieldValue, Origin, Point},
 };
 
-/// Upper bound of bucket `index` as the tag `le` and nothing else shows it: the same for ever, so that
-/// a bucket is one series whatever the largest value was. The last bucket has none and shows
-/// `i64::MAX`, which every consumer can hold.
-pub fn le(index: usize) -> u64 {
-    bucket_high(index).min(i64::MAX as u64)
+/// Upper bound of bucket `index` as the tag `le` and nothing else shows it, in the public unit of
+/// `unit`: the same for ever, so that a bucket is one series whatever the largest value was. The last
+/// bucket has none and shows `i64::MAX`, which every consumer can hold.
+pub fn le(unit: Unit, index: usize) -> String {
+    match unit.per_public() {
+        divisor if divisor > 1 && index + 1 < BUCKETS => {
+            (bucket_high(index) as f64 / divisor as f64).to_string()
+        }
+        _ => bucket_high(index).min(i64::MAX as u64).to_string(),
+    }
 }
 
 /// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of
@@ -31,7 +39,7 @@ fn group_points(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> V
             let mut tags = job_tags.to_vec();
             tags.extend(group.own_tags());
             tags.push(("metric".into(), metric.clone()));
-            tags.push(("le".into(), le(index).to_string()));
+            tags.push(("le".into(), le(field.unit, index)));
             points.push(Point {
                 measurement: "job_hist".into(),
                 tags,
@@ -93,6 +101,14 @@ mod tests {
         assert_eq!(tag(&points[0], "device"), Some("sda"));
         assert_eq!(tag(&points[0], "op"), Some("read"));
         assert_eq!(tag(&points[0], "metric"), Some("block.size_bytes"));
+    }
+
+    #[test]
+    fn bounds_are_in_the_public_unit() {
+        assert_eq!(le(Unit::Nanoseconds, 0), "63");
+        // 512 W lie in the bucket up to 524.287.
+        assert_eq!(le(Unit::Milliwatts, 52), "524.287");
+        assert_eq!(le(Unit::PartsPerMillion, 127), i64::MAX.to_string());
     }
 
     #[test]
