@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn bounds_are_in_the_public_unit() {
         assert_eq!(le(Unit::Nanoseconds, 0), "63");
-        // 512 W lie in the bucket up to 524.287.
-        assert_eq!(le(Unit::Milliwatts, 52), "524.287");
+        let of_512_watts = tracer_ebpf::loglinear::bucket_of(512_000) as usize;
+        assert_eq!(le(Unit::Milliwatts, of_512_watts), "524.287");
         assert_eq!(le(Unit::PartsPerMillion, 127), i64::MAX.to_string());
     }
 

@@ -3,5 +3,6 @@
 
 mod failures;
 mod jobs;
+mod look;
 mod rig;
 mod waits;

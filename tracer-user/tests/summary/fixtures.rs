@@ -216,6 +216,18 @@ pub fn gpu() -> RunTotals {
     totals
 }
 
+/// Four GPUs of its own, of which two do little.
+pub fn idle_gpus() -> RunTotals {
+    let mut totals = serial();
+    for (index, percent) in [97, 95, 9, 4].into_iter().enumerate() {
+        let tags = [&index.to_string(), "GPU-1f0c", "NVIDIA A100-SXM4-40GB"];
+        let used = [("memory_peak_bytes", GIB), ("readings_shared", 0)];
+        let hists = [("utilization_ratio", hist(&[(percent * 10_000, 80)]))];
+        totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
+    }
+    totals
+}
+
 /// Nothing is known but the time.
 pub fn unknown() -> RunTotals {
     let mut totals = run("", 12 * S, 0, vec![]);
