@@ -78,7 +78,8 @@ impl<'nvml> Gpu<'nvml> {
         let handle = nvml.device_by_index(index)?;
         let uuid = handle.uuid()?;
         let model = handle.name().unwrap_or_default();
-        let memory_total_bytes = handle.memory_info().ok().map(|memory| memory.total);
+        let memory = handle.memory_info().ok();
+        let memory_total_bytes = memory.map(|memory| memory.total).filter(|total| *total > 0);
         let device = Arc::new(Device { index, uuid, model, memory_total_bytes });
         Ok(Self { handle, device })
     }
