@@ -18,7 +18,8 @@ pub enum Kind {
     Histogram,
 }
 
-/// Unit of a field's value; its name ends in it where it has one.
+/// Unit of a field's value as it is held; the public unit, in which the name ends where it has one, is
+/// [`Unit::per_public`] of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A plain number of things.
@@ -29,6 +30,29 @@ pub enum Unit {
     Bytes,
     /// Thousandths of a core: 1500 is one and a half.
     Millicores,
+    /// Millionths of the whole: 250,000 is the ratio 0.25. Finer than any source, so that the buckets'
+    /// finest step (64) is no loss.
+    PartsPerMillion,
+    /// Thousandths of a watt.
+    Milliwatts,
+    /// Thousandths of a joule.
+    Millijoules,
+    /// Hertz.
+    Hertz,
+    /// Degrees Celsius, whole.
+    Celsius,
+}
+
+impl Unit {
+    /// How many of the held unit make one of the public: where it is more than one, the value is shown
+    /// as a float.
+    pub const fn per_public(self) -> u64 {
+        match self {
+            Self::Millicores | Self::Milliwatts | Self::Millijoules => 1_000,
+            Self::PartsPerMillion => 1_000_000,
+            Self::Count | Self::Nanoseconds | Self::Bytes | Self::Hertz | Self::Celsius => 1,
+        }
+    }
 }
 
 /// Where the value comes from.

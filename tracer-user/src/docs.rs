@@ -87,11 +87,13 @@ fn histograms() -> String {
         "
 ## Histograms
 
-A histogram `x` is the fields `x_count`, `x_sum`, and unless it is empty `x_min`, `x_max`, `x_p50`,
-`x_p90`, `x_p99`, `x_p999`, all integers in its unit. Count and sum are exact. `max` is exact over a
-whole run; in an interval without a new largest value it is the bound of its bucket. `min` is the lower
-bound of the lowest bucket, and percentiles are the upper bound of theirs, never above `max`. {BUCKETS}
-buckets, {} to each power of two from {} on; the last begins at {} and has no bound. In the JSON:
+A histogram `x` is the fields `x_count`, an integer, `x_sum`, and unless it is empty `x_min`, `x_max`,
+`x_p50`, `x_p90`, `x_p99`, `x_p999`, all in its unit: integers, floats where the table says so. Count
+and sum are exact. `max` is exact over a whole run; in an interval without a new largest value it is the
+bound of its bucket. `min` is the lower bound of the lowest bucket, and percentiles are the upper bound
+of theirs, never above `max`. {BUCKETS} buckets, {} to each power of two from {} on; the last begins at
+{} and has no bound. They count whole units; of a float thousandths, of a ratio millionths.
+In the JSON:
 `{{\"count\",\"sum\",\"min\",\"max\",\"p50\",\"p90\",\"p99\",\"p999\",\"buckets\":[[largest value,count],…]}}`.
 ",
         1 << SUB_BUCKET_BITS,
@@ -131,6 +133,11 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
         Unit::Millicores => "cores (a float)",
+        Unit::PartsPerMillion => "ratio (a float)",
+        Unit::Milliwatts => "watts (a float)",
+        Unit::Millijoules => "joules (a float)",
+        Unit::Hertz => "Hz",
+        Unit::Celsius => "°C",
     }
 }
 
@@ -169,7 +176,7 @@ mod tests {
                 assert_eq!(rows, 1, "{} {}", table.name, field.name);
             }
         }
-        assert!(text.contains(&le(BUCKETS - 1).to_string()));
+        assert!(text.contains(&le(Unit::Count, BUCKETS - 1)));
         assert!(QUANTILES.iter().all(|(name, _)| text.contains(&format!("`x_{name}`"))));
     }
 

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod docs;
 pub mod doctor;
 pub mod export;
+pub mod gpu;
 pub mod launch;
 pub mod model;
 pub mod node;

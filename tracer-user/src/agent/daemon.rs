@@ -2,7 +2,7 @@
 
 use std::{
     num::NonZeroU32,
-    os::fd::RawFd,
+    os::fd::OwnedFd,
     time::{Duration, Instant},
 };
 
@@ -117,7 +117,7 @@ struct Agent {
     output: Output,
     grid: Grid,
     log: Log,
-    events: AsyncFd<RawFd>,
+    events: AsyncFd<OwnedFd>,
     late_told: u64,
     losses_told: Losses,
     watchdog: Instant,
@@ -125,7 +125,9 @@ struct Agent {
 
 impl Agent {
     fn new(config: Config, node: Node, output: Output, log: Log) -> Result<Self> {
-        let events = AsyncFd::with_interest(node.events_fd(), Interest::READABLE);
+        let events = node.events_fd().context("cannot wait for events")?;
+        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
+        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
         let events = events.context("cannot wait for events")?;
         let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
         let seconds = seconds.context("the interval is no whole number of seconds")?;
@@ -198,17 +200,17 @@ impl Agent {
         }
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;
-        let pending =
-            Pending { stamp_ns: tick.stamp_ns, span_ns: tick.span_ns, jobs, facts };
-        let written =
-            self.output.write(pending, wall_ns(), monotonic_ns(), |_| Ok(()), &self.log);
+        let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: tick.span_ns, jobs, facts };
+        let written = self.output.write(pending, wall_ns(), monotonic_ns(), |_| Ok(()), &self.log);
         self.log.tick();
         written
     }
 
     fn reload(&mut self, sources: &Sources) {
         match self.reloaded(sources) {
-            Ok(difference) => self.log.notice(format_args!("configuration read again: {difference}")),
+            Ok(difference) => {
+                self.log.notice(format_args!("configuration read again: {difference}"))
+            }
             Err(error) => self.log.error(format_args!("the old configuration stays: {error:#}")),
         }
     }

@@ -85,9 +85,9 @@ impl Details {
         let texts = texts.into_iter().filter_map(|(key, value)| {
             Some((key, FieldValue::Text(value.clone().filter(|text| !text.is_empty())?)))
         });
-        let numbers = numbers.into_iter().filter_map(|(key, number)| {
-            Some((key, FieldValue::Integer(number?)))
-        });
+        let numbers = numbers
+            .into_iter()
+            .filter_map(|(key, number)| Some((key, FieldValue::Integer(number?))));
         self.facts.extend(texts.chain(numbers));
         if let Some(name) = &facts.name {
             self.info.name.clone_from(name);
@@ -169,10 +169,9 @@ impl Details {
                     Some(Value::Number(number)) => {
                         (format!("{prefix}_{}", field.name), number_value(field.unit, *number))
                     }
-                    Some(Value::Histogram(hist)) => (
-                        format!("{prefix}_{}_sum", field.name),
-                        FieldValue::Integer(hist.sum),
-                    ),
+                    Some(Value::Histogram(hist)) => {
+                        (format!("{prefix}_{}_sum", field.name), FieldValue::Integer(hist.sum))
+                    }
                     None => continue,
                 };
                 match (fields.get_mut(&name), value) {

@@ -2,7 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    os::fd::RawFd,
+    io,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     time::Instant,
 };
@@ -113,7 +114,10 @@ impl Node {
     }
 
     /// Readable when cgroups were made or removed.
-    pub fn events_fd(&self) -> RawFd {
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn events_fd(&self) -> io::Result<OwnedFd> {
         self.probes.events_fd()
     }
 
@@ -355,9 +359,8 @@ impl Node {
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
         }
         let (previous, probes) = (&self.previous, &self.probes);
-        self.tracker.forget_owners(|lease| {
-            previous.slots.contains_key(&lease) || probes.is_leased(lease)
-        });
+        self.tracker
+            .forget_owners(|lease| previous.slots.contains_key(&lease) || probes.is_leased(lease));
         self.release_old(log);
         if self.count_lost_events() > self.lost_events {
             self.lost_events = self.count_lost_events();

@@ -121,9 +121,8 @@ impl Output {
             self.backlog.pending().flat_map(|pending| self.form.points(pending)).collect();
         let start_ns = self.backlog.pending().next().map_or(0, Pending::start_ns);
         let hlog = self.form.hlog.then(|| self.form.hlog(&self.backlog)).transpose();
-        let prepared = hlog.and_then(|hlog| {
-            self.spool.prepare(&points, hlog.as_deref(), start_ns, monotonic_ns)
-        });
+        let prepared = hlog
+            .and_then(|hlog| self.spool.prepare(&points, hlog.as_deref(), start_ns, monotonic_ns));
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {

@@ -2,30 +2,39 @@
 
 use std::path::Path;
 
-use nvml_wrapper::{Nvml, error::NvmlError};
-
 use super::{Finding, State};
+use crate::gpu::{Found, look};
 
-/// One finding for each maker.
-pub fn checks() -> [Finding; 2] {
-    [nvidia(), amd(Path::new("/sys/class/kfd/kfd/topology/nodes"))]
+/// One finding for each maker, and one for each value that a device does not tell.
+pub fn checks() -> Vec<Finding> {
+    let mut findings = nvidia(look(None));
+    findings.push(amd(Path::new("/sys/class/kfd/kfd/topology/nodes")));
+    findings
 }
 
-fn nvidia() -> Finding {
+fn nvidia(found: Found) -> Vec<Finding> {
     let subject = "NVIDIA GPUs";
-    let found =
-        Nvml::init().and_then(|nvml| Ok((nvml.device_count()?, nvml.sys_driver_version()?)));
+    let missing = |detail: String, cure| vec![Finding::new(subject, State::Missing, detail, cure)];
     match found {
-        Ok((count, driver)) => Finding::ok(subject, format!("{count}, driver {driver}")),
-        Err(NvmlError::LibloadingError(_) | NvmlError::LibraryNotFound) => {
-            Finding::ok(subject, "none (no libnvidia-ml.so.1)")
+        Found::Nothing => {
+            vec![Finding::ok(subject, "none (no libnvidia-ml.so.1, driver or device)")]
         }
-        Err(error) => Finding::new(
-            subject,
-            State::Missing,
+        Found::Silence => missing(
+            "libnvidia-ml.so.1 does not answer: job_gpu is unknown".into(),
+            "see whether nvidia-smi answers, and dmesg for NVRM",
+        ),
+        Found::Failure(error) => missing(
             format!("libnvidia-ml.so.1 answers: {error}"),
             "check that the driver is loaded: nvidia-smi",
         ),
+        Found::Gpus { driver, names, lacking } => {
+            let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));
+            let mut findings = vec![Finding::ok(subject, detail)];
+            findings.extend(lacking.into_iter().flat_map(|lacking| {
+                missing(lacking, "nothing to do: all other values are complete")
+            }));
+            findings
+        }
     }
 }
 
@@ -48,6 +57,18 @@ fn amd(nodes: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_device_does_not_tell_is_missing_and_no_device_is_well() {
+        let states = |found| nvidia(found).iter().map(|finding| finding.state).collect::<Vec<_>>();
+        assert_eq!(states(Found::Nothing), [State::Ok]);
+        assert_eq!(states(Found::Silence), [State::Missing]);
+        assert_eq!(states(Found::Failure("no".into())), [State::Missing]);
+        let (driver, names) = ("550.54".to_owned(), vec!["GPU 0 (H100)".to_owned()]);
+        let found = Found::Gpus { driver, names, lacking: vec!["GPU 0 does not tell".into()] };
+        assert_eq!(nvidia(found.clone())[0].detail, "1, driver 550.54: GPU 0 (H100)");
+        assert_eq!(states(found), [State::Ok, State::Missing]);
+    }
 
     #[test]
     fn amd_nodes_with_simd_units_are_gpus() {

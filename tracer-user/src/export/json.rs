@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result};
 use serde::{Serialize, Serializer, ser::SerializeMap};
+use tracer_ebpf::table::Unit;
 
 use crate::model::{
     group::{Group, Value},
@@ -95,34 +96,48 @@ impl Serialize for Values<'_> {
         for (field, value) in group.measurement.fields.iter().zip(&group.values) {
             match value {
                 None => {}
-                Some(Value::Histogram(hist)) => map.serialize_entry(field.name, &Summary(hist))?,
-                Some(Value::Number(number)) => match number_value(field.unit, *number) {
-                    FieldValue::Integer(number) => map.serialize_entry(field.name, &number)?,
-                    FieldValue::Float(number) => map.serialize_entry(field.name, &number)?,
-                    FieldValue::Text(text) => map.serialize_entry(field.name, &text)?,
-                },
+                Some(Value::Histogram(hist)) => {
+                    map.serialize_entry(field.name, &Summary(field.unit, hist))?
+                }
+                Some(Value::Number(number)) => {
+                    map.serialize_entry(field.name, &Number(field.unit, *number))?;
+                }
             }
         }
         map.end()
     }
 }
 
-struct Summary<'a>(&'a Hist);
+/// A number in its public unit.
+struct Number(Unit, u64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match number_value(self.0, self.1) {
+            FieldValue::Integer(number) => number.serialize(serializer),
+            FieldValue::Float(number) => number.serialize(serializer),
+            FieldValue::Text(text) => text.serialize(serializer),
+        }
+    }
+}
+
+struct Summary<'a>(Unit, &'a Hist);
 
 impl Serialize for Summary<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let hist = self.0;
+        let Self(unit, hist) = *self;
+        let number = |value| Number(unit, value);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("count", &hist.count())?;
-        map.serialize_entry("sum", &hist.sum)?;
+        map.serialize_entry("sum", &number(hist.sum))?;
         if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
-            map.serialize_entry("min", &min)?;
-            map.serialize_entry("max", &hist.max)?;
+            map.serialize_entry("min", &number(min))?;
+            map.serialize_entry("max", &number(hist.max))?;
             for ((name, _), value) in QUANTILES.iter().zip(quantiles) {
-                map.serialize_entry(name, &value)?;
+                map.serialize_entry(name, &number(value))?;
             }
         }
-        let buckets = hist.buckets().map(|(index, count)| (hist.bound(index), count));
+        let buckets = hist.buckets().map(|(index, count)| (number(hist.bound(index)), count));
         map.serialize_entry("buckets", &buckets.collect::<Vec<_>>())?;
         map.end()
     }

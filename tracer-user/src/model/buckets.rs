@@ -4,7 +4,10 @@
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
-use tracer_ebpf::loglinear::{BUCKETS, bucket_high};
+use tracer_ebpf::{
+    loglinear::{BUCKETS, bucket_high},
+    table::Unit,
+};
 
 use super::hist::Hist;
 
@@ -62,21 +65,26 @@ impl BucketStyle {
     }
 }
 
-/// Upper bound of bucket `index` as the tag `le` and nothing else shows it: the same for ever, so that
-/// a bucket is one series whatever the largest value was. The last bucket has none and shows
-/// `i64::MAX`, which every consumer can hold.
-pub fn le(index: usize) -> u64 {
-    bucket_high(index).min(i64::MAX as u64)
+/// Upper bound of bucket `index` as the tag `le` and nothing else shows it, in the public unit of `unit`:
+/// the same for ever, so that a bucket is one series whatever the largest value was. The last bucket has
+/// none and shows `i64::MAX`, which every consumer can hold.
+pub fn le(unit: Unit, index: usize) -> String {
+    match unit.per_public() {
+        divisor if divisor > 1 && index + 1 < BUCKETS => {
+            (bucket_high(index) as f64 / divisor as f64).to_string()
+        }
+        _ => bucket_high(index).min(i64::MAX as u64).to_string(),
+    }
 }
 
-/// The values of the tag and the field for `hist`, an interval, from the lowest bucket up; none for an
+/// The values of the tag and the field for `hist`, an interval of values in `unit`, from the lowest bucket up; none for an
 /// empty one.
 ///
 /// - `Le`, `Vmrange`: the buckets that are not empty. Any sum of them is exact.
 /// - `Prom`: all buckets from the one below the lowest that is not empty. None above it may be left out:
 ///   a sum over time adds each bound apart, and a bound missing from one interval would fall behind the
 ///   bounds below it. Those further down would be zero.
-pub fn rows(hist: &Hist, width: Width, style: BucketStyle) -> Vec<(String, u64)> {
+pub fn rows(hist: &Hist, unit: Unit, width: Width, style: BucketStyle) -> Vec<(String, u64)> {
     // Count and index of the highest bucket for each bucket of this width.
     let mut counts = [0; BUCKETS];
     hist.buckets().for_each(|(index, count)| counts[width.highest(index)] += count);
@@ -90,13 +98,13 @@ pub fn rows(hist: &Hist, width: Width, style: BucketStyle) -> Vec<(String, u64)>
         total += count;
         let is_last = index == BUCKETS - 1;
         match style {
-            BucketStyle::Le if count > 0 => rows.push((le(index).to_string(), count)),
+            BucketStyle::Le if count > 0 => rows.push((le(unit, index), count)),
             BucketStyle::Prom if is_last => rows.push(("+Inf".to_owned(), total)),
-            BucketStyle::Prom => rows.push((le(index).to_string(), total)),
+            BucketStyle::Prom => rows.push((le(unit, index), total)),
             BucketStyle::Vmrange if count > 0 => {
                 // The upper bound belongs to a range and the lower one does not.
-                let lower = below(index).map_or(0, le);
-                let upper = if is_last { "+Inf".to_owned() } else { le(index).to_string() };
+                let lower = below(index).map_or_else(|| "0".to_owned(), |index| le(unit, index));
+                let upper = if is_last { "+Inf".to_owned() } else { le(unit, index) };
                 rows.push((format!("{lower}...{upper}"), count));
             }
             BucketStyle::Le | BucketStyle::Vmrange => {}
@@ -122,7 +130,8 @@ mod tests {
     use super::*;
 
     fn shown(width: Width, style: BucketStyle, buckets: &[(usize, u64)]) -> Vec<(String, u64)> {
-        rows(&Hist::from_buckets(0, u64::MAX, buckets.iter().copied()), width, style)
+        let hist = Hist::from_buckets(0, u64::MAX, buckets.iter().copied());
+        rows(&hist, Unit::Nanoseconds, width, style)
     }
 
     fn owned<const N: usize>(rows: [(&str, u64); N]) -> Vec<(String, u64)> {
@@ -171,7 +180,7 @@ mod tests {
     #[test]
     fn an_empty_histogram_has_no_rows() {
         for style in BucketStyle::value_variants() {
-            assert!(rows(&Hist::default(), Width::Fine, *style).is_empty());
+            assert!(rows(&Hist::default(), Unit::Bytes, Width::Fine, *style).is_empty());
         }
     }
 }

@@ -91,11 +91,12 @@ impl Group {
         std::ptr::eq(self.measurement, other.measurement) && self.tags == other.tags
     }
 
-    /// Whether nothing happened: no gauge or peak is known, and every counter and histogram is empty.
+    /// Whether nothing happened: no gauge is known, and every counter and histogram is empty. A peak
+    /// tells of the past as well and is no sign.
     pub fn is_idle(&self) -> bool {
         self.measurement.fields.iter().zip(&self.values).all(|(field, value)| {
             match (field.kind, value) {
-                (_, None) | (Kind::Constant, _) => true,
+                (_, None) | (Kind::Constant | Kind::Peak, _) => true,
                 (_, Some(Value::Histogram(hist))) => hist.count() == 0,
                 (Kind::Counter, Some(Value::Number(number))) => *number == 0,
                 (_, Some(Value::Number(_))) => false,

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low};
+use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low, bucket_of};
 
 /// The percentiles of every histogram field: suffix of the name and quantile.
 pub const QUANTILES: [(&str, f64); 4] =
@@ -54,6 +54,13 @@ impl Hist {
     /// Number of values in bucket `index`.
     pub fn bucket(&self, index: usize) -> u64 {
         self.buckets.get(index).copied().unwrap_or(0)
+    }
+
+    /// Adds one value.
+    pub fn record(&mut self, value: u64) {
+        self.add(bucket_of(value) as usize, 1);
+        self.sum = self.sum.wrapping_add(value);
+        self.max = self.max.max(value);
     }
 
     /// Number of values.

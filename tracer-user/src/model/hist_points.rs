@@ -42,7 +42,7 @@ fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, S
     for (field, value) in group.measurement.fields.iter().zip(&group.values) {
         let Some(Value::Histogram(hist)) = value else { continue };
         let metric = format!("{}.{}", group.measurement.key, field.name);
-        let rows = rows(hist, width, style);
+        let rows = rows(hist, field.unit, width, style);
         all.extend(rows.into_iter().map(|(tag, count)| (metric.clone(), tag, count)));
     }
     all
@@ -51,11 +51,13 @@ fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::buckets::le;
     use crate::model::{
         hist::Hist,
         job::Job,
         tables::{BLOCK, SCHED},
     };
+    use tracer_ebpf::table::Unit;
 
     fn origin() -> Origin {
         Origin { cluster: String::new(), host: "n1".into() }
@@ -98,6 +100,14 @@ mod tests {
         assert_eq!(tag(&points[0], "device"), Some("sda"));
         assert_eq!(tag(&points[0], "op"), Some("read"));
         assert_eq!(tag(&points[0], "metric"), Some("block.size_bytes"));
+    }
+
+    #[test]
+    fn bounds_are_in_the_public_unit() {
+        assert_eq!(le(Unit::Nanoseconds, 0), "63");
+        let of_512_watts = tracer_ebpf::loglinear::bucket_of(512_000) as usize;
+        assert_eq!(le(Unit::Milliwatts, of_512_watts), "524.287");
+        assert_eq!(le(Unit::PartsPerMillion, 127), i64::MAX.to_string());
     }
 
     #[test]

@@ -127,10 +127,10 @@ pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + 
             vec![(field.name.to_owned(), number_value(field.unit, *number))]
         }
         Some(Value::Histogram(hist)) => {
-            let part = |suffix: &str, value| {
-                (format!("{}_{suffix}", field.name), FieldValue::Integer(value))
-            };
-            let mut parts = vec![part("count", hist.count()), part("sum", hist.sum)];
+            let named = |suffix: &str, value| (format!("{}_{suffix}", field.name), value);
+            let part = |suffix: &str, value| named(suffix, number_value(field.unit, value));
+            let count = named("count", FieldValue::Integer(hist.count()));
+            let mut parts = vec![count, part("sum", hist.sum)];
             if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
                 parts.push(part("min", min));
                 parts.push(part("max", hist.max));
@@ -145,8 +145,8 @@ pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + 
 
 /// A number in its public unit.
 pub fn number_value(unit: Unit, number: u64) -> FieldValue {
-    match unit {
-        Unit::Millicores => FieldValue::Float(number as f64 / 1000.0),
-        Unit::Count | Unit::Nanoseconds | Unit::Bytes => FieldValue::Integer(number),
+    match unit.per_public() {
+        1 => FieldValue::Integer(number),
+        divisor => FieldValue::Float(number as f64 / divisor as f64),
     }
 }

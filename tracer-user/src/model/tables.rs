@@ -3,8 +3,11 @@
 use tracer_ebpf::table::{
     Field,
     Kind::{Constant, Counter, Gauge, Peak},
-    Measurement,
-    Unit::{Bytes, Count, Millicores, Nanoseconds},
+    Measurement, Place,
+    Unit::{
+        Bytes, Celsius, Count, Hertz, Millicores, Millijoules, Milliwatts, Nanoseconds,
+        PartsPerMillion,
+    },
 };
 pub use tracer_ebpf::{
     block::BLOCK,
@@ -127,6 +130,62 @@ pub static CPU: Measurement = Measurement {
     ],
 };
 
+/// `job_gpu`: the GPUs that the job's processes are on.
+pub static GPU: Measurement = Measurement {
+    name: "job_gpu",
+    key: "gpu",
+    tags: &["gpu", "uuid", "model"],
+    help: "GPUs while processes of the job are on them, by readings once a second (NVML). `gpu` is NVML's index, which may change with a boot; `uuid` does not.",
+    fields: &[
+        Field::histogram(
+            "utilization_ratio",
+            PartsPerMillion,
+            Place::Agent,
+            "Share of the time in which a kernel ran: the device's where only the job is on it, else that of the job's processes.",
+        ),
+        Field::histogram(
+            "memory_utilization_ratio",
+            PartsPerMillion,
+            Place::Agent,
+            "Share of the time in which the device's memory was read or written; the device's or the processes', as above.",
+        ),
+        Field::agent(
+            "memory_used_bytes",
+            Gauge,
+            Bytes,
+            "Device memory that the job's processes hold; where that is not told and only the job is on the device, all memory in use.",
+        ),
+        Field::agent("memory_peak_bytes", Peak, Bytes, "Largest `memory_used_bytes` read."),
+        Field::agent("memory_total_bytes", Constant, Bytes, "Memory of the device."),
+        Field::histogram(
+            "power_watts",
+            Milliwatts,
+            Place::Agent,
+            "Power of the whole device, whoever else is on it.",
+        ),
+        Field::agent(
+            "energy_joules",
+            Counter,
+            Millijoules,
+            "Energy of the whole device while the job was on it (its own counter, not power times time).",
+        ),
+        Field::histogram("sm_clock_hz", Hertz, Place::Agent, "Clock of the multiprocessors."),
+        Field::agent(
+            "temperature_max_celsius",
+            Peak,
+            Celsius,
+            "Highest temperature read while the job was on the device.",
+        ),
+        Field::agent("processes", Gauge, Count, "Processes of the job on the device."),
+        Field::agent(
+            "readings_shared",
+            Counter,
+            Count,
+            "Readings in which processes of others were on the device too: its power and energy are then not the job's alone.",
+        ),
+    ],
+};
+
 /// `jobtrace_self`: what the tracing itself costs and lost.
 pub static SELF: Measurement = Measurement {
     name: "jobtrace_self",
@@ -234,4 +293,4 @@ pub static SELF: Measurement = Measurement {
 };
 
 /// Every measurement with a table, in the order of their output.
-pub static ALL: [&Measurement; 6] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &SELF];
+pub static ALL: [&Measurement; 7] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &GPU, &SELF];

@@ -2,7 +2,8 @@
 //! for the next; and the cgroups it is charged for.
 
 use std::{
-    os::fd::{AsRawFd, RawFd},
+    io,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -162,8 +163,13 @@ impl Probes {
     }
 
     /// Readable when [`Self::events`] has something to tell.
-    pub fn events_fd(&self) -> RawFd {
-        self.maps.events.as_raw_fd()
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub fn events_fd(&self) -> io::Result<OwnedFd> {
+        // SAFETY: the ring keeps its descriptor open as long as it is borrowed here.
+        let fd = unsafe { BorrowedFd::borrow_raw(self.maps.events.as_raw_fd()) };
+        fd.try_clone_to_owned()
     }
 
     /// What happened to cgroups and programs since the last call, in its order.

@@ -16,12 +16,13 @@ use crate::{
     },
     cli::Run,
     clock::{monotonic_ns, wall_ns},
+    gpu::{self, Sampler},
     launch::{
         command::start,
         signals::Signals,
         wait::{Ended, Running},
     },
-    model::{snapshot::Snapshot, source::Source},
+    model::{job::Lease, snapshot::Snapshot, source::Source},
     probes::{self, HOOKS, HookState, Options, Probes},
     replay::{End, Recorder},
     say::say,
@@ -44,14 +45,16 @@ async fn trace(args: &Run) -> Result<u8> {
     let hierarchies = Hierarchies::read()?;
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
-    let mut probes = probes::load(&cgroup.layout(), &Options { faults: args.faults, ..development()? })?;
+    let mut probes =
+        probes::load(&cgroup.layout(), &Options { faults: args.faults, ..development()? })?;
     let lease = probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }
-    let mut source = Live { reader: CgroupReader::new(cgroup.places(), 0), probes };
+    let reader = CgroupReader::new(cgroup.places(), 0);
+    let mut source = Live { reader, probes, gpus: None };
     let mut pipeline = Pipeline::new(&header, outputs)?;
     let recorder = args.record.as_ref().map(|file| Recorder::create(file, &header)).transpose()?;
     let mut recorder = Recording(recorder);
@@ -66,6 +69,8 @@ async fn trace(args: &Run) -> Result<u8> {
             return Ok(error.status());
         }
     };
+    // Not before: the command is forked off a process of one thread.
+    source.gpus = gpus(&cgroup);
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
     if let Some(before) = before {
         let zero = zero(before, source.snapshot(), running.started_ns());
@@ -80,6 +85,7 @@ async fn trace(args: &Run) -> Result<u8> {
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();
     let mut notes = Vec::from_iter(cgroup.lost());
+    notes.extend(source.gpus.take().map(|gpus| gpus.notes_for(&LEASE)).into_iter().flatten());
     notes.extend(left_behind(cgroup.remove()));
     let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
     if let Some(Err(error)) = recorder.0.take().map(|recorder| recorder.end(end)) {
@@ -137,10 +143,11 @@ fn accept(snapshot: Snapshot, pipeline: &mut Pipeline, recording: &mut Recording
     pipeline.take(snapshot);
 }
 
-/// The probes, and what the kernel's files say of the cgroup.
+/// The probes, what the kernel's files say of the cgroup, and the GPUs.
 struct Live {
     probes: Probes,
     reader: CgroupReader,
+    gpus: Option<Sampler<Lease>>,
 }
 
 impl Source for Live {
@@ -148,8 +155,19 @@ impl Source for Live {
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
         let groups = snapshot.slots.entry(LEASE).or_default();
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
+        groups.extend(self.gpus.iter().flat_map(|gpus| gpus.groups_for(&LEASE, monotonic_ns())));
         Ok(Some(snapshot))
     }
+}
+
+/// The sampling of the GPUs that processes of the command are on; where there are none, it ends by itself.
+fn gpus(cgroup: &JobCgroup) -> Option<Sampler<Lease>> {
+    let name = cgroup.places().own().next()?.directory.file_name()?.to_str()?.to_owned();
+    let owner = move |process: &gpu::ProcessReading| {
+        gpu::is_inside(&process.cgroups, &name).then_some(LEASE)
+    };
+    let started = Sampler::start(gpu::Settings::default(), owner);
+    started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
 }
 
 /// What the reader of the numbers must know before the run begins.

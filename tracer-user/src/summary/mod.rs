@@ -6,6 +6,7 @@
 
 mod facts;
 mod footer;
+mod gpus;
 mod headline;
 mod line;
 mod plots;

@@ -6,6 +6,7 @@
 use super::{
     Style,
     facts::{Disk, Facts},
+    gpus,
     line::{Line, Tone, labelled},
     resources::MEMORY_IS_SHORT,
     units::{bytes, cores, count, duration, percent},
@@ -45,10 +46,10 @@ const CPU_BOUND: f64 = 0.80;
 const FACT: f64 = 10.0;
 
 /// A sentence and how much of the time it explains.
-struct Finding {
-    weight: f64,
-    tone: Tone,
-    text: String,
+pub(super) struct Finding {
+    pub weight: f64,
+    pub tone: Tone,
+    pub text: String,
 }
 
 /// One rule: whether it holds for a run however short, and its sentence where it applies.
@@ -65,7 +66,7 @@ const fn advice(find: fn(&Facts) -> Option<Finding>) -> Rule {
     Rule { is_fact: false, find }
 }
 
-static RULES: [Rule; 9] = [
+static RULES: [Rule; 10] = [
     fact(out_of_memory),
     fact(disk_errors),
     advice(blocked),
@@ -75,6 +76,7 @@ static RULES: [Rule; 9] = [
     advice(all_asleep),
     advice(idle_cores),
     advice(memory_short),
+    advice(gpus::finding),
 ];
 
 /// The sentences, the weightiest first.

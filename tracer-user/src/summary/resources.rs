@@ -1,22 +1,18 @@
 //! What the job used: CPU of the cores held, memory of its limit, GPUs where any were sampled, disks.
 
-use tracer_ebpf::table::{Kind, Unit};
-
 use super::{
     Style,
     facts::{Disk, Facts},
+    gpus,
     line::{Line, Tone, labelled},
     text,
     units::{self, UNKNOWN},
 };
-use crate::model::group::{Group, Value};
 
 /// Columns of the labels.
 const INDENT: usize = 8;
 /// Rows of disks; more are counted, not shown.
 const MAX_DISKS: usize = 8;
-/// GPUs shown; more are counted.
-const MAX_GPUS: usize = 8;
 /// Memory nearer to its limit than this is coloured.
 pub const MEMORY_IS_SHORT: f64 = 0.95;
 
@@ -25,7 +21,7 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let mut lines = labelled("CPU", INDENT, Tone::Plain, &cpu(facts), style);
     let (tone, memory) = memory(facts);
     lines.extend(labelled("Memory", INDENT, tone, &memory, style));
-    gpus(facts, style, &mut lines);
+    lines.extend(gpus::lines(facts, INDENT, style));
     disks(facts, style, &mut lines);
     lines
 }
@@ -73,44 +69,6 @@ fn memory(facts: &Facts) -> (Tone, String) {
         out += &format!("; {} swapped out at the end", units::bytes(swap));
     }
     (tone, out)
-}
-
-/// GPUs by their table: whatever it names is shown, so that a new field needs nothing here.
-fn gpus(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
-    let groups = || facts.totals.stats.groups("gpu");
-    for (index, group) in groups().take(MAX_GPUS).enumerate() {
-        let tag = group.tags.first().map_or(String::new(), |tag| text::clean(tag, facts.unicode));
-        let shown = format!("{} {}", text::truncate(&tag, 12), known_fields(group));
-        let label = if index == 0 { "GPU" } else { "" };
-        lines.extend(labelled(label, INDENT, Tone::Plain, &shown, style));
-    }
-    if let more @ 1.. = groups().count().saturating_sub(MAX_GPUS) {
-        lines.extend(labelled("", INDENT, Tone::Faint, &format!("and {more} more"), style));
-    }
-}
-
-fn known_fields(group: &Group) -> String {
-    let shown = |unit: Unit, value: u64| match unit {
-        Unit::Count => units::count(value),
-        Unit::Nanoseconds => units::duration(value),
-        Unit::Bytes => units::bytes(value),
-        Unit::Millicores => units::cores(value),
-    };
-    let fields = group.measurement.fields.iter().zip(&group.values);
-    let known = fields.filter_map(|(field, value)| {
-        let name = field.name.trim_end_matches("_ns").trim_end_matches("_bytes").replace('_', " ");
-        match value.as_ref()? {
-            Value::Number(_) if field.kind == Kind::Constant => None,
-            Value::Number(number) => Some(format!("{name} {}", shown(field.unit, *number))),
-            Value::Histogram(hist) => {
-                let [p50, ..] = hist.quantiles()?;
-                let (p50, max) = (shown(field.unit, p50), shown(field.unit, hist.max));
-                Some(format!("{name} p50 {p50} max {max}"))
-            }
-        }
-    });
-    let known: Vec<_> = known.collect();
-    if known.is_empty() { UNKNOWN.into() } else { known.join(", ") }
 }
 
 fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {

@@ -72,6 +72,23 @@ pub fn cores(millicores: u64) -> String {
     }
 }
 
+/// Watts: `71.3 W`, `512 W`, `1.20 kW`.
+pub fn watts(watts: f64) -> String {
+    metric(watts, "W")
+}
+
+/// Joules: `41.2 kJ`.
+pub fn joules(joules: f64) -> String {
+    metric(joules, "J")
+}
+
+fn metric(value: f64, unit: &str) -> String {
+    match scaled(value, 999.5, 999.5) {
+        (value, 0) => format!("{} {unit}", digits(value)),
+        (value, power) => format!("{} {}{unit}", digits(value), COUNTS[power - 1]),
+    }
+}
+
 /// A share of one: `62 %`, `<1 %`, `>99 %`, `>999 %`; a whole 100 and a true 0 are exact.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
@@ -219,6 +236,8 @@ mod tests {
                 (f64::NAN, "unknown"),
             ],
         );
+        check(watts, &[(0.0, "0.00 W"), (71.25, "71.2 W"), (512.0, "512 W"), (999.6, "1.00 kW")]);
+        check(joules, &[(41_200.0, "41.2 kJ"), (3.6e6, "3.60 MJ")]);
         check(
             fine_percent,
             &[(0.0, "0.00 %"), (1e-9, "<0.01 %"), (0.00052, "0.05 %"), (0.5, "50 %")],

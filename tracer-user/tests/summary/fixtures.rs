@@ -5,13 +5,10 @@ use jobtrace::model::{
     hist::Hist,
     info::{Exit, JobInfo},
     job::Job,
-    tables::{BLOCK, CPU, FAULT, MEMORY, SCHED, SELF},
+    tables::{BLOCK, CPU, FAULT, GPU, MEMORY, SCHED, SELF},
     totals::{Peaks, RunTotals},
 };
-use tracer_ebpf::{
-    loglinear::bucket_of,
-    table::{Field, Kind, Measurement, Unit},
-};
+use tracer_ebpf::{loglinear::bucket_of, table::Measurement};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
@@ -200,22 +197,35 @@ pub fn first_touch() -> RunTotals {
     totals
 }
 
-/// A GPU, of a table that the summary does not know.
+/// A GPU of its own, a shared one and one of which nothing is known.
 pub fn gpu() -> RunTotals {
-    static GPU: Measurement = Measurement {
-        name: "job_gpu",
-        key: "gpu",
-        tags: &["gpu", "uuid"],
-        help: "",
-        fields: &[
-            Field::agent("memory_peak_bytes", Kind::Peak, Unit::Bytes, ""),
-            Field::agent("processes", Kind::Gauge, Unit::Count, ""),
-        ],
-    };
     let mut totals = serial();
-    let used = [("memory_peak_bytes", 11 * GIB), ("processes", 1)];
-    totals.stats.groups.push(group(&GPU, &["0", "GPU-1f0c"], &used, &[]));
-    totals.stats.groups.push(group(&GPU, &["1", "GPU-88aa"], &[], &[]));
+    let used = [
+        ("memory_peak_bytes", 41 * GIB),
+        ("memory_total_bytes", 80 * GIB),
+        ("energy_joules", 42_496_000),
+        ("processes", 1),
+        ("readings_shared", 0),
+    ];
+    let busy = hist(&[(1_000_000, 60), (320_000, 23)]);
+    let hists = [("utilization_ratio", busy), ("power_watts", hist(&[(512_000, 83)]))];
+    let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
+    totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
+    let used = [("memory_peak_bytes", 3 * GIB), ("readings_shared", 4)];
+    totals.stats.groups.push(group(&GPU, &["1", "GPU-88aa", "NVIDIA A100-SXM4-40GB"], &used, &[]));
+    totals.stats.groups.push(group(&GPU, &["2", "GPU-90bc", ""], &[], &[]));
+    totals
+}
+
+/// Four GPUs of its own, of which two do little.
+pub fn idle_gpus() -> RunTotals {
+    let mut totals = serial();
+    for (index, percent) in [97, 95, 9, 4].into_iter().enumerate() {
+        let tags = [&index.to_string(), "GPU-1f0c", "NVIDIA A100-SXM4-40GB"];
+        let used = [("memory_peak_bytes", GIB), ("readings_shared", 0)];
+        let hists = [("utilization_ratio", hist(&[(percent * 10_000, 80)]))];
+        totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
+    }
     totals
 }
 

@@ -40,6 +40,7 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("thrash", fixtures::thrash(), usual),
         ("first_touch", fixtures::first_touch(), usual),
         ("gpu", fixtures::gpu(), usual),
+        ("idle_gpus", fixtures::idle_gpus(), usual),
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),
         ("killed", fixtures::killed(), usual),

@@ -1,0 +1,12 @@
+//! A `libnvidia-ml.so.1` for tests: it answers what a file beside it says, which a test may replace at
+//! any time, fails as told and hangs as told. Never shipped.
+//!
+//! Each [`Fake`] is a copy of the library in a folder of its own, so that the loader keeps them apart: tests
+//! in one process have one driver each.
+
+mod functions;
+mod place;
+pub mod scenario;
+
+pub use place::Fake;
+pub use scenario::{Gpu, Process, Scenario};

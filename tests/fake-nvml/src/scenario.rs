@@ -1,0 +1,73 @@
+//! What the driver is to answer, as a test writes it and the library reads it: JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The state of the driver; by the C name of a function, what it does instead of answering.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// The devices, by their index.
+    pub gpus: Vec<Gpu>,
+    /// `nvmlReturn_t` of functions that ask for no device.
+    pub errors: BTreeMap<String, u32>,
+    /// Other scenarios, each from so many milliseconds after the first opening on; the last that has come
+    /// counts.
+    pub later: Vec<(u64, Scenario)>,
+}
+
+/// One device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gpu {
+    /// `GPU-…`
+    pub uuid: String,
+    /// Its model.
+    pub name: String,
+    /// Percent of the time busy.
+    pub utilization: u32,
+    /// Percent of the time in which memory was accessed.
+    pub memory_utilization: u32,
+    /// Memory in use, bytes.
+    pub memory_used: u64,
+    /// All memory, bytes.
+    pub memory_total: u64,
+    /// Milliwatts; the energy grows by them from the first opening on.
+    pub power_mw: u32,
+    /// Millijoules at the first opening.
+    pub energy_mj: u64,
+    /// Megahertz.
+    pub sm_clock_mhz: u32,
+    /// Degrees Celsius.
+    pub temperature: u32,
+    /// What computes on it.
+    pub processes: Vec<Process>,
+    /// What draws on it.
+    pub graphics: Vec<Process>,
+    /// `nvmlReturn_t` by function.
+    pub errors: BTreeMap<String, u32>,
+    /// Milliseconds that a function takes.
+    pub hang_ms: BTreeMap<String, u64>,
+}
+
+/// One process on a device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Memory it holds, bytes; `None`: not told.
+    pub memory: Option<u64>,
+    /// Its samples of utilisation: time stamp (µs), percent of the multiprocessors, percent of memory. They
+    /// stay, as in the driver's ring, until the scenario is replaced.
+    pub samples: Vec<(u64, u32, u32)>,
+}
+
+impl Scenario {
+    /// What counts so long after the first opening.
+    pub fn at(&self, elapsed_ms: u64) -> &Self {
+        let come = self.later.iter().filter(|(from_ms, _)| *from_ms <= elapsed_ms);
+        come.max_by_key(|(from_ms, _)| *from_ms).map_or(self, |(_, scenario)| scenario)
+    }
+}

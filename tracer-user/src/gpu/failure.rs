@@ -1,0 +1,51 @@
+//! What an error of NVML means for what comes after it.
+
+use nvml_wrapper::error::NvmlError;
+
+/// What to do after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// This device, driver or permission will never give this value.
+    Never,
+    /// The device is gone, until the library is opened anew.
+    Lost,
+    /// No value this time.
+    NotNow,
+}
+
+impl Failure {
+    /// What `error` of a call on a device means.
+    pub fn of(error: &NvmlError) -> Self {
+        match error {
+            NvmlError::NotSupported
+            | NvmlError::FailedToLoadSymbol(_)
+            | NvmlError::FunctionNotFound
+            | NvmlError::NoPermission
+            | NvmlError::InvalidArg
+            // Newer than the wrapper: a version of a struct or a function that is not taken.
+            | NvmlError::UnexpectedVariant(_) => Self::Never,
+            NvmlError::GpuLost
+            | NvmlError::Unknown
+            | NvmlError::Uninitialized
+            | NvmlError::ResetRequired
+            | NvmlError::DriverNotLoaded
+            | NvmlError::LibRmVersionMismatch
+            | NvmlError::IrqIssue
+            | NvmlError::InsufficientPower
+            | NvmlError::OperatingSystem => Self::Lost,
+            _ => Self::NotNow,
+        }
+    }
+}
+
+/// Whether `error`, of opening the library, means that there are no NVIDIA GPUs here (yet): neither the
+/// library nor a driver, as on a node of another kind that shares an image.
+pub fn is_absent(error: &NvmlError) -> bool {
+    matches!(
+        error,
+        NvmlError::LibloadingError(_)
+            | NvmlError::LibraryNotFound
+            | NvmlError::DriverNotLoaded
+            | NvmlError::FailedToLoadSymbol(_)
+    )
+}

@@ -1,0 +1,21 @@
+//! GPUs: what the devices and the processes on them do, read once a second, and which job that was.
+//!
+//! A thread of its own asks the driver (`work`, `nvml`), since a call may block for long, and adds
+//! each [`Reading`] to the [`Totals`] of the jobs; whoever drains the kernel takes the totals and waits
+//! for nothing. Readings name no maker: another source needs to fill in the same ones. Refuses to tell
+//! which job a process is of: that is an argument.
+
+mod failure;
+mod look;
+mod member;
+mod nvml;
+mod reading;
+mod sampler;
+mod totals;
+mod work;
+
+pub use look::{Found, look};
+pub use member::is_inside;
+pub use reading::{Busy, Device, DeviceReading, ProcessReading, Reading};
+pub use sampler::{Sampler, Settings};
+pub use totals::Totals;

@@ -1,0 +1,242 @@
+//! What a failure costs: its own value, or the device until it is back.
+
+use std::time::Duration;
+
+use fake_nvml::{Fake, Scenario};
+use jobtrace::{
+    clock::monotonic_ns,
+    gpu::{Sampler, Settings},
+    model::group::Group,
+};
+use tracer_ebpf::table::Kind;
+
+use super::rig::{
+    GIB, ONE, TWO, gpu, groups, owner, process, readings, scenario, settings, start, until, wait,
+};
+
+const NO_PERMISSION: u32 = 4;
+const NOT_SUPPORTED: u32 = 3;
+const NOT_FOUND: u32 = 6;
+const DRIVER_NOT_LOADED: u32 = 9;
+const LOST: u32 = 15;
+const VERSION_MISMATCH: u32 = 18;
+const NOT_READY: u32 = 27;
+const UNKNOWN: u32 = 999;
+
+/// Functions and the fields that are unknown without them, on a device that only job 1 is on.
+const COST: [(&str, &[&str]); 7] = [
+    ("nvmlDeviceGetUtilizationRates", &["utilization_ratio", "memory_utilization_ratio"]),
+    ("nvmlDeviceGetMemoryInfo_v2", &["memory_total_bytes"]),
+    ("nvmlDeviceGetPowerUsage", &["power_watts"]),
+    ("nvmlDeviceGetTotalEnergyConsumption", &["energy_joules"]),
+    ("nvmlDeviceGetClockInfo", &["sm_clock_hz"]),
+    ("nvmlDeviceGetTemperature", &["temperature_max_celsius"]),
+    ("nvmlDeviceGetGraphicsRunningProcesses_v3", &[]),
+];
+
+fn state() -> Scenario {
+    scenario(vec![gpu("GPU-a", vec![process(ONE, GIB)])])
+}
+
+fn failing(function: &str, error: u32) -> Scenario {
+    let mut state = state();
+    state.gpus[0].errors.insert(function.into(), error);
+    state
+}
+
+/// Names of the fields that are unknown.
+fn unknown(group: &Group) -> Vec<&'static str> {
+    let fields = group.measurement.fields.iter().zip(&group.values);
+    fields.filter(|(_, value)| value.is_none()).map(|(field, _)| field.name).collect()
+}
+
+/// Values of the field's histogram, where it is one: what cannot grow from one reading alone.
+fn has_enough(group: &Group) -> bool {
+    let fields = group.measurement.fields.iter();
+    let hists = fields.filter(|field| field.kind == Kind::Histogram);
+    hists.filter_map(|field| group.hist(field.name)).all(|hist| hist.count() >= 3)
+}
+
+#[test]
+fn a_value_that_is_not_offered_costs_itself() {
+    for error in [NOT_SUPPORTED, NO_PERMISSION, 25] {
+        for (function, fields) in COST {
+            let fake = Fake::new(&failing(function, error));
+            let sampler = start(&fake);
+            let group = wait(&sampler, 1, has_enough);
+            assert_eq!(unknown(&group), fields, "{function}: {error}");
+            let notes = sampler.notes_for(&1);
+            assert_eq!(notes.len(), 1, "{function}: {notes:?}");
+            assert!(
+                notes[0].starts_with("GPU 0 (NVIDIA H100 80GB HBM3) does not tell"),
+                "{notes:?}"
+            );
+            assert_eq!(sampler.notes_for(&2), [""; 0], "it was never on that device");
+            // It is not asked for again: once given up, better answers change nothing.
+            fake.set(&state());
+            let later = wait(&sampler, 1, |later| {
+                let field = if function.contains("Clock") { "power_watts" } else { "sm_clock_hz" };
+                later.hist(field).unwrap().count() > group.hist(field).unwrap().count() + 3
+            });
+            let given_up: Vec<_> =
+                fields.iter().filter(|field| **field != "memory_total_bytes").copied().collect();
+            assert!(given_up.iter().all(|field| unknown(&later).contains(field)), "{function}");
+        }
+    }
+}
+
+#[test]
+fn a_function_that_the_library_lacks_costs_its_value() {
+    for (function, fields) in COST {
+        let fake = Fake::lacking(&state(), function);
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, has_enough);
+        assert_eq!(unknown(&group), fields, "{function}");
+        assert_eq!(sampler.notes_for(&1).len(), 1, "{function}");
+    }
+}
+
+#[test]
+fn a_value_that_is_not_there_for_a_moment_comes_back() {
+    for error in [NOT_FOUND, 10, 21] {
+        let fake = Fake::new(&failing("nvmlDeviceGetUtilizationRates", error));
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, |group| readings(group) >= 3);
+        assert_eq!(unknown(&group), ["utilization_ratio", "memory_utilization_ratio"]);
+        fake.set(&state());
+        wait(&sampler, 1, |group| unknown(group).is_empty());
+        assert_eq!(sampler.notes(), [""; 0]);
+    }
+}
+
+#[test]
+fn without_processes_nothing_is_anybodys() {
+    let fake = Fake::new(&failing("nvmlDeviceGetComputeRunningProcesses_v3", NOT_SUPPORTED));
+    let sampler = start(&fake);
+    until(|| (!sampler.notes().is_empty()).then_some(()));
+    assert_eq!(groups(&sampler, 1), []);
+    assert!(sampler.notes()[0].contains("which processes compute"), "{:?}", sampler.notes());
+}
+
+#[test]
+fn utilisation_by_process_may_be_missing() {
+    let mut shared = state();
+    shared.gpus[0].processes.push(process(TWO, GIB));
+    shared.gpus[0].errors.insert("nvmlDeviceGetProcessUtilization".into(), NOT_SUPPORTED);
+    let fake = Fake::new(&shared);
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| readings(group) >= 3);
+    assert_eq!(unknown(&group), ["utilization_ratio", "memory_utilization_ratio"]);
+    assert_eq!(sampler.notes_for(&1).len(), 1);
+}
+
+#[test]
+fn a_lost_device_comes_back_and_the_others_go_on() {
+    for error in [LOST, UNKNOWN] {
+        let both = |error: Option<u32>| {
+            let mut lost = gpu("GPU-a", vec![process(ONE, GIB)]);
+            if let Some(error) = error {
+                lost.errors.insert("nvmlDeviceGetPowerUsage".into(), error);
+            }
+            scenario(vec![lost, gpu("GPU-b", vec![process(TWO, GIB)])])
+        };
+        let fake = Fake::new(&both(None));
+        let sampler = start(&fake);
+        let before = wait(&sampler, 1, |group| readings(group) >= 3);
+        fake.set(&both(Some(error)));
+        until(|| sampler.notes_for(&1).pop());
+        let during = groups(&sampler, 1);
+        assert!(readings(&during[0]) >= readings(&before), "what was counted stays");
+        let other = groups(&sampler, 2);
+        wait(&sampler, 2, |group| readings(group) >= readings(&other[0]) + 3);
+        assert_eq!(readings(&groups(&sampler, 1)[0]), readings(&during[0]));
+        fake.set(&both(None));
+        let after = wait(&sampler, 1, |group| readings(group) > readings(&during[0]) + 3);
+        assert!(after.number("energy_joules") > before.number("energy_joules"));
+        let notes = sampler.notes_for(&1);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains("was lost for a time"), "{notes:?}");
+        assert_eq!(sampler.notes_for(&2), [""; 0]);
+    }
+}
+
+#[test]
+fn a_state_is_unknown_while_the_device_is_lost() {
+    let fake = Fake::new(&state());
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    fake.set(&failing("nvmlDeviceGetTemperature", LOST));
+    until(|| sampler.notes_for(&1).pop());
+    let in_ten_seconds = monotonic_ns() + 10_000_000_000;
+    let group = sampler.groups_for(&1, in_ten_seconds).remove(0);
+    assert_eq!((group.number("processes"), group.number("memory_used_bytes")), (None, None));
+    assert_eq!(group.number("memory_peak_bytes"), Some(GIB));
+}
+
+fn opening(function: &str, error: u32) -> Scenario {
+    let mut state = state();
+    state.errors.insert(function.into(), error);
+    state
+}
+
+#[test]
+fn without_library_driver_or_device_nothing_is_said_and_no_thread_stays() {
+    let fakes = [
+        Fake::without_library(),
+        Fake::new(&opening("nvmlInit_v2", DRIVER_NOT_LOADED)),
+        Fake::lacking(&state(), "nvmlInit_v2"),
+        Fake::new(&scenario(vec![])),
+    ];
+    for fake in &fakes {
+        let sampler = start(fake);
+        until(|| (!sampler.is_running()).then_some(()));
+        assert_eq!(sampler.notes(), [""; 0]);
+        assert_eq!(groups(&sampler, 1), []);
+    }
+}
+
+#[test]
+fn a_driver_that_is_loaded_later_is_found() {
+    let fake = Fake::without_library();
+    fake.set(&opening("nvmlInit_v2", DRIVER_NOT_LOADED));
+    let retry = Some(Duration::from_millis(20));
+    let sampler = Sampler::start(Settings { retry, ..settings(&fake) }, owner).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    fake.install();
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(groups(&sampler, 1), []);
+    fake.set(&state());
+    wait(&sampler, 1, |group| readings(group) >= 1);
+    assert_eq!(sampler.notes(), [""; 0]);
+}
+
+#[test]
+fn a_library_that_fails_is_said_and_tried_again() {
+    for (function, error) in [
+        ("nvmlInit_v2", VERSION_MISMATCH),
+        ("nvmlInit_v2", NOT_READY),
+        ("nvmlDeviceGetCount_v2", UNKNOWN),
+    ] {
+        let fake = Fake::new(&opening(function, error));
+        let sampler = start(&fake);
+        let notes = until(|| Some(sampler.notes()).filter(|notes| !notes.is_empty()));
+        assert!(notes[0].starts_with("GPUs are unknown: NVML answers: "), "{notes:?}");
+        fake.set(&state());
+        wait(&sampler, 1, |group| readings(group) >= 1);
+        assert_eq!(sampler.notes().len(), 1, "once");
+    }
+}
+
+#[test]
+fn a_device_that_cannot_be_opened_leaves_the_others() {
+    for (error, said) in [(NO_PERMISSION, 0), (UNKNOWN, 1)] {
+        let mut both = state();
+        both.gpus.insert(0, gpu("GPU-z", vec![process(TWO, GIB)]));
+        both.gpus[0].errors.insert("nvmlDeviceGetHandleByIndex_v2".into(), error);
+        let fake = Fake::new(&both);
+        let sampler = start(&fake);
+        wait(&sampler, 1, |group| readings(group) >= 3);
+        assert_eq!(groups(&sampler, 2), []);
+        assert_eq!(sampler.notes().len(), said, "{:?}", sampler.notes());
+    }
+}
