@@ -22,7 +22,7 @@ use tracer_ebpf::loglinear::{bucket_low, bucket_of};
 const STYLES: [BucketStyle; 3] = [BucketStyle::Le, BucketStyle::Prom, BucketStyle::Vmrange];
 
 fn job(job: &str, manager: &str) -> Job {
-    Job { job: job.into(), manager: manager.into(), user: "ada".into() }
+    Job { job: job.into(), manager: manager.into(), user: "ada".into(), ..Job::default() }
 }
 
 fn stats(waits: Hist) -> JobStats {
