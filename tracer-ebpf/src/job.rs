@@ -137,6 +137,12 @@ pub static FAULT: Measurement = Measurement {
             crate::latency::MINOR,
             "Entry to end of a minor fault, one in latency_sample_every (full mode).",
         ),
+        Field::counter(
+            "minor_sampled",
+            Count,
+            crate::latency::SAMPLED,
+            "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed; the rest of minor is chance, and what the kernel withheld (full mode).",
+        ),
         Field::histogram(
             "major_latency_ns",
             Nanoseconds,

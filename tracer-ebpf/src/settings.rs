@@ -29,4 +29,7 @@ settings! {
     TIMES_KNOWN = 0,
     /// 1 where a bit tells that a task is inside a page fault (`in_user_fault`).
     FAULT_BIT_KNOWN = 0,
+    /// One minor fault in this many is timed in full mode: the period of the event that times them. A
+    /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
+    MINOR_LATENCY_EVERY = 61,
 }

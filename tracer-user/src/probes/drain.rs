@@ -13,7 +13,7 @@ use super::{
     block_cells::CellReader,
     clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of},
-    hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
+    hooks::{FaultMode, HookState},
     load::{Layout, Options},
     log::BpfLog,
     maps::{Maps, Plain},
@@ -41,6 +41,8 @@ pub struct Probes {
     pub(super) faults: FaultMode,
     pub(super) layout: Layout,
     unknown: Vec<&'static str>,
+    /// One minor fault in this many is timed.
+    sample_every: u64,
     pub(super) cpus: HashMap<(Slot, &'static str, usize), Unwrapper>,
     pub(super) cells: BTreeMap<usize, (BlockKey, CellReader)>,
     devices: Devices,
@@ -62,6 +64,7 @@ impl Probes {
         globals: &BTreeMap<&'static str, u64>,
         options: &Options,
         layout: &Layout,
+        sample_every: u64,
         log: Option<BpfLog>,
     ) -> Self {
         let unknown = unknown_fields(&states, globals, options.faults);
@@ -70,6 +73,7 @@ impl Probes {
             maps,
             states,
             unknown,
+            sample_every,
             faults: options.faults,
             layout: layout.clone(),
             cpus: HashMap::new(),
@@ -130,7 +134,7 @@ impl Probes {
                     latency,
                 );
             }
-            fault.set("latency_sample_every", MINOR_LATENCY_EVERY);
+            fault.set("latency_sample_every", self.sample_every);
         }
         for group in [&mut sched, &mut fault] {
             for (index, field) in group.measurement.fields.iter().enumerate() {
