@@ -179,7 +179,7 @@ pub static HOOKS: &[Hook] = &[
         program: "mark_victim",
         point: Point::Tracepoint("mark_victim", &["*task_struct", "scalar"]),
         needs: TASK_NEEDS,
-        gives: "oom_kills",
+        gives: "oom_kills where no memory cgroup counts them",
         full_only: false,
         group: "out of memory",
     },

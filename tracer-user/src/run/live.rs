@@ -145,6 +145,7 @@ impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
         let groups = snapshot.slots.entry(SLOT).or_default();
+        self.reader.add_oom_kills(groups);
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
         Ok(Some(snapshot))
     }
