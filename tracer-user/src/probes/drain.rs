@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use aya::Ebpf;
-use tracer_ebpf::{block::BlockKey, records::CpuRecord, table::Place};
+use tracer_ebpf::{block::BlockKey, records::CpuRecord, settings, table::Place};
 
 use super::{
     block_cells::CellReader,
@@ -64,7 +64,6 @@ impl Probes {
         globals: &BTreeMap<&'static str, u64>,
         options: &Options,
         layout: &Layout,
-        sample_every: u64,
         log: Option<BpfLog>,
     ) -> Self {
         let unknown = unknown_fields(&states, globals, options.faults);
@@ -73,7 +72,7 @@ impl Probes {
             maps,
             states,
             unknown,
-            sample_every,
+            sample_every: globals[settings::MINOR_LATENCY_EVERY],
             faults: options.faults,
             layout: layout.clone(),
             cpus: HashMap::new(),

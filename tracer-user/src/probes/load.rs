@@ -64,7 +64,7 @@ pub struct Options {
 /// When not even scheduling can be traced.
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
-    let globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    let mut globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
     let checked = check_all(&btf, &globals);
     drop(btf);
     let _lifted = LiftedMemlock::new();
@@ -72,6 +72,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let mut ebpf = create(&globals, options, &object)?;
     let sample_every = sample_every(&ebpf, &object).map_err(LoadError::Unsupported)?;
     drop(object);
+    globals.insert(settings::MINOR_LATENCY_EVERY, sample_every);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
@@ -86,16 +87,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     for (hook, state) in required {
         match state {
             HookState::Attached => {
-                return Ok(Probes::new(
-                    ebpf,
-                    maps,
-                    states,
-                    &globals,
-                    options,
-                    layout,
-                    sample_every,
-                    log,
-                ));
+                return Ok(Probes::new(ebpf, maps, states, &globals, options, layout, log));
             }
             HookState::Missing(reason) => why = format!("{}: {reason}", hook.program),
             HookState::NotNeeded => {}
