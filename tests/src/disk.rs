@@ -1,13 +1,15 @@
 //! A block device of a test's own: a loop device over memory, so that nobody else's requests are on it
-//! and its time is not a virtual disk's. It vanishes with its last user, killed or not.
+//! and its time is not a virtual disk's; it vanishes with its last user, killed or not. And the name of
+//! the disk below a file.
 
 use std::{
     fs::{self, File},
     io,
     os::{
         fd::{AsRawFd, FromRawFd},
-        unix::fs::FileExt,
+        unix::fs::{FileExt, MetadataExt},
     },
+    path::Path,
 };
 
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4c82;
@@ -101,4 +103,16 @@ fn attach(memory: &File) -> io::Result<(File, i32)> {
         0 => Ok((device, number)),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Name of the whole disk that holds `path`; panics where it is on none.
+pub fn device_below(path: &Path) -> String {
+    let number = fs::metadata(path).unwrap().dev();
+    let link = format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number));
+    let whole = fs::canonicalize(&link).unwrap_or_else(|_| {
+        panic!("{} is on no block device: set CARGO_TARGET_DIR", path.display())
+    });
+    // A partition's directory lies in its disk's.
+    let whole = if whole.join("partition").exists() { whole.parent().unwrap() } else { &whole };
+    whole.file_name().unwrap().to_string_lossy().into_owned()
 }

@@ -29,7 +29,8 @@ fn minor_faults_are_rusages() {
     agree.between("minor, pages touched", minor, 40_000..=40_000 + 1500);
     agree.near("major", job.number("fault", "major"), report.range(|all| all.major), 0, 0);
     agree.exact("oom_kills", job.number("fault", "oom_kills"), 0);
-    for absent in ["minor_latency_ns", "major_latency_ns", "latency_sample_every"] {
+    for absent in ["minor_latency_ns", "minor_sampled", "major_latency_ns", "latency_sample_every"]
+    {
         assert!(job.json["fault"][absent].is_null(), "{absent} in {}", job.json["fault"]);
     }
     agree.end();
@@ -48,6 +49,7 @@ fn one_minor_fault_in_sixty_one_is_timed() {
     agree.exact("latency_sample_every", every, 61);
     let hist = &job.json["fault"]["minor_latency_ns"];
     let (count, sum) = count_and_sum(hist);
+    agree.exact("minor_sampled", job.number("fault", "minor_sampled"), count * every);
     // Every 61st of a CPU, whoever's: the job's share of the samples is its share of the faults, give
     // or take the whim of chance, 4 sigma of a binomial count at most.
     let expected = minor / every;

@@ -142,7 +142,7 @@ pub static BLOCK: Measurement = Measurement {
             "queue_latency_ns",
             Nanoseconds,
             QUEUE,
-            "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time.",
+            "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that waited not at all.",
         ),
         Field::histogram(
             "device_latency_ns",

@@ -123,7 +123,7 @@ pub static FAULT: Measurement = Measurement {
             "oom_kills",
             Count,
             Job(offset_of!(JobBank, oom_kills)),
-            "Tasks of the job chosen by the out-of-memory killer.",
+            "Tasks of the job chosen by the out-of-memory killer; from memory.events (v1: memory.oom_control) where the kernel does not tell the probes which task.",
         ),
         Field::histogram(
             "major_wait_ns",
@@ -136,6 +136,12 @@ pub static FAULT: Measurement = Measurement {
             Nanoseconds,
             crate::latency::MINOR,
             "Entry to end of a minor fault, one in latency_sample_every (full mode).",
+        ),
+        Field::counter(
+            "minor_sampled",
+            Count,
+            crate::latency::SAMPLED,
+            "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed; the rest of minor is chance, and what the kernel withheld (full mode).",
         ),
         Field::histogram(
             "major_latency_ns",

@@ -13,10 +13,13 @@ use crate::{
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LatencyBank {
+    /// Minor faults that those in `minor_latency_ns` stand for.
+    pub minor_sampled: u64,
     pub minor_latency_ns: KernelHist,
     pub major_latency_ns: KernelHist,
 }
 
+pub(crate) const SAMPLED: Place = Place::Latency(offset_of!(LatencyBank, minor_sampled));
 pub(crate) const MINOR: Place = Place::Latency(offset_of!(LatencyBank, minor_latency_ns));
 pub(crate) const MAJOR: Place = Place::Latency(offset_of!(LatencyBank, major_latency_ns));
 

@@ -10,9 +10,10 @@ use aya_ebpf::{
     macros::{btf_tracepoint, fentry, perf_event},
     programs::{BtfTracePointContext, FEntryContext, PerfEventContext},
 };
-use tracer_ebpf::loglinear::KernelHist;
+use tracer_ebpf::settings::globals::MINOR_LATENCY_EVERY;
 
 use crate::{
+    kernel::global,
     maps::{bank, cpu_record, fault_entry, latency_bank},
     record::file,
 };
@@ -40,7 +41,8 @@ pub fn major_fault_latency(_: PerfEventContext) -> u32 {
     file_latency(true)
 }
 
-/// One minor fault in N ended, in full mode: how long it took. The event's period makes it N.
+/// One minor fault in `MINOR_LATENCY_EVERY` ended, in full mode: how long it took. The event's period
+/// makes it so.
 #[perf_event]
 pub fn minor_fault_latency(_: PerfEventContext) -> u32 {
     file_latency(false)
@@ -89,12 +91,12 @@ fn file_latency(major: bool) -> u32 {
         (*fault).pid = 0;
         let took = bpf_ktime_get_ns() - (*fault).at_ns;
         if let Some(bank) = latency_bank((*cpu).slot) {
-            let hist: *mut KernelHist = if major {
-                addr_of_mut!((*bank).major_latency_ns)
+            if major {
+                file(addr_of_mut!((*bank).major_latency_ns), took);
             } else {
-                addr_of_mut!((*bank).minor_latency_ns)
-            };
-            file(hist, took);
+                (*bank).minor_sampled += global(&MINOR_LATENCY_EVERY);
+                file(addr_of_mut!((*bank).minor_latency_ns), took);
+            }
         }
     }
     0

@@ -58,7 +58,8 @@ fn tell_exec(slot: u16) {
     }
 }
 
-/// The out-of-memory killer chose a task (kernels that pass the task; 5.10 passes its pid).
+/// The out-of-memory killer chose a task (kernels that pass the task; where they pass its pid, the agent
+/// reads the cgroup's own count).
 #[btf_tracepoint(function = "mark_victim")]
 pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
     if let Some(bank) = bank(slot_of(0, task_cgroup_id(ctx.arg(0))).into()) {

@@ -99,19 +99,22 @@ impl Details {
         self.told_ns = None;
     }
 
-    /// The job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
-    /// without a directory.
-    pub fn read(&mut self, places: impl FnOnce() -> Places) -> Vec<Group> {
+    /// Adds the job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
+    /// without a directory. `probed` are the groups of the probes, which lack what this kernel cannot tell
+    /// them.
+    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
         if self.ended.is_some() {
-            return Vec::new();
+            return;
         }
         if self.readings < SETTLING {
             self.readings += 1;
             let places = places();
             self.reader = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places));
         }
-        let read = |reader: &mut CgroupReader| vec![reader.read_memory(), reader.read_cpu()];
-        self.reader.as_mut().map(read).unwrap_or_default()
+        if let Some(reader) = &mut self.reader {
+            reader.add_oom_kills(probed);
+            probed.extend([reader.read_memory(), reader.read_cpu()]);
+        }
     }
 
     /// Adds an interval of the job's to its totals.

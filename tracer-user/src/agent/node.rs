@@ -327,7 +327,7 @@ impl Node {
             if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
                 && let Some(groups) = snapshot.slots.get_mut(&lease)
             {
-                groups.extend(details.read(|| self.view.places(&tracked.root)));
+                details.read(|| self.view.places(&tracked.root), groups);
             }
         }
         Ok(snapshot)

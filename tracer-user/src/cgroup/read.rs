@@ -1,4 +1,5 @@
-//! Reads `job_memory` and `job_cpu` of one job from its cgroup files, v2 or v1.
+//! Reads `job_memory` and `job_cpu` of one job from its cgroup files, v2 or v1, and `oom_kills` where the
+//! probes cannot.
 //!
 //! A file that is missing, refused or garbage costs its own field, which is then unknown.
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::model::{
     group::Group,
-    tables::{CPU, MEMORY},
+    tables::{CPU, FAULT, MEMORY},
 };
 
 /// The names of one version's memory files.
@@ -23,6 +24,10 @@ struct MemoryFiles {
     anon: &'static str,
     file: &'static str,
     shmem: &'static str,
+    /// The file with the key `oom_kill`.
+    events: &'static str,
+    /// Whether that counts what cgroups below did, those removed included.
+    events_of_all: bool,
 }
 
 const V2: MemoryFiles = MemoryFiles {
@@ -31,6 +36,8 @@ const V2: MemoryFiles = MemoryFiles {
     anon: "anon",
     file: "file",
     shmem: "shmem",
+    events: "memory.events",
+    events_of_all: true,
 };
 
 const V1: MemoryFiles = MemoryFiles {
@@ -39,6 +46,8 @@ const V1: MemoryFiles = MemoryFiles {
     anon: "total_rss",
     file: "total_cache",
     shmem: "total_shmem",
+    events: "memory.oom_control",
+    events_of_all: false,
 };
 
 /// Reads one job's values, again and again.
@@ -46,6 +55,8 @@ pub struct CgroupReader {
     places: Places,
     /// Largest `current` seen, for kernels without a peak (v2 before 5.19).
     largest_seen: Option<u64>,
+    /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
+    oom_kills: Option<u64>,
     cores_held: Option<u64>,
     throttle: Option<Throttle>,
     /// Throttled before the job began, where the quota is an ancestor's.
@@ -70,6 +81,7 @@ impl CgroupReader {
         Self {
             places: places.clone(),
             largest_seen: None,
+            oom_kills: None,
             cores_held,
             throttle,
             throttled_before_ns,
@@ -101,6 +113,19 @@ impl CgroupReader {
             set_stalls(&mut group, &v2.directory);
         }
         group
+    }
+
+    /// Sets `oom_kills` of `job_fault` among `groups` where the probes do not know it, by the count that
+    /// the kernel keeps of the job's cgroup.
+    pub fn add_oom_kills(&mut self, groups: &mut [Group]) {
+        let of_faults = |group: &&mut Group| std::ptr::eq(group.measurement, &FAULT);
+        let Some(fault) = groups.iter_mut().find(of_faults) else { return };
+        if fault.number("oom_kills").is_none() {
+            let now =
+                self.memory_place().and_then(|(directory, files)| oom_kills(directory, files));
+            self.oom_kills = self.oom_kills.max(now);
+            fault.set("oom_kills", self.oom_kills);
+        }
     }
 
     /// `job_cpu` now.
@@ -150,6 +175,16 @@ fn set_stalls(group: &mut Group, directory: &Path) {
         group.set(some, parse_stall_ns(&text, "some"));
         group.set(full, parse_stall_ns(&text, "full"));
     }
+}
+
+/// Tasks of the cgroup at `directory`, and below, that the out-of-memory killer chose.
+fn oom_kills(directory: &Path, files: &MemoryFiles) -> Option<u64> {
+    let own = parse_stat(&read_file(directory, files.events)?, "oom_kill")?;
+    if files.events_of_all {
+        return Some(own);
+    }
+    let below = children(directory).into_iter().filter_map(|child| oom_kills(&child, files));
+    Some(own + below.sum::<u64>())
 }
 
 /// Lines of `name` in `directory` and all below it; a child that goes away meanwhile counts nothing.

@@ -15,7 +15,7 @@ use tracer_ebpf::kernel_fields::{self, MISSING};
 
 use super::{
     btf::Btf,
-    hooks::{FaultMode, HOOKS, Hook, HookState, MINOR_LATENCY_EVERY, Period, Point},
+    hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point},
 };
 
 /// Whether this kernel has what each of [`HOOKS`] needs, in their order, before the verifier is asked.
@@ -29,13 +29,14 @@ pub fn attach_all(
     kernel: &aya::Btf,
     checked: Vec<anyhow::Result<()>>,
     faults: FaultMode,
+    sample_every: u64,
 ) -> Vec<HookState> {
     let mut attached: Vec<&str> = Vec::new();
     let attach = |(hook, checked): (&Hook, anyhow::Result<()>)| {
         if (hook.full_only && faults != FaultMode::Full) || attached.contains(&hook.group) {
             return HookState::NotNeeded;
         }
-        match checked.and_then(|()| attach(hook, ebpf, kernel)) {
+        match checked.and_then(|()| attach(hook, ebpf, kernel, sample_every)) {
             Ok(()) => {
                 attached.push(hook.group);
                 HookState::Attached
@@ -81,11 +82,16 @@ fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyho
     Ok(())
 }
 
-/// Loads and attaches one program.
+/// Loads and attaches one program; [`Period::Sampled`] is `sample_every`.
 ///
 /// # Errors
 /// When the object lacks it, or the kernel refuses it.
-pub fn attach(hook: &Hook, ebpf: &mut Ebpf, kernel: &aya::Btf) -> anyhow::Result<()> {
+pub fn attach(
+    hook: &Hook,
+    ebpf: &mut Ebpf,
+    kernel: &aya::Btf,
+    sample_every: u64,
+) -> anyhow::Result<()> {
     let program = ebpf
         .program_mut(hook.program)
         .with_context(|| format!("the BPF object has no program {}", hook.program))?;
@@ -105,7 +111,7 @@ pub fn attach(hook: &Hook, ebpf: &mut Ebpf, kernel: &aya::Btf) -> anyhow::Result
             })?;
             let period = match period {
                 Period::Each => 1,
-                Period::Sampled => MINOR_LATENCY_EVERY,
+                Period::Sampled => sample_every,
             };
             program.load().and_then(|()| {
                 cpus.into_iter().try_for_each(|cpu| {

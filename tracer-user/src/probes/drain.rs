@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::{Context, Result};
 use aya::Ebpf;
-use tracer_ebpf::{block::BlockKey, records::CpuRecord, table::Place};
+use tracer_ebpf::{block::BlockKey, records::CpuRecord, settings, table::Place};
 
 use super::{
     block_cells::CellReader,
     clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of},
     events::Cgroup,
-    hooks::{FaultMode, HookState, MINOR_LATENCY_EVERY},
+    hooks::{FaultMode, HookState},
     leases::Leases,
     load::{Layout, Options},
     log::BpfLog,
@@ -47,6 +47,8 @@ pub struct Probes {
     pub(super) decoders: HashMap<Lease, Decoders>,
     /// Last values of the leases that ended since the last snapshot.
     pub(super) closed: BTreeMap<Lease, Vec<Group>>,
+    /// One minor fault in this many is timed.
+    sample_every: u64,
     pub(super) cells: BTreeMap<usize, (BlockKey, CellReader)>,
     devices: Devices,
     pub(super) running: Reported,
@@ -78,6 +80,7 @@ impl Probes {
             maps,
             states,
             unknown,
+            sample_every: globals[settings::MINOR_LATENCY_EVERY],
             faults: options.faults,
             layout: layout.clone(),
             leases: Leases::new(options.most_slots),
@@ -133,7 +136,7 @@ impl Probes {
                 .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
             let cpus: Vec<&[u8]> = banks.iter().map(|Plain(bank)| bytes_of(bank)).collect();
             decoders.fault.read(&mut fault, &cpus, latency);
-            fault.set("latency_sample_every", MINOR_LATENCY_EVERY);
+            fault.set("latency_sample_every", self.sample_every);
         }
         for group in [&mut sched, &mut fault] {
             for (index, field) in group.measurement.fields.iter().enumerate() {

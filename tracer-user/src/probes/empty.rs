@@ -8,7 +8,7 @@ use aya::{EbpfLoader, programs::perf_event::SoftwareEvent};
 use super::{
     attach::attach,
     hooks::{Hook, Period, Point},
-    load::OBJECT,
+    load::{OBJECT, sample_every},
 };
 
 /// The empty programs, each with the program of ours whose hook it shares.
@@ -34,9 +34,10 @@ const fn empty(program: &'static str, point: Point) -> Hook {
 pub fn hold_empty() -> Result<()> {
     let kernel = aya::Btf::from_sys_fs().context("cannot read the kernel's types")?;
     let mut ebpf = EbpfLoader::new().load(OBJECT).context("cannot load the BPF object")?;
+    let sample_every = sample_every(&ebpf, OBJECT)?;
     let mut lines = BTreeMap::new();
     for (ours, hook) in &EMPTY {
-        attach(hook, &mut ebpf, &kernel)
+        attach(hook, &mut ebpf, &kernel, sample_every)
             .with_context(|| format!("cannot attach {}", hook.program))?;
         let program = ebpf.program(hook.program).context("the program is gone")?;
         lines.insert(program.info()?.id(), ours);

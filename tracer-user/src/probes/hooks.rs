@@ -2,10 +2,6 @@
 
 use aya::programs::perf_event::SoftwareEvent;
 
-/// One minor fault in this many is timed in full mode. A prime: loops that fault in a pattern of a
-/// power of two are sampled at every phase.
-pub const MINOR_LATENCY_EVERY: u64 = 61;
-
 /// Which page faults are timed.
 #[derive(
     Clone,
@@ -43,7 +39,8 @@ pub enum Point {
 pub enum Period {
     /// Each time.
     Each,
-    /// Once in [`MINOR_LATENCY_EVERY`].
+    /// Once in [`MINOR_LATENCY_EVERY`](tracer_ebpf::settings::MINOR_LATENCY_EVERY), by the loaded
+    /// programs' own global.
     Sampled,
 }
 
@@ -182,7 +179,7 @@ pub static HOOKS: &[Hook] = &[
         program: "mark_victim",
         point: Point::Tracepoint("mark_victim", &["*task_struct", "scalar"]),
         needs: TASK_NEEDS,
-        gives: "oom_kills",
+        gives: "oom_kills where no memory cgroup counts them",
         full_only: false,
         group: "out of memory",
     },

@@ -1,6 +1,6 @@
 //! From the running kernel's types to loaded programs: offsets into globals, maps made, hooks attached.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use anyhow::Context;
 use aya::{Ebpf, EbpfLoader};
@@ -18,6 +18,7 @@ use super::{
     log::BpfLog,
     maps::Maps,
     memlock::LiftedMemlock,
+    rodata::{RODATA, read_global},
 };
 use crate::model::job::Slot;
 
@@ -84,14 +85,18 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let checked = check_all(&btf, &globals);
     drop(btf);
     let _lifted = LiftedMemlock::new();
-    let mut ebpf = create(&globals, options)?;
+    let object = object(options)?;
+    let mut ebpf = create(&globals, options, &object)?;
+    let sample_every = sample_every(&ebpf, &object).map_err(LoadError::Unsupported)?;
+    drop(object);
+    globals.insert(settings::MINOR_LATENCY_EVERY, sample_every);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
     // The loader had a copy of its own, and let go of it: two at once would double our peak of memory.
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
-    let states = attach_all(&mut ebpf, &kernel, checked, options.faults);
+    let states = attach_all(&mut ebpf, &kernel, checked, options.faults, sample_every);
     drop(kernel);
     give_back();
     let required = HOOKS.iter().zip(&states).filter(|(hook, _)| hook.group == REQUIRED_GROUP);
@@ -149,14 +154,31 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
     Ok(globals)
 }
 
+/// One minor fault in this many is timed by the programs that `object` gave: the global that the programs
+/// read, and the one place that the period of their event and what the data say of it come from.
+///
+/// # Errors
+/// When it cannot be read, or is 0.
+pub fn sample_every(ebpf: &Ebpf, object: &[u8]) -> anyhow::Result<u64> {
+    let rodata = ebpf.map(RODATA).with_context(|| format!("the BPF object has no {RODATA}"))?;
+    let every = read_global(rodata, object, settings::MINOR_LATENCY_EVERY)?;
+    anyhow::ensure!(every != 0, "global {} is 0", settings::MINOR_LATENCY_EVERY);
+    Ok(every)
+}
+
+/// The object to load.
+fn object(options: &Options) -> Result<Cow<'static, [u8]>, LoadError> {
+    let Some(path) = &options.object else { return Ok(OBJECT.into()) };
+    let read = std::fs::read(path);
+    Ok(read.map_err(|error| LoadError::Object(path.clone(), error.into()))?.into())
+}
+
 /// Creates the maps and prepares the programs.
-fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Ebpf, LoadError> {
-    let from_file = match &options.object {
-        None => None,
-        Some(path) => Some(
-            std::fs::read(path).map_err(|error| LoadError::Object(path.clone(), error.into()))?,
-        ),
-    };
+fn create(
+    globals: &BTreeMap<&'static str, u64>,
+    options: &Options,
+    object: &[u8],
+) -> Result<Ebpf, LoadError> {
     let mut loader = EbpfLoader::new();
     for (name, value) in globals {
         loader.override_global(name, value, true);
@@ -171,7 +193,6 @@ fn create(globals: &BTreeMap<&'static str, u64>, options: &Options) -> Result<Eb
     if options.whole_node {
         loader.map_max_entries("EVENTS", NODE_RING_BYTES);
     }
-    let object = from_file.as_deref().unwrap_or(OBJECT);
     loader.load(object).map_err(|error| {
         let text = with_causes(&error);
         match &options.object {

@@ -31,7 +31,7 @@ pub fn unknown_fields(
         (!attached("block_rq_complete"), &["job_block"]),
         (
             faults == FaultMode::Full && !(entry && attached("minor_fault_latency")),
-            &["minor_latency_ns", "latency_sample_every"],
+            &["minor_latency_ns", "minor_sampled", "latency_sample_every"],
         ),
         (
             faults == FaultMode::Full && !(entry && attached("major_fault_latency")),

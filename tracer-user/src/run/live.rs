@@ -154,6 +154,7 @@ impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
         let groups = snapshot.slots.entry(LEASE).or_default();
+        self.reader.add_oom_kills(groups);
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
         groups.extend(self.gpus.iter().flat_map(|gpus| gpus.groups_for(&LEASE, monotonic_ns())));
         Ok(Some(snapshot))

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use pairs::Pairs;
 use report::{Report, Slowdown};
 use std::fs;
-use workloads::{Tracing, Workload};
+use workloads::{Kind, Tracing, Workload};
 use xtask::root;
 
 /// Measures what tracing costs and prints it as Markdown; needs root and a quiet machine.
@@ -26,6 +26,9 @@ pub struct Args {
     /// Pairs of runs, one traced and one not, of each workload
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
+    /// Only the workloads of this kind
+    #[arg(long, value_enum, conflicts_with = "write")]
+    only: Option<Kind>,
     /// Write the result to docs/OVERHEAD.md too
     #[arg(long)]
     write: bool,
@@ -49,7 +52,8 @@ pub fn run(args: &Args) -> Result<()> {
         .context("make a scratch folder in the target folder")?;
     let disk = ram_disk::RamDisk::new(scratch.path())?;
     let _pinned = ram_disk::Pinned::to(workloads::last_cpu()?)?;
-    let workloads = workloads::all(scratch.path(), disk.device())?;
+    let mut workloads = workloads::all(scratch.path(), disk.device())?;
+    workloads.retain(|workload| args.only.is_none_or(|kind| workload.kind == kind));
 
     let (programs, memory) = programs::measure(&workloads)?;
     let slowdowns =

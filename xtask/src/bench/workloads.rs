@@ -30,8 +30,21 @@ pub enum Tracing {
     Off,
 }
 
+/// What a workload is mostly made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// Context switches.
+    Switch,
+    /// Page faults.
+    Fault,
+    /// Block I/O.
+    Block,
+}
+
 /// One workload.
 pub struct Workload {
+    /// What it is made of.
+    pub kind: Kind,
     /// What it is called in the report.
     pub name: &'static str,
     command: Vec<OsString>,
@@ -54,19 +67,27 @@ pub fn all(scratch: &Path, device: &Path) -> Result<Vec<Workload>> {
     ]);
     Ok(vec![
         Workload {
+            kind: Kind::Switch,
             name: "`perf bench sched pipe`, one CPU",
             command: words(&format!(
                 "taskset -c {cpu} perf bench --format=simple sched pipe -l {ROUND_TRIPS}"
             )),
             parse: parse_pipe,
         },
-        Workload { name: "minor faults, one CPU", command: faults, parse: parse_number },
         Workload {
+            kind: Kind::Fault,
+            name: "minor faults, one CPU",
+            command: faults,
+            parse: parse_number,
+        },
+        Workload {
+            kind: Kind::Block,
             name: "fio, 4 KiB O_DIRECT random reads of a file",
             command: fio(&file),
             parse: parse_fio,
         },
         Workload {
+            kind: Kind::Block,
             name: "the same of a loop device in RAM, one CPU",
             command: words(&format!("taskset -c {cpu}")).into_iter().chain(fio(device)).collect(),
             parse: parse_fio,
@@ -182,8 +203,12 @@ mod tests {
 
     #[test]
     fn tracing_wraps_the_same_command() {
-        let workload =
-            Workload { name: "w", command: vec!["a".into(), "b".into()], parse: parse_number };
+        let workload = Workload {
+            kind: Kind::Block,
+            name: "w",
+            command: vec!["a".into(), "b".into()],
+            parse: parse_number,
+        };
         assert_eq!(in_words(&workload.command(Tracing::Off)), "a b");
         assert!(
             in_words(&workload.command(Tracing::On))

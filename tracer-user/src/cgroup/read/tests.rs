@@ -169,3 +169,48 @@ fn a_cgroup_shared_with_others_lends_its_limits_only() {
     assert_eq!(known(&reader.read_memory()), [("limit_bytes", 4096)]);
     assert_eq!(reader.read_cpu().number("tasks"), None);
 }
+
+/// `job_fault` with `kills`, as the probes know it, after `reader` has seen it.
+fn kills(reader: &mut CgroupReader, kills: Option<u64>) -> Option<u64> {
+    let mut groups = [Group::unknown(&MEMORY, Vec::new()), Group::unknown(&FAULT, Vec::new())];
+    groups[1].set("oom_kills", kills);
+    reader.add_oom_kills(&mut groups);
+    groups[1].number("oom_kills")
+}
+
+#[test]
+fn kills_that_no_probe_counts_are_the_cgroups() {
+    let (_mount, place) = place(0, &[], "job");
+    let directory = place.directory.clone();
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    assert_eq!(kills(&mut reader, None), None);
+    write(&directory, &[("memory.events", "low 1\noom 9\noom_kill 3\noom_group_kill 7\n")]);
+    assert_eq!(kills(&mut reader, None), Some(3));
+    assert_eq!(kills(&mut reader, Some(0)), Some(0));
+}
+
+#[test]
+fn kills_under_v1_are_added_up_and_do_not_go_with_their_cgroup() {
+    let (_mount, place) = place(4, &["memory"], "job");
+    let directory = place.directory.clone();
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    write(&directory, &[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")]);
+    let inner = directory.join("inner");
+    fs::create_dir(&inner).unwrap();
+    write(&inner, &[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")]);
+    assert_eq!(kills(&mut reader, None), Some(3));
+    fs::remove_dir_all(&inner).unwrap();
+    assert_eq!(kills(&mut reader, None), Some(3));
+}
+
+#[test]
+fn kills_without_a_count_or_a_cgroup_of_the_jobs_own_are_unknown() {
+    let (_mount, mut place) = place(4, &["memory"], "job");
+    let directory = place.directory.clone();
+    // As on kernels that did not count yet.
+    write(&directory, &[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n")]);
+    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place.clone()]), 0), None), None);
+    write(&directory, &[("memory.oom_control", "oom_kill 5\n")]);
+    place.own = false;
+    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place]), 0), None), None);
+}

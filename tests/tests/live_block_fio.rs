@@ -1,0 +1,102 @@
+//! Live ring: block I/O against fio, on a loop device over memory, whose latencies are the kernel's own,
+//! and on the disk that holds cargo's target folder, whose vary by more than the tolerance.
+
+use std::{io::Write, path::Path};
+
+use jobtrace_tests::{
+    account::Node,
+    agree::{Agreement, MS, tried_again},
+    disk::{RamDisk, device_below},
+    traced::{Traced, count_and_sum},
+};
+use rustix::fs::FallocateFlags;
+use serde_json::Value;
+
+/// `total` bytes that each of `readers` of fio's reads from `path`, one 256 KiB transfer at a time: the
+/// job, and fio's numbers.
+fn fio_reads(path: &str, total: &str, readers: u32) -> (Traced, Value) {
+    let fixed = "--name=reads --rw=randread --bs=256k --direct=1 --ioengine=psync --readonly \
+                 --norandommap --group_reporting --output-format=json";
+    let (path, total) = (format!("--filename={path}"), format!("--io_size={total}"));
+    let readers = format!("--numjobs={readers}");
+    let mut command: Vec<&str> = fixed.split_whitespace().collect();
+    command.insert(0, "fio");
+    command.extend([&path[..], &total, &readers]);
+    let job = Traced::run(&[], &command);
+    assert!(job.output.status.success(), "fio failed: {:?}", job.output);
+    let text = String::from_utf8_lossy(&job.output.stdout).into_owned();
+    let json: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
+    (job, json["jobs"][0]["read"].clone())
+}
+
+/// fio times a transfer from its submission to its task's return. That is the request, and the
+/// submission path: what its tasks were on a CPU and waited for one, at most. Nothing else may lie
+/// between fio's mean and ours.
+fn agree_with_fio(agree: &mut Agreement, device: &str, job: &Traced, fio: &Value) {
+    let ios = fio["total_ios"].as_u64().unwrap();
+    let group = job.block(device, "read");
+    let (count, on_device) = count_and_sum(&group["device_latency_ns"]);
+    let (_, queued) = count_and_sum(&group["queue_latency_ns"]);
+    let waited = job.hist("sched", "run_queue_wait_ns").1;
+    let path = (job.number("sched", "on_cpu_ns") + waited + queued) / ios;
+    let mean = fio["clat_ns"]["mean"].as_f64().unwrap() as u64;
+    println!("submission path of at most {path} ns");
+    let truth = mean.saturating_sub(path)..=mean;
+    agree.near("mean device_latency_ns, fio", on_device / count, truth, 5, 0);
+}
+
+#[test]
+fn a_disk_read_by_fio() {
+    tried_again(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let mut file = tempfile::NamedTempFile::new_in(directory).unwrap();
+        let bytes = 32 << 20;
+        // In as few pieces as there can be.
+        rustix::fs::fallocate(file.as_file(), FallocateFlags::empty(), 0, bytes as u64).unwrap();
+        file.write_all(&vec![1; bytes]).unwrap();
+        file.as_file().sync_all().unwrap();
+        // fio itself comes from a disk the first time.
+        fio_reads(file.path().to_str().unwrap(), "1m", 1);
+        let (job, fio) = fio_reads(file.path().to_str().unwrap(), "512m", 1);
+        let mut agree = Agreement::new();
+        let device = device_below(file.path());
+        let (bytes, ops) = job.block_amount(&device, "read");
+        let known = fio["io_bytes"].as_u64().unwrap();
+        // fio and its libraries may have to be read too.
+        agree.completed_between("bytes", bytes, known..=known + (16 << 20), 256 << 10);
+        let ios = fio["total_ios"].as_u64().unwrap();
+        // A transfer across a seam of the file is two requests.
+        agree.completed_between("ops", ops, ios..=ios + ios / 10, 1);
+        agree_with_fio(&mut agree, &device, &job, &fio);
+        agree.end();
+    });
+}
+
+#[test]
+fn latencies_are_fios_and_the_devices_books() {
+    tried_again(|| {
+        let disk = RamDisk::new(256 << 20);
+        let before = Node::read(&disk.name());
+        // The device's books end a request after its waiter was woken, the hook before: 8 us on this
+        // virtual machine, where a wake-up of another CPU leaves it, and 12 us until the waiter runs.
+        // Sixteen readers at once make the latencies so long that this is no part of the tolerance.
+        let (job, fio) = fio_reads(&disk.path(), "128m", 16);
+        let after = Node::read(&disk.name());
+        let mut agree = Agreement::new();
+        let (bytes, ops) = job.block_amount(&disk.name(), "read");
+        agree.completed("bytes, fio", bytes, fio["io_bytes"].as_u64().unwrap(), 256 << 10);
+        agree.completed("ops, fio", ops, fio["total_ios"].as_u64().unwrap(), 1);
+        agree.completed("ops, /proc/diskstats", ops, after.ops[0] - before.ops[0], 1);
+        agree_with_fio(&mut agree, &disk.name(), &job, &fio);
+        let group = job.block(&disk.name(), "read");
+        // Zeros, which the kernel side leaves out, included.
+        let queued = count_and_sum(&group["queue_latency_ns"]).0;
+        agree.exact("requests queued", queued, count_and_sum(&group["device_latency_ns"]).0);
+        let ours = count_and_sum(&group["device_latency_ns"]).1
+            + count_and_sum(&group["queue_latency_ns"]).1;
+        // From the making of each request, in whole milliseconds.
+        let took = (after.took_ms[0] - before.took_ms[0]) * MS;
+        agree.near("queue and device latency, /proc/diskstats", ours, took..=took + MS, 5, 0);
+        agree.end();
+    });
+}
