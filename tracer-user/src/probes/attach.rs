@@ -3,19 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use aya::{
-    Ebpf,
-    programs::{
-        BtfTracePoint, FEntry, PerfEvent,
-        perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy},
-    },
-    util::online_cpus,
-};
 use tracer_ebpf::kernel_fields::{self, MISSING};
 
 use super::{
     btf::Btf,
-    hooks::{FaultMode, HOOKS, Hook, HookState, Period, Point},
+    hooks::{FaultMode, HOOKS, Hook, HookState, Point},
+    programs::Programs,
 };
 
 /// Whether this kernel has what each of [`HOOKS`] needs, in their order, before the verifier is asked.
@@ -25,18 +18,18 @@ pub fn check_all(btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> Vec<anyhow
 
 /// Attaches what `faults` asks for and passed its check; how each of [`HOOKS`] fared, in their order.
 pub fn attach_all(
-    ebpf: &mut Ebpf,
+    programs: &mut Programs,
     kernel: &aya::Btf,
     checked: Vec<anyhow::Result<()>>,
     faults: FaultMode,
-    sample_every: u64,
 ) -> Vec<HookState> {
     let mut attached: Vec<&str> = Vec::new();
     let attach = |(hook, checked): (&Hook, anyhow::Result<()>)| {
         if (hook.full_only && faults != FaultMode::Full) || attached.contains(&hook.group) {
             return HookState::NotNeeded;
         }
-        match checked.and_then(|()| attach(hook, ebpf, kernel, sample_every)) {
+        let mut attach = || programs.load(hook, kernel).and_then(|()| programs.attach(hook));
+        match checked.and_then(|()| attach()) {
             Ok(()) => {
                 attached.push(hook.group);
                 HookState::Attached
@@ -80,49 +73,6 @@ fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyho
         Point::Software(..) => {}
     }
     Ok(())
-}
-
-/// Loads and attaches one program; [`Period::Sampled`] is `sample_every`.
-///
-/// # Errors
-/// When the object lacks it, or the kernel refuses it.
-pub fn attach(
-    hook: &Hook,
-    ebpf: &mut Ebpf,
-    kernel: &aya::Btf,
-    sample_every: u64,
-) -> anyhow::Result<()> {
-    let program = ebpf
-        .program_mut(hook.program)
-        .with_context(|| format!("the BPF object has no program {}", hook.program))?;
-    let result = match hook.point {
-        Point::Tracepoint(name, _) => {
-            let program: &mut BtfTracePoint = program.try_into()?;
-            program.load(name, kernel).and_then(|()| program.attach().map(drop))
-        }
-        Point::FunctionEntry(name) => {
-            let program: &mut FEntry = program.try_into()?;
-            program.load(name, kernel).and_then(|()| program.attach().map(drop))
-        }
-        Point::Software(event, period) => {
-            let program: &mut PerfEvent = program.try_into()?;
-            let cpus = online_cpus().map_err(|(path, error)| {
-                anyhow::Error::new(error).context(format!("cannot read {path}"))
-            })?;
-            let period = match period {
-                Period::Each => 1,
-                Period::Sampled => sample_every,
-            };
-            program.load().and_then(|()| {
-                cpus.into_iter().try_for_each(|cpu| {
-                    let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-                    let policy = SamplePolicy::Period(period);
-                    program.attach(PerfEventConfig::Software(event), scope, policy, false).map(drop)
-                })
-            })
-        }
-    };
-    result.map_err(|error| anyhow::anyhow!("{}", with_causes(&error)))
 }
 
 /// The error and its causes in one line, the verifier's log cut down to its last words.

@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use aya::Ebpf;
 use tracer_ebpf::{block::BlockKey, records::CpuRecord, settings, table::Place};
 
 use super::{
@@ -14,12 +13,13 @@ use super::{
     clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of},
     events::Cgroup,
-    hooks::{FaultMode, HookState},
+    hooks::{FaultMode, HOOKS, HookState},
     leases::Leases,
     load::{Layout, Options},
     log::BpfLog,
     maps::{Maps, Plain},
     own,
+    programs::Programs,
     running::{Reported, read_account, uncharged_ns},
     unknown::unknown_fields,
 };
@@ -37,7 +37,7 @@ use crate::{
 
 /// The attached programs and their maps. Dropping it detaches everything.
 pub struct Probes {
-    ebpf: Ebpf,
+    pub(super) programs: Programs,
     pub(super) maps: Maps,
     states: Vec<HookState>,
     pub(super) faults: FaultMode,
@@ -66,7 +66,7 @@ pub(super) struct Decoders {
 
 impl Probes {
     pub(super) fn new(
-        ebpf: Ebpf,
+        programs: Programs,
         maps: Maps,
         states: Vec<HookState>,
         globals: &BTreeMap<&'static str, u64>,
@@ -76,7 +76,7 @@ impl Probes {
     ) -> Self {
         let unknown = unknown_fields(&states, globals, options.faults);
         Self {
-            ebpf,
+            programs,
             maps,
             states,
             unknown,
@@ -105,9 +105,30 @@ impl Probes {
         !self.unknown.contains(&"job_block")
     }
 
+    /// Detaches the programs named: what they give is unknown until they are attached again.
+    ///
+    /// # Errors
+    /// When a pinned attachment cannot be removed.
+    pub fn detach(&mut self, programs: &[&str]) -> Result<()> {
+        programs.iter().try_for_each(|program| self.programs.detach(program))
+    }
+
+    /// Attaches those of the programs named again that this kernel can.
+    ///
+    /// # Errors
+    /// When the kernel refuses one that it took before.
+    pub fn attach(&mut self, programs: &[&str]) -> Result<()> {
+        for (hook, state) in HOOKS.iter().zip(&self.states) {
+            if *state == HookState::Attached && programs.contains(&hook.program) {
+                self.programs.attach(hook)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Run statistics of the loaded programs.
     pub fn program_runs(&self) -> Vec<own::ProgramRuns> {
-        own::program_runs(&self.ebpf)
+        own::program_runs(&self.programs)
     }
 
     pub(super) fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
@@ -214,7 +235,7 @@ impl Source for Probes {
             wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),
             slots,
-            own: vec![own::read(&self.ebpf, &self.states, &cpus, self.drain.as_nanos() as u64)],
+            own: vec![own::read(&self.programs, &self.states, &cpus, self.drain.as_nanos() as u64)],
         }))
     }
 }

@@ -6,9 +6,9 @@ use anyhow::{Context, Result};
 use aya::{EbpfLoader, programs::perf_event::SoftwareEvent};
 
 use super::{
-    attach::attach,
     hooks::{Hook, Period, Point},
     load::{OBJECT, sample_every},
+    programs::Programs,
 };
 
 /// The empty programs, each with the program of ours whose hook it shares.
@@ -33,13 +33,16 @@ const fn empty(program: &'static str, point: Point) -> Hook {
 /// When the kernel refuses one.
 pub fn hold_empty() -> Result<()> {
     let kernel = aya::Btf::from_sys_fs().context("cannot read the kernel's types")?;
-    let mut ebpf = EbpfLoader::new().load(OBJECT).context("cannot load the BPF object")?;
+    let ebpf = EbpfLoader::new().load(OBJECT).context("cannot load the BPF object")?;
     let sample_every = sample_every(&ebpf, OBJECT)?;
+    let mut programs = Programs::loaded(ebpf, sample_every);
     let mut lines = BTreeMap::new();
     for (ours, hook) in &EMPTY {
-        attach(hook, &mut ebpf, &kernel, sample_every)
-            .with_context(|| format!("cannot attach {}", hook.program))?;
-        let program = ebpf.program(hook.program).context("the program is gone")?;
+        let attached = programs.load(hook, &kernel).and_then(|()| programs.attach(hook));
+        attached.with_context(|| format!("cannot attach {}", hook.program))?;
+        let mut all = programs.iter();
+        let (_, program) =
+            all.find(|(name, _)| *name == hook.program).context("the program is gone")?;
         lines.insert(program.info()?.id(), ours);
     }
     for (id, ours) in lines {

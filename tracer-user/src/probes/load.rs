@@ -18,6 +18,7 @@ use super::{
     log::BpfLog,
     maps::Maps,
     memlock::LiftedMemlock,
+    programs::Programs,
     rodata::{RODATA, read_global},
 };
 use crate::model::job::Slot;
@@ -96,7 +97,8 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
     // The loader had a copy of its own, and let go of it: two at once would double our peak of memory.
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
-    let states = attach_all(&mut ebpf, &kernel, checked, options.faults, sample_every);
+    let mut programs = Programs::loaded(ebpf, sample_every);
+    let states = attach_all(&mut programs, &kernel, checked, options.faults);
     drop(kernel);
     give_back();
     let required = HOOKS.iter().zip(&states).filter(|(hook, _)| hook.group == REQUIRED_GROUP);
@@ -104,7 +106,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     for (hook, state) in required {
         match state {
             HookState::Attached => {
-                return Ok(Probes::new(ebpf, maps, states, &globals, options, layout, log));
+                return Ok(Probes::new(programs, maps, states, &globals, options, layout, log));
             }
             HookState::Missing(reason) => why = format!("{}: {reason}", hook.program),
             HookState::NotNeeded => {}

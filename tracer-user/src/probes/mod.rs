@@ -18,6 +18,7 @@ mod log;
 mod maps;
 mod memlock;
 mod own;
+mod programs;
 mod rodata;
 mod running;
 mod slots;

@@ -5,22 +5,21 @@ use std::{
     os::fd::{AsFd, AsRawFd},
 };
 
-use aya::Ebpf;
 use rustix::time::{ClockId, clock_gettime};
 use tracer_ebpf::records::CpuRecord;
 
-use super::hooks::HookState;
+use super::{hooks::HookState, programs::Programs};
 use crate::model::{group::Group, tables::SELF};
 
 /// The group, all cumulative since start.
-pub fn read(ebpf: &Ebpf, states: &[HookState], cpus: &[CpuRecord], drain_ns: u64) -> Group {
+pub fn read(programs: &Programs, states: &[HookState], cpus: &[CpuRecord], drain_ns: u64) -> Group {
     let mut own = Group::unknown(&SELF, Vec::new());
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     own.set("cpu_ns", cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
     own.set("rss_bytes", resident_bytes());
     own.set("map_bytes", map_bytes());
     own.set("drain_ns", drain_ns);
-    let runs = program_runs(ebpf);
+    let runs = program_runs(programs);
     // No run of any program: the kernel does not count them.
     if runs.iter().any(|run| run.count > 0) {
         own.set("bpf_ns", runs.iter().map(|run| run.time_ns).sum::<u64>());
@@ -53,7 +52,7 @@ pub struct ProgramRuns {
 }
 
 /// Run statistics of every program that is loaded, from /proc/self/fdinfo.
-pub fn program_runs(ebpf: &Ebpf) -> Vec<ProgramRuns> {
+pub fn program_runs(programs: &Programs) -> Vec<ProgramRuns> {
     let runs = |(name, program): (&str, &aya::programs::Program)| {
         let fd = program.fd().ok()?;
         let info = fdinfo(fd.as_fd().as_raw_fd())?;
@@ -61,7 +60,7 @@ pub fn program_runs(ebpf: &Ebpf) -> Vec<ProgramRuns> {
         let (time_ns, count) = (number("run_time_ns"), number("run_cnt"));
         Some(ProgramRuns { name: name.into(), time_ns, count, missed: number("recursion_misses") })
     };
-    ebpf.programs().filter_map(runs).collect()
+    programs.iter().filter_map(runs).collect()
 }
 
 fn resident_bytes() -> Option<u64> {
