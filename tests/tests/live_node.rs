@@ -33,6 +33,7 @@ fn tasks_directory(cgroup: &JobCgroup) -> PathBuf {
 }
 
 fn snapshot(probes: &mut Probes) -> Snapshot {
+    probes.reclaim(Instant::now(), |_, _| Ok(())).expect("readable maps");
     probes.snapshot().expect("a snapshot").expect("probes never end")
 }
 

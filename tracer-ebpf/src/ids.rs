@@ -23,6 +23,15 @@ pub const INHERITED: u64 = 1;
 /// Flag of a slot: the programs its tasks execute are told of.
 pub const TELL_EXECS: u64 = 2;
 
+/// Flag of a slot, for the agent itself: offered to the kernel, and nobody has been seen in it.
+pub const SPARE: u64 = 4;
+/// Flag of a slot, for the agent itself: ended; its cgroups are another's.
+pub const ENDED: u64 = 8;
+/// Where the flags of a slot hold, for the agent itself, the slot of its heir.
+pub const HEIR_SHIFT: u32 = 8;
+/// Where the flags of a slot hold, for the agent itself, its lease.
+pub const LEASE_SHIFT: u32 = 32;
+
 /// A set of entries.
 pub type IdSet = [u64; WAYS];
 

@@ -3,6 +3,7 @@
 use std::{
     num::NonZeroU32,
     os::fd::OwnedFd,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -22,17 +23,20 @@ use super::{
     node::{Node, Settings},
     notify::Notify,
     output::{Losses, Output},
+    state::{Entry, Keeper, State},
 };
 use crate::{
     cgroup::hierarchies::Hierarchies,
     clock::{monotonic_ns, wall_ns},
     export::{backlog::Pending, spool::Resume},
     model::job::Job,
-    probes::{self, HOOKS, HookState, Options, Probes},
+    probes::{self, HOOKS, HookState, Options, Probes, pins},
     resolve::Resolver,
-    say::Level,
+    say::{Level, say},
 };
 
+/// Where programs and maps are pinned.
+const PINS: &str = "/sys/fs/bpf/jobtrace";
 /// Pause before slots that have ended are looked at again.
 const CARE: Duration = Duration::from_millis(110);
 
@@ -62,12 +66,8 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let resolver = Resolver::new(&config.rules)?;
     let hierarchy = String::from(config.hierarchy.clone());
     let view = View::choose(Hierarchies::read()?, &hierarchy)?;
-    let output = Output::open(&config, Resume::Anew, &log)?;
-    let probes = probes::load(view.layout(), &options(&config)?)?;
-    tell_missing(&probes, &log);
     let name = view.name();
-    let node = Node::start(probes, view, resolver, settings(&config), &log)?;
-    let mut agent = Agent::new(config, node, output, log)?;
+    let mut agent = Agent::start(config, view, resolver, log)?;
     agent.log.info(format_args!("tracing the jobs of cgroup {name}"));
     notify.ready(&format!("tracing the jobs of cgroup {name}"));
     loop {
@@ -113,6 +113,7 @@ impl Signals {
 
 struct Agent {
     config: Config,
+    options: Options,
     node: Node,
     output: Output,
     grid: Grid,
@@ -124,17 +125,70 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(config: Config, node: Node, output: Output, log: Log) -> Result<Self> {
+    /// Takes over what an agent before this one left attached, or loads the programs.
+    fn start(config: Config, view: View, resolver: Resolver, log: Log) -> Result<Self> {
+        let options = options(&config)?;
+        let mut keeper = Keeper::new(&config.state.dir);
+        let root = Path::new(PINS);
+        let found = if config.pin { taken_over(&mut keeper, &view, &options, &log) } else { None };
+        let settings = settings(&config);
+        let (mut node, output, last_stamp_ns) = match found {
+            Some((probes, state, journal)) => {
+                let output =
+                    Output::open(&config, Resume::Continued(state.files.as_deref()), &log)?;
+                let last_stamp_ns = state.stamp_ns;
+                let span_s = monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
+                log.notice(format_args!(
+                    "took over the probes of the agent before, which reported {span_s} s ago"
+                ));
+                let state = (state, journal);
+                let node = Node::resume(probes, view, resolver, settings, state, &log)?;
+                (node, output, last_stamp_ns)
+            }
+            None => {
+                keeper.clear()?;
+                for set in pins::remove_all(root, None)? {
+                    log.notice(format_args!("removed {set}, which an agent before left attached"));
+                }
+                let output = Output::open(&config, Resume::Anew, &log)?;
+                let probes = probes::load(view.layout(), &options)?;
+                tell_missing(&probes, &log);
+                (Node::start(probes, view, resolver, settings, &log)?, output, 0)
+            }
+        };
+        if config.pin {
+            let unpinned = node.probes().unpinned().join(", ");
+            if !unpinned.is_empty() {
+                log.warning(format_args!(
+                    "this kernel keeps all attached without an agent but {unpinned}"
+                ));
+            }
+            node.keep_with(keeper);
+        }
         let events = node.events_fd().context("cannot wait for events")?;
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
         let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
         let events = events.context("cannot wait for events")?;
         let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
         let seconds = seconds.context("the interval is no whole number of seconds")?;
-        let grid = Grid::new(seconds, 0, wall_ns(), monotonic_ns());
-        let losses_told = output.losses();
-        let (late_told, watchdog) = (0, Instant::now());
-        Ok(Self { config, node, output, grid, log, events, late_told, losses_told, watchdog })
+        let grid = Grid::new(seconds, last_stamp_ns, wall_ns(), monotonic_ns());
+        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
+        let mut agent = Self {
+            config,
+            options,
+            node,
+            output,
+            grid,
+            log,
+            events,
+            late_told,
+            losses_told,
+            watchdog,
+        };
+        if last_stamp_ns == 0 {
+            agent.node.commit(None, 0, &agent.options)?;
+        }
+        Ok(agent)
     }
 
     /// Waits for what comes next, and does it.
@@ -238,7 +292,8 @@ fn settings(config: &Config) -> Settings {
 fn options(config: &Config) -> Result<Options> {
     let development = crate::run::development()?;
     let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
-    Ok(Options { most_slots, whole_node: true, faults: config.faults, ..development })
+    let pin = config.pin.then(|| PINS.into());
+    Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
@@ -249,10 +304,41 @@ fn tell_missing(probes: &Probes, log: &Log) {
     }
 }
 
+/// The probes that the agent before left attached, with what it reported; `None` where there are none, or
+/// none that this agent can go on with: that is said.
+fn taken_over(
+    keeper: &mut Keeper,
+    view: &View,
+    options: &Options,
+    log: &Log,
+) -> Option<(Probes, State, Vec<Entry>)> {
+    let read = keeper.read().and_then(|found| {
+        let Some((state, journal)) = found else { return Ok(None) };
+        let root = Path::new(PINS);
+        let (carried, reported) = (&state.carried, &state.reported);
+        let probes = probes::take_over(root, view.layout(), options, carried, reported)?;
+        Ok(Some((probes, state, journal)))
+    });
+    match read {
+        Ok(found) => found,
+        Err(error) => {
+            log.notice(format_args!("cannot go on where the agent before ended: {error:#}"));
+            None
+        }
+    }
+}
+
 /// Removes what a pinned agent left in bpffs; the exit status.
 ///
 /// # Errors
 /// When an agent runs, or something cannot be removed.
-pub fn unpin(_config: &Config) -> Result<u8> {
-    anyhow::bail!("removing pinned probes is not built yet")
+pub fn unpin(config: &Config) -> Result<u8> {
+    let _lock = NodeLock::take(&config.state.dir, std::process::id(), "removing pinned probes")?;
+    let removed = pins::remove_all(Path::new(PINS), None)?;
+    Keeper::new(&config.state.dir).clear()?;
+    match removed.as_slice() {
+        [] => say("nothing is pinned"),
+        sets => say(format_args!("removed {}", sets.join(", "))),
+    }
+    Ok(0)
 }

@@ -65,6 +65,18 @@ impl Details {
         Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
     }
 
+    /// Of a job that an agent before this one knew.
+    pub fn resumed(info: JobInfo, uid: Option<u32>, totals: Vec<Group>) -> Self {
+        let (facts, reader, readings) = (BTreeMap::new(), None, 0);
+        let (told_ns, ended, end_told) = (None, None, false);
+        Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+    }
+
+    /// Its values so far.
+    pub fn totals(&self) -> &[Group] {
+        &self.totals
+    }
+
     /// Adds what a task's environment tells.
     pub fn learn(&mut self, facts: &JobFacts) {
         let texts = [

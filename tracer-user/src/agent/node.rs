@@ -1,7 +1,7 @@
 //! The node's jobs as they come and go: probes, cgroups and files brought together, read at each tick.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -14,18 +14,20 @@ use super::{
     details::{Details, read_start_wall_ns},
     hierarchy::View,
     log::Log,
-    tracker::{Action, Owner, Tracker},
+    state::{Entry, Keeper, KnownJob, State},
+    tracker::{Action, Owner, Tracked, Tracker},
     users::Users,
 };
 use crate::{
     clock::{monotonic_ns, wall_ns},
     model::{
+        info::JobInfo,
         job::{Job, JobStats, attribute},
         points::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
     },
-    probes::{Cgroup, Event, Probes},
+    probes::{Cgroup, Event, Options, Probes},
     resolve::{Answer, Resolver, process},
 };
 
@@ -53,6 +55,8 @@ pub struct Measured {
     pub facts: Vec<Point>,
     /// Jobs with cgroups now.
     pub live: usize,
+    /// Length of the interval.
+    pub span_ns: u64,
 }
 
 /// The node.
@@ -68,6 +72,8 @@ pub struct Node {
     settings: Settings,
     previous: Snapshot,
     lost_events: u64,
+    /// Where the next agent looks, where the programs outlive this one.
+    keeper: Option<Keeper>,
 }
 
 impl Node {
@@ -83,7 +89,21 @@ impl Node {
         settings: Settings,
         log: &Log,
     ) -> Result<Self> {
-        let mut node = Self {
+        let mut node = Self::new(probes, view, resolver, settings)?;
+        node.care(log)?;
+        node.find_existing(log)?;
+        node.previous = node.read()?;
+        node.lost_events = node.count_lost_events();
+        Ok(node)
+    }
+
+    fn new(
+        probes: Probes,
+        view: View,
+        resolver: Resolver,
+        settings: Settings,
+    ) -> Result<Self> {
+        Ok(Self {
             probes,
             view,
             resolver,
@@ -94,12 +114,115 @@ impl Node {
             settings,
             previous: Snapshot::default(),
             lost_events: 0,
-        };
-        node.care(log)?;
-        node.find_existing(log)?;
-        node.previous = node.read()?;
+            keeper: None,
+        })
+    }
+
+    /// A node whose programs ran on since an agent before this one reported `state`: the first interval
+    /// covers all that came since.
+    ///
+    /// # Errors
+    /// When the cgroups or the maps cannot be read.
+    pub fn resume(
+        probes: Probes,
+        view: View,
+        resolver: Resolver,
+        settings: Settings,
+        (state, journal): (State, Vec<Entry>),
+        log: &Log,
+    ) -> Result<Self> {
+        let mut node = Self::new(probes, view, resolver, settings)?;
+        let now_ns = monotonic_ns();
+        for known in state.jobs {
+            node.tracker.resume(&known.job, &known.names, known.lease, known.root, now_ns);
+            let details = Details::resumed(known.info, known.uid, known.totals);
+            node.details.insert(known.job, details);
+        }
+        for (lease, job) in &state.owners {
+            node.tracker.resume_owner(*lease, job);
+        }
+        for entry in journal {
+            match entry {
+                Entry::Owner(lease, job, root) => {
+                    if node.tracker.job(&job).is_none() {
+                        node.tracker.resume(&job, &[], None, root, now_ns);
+                        let details = Details::resumed(JobInfo::default(), None, Vec::new());
+                        node.details.insert(job.clone(), details);
+                    }
+                    node.tracker.resume_owner(lease, &job);
+                }
+                Entry::Renamed(from, to) => drop(node.rename(&from, to)),
+                Entry::Closed(lease, groups) => node.probes.close(lease, groups),
+            }
+        }
+        node.previous = state.reported;
+        // This process's own clocks begin anew.
+        for own in &mut node.previous.own {
+            own.set("cpu_ns", 0);
+            own.set("drain_ns", 0);
+        }
         node.lost_events = node.count_lost_events();
+        node.take_events(log)?;
+        node.find_again(log)?;
+        node.care(log)?;
         Ok(node)
+    }
+
+    /// Matches the cgroups that are there with the leases that are in use.
+    fn find_again(&mut self, log: &Log) -> Result<()> {
+        let there = self.view.walk()?;
+        for (cgroup, path) in &there {
+            if self.tracker.knows(*cgroup) {
+                continue;
+            }
+            let lease = self.probes.charged_for(*cgroup);
+            let fresh = lease.is_some_and(|lease| !self.tracker.goes_on_in(lease));
+            if let (Some(lease), true) = (lease, fresh) {
+                self.probes.take_spare(lease);
+            }
+            self.made(*cgroup, lease, fresh, path, 0, log);
+        }
+        for lease in self.probes.leases() {
+            if !self.tracker.goes_on_in(lease) {
+                let owner = self.tracker.owner(lease).and_then(|job| self.tracker.job(job));
+                let heir = owner.and_then(|tracked| tracked.lease).unwrap_or(0);
+                self.apply(vec![Action::End(lease, heir)], log);
+            }
+        }
+        let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
+        self.probes.forget_all_but(|cgroup| there.contains(&cgroup));
+        Ok(())
+    }
+
+    /// From now on, what the next agent has to know is kept.
+    pub fn keep_with(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
+    }
+
+    /// Commits what was measured as reported up to `stamp_ns`, in the spool's `files`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn commit(&mut self, files: Option<&str>, stamp_ns: u64, options: &Options) -> Result<()> {
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        let carried = self.probes.carried(self.view.layout(), options)?;
+        let known = |(job, tracked): (&Job, &Tracked)| {
+            let details = self.details.get(job)?;
+            Some(KnownJob {
+                job: job.clone(),
+                names: self.tracker.names(job),
+                lease: tracked.lease,
+                root: tracked.root.clone(),
+                info: details.info.clone(),
+                uid: details.uid,
+                totals: details.totals().to_vec(),
+            })
+        };
+        let jobs = self.tracker.jobs().filter_map(known).collect();
+        let owners = self.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
+        let reported = self.previous.clone();
+        let owners = owners.collect();
+        keeper.commit(State::new(files, stamp_ns, reported, carried, jobs, owners))
     }
 
     /// Takes over other settings.
@@ -153,7 +276,7 @@ impl Node {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn care(&mut self, log: &Log) -> Result<()> {
-        self.probes.reclaim(Instant::now())?;
+        self.reclaim()?;
         let wanted = self.settings.spare_slots;
         let ready = self.probes.keep_spare(wanted)?;
         if ready < wanted {
@@ -168,6 +291,14 @@ impl Node {
             self.apply(actions, log);
         }
         Ok(())
+    }
+
+    fn reclaim(&mut self) -> Result<()> {
+        let keeper = &mut self.keeper;
+        self.probes.reclaim(Instant::now(), |lease, groups| match keeper {
+            Some(keeper) => keeper.note(&Entry::Closed(lease, groups.to_vec())),
+            None => Ok(()),
+        })
     }
 
     fn find_existing(&mut self, log: &Log) -> Result<()> {
@@ -264,6 +395,10 @@ impl Node {
         if !self.tracker.rename(job, &to) {
             return job.clone();
         }
+        if let Some(keeper) = &mut self.keeper {
+            // Lost, the next agent learns the name again.
+            let _ = keeper.note(&Entry::Renamed(job.clone(), to.clone()));
+        }
         if let Some(details) = self.details.remove(job) {
             self.details.insert(to.clone(), details);
         }
@@ -293,6 +428,15 @@ impl Node {
 
     fn apply(&mut self, actions: Vec<Action>, log: &Log) {
         for action in actions {
+            if let (Action::End(lease, 1..) | Action::Keep(lease, _), Some(keeper)) =
+                (&action, &mut self.keeper)
+                && let Some(job) = self.tracker.owner(*lease)
+                && let Some(tracked) = self.tracker.job(job)
+                && let Err(error) =
+                    keeper.note(&Entry::Owner(*lease, job.clone(), tracked.root.clone()))
+            {
+                log.warning(format_args!("{error:#}"));
+            }
             let done = match action {
                 Action::Place(cgroup, lease) => {
                     let placed = self.probes.place(cgroup, lease);
@@ -321,7 +465,7 @@ impl Node {
 
     /// A snapshot with the jobs' files.
     fn read(&mut self) -> Result<Snapshot> {
-        self.probes.reclaim(Instant::now())?;
+        self.reclaim()?;
         let mut snapshot = self.probes.snapshot()?.unwrap_or_default();
         for (job, tracked) in self.tracker.jobs() {
             if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
@@ -368,7 +512,7 @@ impl Node {
             self.look_again(log)?;
         }
         let live = self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()).count();
-        Ok(Measured { jobs, facts, live })
+        Ok(Measured { jobs, facts, live, span_ns: interval.span_ns })
     }
 
     /// Tells the details which jobs have ended.

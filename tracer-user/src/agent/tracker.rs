@@ -108,6 +108,41 @@ impl Tracker {
         actions
     }
 
+    /// A job that an agent before this one knew: charged to `lease`, called `job` where its paths say one
+    /// of `names`. It has ended unless [`Self::made`] tells of a cgroup of it.
+    pub fn resume(
+        &mut self,
+        job: &Job,
+        names: &[Job],
+        lease: Option<Lease>,
+        root: PathBuf,
+        now_ns: u64,
+    ) {
+        let (cgroups, ended_ns) = (BTreeSet::new(), Some(now_ns));
+        let tracked = Tracked { lease, cgroups, root, since_ns: now_ns, ended_ns, known: true };
+        self.jobs.insert(job.clone(), tracked);
+        self.names.extend(names.iter().map(|name| (name.clone(), job.clone())));
+    }
+
+    /// `lease` was charged for `job`, the first of its leases for all that comes.
+    pub fn resume_owner(&mut self, lease: Lease, job: &Job) {
+        self.owners.insert(lease, job.clone());
+        if let Some(tracked) = self.jobs.get_mut(job) {
+            tracked.lease = tracked.lease.or(Some(lease));
+        }
+    }
+
+    /// Whether a job goes on in `lease`.
+    pub fn goes_on_in(&self, lease: Lease) -> bool {
+        self.jobs.values().any(|tracked| tracked.lease == Some(lease))
+    }
+
+    /// What the paths of `job` name it.
+    pub fn names(&self, job: &Job) -> Vec<Job> {
+        let of_job = self.names.iter().filter(|(_, name)| *name == job);
+        of_job.map(|(path, _)| path.clone()).collect()
+    }
+
     /// A cgroup is gone.
     pub fn removed(&mut self, cgroup: Cgroup, now_ns: u64) {
         let Some(job) = self.cgroups.remove(&cgroup) else { return };

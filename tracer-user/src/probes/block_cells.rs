@@ -84,9 +84,16 @@ pub struct CellReader {
 }
 
 impl CellReader {
-    /// For a cell that began with zeros.
-    pub fn new() -> Self {
-        Self { unwrapper: Unwrapper::new(BLOCK.fields), never_queued: 0 }
+    /// For a cell whose values were `last` when it was read last; zeros where there is none.
+    pub fn after(last: Option<&Group>) -> Self {
+        let last = last.map(|group| {
+            let mut group = group.clone();
+            // The zeros that the kernel does not keep are in it: it begins anew.
+            group.set("queue_latency_ns", None);
+            group
+        });
+        let unwrapper = Unwrapper::after(&BLOCK, last.as_slice());
+        Self { unwrapper, never_queued: 0 }
     }
 
     /// The values of `cell`, whose key names `device` and operation `op`.

@@ -2,7 +2,7 @@
 
 use tracer_ebpf::{
     loglinear::{BUCKETS, Ends, KernelHist},
-    table::{Field, Kind, Place},
+    table::{Kind, Measurement, Place},
 };
 
 use crate::model::{
@@ -18,9 +18,15 @@ pub struct Unwrapper {
 }
 
 impl Unwrapper {
-    /// For structs that began with zeros, described by `fields`.
-    pub fn new(fields: &[Field]) -> Self {
-        Self { totals: vec![Hist::default(); fields.len()] }
+    /// For structs of `measurement` whose values were `last`, where they are among them, when they were
+    /// read last; zeros else.
+    pub fn after(measurement: &'static Measurement, last: &[Group]) -> Self {
+        let last = last.iter().find(|group| std::ptr::eq(group.measurement, measurement));
+        let total = |index: usize| match last.map(|group| &group.values[index]) {
+            Some(Some(Value::Histogram(hist))) => hist.clone(),
+            _ => Hist::default(),
+        };
+        Self { totals: (0..measurement.fields.len()).map(total).collect() }
     }
 
     /// Sets the fields of `group` for which `offset` gives a place in the structs `cpus`, one of each
@@ -107,7 +113,7 @@ mod tests {
     fn cpus_add_up_and_buckets_survive_their_wrapping() {
         // SAFETY: all integers.
         let mut bank: JobBank = unsafe { std::mem::zeroed() };
-        let mut unwrapper = Unwrapper::new(SCHED.fields);
+        let mut unwrapper = Unwrapper::after(&SCHED, &[]);
         let mut read = |bank: &JobBank| {
             let mut group = Group::unknown(&SCHED, Vec::new());
             unwrapper.read(&mut group, &[bytes_of(bank), bytes_of(bank)], job_offset);

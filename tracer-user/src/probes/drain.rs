@@ -6,7 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use tracer_ebpf::{block::BlockKey, records::CpuRecord, settings, table::Place};
+use tracer_ebpf::{
+    block::{BlockKey, OPS},
+    records::CpuRecord,
+    table::Place,
+};
 
 use super::{
     block_cells::CellReader,
@@ -21,7 +25,6 @@ use super::{
     own,
     programs::Programs,
     running::{Reported, read_account, uncharged_ns},
-    unknown::unknown_fields,
 };
 use crate::{
     clock::{monotonic_ns, wall_ns},
@@ -39,10 +42,10 @@ use crate::{
 pub struct Probes {
     pub(super) programs: Programs,
     pub(super) maps: Maps,
-    states: Vec<HookState>,
+    pub(super) states: Vec<HookState>,
     pub(super) faults: FaultMode,
     pub(super) layout: Layout,
-    unknown: Vec<&'static str>,
+    pub(super) unknown: Vec<&'static str>,
     pub(super) leases: Leases,
     pub(super) decoders: HashMap<Lease, Decoders>,
     /// Last values of the leases that ended since the last snapshot.
@@ -52,6 +55,12 @@ pub struct Probes {
     pub(super) cells: BTreeMap<usize, (BlockKey, CellReader)>,
     devices: Devices,
     pub(super) running: Reported,
+    /// Whether snapshots free what has ended; the whole node's agent does so itself.
+    reclaims: bool,
+    /// Programs whose attachment this kernel cannot pin.
+    pub(super) unpinned: Vec<&'static str>,
+    /// Last values of block I/O that the agent before this one reported.
+    pub(super) seeds: Vec<(Lease, Group)>,
     /// Cgroups removed, and when; the oldest first.
     pub(super) removed: Vec<(Instant, Cgroup)>,
     drain: Duration,
@@ -64,23 +73,33 @@ pub(super) struct Decoders {
     fault: Unwrapper,
 }
 
+impl Decoders {
+    /// For banks whose values were `last` when they were read last.
+    pub(super) fn after(last: &[Group]) -> Self {
+        Self { sched: Unwrapper::after(&SCHED, last), fault: Unwrapper::after(&FAULT, last) }
+    }
+}
+
+/// What loading or taking over found.
+pub(super) struct Parts {
+    pub programs: Programs,
+    pub maps: Maps,
+    pub states: Vec<HookState>,
+    /// Fields, or whole measurements, that cannot be known here.
+    pub unknown: Vec<&'static str>,
+    pub sample_every: u64,
+    pub log: Option<BpfLog>,
+}
+
 impl Probes {
-    pub(super) fn new(
-        programs: Programs,
-        maps: Maps,
-        states: Vec<HookState>,
-        globals: &BTreeMap<&'static str, u64>,
-        options: &Options,
-        layout: &Layout,
-        log: Option<BpfLog>,
-    ) -> Self {
-        let unknown = unknown_fields(&states, globals, options.faults);
+    pub(super) fn new(parts: Parts, options: &Options, layout: &Layout) -> Self {
+        let Parts { programs, maps, states, unknown, sample_every, log } = parts;
         Self {
             programs,
             maps,
             states,
             unknown,
-            sample_every: globals[settings::MINOR_LATENCY_EVERY],
+            sample_every,
             faults: options.faults,
             layout: layout.clone(),
             leases: Leases::new(options.most_slots),
@@ -89,6 +108,9 @@ impl Probes {
             cells: BTreeMap::new(),
             devices: Devices::default(),
             running: Reported::default(),
+            reclaims: !options.whole_node,
+            unpinned: Vec::new(),
+            seeds: Vec::new(),
             removed: Vec::new(),
             drain: Duration::ZERO,
             log,
@@ -140,10 +162,7 @@ impl Probes {
         let mut fault = Group::unknown(&FAULT, Vec::new());
         let maps =
             self.maps.slots.get(&slot).with_context(|| format!("slot {slot} has no bank"))?;
-        let decoders = self.decoders.entry(lease).or_insert_with(|| Decoders {
-            sched: Unwrapper::new(SCHED.fields),
-            fault: Unwrapper::new(FAULT.fields),
-        });
+        let decoders = self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
         let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
         let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
         let banks =
@@ -176,7 +195,7 @@ impl Probes {
             self.read_blocks(&mut slots, |of| of == slot);
         }
         let mut groups = slots.remove(&lease).unwrap_or_default();
-        self.running.close(lease, &mut groups);
+        self.running.report(lease, &mut groups, 0);
         Ok(groups)
     }
 
@@ -187,7 +206,14 @@ impl Probes {
                 continue;
             };
             let device = self.devices.get(key.device);
-            let (_, reader) = self.cells.entry(number).or_insert_with(|| (key, CellReader::new()));
+            let seeds = &self.seeds;
+            let (_, reader) = self.cells.entry(number).or_insert_with(|| {
+                let op = OPS[usize::from(key.op) % OPS.len()];
+                let same = |(of, group): &&(Lease, Group)| {
+                    *of == lease && group.tags == [device.name.as_str(), op]
+                };
+                (key, CellReader::after(seeds.iter().find(same).map(|(_, group)| group)))
+            });
             let group = reader.read(&cell, device, key.op);
             merge_all(slots.entry(lease).or_default(), &[group]);
         }
@@ -217,7 +243,9 @@ impl Source for Probes {
             log.flush();
         }
         self.forget_removed();
-        self.reclaim(begin)?;
+        if self.reclaims {
+            self.reclaim(begin, |_, _| Ok(()))?;
+        }
         let mut slots = BTreeMap::new();
         for (lease, slot) in self.leases.used().collect::<Vec<_>>() {
             slots.insert(lease, self.read_slot(lease, slot)?);

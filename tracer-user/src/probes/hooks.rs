@@ -62,7 +62,7 @@ pub struct Hook {
 }
 
 /// How a hook fared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum HookState {
     /// Attached.
     Attached,

@@ -66,6 +66,24 @@ impl IdTable {
         }
     }
 
+    /// Every cgroup that has an entry.
+    pub fn all(&self) -> Vec<Cgroup> {
+        let cgroup = |(at, entry): (usize, u64)| Cgroup {
+            table: (at / (SETS as usize * WAYS)) as u32,
+            id: entry >> SLOT_BITS,
+        };
+        self.entries().map(cgroup).collect()
+    }
+
+    /// Every slot that has an entry, as often as it has one.
+    pub fn slots(&self) -> Vec<Slot> {
+        self.entries().map(|(_, entry)| entry as Slot).collect()
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        (0..ENTRIES).map(|at| (at, self.0.get(at))).filter(|(_, entry)| *entry != 0)
+    }
+
     /// Whether the kernel has no way left for another cgroup in the set of `id`.
     pub fn is_crowded(&self, hierarchy: u32, id: u64) -> bool {
         let first = first_way(hierarchy, id);

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tracer_ebpf::ids::{ENDED, HEIR_SHIFT, LEASE_SHIFT, SPARE};
+
 use crate::model::job::{Lease, Slot};
 
 /// An ended slot is read until this has passed: programs that had found it before are long done.
@@ -43,6 +45,56 @@ impl Leases {
         let (slots, holders) = ([(0, 0)].into(), [(0, 0)].into());
         let (spare, ended) = (BTreeSet::new(), Vec::new());
         Self { limit: most.saturating_add(1), next: 1, slots, holders, spare, ended }
+    }
+
+    /// What another agent left behind: the flags of each slot, as [`Self::word`] makes them, and a lease
+    /// that was not given yet.
+    pub fn restore(most: Slot, words: impl IntoIterator<Item = (Slot, u64)>, next: Lease) -> Self {
+        let mut leases = Self::new(most);
+        leases.next = next;
+        let words: Vec<_> = words.into_iter().collect();
+        let lease_of = |word: u64| (word >> LEASE_SHIFT) as Lease;
+        let held: BTreeMap<Slot, Lease> =
+            words.iter().map(|(slot, word)| (*slot, lease_of(*word))).collect();
+        for (slot, word) in words {
+            let lease = lease_of(word);
+            if slot == 0 || lease == 0 {
+                continue;
+            }
+            leases.slots.insert(lease, slot);
+            leases.holders.insert(slot, lease);
+            leases.next = leases.next.max(lease + 1);
+            if word & SPARE != 0 {
+                leases.spare.insert(slot);
+            }
+            if word & ENDED != 0 {
+                let heir_slot = (word >> HEIR_SHIFT) as Slot;
+                // One that is gone has handed over to the rest of the node.
+                let heir = held.get(&heir_slot).copied().unwrap_or(0);
+                leases.ended.push(Ended { lease, slot, heir, at: Instant::now() });
+            }
+        }
+        leases
+    }
+
+    /// The flags of `slot` as the next agent is to find them, with `own` of the kernel's.
+    pub fn word(&self, slot: Slot, own: u64) -> u64 {
+        let Some(lease) = self.holder(slot) else { return 0 };
+        let spare = if self.spare.contains(&slot) { SPARE } else { 0 };
+        let ended = self.ended.iter().find(|ended| ended.slot == slot).map_or(0, |ended| {
+            ENDED | u64::from(self.slot(ended.heir).unwrap_or(0)) << HEIR_SHIFT
+        });
+        u64::from(lease) << LEASE_SHIFT | ended | spare | own
+    }
+
+    /// The lease that is given next.
+    pub fn next(&self) -> Lease {
+        self.next
+    }
+
+    /// The spare slots.
+    pub fn spare(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.spare.iter().copied()
     }
 
     /// Gives a free slot a new lease; `None` where all are taken.
@@ -162,6 +214,23 @@ mod tests {
         assert_eq!(leases.take_spare(slot), Some(lease));
         assert_eq!(leases.take_spare(slot), None);
         assert_eq!(leases.used().collect::<Vec<_>>(), [(0, 0), (lease, slot)]);
+    }
+
+    #[test]
+    fn another_agent_finds_all_of_it_in_the_slots_flags() {
+        let mut leases = Leases::new(9);
+        let taken: Vec<_> = (0..4).filter_map(|_| leases.take()).collect();
+        leases.set_spare(taken[0].0);
+        leases.end(taken[1].1, taken[2].1, Instant::now());
+        let words = (0..=9).map(|slot| (slot, leases.word(slot, 1)));
+        let found = Leases::restore(9, words, 3);
+        assert_eq!(found.next(), leases.next());
+        assert_eq!(found.slots, leases.slots);
+        assert_eq!(found.holders, leases.holders);
+        assert_eq!(found.spare, leases.spare);
+        assert_eq!(found.charged(taken[1].1), taken[2].1);
+        assert_eq!(found.word(taken[3].0, 3), leases.word(taken[3].0, 3));
+        assert_eq!(leases.word(8, 1), 0, "nobody's");
     }
 
     #[test]

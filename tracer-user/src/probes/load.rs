@@ -1,6 +1,6 @@
 //! From the running kernel's types to loaded programs: offsets into globals, maps made, hooks attached.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 use anyhow::Context;
 use aya::{Ebpf, EbpfLoader};
@@ -12,14 +12,16 @@ use tracer_ebpf::{
 use super::{
     attach::{attach_all, check_all, with_causes},
     btf::Btf,
-    drain::Probes,
+    drain::{Parts, Probes},
     error::LoadError,
     hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
     log::BpfLog,
     maps::Maps,
     memlock::LiftedMemlock,
+    pins::{self, Pinning},
     programs::Programs,
     rodata::{RODATA, read_global},
+    unknown::unknown_fields,
 };
 use crate::model::job::Slot;
 
@@ -57,18 +59,20 @@ pub struct Options {
     /// Log level of the programs' rare warnings: 0 is off.
     pub log_level: u8,
     /// An object to load instead of the built-in one.
-    pub object: Option<std::path::PathBuf>,
+    pub object: Option<PathBuf>,
     /// Most slots to give.
     pub most_slots: Slot,
     /// Whether every cgroup of the node is told of and gets a slot at once, or only those inside tracked
     /// ones.
     pub whole_node: bool,
+    /// Folder in bpffs for programs and maps that are to stay attached when this process ends.
+    pub pin: Option<PathBuf>,
 }
 
 impl Options {
     /// For one job, by the built-in object.
     pub fn new(faults: FaultMode) -> Self {
-        Self { faults, log_level: 0, object: None, most_slots: 1023, whole_node: false }
+        Self { faults, log_level: 0, object: None, most_slots: 1023, whole_node: false, pin: None }
     }
 }
 
@@ -89,8 +93,13 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let object = object(options)?;
     let mut ebpf = create(&globals, options, &object)?;
     let sample_every = sample_every(&ebpf, &object).map_err(LoadError::Unsupported)?;
-    drop(object);
     globals.insert(settings::MINOR_LATENCY_EVERY, sample_every);
+    let pinning = match &options.pin {
+        Some(root) => Some(Pinning::begin(root, pins::set_name(&object, layout, options), &ebpf)),
+        None => None,
+    };
+    let pinning = pinning.transpose().map_err(LoadError::Unsupported)?;
+    drop(object);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
@@ -106,7 +115,13 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     for (hook, state) in required {
         match state {
             HookState::Attached => {
-                return Ok(Probes::new(programs, maps, states, &globals, options, layout, log));
+                let unknown = unknown_fields(&states, &globals, options.faults);
+                let parts = Parts { programs, maps, states, unknown, sample_every, log };
+                let mut probes = Probes::new(parts, options, layout);
+                if let Some(pinning) = pinning {
+                    pinning.finish(&mut probes).map_err(LoadError::Unsupported)?;
+                }
+                return Ok(probes);
             }
             HookState::Missing(reason) => why = format!("{}: {reason}", hook.program),
             HookState::NotNeeded => {}
@@ -169,7 +184,7 @@ pub fn sample_every(ebpf: &Ebpf, object: &[u8]) -> anyhow::Result<u64> {
 }
 
 /// The object to load.
-fn object(options: &Options) -> Result<Cow<'static, [u8]>, LoadError> {
+pub(super) fn object(options: &Options) -> Result<Cow<'static, [u8]>, LoadError> {
     let Some(path) = &options.object else { return Ok(OBJECT.into()) };
     let read = std::fs::read(path);
     Ok(read.map_err(|error| LoadError::Object(path.clone(), error.into()))?.into())

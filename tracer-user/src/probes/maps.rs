@@ -1,16 +1,21 @@
 //! The agent's ends of the maps.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{ArrayOfMaps, Map, MapData, PerCpuArray, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
 use super::{
     block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock,
+    pins::{bank_pin, map_pin},
     words::Words,
 };
 use crate::model::job::Slot;
@@ -52,6 +57,42 @@ pub struct Maps {
     pub slots: BTreeMap<Slot, SlotMaps>,
     banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
     latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
+    /// Where banks are pinned.
+    pins: Option<PathBuf>,
+}
+
+impl SlotMaps {
+    /// Pins them, which takes them apart: the same, opened again.
+    fn pinned(self, dir: &Path, slot: Slot) -> Result<Self> {
+        let (bank, latency) = (bank_pin(dir, BANK, slot), bank_pin(dir, LATENCY_BANK, slot));
+        let pinning = |path: &Path| format!("cannot pin {}", path.display());
+        self.bank.pin(&bank).with_context(|| pinning(&bank))?;
+        if let Some(map) = self.latency {
+            map.pin(&latency).with_context(|| pinning(&latency))?;
+        }
+        Self::open(dir, slot)
+    }
+
+    fn open(dir: &Path, slot: Slot) -> Result<Self> {
+        let bank = open_pin(&bank_pin(dir, BANK, slot))?.try_into().context("a bank")?;
+        let latency = bank_pin(dir, LATENCY_BANK, slot);
+        let latency = latency.exists().then(|| open_pin(&latency)).transpose()?;
+        let latency = latency.map(TryInto::try_into).transpose().context("a latency bank")?;
+        Ok(Self { bank, latency })
+    }
+}
+
+/// Kinds of pinned banks.
+const BANK: &str = "bank";
+const LATENCY_BANK: &str = "latency";
+
+/// The map pinned at `path`.
+///
+/// # Errors
+/// When there is none.
+pub fn open_pin(path: &Path) -> Result<Map> {
+    let opened = MapData::from_pin(path).and_then(Map::from_map_data);
+    opened.with_context(|| format!("cannot open {}", path.display()))
 }
 
 /// Slots of the object.
@@ -63,9 +104,24 @@ impl Maps {
     /// # Errors
     /// When a map is missing or of another kind: the object and the agent do not fit.
     pub fn take(ebpf: &mut Ebpf) -> Result<Self> {
-        let mut take = |name: &str| {
+        Self::from(None, |name| {
             ebpf.take_map(name).ok_or_else(|| anyhow!("the BPF object has no map {name}"))
-        };
+        })
+    }
+
+    /// Opens the maps pinned in `dir`, with the banks of those `slots` that have them.
+    ///
+    /// # Errors
+    /// When a map is missing or of another kind.
+    pub fn open(dir: &Path, slots: impl Fn(&Words) -> Vec<Slot>) -> Result<Self> {
+        let mut maps = Self::from(Some(dir.to_owned()), |name| open_pin(&map_pin(dir, name)))?;
+        for slot in slots(&maps.flags) {
+            maps.slots.insert(slot, SlotMaps::open(dir, slot)?);
+        }
+        Ok(maps)
+    }
+
+    fn from(pins: Option<PathBuf>, mut take: impl FnMut(&str) -> Result<Map>) -> Result<Self> {
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
             blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
@@ -76,7 +132,25 @@ impl Maps {
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
             slots: BTreeMap::new(),
+            pins,
         })
+    }
+
+    /// Pins the banks in `dir`, and those of slots to come.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn pin(&mut self, dir: &Path) -> Result<()> {
+        for (slot, maps) in std::mem::take(&mut self.slots) {
+            self.slots.insert(slot, maps.pinned(dir, slot)?);
+        }
+        self.set_pins(dir);
+        Ok(())
+    }
+
+    /// Banks are, and new ones will be, pinned in `dir`.
+    pub fn set_pins(&mut self, dir: &Path) {
+        self.pins = Some(dir.to_owned());
     }
 
     /// Gives `slot` its banks.
@@ -87,22 +161,39 @@ impl Maps {
         let _lifted = LiftedMemlock::new();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
             .with_context(|| format!("cannot make the bank of slot {slot}"))?;
+        let latency = (faults == FaultMode::Full)
+            .then(|| PerCpuArray::<MapData, Plain<LatencyBank>>::create(1, 0))
+            .transpose()
+            .with_context(|| format!("cannot make the latency bank of slot {slot}"))?;
+        let mut maps = SlotMaps { bank, latency };
+        if let Some(dir) = &self.pins {
+            self.unpin_bank(slot);
+            maps = maps.pinned(dir, slot)?;
+        }
         self.banks
-            .set(slot.into(), &bank, 0)
+            .set(slot.into(), &maps.bank, 0)
             .with_context(|| format!("cannot place the bank of slot {slot}"))?;
-        let latency = match faults {
-            FaultMode::Major => None,
-            FaultMode::Full => {
-                let bank = PerCpuArray::<MapData, Plain<LatencyBank>>::create(1, 0)
-                    .with_context(|| format!("cannot make the latency bank of slot {slot}"))?;
-                self.latency
-                    .set(slot.into(), &bank, 0)
-                    .with_context(|| format!("cannot place the latency bank of slot {slot}"))?;
-                Some(bank)
-            }
-        };
-        self.slots.insert(slot, SlotMaps { bank, latency });
+        if let Some(latency) = &maps.latency {
+            self.latency
+                .set(slot.into(), latency, 0)
+                .with_context(|| format!("cannot place the latency bank of slot {slot}"))?;
+        }
+        self.slots.insert(slot, maps);
         Ok(())
+    }
+
+    fn unpin_bank(&self, slot: Slot) {
+        for kind in [BANK, LATENCY_BANK] {
+            if let Some(dir) = &self.pins {
+                // Absent, or replaced by the next bank's.
+                let _ = fs::remove_file(bank_pin(dir, kind, slot));
+            }
+        }
+    }
+
+    /// Takes back what was offered and not taken.
+    pub fn take_back_offers(&mut self) {
+        while self.spare.pop(0).is_ok() {}
     }
 
     /// Offers `slot` to the kernel, for a cgroup nobody knows yet.
@@ -120,7 +211,6 @@ impl Maps {
     /// When the kernel refuses to exchange the banks.
     pub fn end_slot(&mut self, slot: Slot, heir: Slot) -> Result<()> {
         self.ids.hand_over(slot, heir);
-        self.flags.set(slot.into(), 0);
         let rest = self.slots.get(&heir).context("the heir has no bank")?;
         self.banks
             .set(slot.into(), &rest.bank, 0)
@@ -136,6 +226,8 @@ impl Maps {
     /// Frees the memory of an ended slot; it may be added anew.
     pub fn free_slot(&mut self, slot: Slot) {
         self.blocks.free(slot);
+        self.flags.set(slot.into(), 0);
         self.slots.remove(&slot);
+        self.unpin_bank(slot);
     }
 }

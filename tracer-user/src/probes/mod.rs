@@ -18,10 +18,12 @@ mod log;
 mod maps;
 mod memlock;
 mod own;
+pub mod pins;
 mod programs;
 mod rodata;
 mod running;
 mod slots;
+mod take_over;
 mod unknown;
 mod words;
 
@@ -32,3 +34,4 @@ pub use events::{Cgroup, Event};
 pub use hooks::{FaultMode, HOOKS, Hook, HookState};
 pub use load::{Layout, Options, load, sample_every};
 pub use rodata::{RODATA, read_global};
+pub use take_over::{Carried, take_over};

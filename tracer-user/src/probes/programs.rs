@@ -39,7 +39,7 @@ enum Origin {
 }
 
 enum Link {
-    Fd(#[expect(dead_code, reason = "held: dropping it detaches")] FdLink),
+    Fd(FdLink),
     /// Kernels before 5.15 know no link of an event: it cannot be pinned.
     Event(#[expect(dead_code, reason = "held: dropping it detaches")] PerfEventLink),
 }

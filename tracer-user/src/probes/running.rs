@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tracer_ebpf::records::CpuRecord;
 
 use crate::model::{group::Group, job::Lease, tables::SCHED};
@@ -32,7 +33,8 @@ pub fn read_account(pid: u32) -> Option<u64> {
 }
 
 /// `on_cpu_ns` as last reported, which never shrinks though a part of it is an estimate.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reported {
     ns: BTreeMap<Lease, u64>,
     /// What was reported of the kernel's own charge at that time.
@@ -63,9 +65,8 @@ impl Reported {
         }
     }
 
-    /// Sets the last `on_cpu_ns` of a lease that has ended, and forgets it.
-    pub fn close(&mut self, lease: Lease, groups: &mut [Group]) {
-        self.report(lease, groups, 0);
+    /// Forgets a lease that has ended, whose last values were reported.
+    pub fn forget(&mut self, lease: Lease) {
         self.ns.remove(&lease);
         self.charged_ns.remove(&lease);
         self.elsewhere_ns.remove(&lease);
@@ -101,7 +102,8 @@ mod tests {
         assert_eq!(report(&mut reported, 2, 7, 100), 17);
         assert_eq!(report(&mut reported, 2, 110, 0), 20, "charged to the heir");
         let mut last = on_cpu(5);
-        reported.close(1, &mut last);
+        reported.report(1, &mut last, 0);
+        reported.forget(1);
         assert_eq!(last[0].number("on_cpu_ns"), Some(95));
         assert_eq!(report(&mut reported, 2, 50, 0), 20, "never less than before");
     }

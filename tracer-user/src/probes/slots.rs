@@ -17,7 +17,10 @@ use super::{
     drain::Probes,
     events::{self, Cgroup, Event, Raw},
 };
-use crate::model::job::{Lease, Slot};
+use crate::model::{
+    group::Group,
+    job::{Lease, Slot},
+};
 
 /// A removed cgroup is remembered this long: completions of its write-back come late.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
@@ -65,7 +68,13 @@ impl Probes {
             self.leases.free(slot);
             return Err(error);
         }
+        self.write_flags(slot, 0);
         Ok(lease)
+    }
+
+    /// Tells kernel and next agent whose `slot` is, with `own` of the kernel's flags.
+    pub(super) fn write_flags(&mut self, slot: Slot, own: u64) {
+        self.maps.flags.set(slot.into(), self.leases.word(slot, own));
     }
 
     /// Has `count` slots ready for cgroups that nobody knows yet, as far as there are any; gives how
@@ -81,6 +90,7 @@ impl Probes {
                 return Err(error);
             }
             self.leases.set_spare(slot);
+            self.write_flags(slot, 0);
             self.maps.offer(slot)?;
         }
         Ok(self.leases.spares())
@@ -91,7 +101,7 @@ impl Probes {
     pub fn keep(&mut self, lease: Lease, execs: bool) {
         if let Some(slot) = self.leases.slot(lease) {
             let execs = if execs { TELL_EXECS } else { 0 };
-            self.maps.flags.set(slot.into(), INHERITED | execs);
+            self.write_flags(slot, INHERITED | execs);
         }
     }
 
@@ -130,19 +140,27 @@ impl Probes {
         ensure!(heir != lease, "lease {lease} cannot be its own heir");
         self.maps.end_slot(slot, heir_slot)?;
         self.leases.end(lease, heir, Instant::now());
+        self.write_flags(slot, 0);
         self.running.hand_over(lease, heir);
         Ok(())
     }
 
-    /// Reads those for the last time that ended a while before `now`, and frees their slots.
+    /// Reads those for the last time that ended a while before `now`, and frees their slots once `note` has
+    /// seen the values: they are in the next snapshot.
     ///
     /// # Errors
-    /// When a map cannot be read.
-    pub fn reclaim(&mut self, now: Instant) -> Result<()> {
+    /// When a map cannot be read, or `note` fails: the slot is not freed then.
+    pub fn reclaim(
+        &mut self,
+        now: Instant,
+        mut note: impl FnMut(Lease, &[Group]) -> Result<()>,
+    ) -> Result<()> {
         let Some(cpus) = self.read_cpus() else { return Ok(()) };
         let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.pid != 0 && cpu.slot == u32::from(slot));
         for ended in self.leases.ripe(now, shown) {
             let groups = self.read_last(ended.lease, ended.slot)?;
+            note(ended.lease, &groups)?;
+            self.running.forget(ended.lease);
             self.closed.insert(ended.lease, groups);
             self.maps.free_slot(ended.slot);
             self.decoders.remove(&ended.lease);
@@ -150,6 +168,26 @@ impl Probes {
             self.leases.free(ended.slot);
         }
         Ok(())
+    }
+
+    /// Last values of leases that an agent before this one read and did not live to report.
+    pub fn close(&mut self, lease: Lease, groups: Vec<Group>) {
+        self.closed.insert(lease, groups);
+    }
+
+    /// Leases in use that have not ended, the rest of the node's left out.
+    pub fn leases(&self) -> Vec<Lease> {
+        let used = self.leases.used().map(|(lease, _)| lease);
+        used.filter(|&lease| lease != 0 && !self.leases.has_ended(lease)).collect()
+    }
+
+    /// Takes a spare lease into use whose event was lost.
+    pub fn take_spare(&mut self, lease: Lease) {
+        if let Some(slot) = self.leases.slot(lease)
+            && self.leases.take_spare(slot).is_some()
+        {
+            self.write_flags(slot, 0);
+        }
     }
 
     /// Whether leases have ended whose last values are still to be read.
@@ -184,6 +222,9 @@ impl Probes {
         match raw.kind {
             life::MADE => {
                 let new = self.leases.take_spare(raw.slot);
+                if new.is_some() {
+                    self.write_flags(raw.slot, 0);
+                }
                 let lease =
                     new.or_else(|| self.leases.holder(raw.slot).filter(|&lease| lease != 0));
                 if let Some(lease) = lease

@@ -1,0 +1,145 @@
+//! Taking over what an agent before this one left pinned and attached: nothing is loaded, and nothing is
+//! counted twice or left out.
+
+use std::{path::Path, time::Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use tracer_ebpf::{ids::LEASE_SHIFT, settings};
+
+use super::{
+    drain::{Decoders, Parts, Probes},
+    events::Cgroup,
+    hooks::{FaultMode, HOOKS, HookState},
+    leases::Leases,
+    load::{Layout, Options, object},
+    maps::{Maps, open_pin},
+    pins::{map_pin, set_dir, set_name},
+    programs::Programs,
+    rodata::{RODATA, read_global},
+    running::Reported,
+    words::Words,
+};
+use crate::model::{
+    job::{Lease, Slot},
+    snapshot::Snapshot,
+    tables,
+};
+
+/// What the next agent has to know and the maps do not tell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Carried {
+    /// The set of programs and maps that this is about.
+    set: String,
+    /// A lease that has not been given.
+    next_lease: Lease,
+    states: Vec<HookState>,
+    unknown: Vec<String>,
+    reported: Reported,
+}
+
+impl Probes {
+    /// What the next agent has to know, which loads `options` for `layout`.
+    ///
+    /// # Errors
+    /// When the object cannot be read.
+    pub fn carried(&self, layout: &Layout, options: &Options) -> Result<Carried> {
+        Ok(Carried {
+            set: set_name(&object(options)?, layout, options),
+            next_lease: self.leases.next(),
+            states: self.states.clone(),
+            unknown: self.unknown.iter().map(|name| (*name).to_owned()).collect(),
+            reported: self.running.clone(),
+        })
+    }
+
+    /// Programs that this kernel cannot keep attached without an agent.
+    pub fn unpinned(&self) -> &[&'static str] {
+        &self.unpinned
+    }
+
+    /// Entries of cgroups in the kernel's table that are not among those `there`: removed while nobody
+    /// looked.
+    pub fn forget_all_but(&mut self, there: impl Fn(Cgroup) -> bool) {
+        let now = Instant::now();
+        for cgroup in self.maps.ids.all() {
+            if !there(cgroup) {
+                self.removed.push((now, cgroup));
+            }
+        }
+    }
+}
+
+/// Takes over the set that `carried` is about, whose values were `last` when they were reported last.
+///
+/// # Errors
+/// When there is no such set, it is of other programs or settings than `options` and `layout` ask for,
+/// or not whole.
+pub fn take_over(
+    root: &Path,
+    layout: &Layout,
+    options: &Options,
+    carried: &Carried,
+    last: &Snapshot,
+) -> Result<Probes> {
+    let object = object(options)?;
+    let name = set_name(&object, layout, options);
+    ensure!(carried.set == name, "the agent before this one ran other programs or settings");
+    let dir = set_dir(root, &name);
+    ensure!(dir.is_dir(), "its programs are gone");
+    ensure!(carried.states.len() == HOOKS.len(), "its state lists other hooks");
+    let rodata = open_pin(&map_pin(&dir, RODATA))?;
+    let sample_every = read_global(&rodata, &object, settings::MINOR_LATENCY_EVERY)?;
+    ensure!(sample_every > 0, "its globals are damaged");
+    let programs = Programs::open(&dir, sample_every)?;
+    let lease_of = |word: u64| word >> LEASE_SHIFT;
+    let words = |flags: &Words| -> Vec<(Slot, u64)> {
+        (0..=options.most_slots).map(|slot| (slot, flags.get(slot.into()))).collect()
+    };
+    let mut maps = Maps::open(&dir, |flags| {
+        let held = words(flags).into_iter().filter(|(_, word)| lease_of(*word) != 0);
+        std::iter::once(0).chain(held.map(|(slot, _)| slot)).collect()
+    })?;
+    let leases = Leases::restore(options.most_slots, words(&maps.flags), carried.next_lease);
+    // An offer that the agent before did not live to make, or made and did not see taken: all anew.
+    maps.take_back_offers();
+    let taken: Vec<_> = maps.ids.slots();
+    for slot in leases.spare().filter(|slot| !taken.contains(slot)) {
+        maps.offer(slot)?;
+    }
+    maps.set_pins(&dir);
+    let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
+    let states = carried.states.clone();
+    let parts = Parts { programs, maps, states, unknown, sample_every, log: None };
+    let mut probes = Probes::new(parts, options, layout);
+    probes.leases = leases;
+    probes.running = carried.reported.clone();
+    for (lease, groups) in &last.slots {
+        probes.decoders.insert(*lease, Decoders::after(groups));
+        let blocks = groups.iter().filter(|group| group.measurement.key == "block");
+        probes.seeds.extend(blocks.map(|group| (*lease, group.clone())));
+    }
+    probes.attach_unpinned(options.faults).context("cannot attach what could not stay attached")?;
+    Ok(probes)
+}
+
+impl Probes {
+    /// Attaches what the agent before had attached and could not pin.
+    fn attach_unpinned(&mut self, faults: FaultMode) -> Result<()> {
+        for (hook, state) in HOOKS.iter().zip(self.states.clone()) {
+            let is_wanted = state == HookState::Attached && (faults == FaultMode::Full || !hook.full_only);
+            if is_wanted && !self.programs.is_attached(hook.program) {
+                self.programs.attach(hook)?;
+                self.unpinned.push(hook.program);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The field or measurement of that name.
+fn known_name(name: &str) -> Option<&'static str> {
+    let fields = tables::ALL.iter().flat_map(|table| table.fields.iter().map(|field| field.name));
+    fields.chain(tables::ALL.iter().map(|table| table.name)).find(|known| *known == name)
+}
