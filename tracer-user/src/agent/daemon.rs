@@ -137,12 +137,13 @@ impl Agent {
                 let output =
                     Output::open(&config, Resume::Continued(state.files.as_deref()), &log)?;
                 let last_stamp_ns = state.stamp_ns;
-                let span_s = monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
+                let span_s =
+                    monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
                 log.notice(format_args!(
                     "took over the probes of the agent before, which reported {span_s} s ago"
                 ));
                 let state = (state, journal);
-                let node = Node::resume(probes, view, resolver, settings, state, &log)?;
+                let node = Node::resume(probes, view, resolver, settings, state, keeper, &log)?;
                 (node, output, last_stamp_ns)
             }
             None => {
@@ -153,7 +154,11 @@ impl Agent {
                 let output = Output::open(&config, Resume::Anew, &log)?;
                 let probes = probes::load(view.layout(), &options)?;
                 tell_missing(&probes, &log);
-                (Node::start(probes, view, resolver, settings, &log)?, output, 0)
+                let mut node = Node::start(probes, view, resolver, settings, &log)?;
+                if config.pin {
+                    node.keep_with(keeper);
+                }
+                (node, output, 0)
             }
         };
         if config.pin {
@@ -163,7 +168,6 @@ impl Agent {
                     "this kernel keeps all attached without an agent but {unpinned}"
                 ));
             }
-            node.keep_with(keeper);
         }
         let events = node.events_fd().context("cannot wait for events")?;
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
@@ -254,8 +258,10 @@ impl Agent {
         }
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;
-        let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: tick.span_ns, jobs, facts };
-        let written = self.output.write(pending, wall_ns(), monotonic_ns(), |_| Ok(()), &self.log);
+        let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
+        let (node, options) = (&mut self.node, &self.options);
+        let commit = |files: Option<&str>| node.commit(files, tick.stamp_ns, options);
+        let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
         self.log.tick();
         written
     }

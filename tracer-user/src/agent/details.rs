@@ -66,10 +66,21 @@ impl Details {
     }
 
     /// Of a job that an agent before this one knew.
-    pub fn resumed(info: JobInfo, uid: Option<u32>, totals: Vec<Group>) -> Self {
-        let (facts, reader, readings) = (BTreeMap::new(), None, 0);
-        let (told_ns, ended, end_told) = (None, None, false);
+    pub fn resumed(
+        info: JobInfo,
+        uid: Option<u32>,
+        end: Option<(u64, bool)>,
+        totals: Vec<Group>,
+    ) -> Self {
+        let (facts, reader, readings, told_ns) = (BTreeMap::new(), None, 0, None);
+        let (ended, end_told) =
+            (end.map(|(wall_ns, _)| wall_ns), end.is_some_and(|(_, told)| told));
         Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+    }
+
+    /// When its last cgroup was removed, and whether that has been told.
+    pub fn end(&self) -> Option<(u64, bool)> {
+        Some((self.ended?, self.end_told))
     }
 
     /// Its values so far.

@@ -97,12 +97,7 @@ impl Node {
         Ok(node)
     }
 
-    fn new(
-        probes: Probes,
-        view: View,
-        resolver: Resolver,
-        settings: Settings,
-    ) -> Result<Self> {
+    fn new(probes: Probes, view: View, resolver: Resolver, settings: Settings) -> Result<Self> {
         Ok(Self {
             probes,
             view,
@@ -129,13 +124,16 @@ impl Node {
         resolver: Resolver,
         settings: Settings,
         (state, journal): (State, Vec<Entry>),
+        keeper: Keeper,
         log: &Log,
     ) -> Result<Self> {
         let mut node = Self::new(probes, view, resolver, settings)?;
+        // From the first event on: the agent after this one may have to know.
+        node.keeper = Some(keeper);
         let now_ns = monotonic_ns();
         for known in state.jobs {
             node.tracker.resume(&known.job, &known.names, known.lease, known.root, now_ns);
-            let details = Details::resumed(known.info, known.uid, known.totals);
+            let details = Details::resumed(known.info, known.uid, known.ended, known.totals);
             node.details.insert(known.job, details);
         }
         for (lease, job) in &state.owners {
@@ -146,12 +144,17 @@ impl Node {
                 Entry::Owner(lease, job, root) => {
                     if node.tracker.job(&job).is_none() {
                         node.tracker.resume(&job, &[], None, root, now_ns);
-                        let details = Details::resumed(JobInfo::default(), None, Vec::new());
+                        let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
                         node.details.insert(job.clone(), details);
                     }
                     node.tracker.resume_owner(lease, &job);
                 }
-                Entry::Renamed(from, to) => drop(node.rename(&from, to)),
+                Entry::Renamed(from, to) => {
+                    node.tracker.rename(&from, &to);
+                    if let Some(details) = node.details.remove(&from) {
+                        node.details.insert(to, details);
+                    }
+                }
                 Entry::Closed(lease, groups) => node.probes.close(lease, groups),
             }
         }
@@ -170,6 +173,8 @@ impl Node {
 
     /// Matches the cgroups that are there with the leases that are in use.
     fn find_again(&mut self, log: &Log) -> Result<()> {
+        // Before the walk: what is made during it is there.
+        let entered = self.probes.entered();
         let there = self.view.walk()?;
         for (cgroup, path) in &there {
             if self.tracker.knows(*cgroup) {
@@ -190,7 +195,9 @@ impl Node {
             }
         }
         let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
-        self.probes.forget_all_but(|cgroup| there.contains(&cgroup));
+        for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
+            self.probes.was_removed(cgroup);
+        }
         Ok(())
     }
 
@@ -215,6 +222,7 @@ impl Node {
                 root: tracked.root.clone(),
                 info: details.info.clone(),
                 uid: details.uid,
+                ended: details.end(),
                 totals: details.totals().to_vec(),
             })
         };

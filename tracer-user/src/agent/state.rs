@@ -44,6 +44,8 @@ pub struct KnownJob {
     pub info: JobInfo,
     /// Its owner.
     pub uid: Option<u32>,
+    /// When its last cgroup was removed, and whether that has been told.
+    pub ended: Option<(u64, bool)>,
     /// Its values so far.
     pub totals: Vec<Group>,
 }
@@ -113,11 +115,17 @@ impl Keeper {
         if let Ok(file) = File::open(&journal) {
             for line in BufReader::new(file).split(b'\n') {
                 let line = line.with_context(|| format!("cannot read {}", journal.display()))?;
-                // The last one may be torn: the agent was killed in it, before what it tells was done.
-                let Ok(entry) = serde_json::from_slice(&line) else { break };
-                entries.push(entry);
+                // One may be torn: the agent was killed in it, before what it tells was done.
+                entries.extend(serde_json::from_slice::<Entry>(&line).ok());
             }
         }
+        let mut more = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&journal)
+            .with_context(|| format!("cannot write {}", journal.display()))?;
+        more.write_all(b"\n").context("cannot write the agent's journal")?;
+        self.journal = Some(more);
         Ok(Some((state, entries)))
     }
 

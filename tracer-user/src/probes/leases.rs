@@ -47,17 +47,21 @@ impl Leases {
         Self { limit: most.saturating_add(1), next: 1, slots, holders, spare, ended }
     }
 
-    /// What another agent left behind: the flags of each slot, as [`Self::word`] makes them, and a lease
-    /// that was not given yet.
-    pub fn restore(most: Slot, words: impl IntoIterator<Item = (Slot, u64)>, next: Lease) -> Self {
+    /// What another agent left behind: the flags of each slot, as [`Self::word`] makes them.
+    pub fn restore(most: Slot, words: impl IntoIterator<Item = (Slot, u64)>) -> Self {
         let mut leases = Self::new(most);
-        leases.next = next;
         let words: Vec<_> = words.into_iter().collect();
         let lease_of = |word: u64| (word >> LEASE_SHIFT) as Lease;
-        let held: BTreeMap<Slot, Lease> =
-            words.iter().map(|(slot, word)| (*slot, lease_of(*word))).collect();
+        let held: BTreeMap<Slot, Lease> = words
+            .iter()
+            .skip_while(|(slot, _)| *slot == 0)
+            .map(|(slot, word)| (*slot, lease_of(*word)))
+            .collect();
         for (slot, word) in words {
             let lease = lease_of(word);
+            if slot == 0 {
+                leases.next = leases.next.max(lease);
+            }
             if slot == 0 || lease == 0 {
                 continue;
             }
@@ -79,17 +83,17 @@ impl Leases {
 
     /// The flags of `slot` as the next agent is to find them, with `own` of the kernel's.
     pub fn word(&self, slot: Slot, own: u64) -> u64 {
+        // Slot 0 is nobody's lease: the next one stands there.
+        if slot == 0 {
+            return u64::from(self.next) << LEASE_SHIFT;
+        }
         let Some(lease) = self.holder(slot) else { return 0 };
         let spare = if self.spare.contains(&slot) { SPARE } else { 0 };
-        let ended = self.ended.iter().find(|ended| ended.slot == slot).map_or(0, |ended| {
-            ENDED | u64::from(self.slot(ended.heir).unwrap_or(0)) << HEIR_SHIFT
-        });
+        let ended =
+            self.ended.iter().find(|ended| ended.slot == slot).map_or(0, |ended| {
+                ENDED | u64::from(self.slot(ended.heir).unwrap_or(0)) << HEIR_SHIFT
+            });
         u64::from(lease) << LEASE_SHIFT | ended | spare | own
-    }
-
-    /// The lease that is given next.
-    pub fn next(&self) -> Lease {
-        self.next
     }
 
     /// The spare slots.
@@ -223,8 +227,8 @@ mod tests {
         leases.set_spare(taken[0].0);
         leases.end(taken[1].1, taken[2].1, Instant::now());
         let words = (0..=9).map(|slot| (slot, leases.word(slot, 1)));
-        let found = Leases::restore(9, words, 3);
-        assert_eq!(found.next(), leases.next());
+        let found = Leases::restore(9, words);
+        assert_eq!(found.next, leases.next);
         assert_eq!(found.slots, leases.slots);
         assert_eq!(found.holders, leases.holders);
         assert_eq!(found.spare, leases.spare);

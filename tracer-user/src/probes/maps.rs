@@ -14,7 +14,10 @@ use aya::{
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
 use super::{
-    block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock,
+    block_cells::BlockCells,
+    hooks::FaultMode,
+    id_table::IdTable,
+    memlock::LiftedMemlock,
     pins::{bank_pin, map_pin},
     words::Words,
 };

@@ -152,8 +152,7 @@ pub fn remove_all(root: &Path, kept: Option<&str>) -> Result<Vec<String>> {
             .collect();
         files.sort_by_key(|file| !is_link(file));
         for file in files {
-            fs::remove_file(&file)
-                .with_context(|| format!("cannot remove {}", file.display()))?;
+            fs::remove_file(&file).with_context(|| format!("cannot remove {}", file.display()))?;
         }
         fs::remove_dir(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         removed.push(name);
@@ -185,9 +184,8 @@ mod tests {
         let layout =
             Layout { tasks_hierarchy: 0, tasks_controller: None, block_hierarchy: Some(0) };
         let options = Options::new(FaultMode::Major);
-        let name = |object: &[u8], layout: &Layout, options: &Options| {
-            set_name(object, layout, options)
-        };
+        let name =
+            |object: &[u8], layout: &Layout, options: &Options| set_name(object, layout, options);
         let base = name(b"a", &layout, &options);
         assert_eq!(base, name(b"a", &layout, &options));
         assert_ne!(base, name(b"b", &layout, &options));

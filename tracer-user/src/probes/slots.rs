@@ -74,6 +74,7 @@ impl Probes {
 
     /// Tells kernel and next agent whose `slot` is, with `own` of the kernel's flags.
     pub(super) fn write_flags(&mut self, slot: Slot, own: u64) {
+        self.maps.flags.set(0, self.leases.word(0, 0));
         self.maps.flags.set(slot.into(), self.leases.word(slot, own));
     }
 
@@ -249,7 +250,7 @@ impl Probes {
 
     /// Keeps the entry of a removed cgroup for late completions, as long as its set has room for new
     /// ones.
-    fn remember_removed(&mut self, cgroup: Cgroup, now: Instant) {
+    pub(super) fn remember_removed(&mut self, cgroup: Cgroup, now: Instant) {
         self.removed.push((now, cgroup));
         while self.maps.ids.is_crowded(cgroup.table, cgroup.id) {
             let same_set =

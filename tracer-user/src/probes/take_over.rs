@@ -20,11 +20,7 @@ use super::{
     running::Reported,
     words::Words,
 };
-use crate::model::{
-    job::{Lease, Slot},
-    snapshot::Snapshot,
-    tables,
-};
+use crate::model::{job::Slot, snapshot::Snapshot, tables};
 
 /// What the next agent has to know and the maps do not tell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,8 +28,6 @@ use crate::model::{
 pub struct Carried {
     /// The set of programs and maps that this is about.
     set: String,
-    /// A lease that has not been given.
-    next_lease: Lease,
     states: Vec<HookState>,
     unknown: Vec<String>,
     reported: Reported,
@@ -47,7 +41,6 @@ impl Probes {
     pub fn carried(&self, layout: &Layout, options: &Options) -> Result<Carried> {
         Ok(Carried {
             set: set_name(&object(options)?, layout, options),
-            next_lease: self.leases.next(),
             states: self.states.clone(),
             unknown: self.unknown.iter().map(|name| (*name).to_owned()).collect(),
             reported: self.running.clone(),
@@ -59,15 +52,14 @@ impl Probes {
         &self.unpinned
     }
 
-    /// Entries of cgroups in the kernel's table that are not among those `there`: removed while nobody
-    /// looked.
-    pub fn forget_all_but(&mut self, there: impl Fn(Cgroup) -> bool) {
-        let now = Instant::now();
-        for cgroup in self.maps.ids.all() {
-            if !there(cgroup) {
-                self.removed.push((now, cgroup));
-            }
-        }
+    /// Every cgroup that has an entry in the kernel's table.
+    pub fn entered(&self) -> Vec<Cgroup> {
+        self.maps.ids.all()
+    }
+
+    /// A cgroup with an entry was removed while nobody looked.
+    pub fn was_removed(&mut self, cgroup: Cgroup) {
+        self.remember_removed(cgroup, Instant::now());
     }
 }
 
@@ -98,10 +90,11 @@ pub fn take_over(
         (0..=options.most_slots).map(|slot| (slot, flags.get(slot.into()))).collect()
     };
     let mut maps = Maps::open(&dir, |flags| {
-        let held = words(flags).into_iter().filter(|(_, word)| lease_of(*word) != 0);
+        let held =
+            words(flags).into_iter().filter(|(slot, word)| *slot != 0 && lease_of(*word) != 0);
         std::iter::once(0).chain(held.map(|(slot, _)| slot)).collect()
     })?;
-    let leases = Leases::restore(options.most_slots, words(&maps.flags), carried.next_lease);
+    let leases = Leases::restore(options.most_slots, words(&maps.flags));
     // An offer that the agent before did not live to make, or made and did not see taken: all anew.
     maps.take_back_offers();
     let taken: Vec<_> = maps.ids.slots();
@@ -128,7 +121,8 @@ impl Probes {
     /// Attaches what the agent before had attached and could not pin.
     fn attach_unpinned(&mut self, faults: FaultMode) -> Result<()> {
         for (hook, state) in HOOKS.iter().zip(self.states.clone()) {
-            let is_wanted = state == HookState::Attached && (faults == FaultMode::Full || !hook.full_only);
+            let is_wanted =
+                state == HookState::Attached && (faults == FaultMode::Full || !hook.full_only);
             if is_wanted && !self.programs.is_attached(hook.program) {
                 self.programs.attach(hook)?;
                 self.unpinned.push(hook.program);
