@@ -232,6 +232,7 @@ fn settings(config: &Config) -> Settings {
         spare_slots: config.spare_slots as usize,
         steps: config.steps,
         ignored: config.jobs.ignore.clone(),
+        overhead: (&config.overhead).into(),
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{ArrayOfMaps, Map, MapData, PerCpuArray, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
 use super::{
-    block_cells::BlockCells, hooks::FaultMode, id_table::IdTable, memlock::LiftedMemlock,
-    words::Words,
+    block_cells::BlockCells, gap::VARIABLES, hooks::FaultMode, id_table::IdTable,
+    memlock::LiftedMemlock, words::Words,
 };
 use crate::model::job::Slot;
 
@@ -39,6 +39,8 @@ pub struct SlotMaps {
 pub struct Maps {
     /// What runs on each CPU.
     pub cpus: PerCpuArray<MapData, Plain<CpuRecord>>,
+    /// The tasks' records.
+    pub tasks: Map,
     /// Cells of block I/O.
     pub blocks: BlockCells,
     /// Which cgroup is in which slot.
@@ -68,6 +70,7 @@ impl Maps {
         };
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
+            tasks: take(VARIABLES)?,
             blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
             ids: IdTable::new(take("IDS")?)?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
