@@ -6,7 +6,9 @@
 //! their difference as ever, and only then the fields of families that did not run through all of it are
 //! made unknown. So no difference reaches across a gap.
 
-use std::collections::BTreeMap;
+mod measuring;
+
+use measuring::Measuring;
 
 use super::{
     config::{self, Statistics as When},
@@ -15,14 +17,8 @@ use super::{
 };
 use crate::{
     model::{group::Group, snapshot::Interval},
-    probes::{
-        Probes, ProgramRuns,
-        statistics::{Statistics, is_on_for_all},
-    },
+    probes::Probes,
 };
-
-/// With `statistics = "windows"` they are on for one interval in this many.
-const WINDOW_EVERY: u64 = 30;
 
 const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
 
@@ -202,17 +198,13 @@ fn hide(interval: &mut Interval, family: Family) {
     let lost = family.cost().fields;
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
+        let is_probed = matches!(group.measurement.key, "sched" | "fault");
         for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
-            if all || (is_probed(group.measurement.key) && lost.contains(&field.name)) {
+            if all || (is_probed && lost.contains(&field.name)) {
                 *value = None;
             }
         }
     }
-}
-
-/// Whether the measurement is the probes' and its fields are of several families.
-fn is_probed(key: &str) -> bool {
-    key == "sched" || key == "fault"
 }
 
 /// Events of each family in `interval`, over all leases; `None` where that is unknown.
@@ -233,74 +225,6 @@ fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
         Family::Block => Some(of("block", &["ops"]).unwrap_or(0)),
         Family::LifeCycle => Some(of("sched", &["forks", "execs"]).unwrap_or(0) + cgroups),
     })
-}
-
-/// The kernel's statistics over the intervals.
-struct Measuring {
-    held: Option<Statistics>,
-    refused: bool,
-    /// Whether somebody else had them on at the last tick.
-    others: bool,
-    ticks: u64,
-    /// Run time of each family's programs up to the last tick.
-    before: [u64; FAMILIES],
-}
-
-impl Measuring {
-    fn begin(probes: &Probes) -> Self {
-        Self {
-            held: None,
-            refused: false,
-            others: is_on_for_all(),
-            ticks: 0,
-            before: run_times(&probes.program_runs()),
-        }
-    }
-
-    /// Run time of each family's programs in the interval that ends, where the statistics were on in all
-    /// of it; and switches them on or off for the next.
-    fn end_interval(&mut self, probes: &Probes, when: When, log: &Log) -> Option<[u64; FAMILIES]> {
-        let others = is_on_for_all();
-        let is_complete = self.held.is_some() || (self.others && others);
-        let now = run_times(&probes.program_runs());
-        let since = std::array::from_fn(|family| now[family].saturating_sub(self.before[family]));
-        (self.before, self.others) = (now, others);
-        self.switch(is_wanted(when, self.ticks), log);
-        self.ticks += 1;
-        is_complete.then_some(since)
-    }
-
-    fn switch(&mut self, wanted: bool, log: &Log) {
-        if !wanted {
-            self.held = None;
-        } else if self.held.is_none() && !self.refused {
-            match Statistics::switch_on() {
-                Ok(held) => self.held = Some(held),
-                Err(error) => {
-                    self.refused = true;
-                    log.warning(format_args!(
-                        "{error:#}; CAP_SYS_ADMIN or kernel.bpf_stats_enabled=1 is needed: what the \
-                         probes cost is estimated"
-                    ));
-                }
-            }
-        }
-    }
-}
-
-/// Whether the statistics are to be on in the interval after tick number `tick`, from 0.
-fn is_wanted(when: When, tick: u64) -> bool {
-    match when {
-        When::Off => false,
-        When::Windows => tick % WINDOW_EVERY == 0,
-        When::On => true,
-    }
-}
-
-fn run_times(runs: &[ProgramRuns]) -> [u64; FAMILIES] {
-    let times: BTreeMap<_, _> = runs.iter().map(|run| (run.name.as_str(), run.time_ns)).collect();
-    Family::ALL
-        .map(|family| family.cost().programs.iter().filter_map(|program| times.get(program)).sum())
 }
 
 /// CPUs that are online now.
@@ -361,13 +285,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn windows_are_one_interval_in_thirty_and_the_first_comes_soon() {
-        let on: Vec<_> = (0..90).filter(|tick| is_wanted(When::Windows, *tick)).collect();
-        assert_eq!(on, [0, 30, 60]);
-        assert!((0..90).all(|tick| is_wanted(When::On, tick) && !is_wanted(When::Off, tick)));
     }
 
     #[test]
