@@ -94,6 +94,8 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[spool]\ndir = \"spool\"", &[":2:7: ", "`spool.dir`", "does not begin with /"]),
         ("[spool]\nmax_bytes = \"1 GiX\"", &["`spool.max_bytes` = \"1 GiX\"", "1 MiB or more"]),
         ("[overhead]\nmax_ratio = 2", &["`overhead.max_ratio`", "0.0001 to 1"]),
+        ("[overhead]\npatience = 0", &[":2:12: ", "`overhead.patience`", "1 to 1000"]),
+        ("[overhead]\nback_off = \"2h\"", &["`overhead.back_off`: 2h", "\"1s\" to \"1h\""]),
         ("[overhead]\nmax_ratio = nan", &["`overhead.max_ratio`", "NaN"]),
         (
             "[export.by_manager]\nslurm = \"all\"",

@@ -108,9 +108,59 @@ fn without_statistics_events_are_multiplied_and_unknown_ones_left_out() {
     let verdict = governor.judge(&reading);
     assert_eq!(verdict.ratio, Some(1e6 * 160.0 / 4e9));
     assert_eq!(verdict.ratios[Family::Block as usize], None);
+    assert!(!verdict.is_measured);
     for broken in [Reading { span_ns: 0, ..reading }, Reading { cpus: 0, ..reading }] {
         assert_eq!(governor.judge(&broken).ratio, None);
     }
+}
+
+#[test]
+fn what_was_measured_here_stands_for_the_figures_from_elsewhere() {
+    let mut governor = Governor::new(Settings::with_limit(1.0));
+    let mut judge = |events, bpf_ns| {
+        let mut families = [None; FAMILIES];
+        families[Family::Sched as usize] = Some(Activity { events, bpf_ns });
+        let verdict = governor.judge(&Reading { now_ns: S, span_ns: S, cpus: 1, families });
+        ((verdict.ratio.unwrap() * 1e9).round(), verdict.is_measured)
+    };
+    assert_eq!(judge(10_000, None), (1_600_000.0, false));
+    assert_eq!(judge(999, Some(999_000)), (999_000.0, true), "too few to learn from");
+    assert_eq!(judge(10_000, None), (1_600_000.0, false));
+    assert_eq!(judge(10_000, Some(900_000)), (900_000.0, true));
+    assert_eq!(judge(10_000, None), (900_000.0, false), "90 ns each");
+    assert_eq!(judge(10_000, Some(700_000)), (700_000.0, true));
+    assert_eq!(judge(10_000, None), (800_000.0, false), "smoothed");
+}
+
+#[test]
+fn who_lives_on_the_switch_hook_goes_and_comes_with_it() {
+    // Nothing but major faults: their probe cannot be shed without the switch hook.
+    let mut node = Node::new(0.01, [0.001, 0.05, 0.0, 0.0, 0.0]);
+    assert_eq!(node.actions(30), [(30, Action::Shed(Family::Sched))]);
+    assert!(!node.governor.is_shed(Family::MajorFault));
+    assert!(!node.governor.is_running(Family::MajorFault));
+    assert_eq!(node.step().ratio, Some(0.0));
+    // Both are shed, the one that needs the other earlier: it waits for that other.
+    let mut node = Node::new(0.01, [0.02, 0.0, 0.05, 0.0, 0.0]);
+    let restored: Vec<_> = node
+        .actions(200)
+        .into_iter()
+        .filter_map(|(_, action)| match action {
+            Action::Restore(family) => Some(family),
+            Action::Shed(_) => None,
+        })
+        .collect();
+    assert_eq!(restored.first(), Some(&Family::Sched), "{restored:?}");
+}
+
+#[test]
+fn other_settings_count_at_once() {
+    let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0]);
+    node.governor.set(Settings { patience: 1, first_back_off_ns: S, ..Settings::with_limit(0.01) });
+    assert_eq!(node.step().action, Some(Action::Shed(Family::Block)));
+    assert_eq!(node.step().action, Some(Action::Restore(Family::Block)));
+    node.governor.set(Settings::with_limit(0.06));
+    assert_eq!(node.actions(1000), []);
 }
 
 fn ratio() -> impl Strategy<Value = f64> {

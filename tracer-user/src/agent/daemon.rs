@@ -165,7 +165,7 @@ impl Agent {
             let unpinned = node.probes().unpinned().join(", ");
             if !unpinned.is_empty() {
                 log.warning(format_args!(
-                    "this kernel keeps all attached without an agent but {unpinned}"
+                    "what {unpinned} tell is not known for the time without an agent"
                 ));
             }
         }
@@ -292,6 +292,7 @@ fn settings(config: &Config) -> Settings {
         spare_slots: config.spare_slots as usize,
         steps: config.steps,
         ignored: config.jobs.ignore.clone(),
+        overhead: (&config.overhead).into(),
     }
 }
 

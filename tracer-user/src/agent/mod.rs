@@ -12,6 +12,7 @@ pub mod log;
 pub mod node;
 pub mod notify;
 pub mod output;
+pub mod overhead;
 pub mod state;
 pub mod suggest;
 pub mod tracker;

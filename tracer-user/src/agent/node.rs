@@ -14,6 +14,7 @@ use super::{
     details::{Details, read_start_wall_ns},
     hierarchy::View,
     log::Log,
+    overhead::{self, Overhead},
     state::{Entry, Keeper, KnownJob, State},
     tracker::{Action, Owner, Tracked, Tracker},
     users::Users,
@@ -36,7 +37,7 @@ use crate::{
 const LINGER_NS: u64 = 120_000_000_000;
 
 /// What of the configuration matters here.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Slots kept ready for new cgroups.
     pub spare_slots: usize,
@@ -44,6 +45,8 @@ pub struct Settings {
     pub steps: bool,
     /// Managers whose jobs are the rest of the node's.
     pub ignored: Vec<String>,
+    /// What the probes may cost.
+    pub overhead: overhead::Settings,
 }
 
 /// An interval of the whole node.
@@ -69,6 +72,7 @@ pub struct Node {
     /// Cgroups of jobs that have no entry in the kernel's table: their removal is not told.
     unplaced: BTreeMap<Cgroup, PathBuf>,
     users: Users,
+    overhead: Overhead,
     settings: Settings,
     previous: Snapshot,
     lost_events: u64,
@@ -99,6 +103,7 @@ impl Node {
 
     fn new(probes: Probes, view: View, resolver: Resolver, settings: Settings) -> Result<Self> {
         Ok(Self {
+            overhead: Overhead::new(settings.overhead, &probes),
             probes,
             view,
             resolver,
@@ -236,6 +241,7 @@ impl Node {
     /// Takes over other settings.
     pub fn set(&mut self, resolver: Resolver, settings: Settings) {
         self.resolver = resolver;
+        self.overhead.set(settings.overhead);
         self.settings = settings;
     }
 
@@ -261,6 +267,8 @@ impl Node {
         if events.is_empty() {
             return Ok(());
         }
+        let is_cgroup = |event: &&Event| !matches!(event, Event::Executed { .. });
+        self.overhead.saw_cgroups(events.iter().filter(is_cgroup).count() as u64);
         for event in events {
             match event {
                 Event::Made { cgroup, lease, fresh, path } => {
@@ -494,8 +502,10 @@ impl Node {
         self.find_removed();
         self.find_users();
         let snapshot = self.read()?;
-        let interval = snapshot.since(&self.previous);
+        let mut interval = snapshot.since(&self.previous);
         self.previous = snapshot;
+        let now_ns = self.previous.monotonic_ns;
+        self.overhead.tick(&mut interval, now_ns, &mut self.probes, log);
         let mut jobs = attribute(&interval, self.tracker.owners());
         self.note_ended();
         for stats in &jobs {

@@ -17,7 +17,8 @@ use super::{
     clock::ahead_of_run_queues,
     decode::{Unwrapper, bytes_of},
     events::Cgroup,
-    hooks::{FaultMode, HOOKS, HookState},
+    gap::Stale,
+    hooks::{FaultMode, HookState},
     leases::Leases,
     load::{Layout, Options},
     log::BpfLog,
@@ -61,6 +62,7 @@ pub struct Probes {
     pub(super) unpinned: Vec<&'static str>,
     /// Last values of block I/O that the agent before this one reported.
     pub(super) seeds: Vec<(Lease, Group)>,
+    pub(super) stale: Stale,
     /// Cgroups removed, and when; the oldest first.
     pub(super) removed: Vec<(Instant, Cgroup)>,
     drain: Duration,
@@ -111,6 +113,7 @@ impl Probes {
             reclaims: !options.whole_node,
             unpinned: Vec::new(),
             seeds: Vec::new(),
+            stale: Stale::default(),
             removed: Vec::new(),
             drain: Duration::ZERO,
             log,
@@ -125,27 +128,6 @@ impl Probes {
     /// Whether block I/O is known on this kernel.
     pub fn knows_block(&self) -> bool {
         !self.unknown.contains(&"job_block")
-    }
-
-    /// Detaches the programs named: what they give is unknown until they are attached again.
-    ///
-    /// # Errors
-    /// When a pinned attachment cannot be removed.
-    pub fn detach(&mut self, programs: &[&str]) -> Result<()> {
-        programs.iter().try_for_each(|program| self.programs.detach(program))
-    }
-
-    /// Attaches those of the programs named again that this kernel can.
-    ///
-    /// # Errors
-    /// When the kernel refuses one that it took before.
-    pub fn attach(&mut self, programs: &[&str]) -> Result<()> {
-        for (hook, state) in HOOKS.iter().zip(&self.states) {
-            if *state == HookState::Attached && programs.contains(&hook.program) {
-                self.programs.attach(hook)?;
-            }
-        }
-        Ok(())
     }
 
     /// Run statistics of the loaded programs.
@@ -224,7 +206,7 @@ impl Probes {
         let ahead = ahead_of_run_queues(|| self.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
-        for cpu in cpus.iter().filter(|cpu| cpu.pid != 0) {
+        for cpu in &self.running_now(cpus) {
             let Some(lease) = self.leases.holder(cpu.slot as Slot) else { continue };
             *uncharged.entry(self.leases.charged(lease)).or_default() +=
                 uncharged_ns(cpu, now, read_account);

@@ -15,6 +15,7 @@ use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
 use super::{
     block_cells::BlockCells,
+    gap::VARIABLES,
     hooks::FaultMode,
     id_table::IdTable,
     memlock::LiftedMemlock,
@@ -47,6 +48,8 @@ pub struct SlotMaps {
 pub struct Maps {
     /// What runs on each CPU.
     pub cpus: PerCpuArray<MapData, Plain<CpuRecord>>,
+    /// The tasks' records.
+    pub tasks: Map,
     /// Cells of block I/O.
     pub blocks: BlockCells,
     /// Which cgroup is in which slot.
@@ -127,6 +130,7 @@ impl Maps {
     fn from(pins: Option<PathBuf>, mut take: impl FnMut(&str) -> Result<Map>) -> Result<Self> {
         Ok(Self {
             cpus: take("CPUS")?.try_into().context("map CPUS")?,
+            tasks: take(VARIABLES)?,
             blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
             ids: IdTable::new(take("IDS")?)?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,

@@ -157,7 +157,8 @@ impl Probes {
         mut note: impl FnMut(Lease, &[Group]) -> Result<()>,
     ) -> Result<()> {
         let Some(cpus) = self.read_cpus() else { return Ok(()) };
-        let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.pid != 0 && cpu.slot == u32::from(slot));
+        let cpus = self.running_now(&cpus);
+        let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.slot == u32::from(slot));
         for ended in self.leases.ripe(now, shown) {
             let groups = self.read_last(ended.lease, ended.slot)?;
             note(ended.lease, &groups)?;

@@ -10,7 +10,7 @@ use tracer_ebpf::{ids::LEASE_SHIFT, settings};
 use super::{
     drain::{Decoders, Parts, Probes},
     events::Cgroup,
-    hooks::{FaultMode, HOOKS, HookState},
+    hooks::{HOOKS, HookState},
     leases::Leases,
     load::{Layout, Options, object},
     maps::{Maps, open_pin},
@@ -47,7 +47,15 @@ impl Probes {
         })
     }
 
-    /// Programs that this kernel cannot keep attached without an agent.
+    /// Programs that should run and do not.
+    fn detached(&self) -> Vec<&'static str> {
+        let wanted = HOOKS.iter().zip(&self.states);
+        let wanted = wanted.filter(|(_, state)| **state == HookState::Attached);
+        let programs = wanted.map(|(hook, _)| hook.program);
+        programs.filter(|program| !self.programs.is_attached(program)).collect()
+    }
+
+    /// Programs that did not, or will not, run without an agent: shed by it, or beyond this kernel.
     pub fn unpinned(&self) -> &[&'static str] {
         &self.unpinned
     }
@@ -113,23 +121,10 @@ pub fn take_over(
         let blocks = groups.iter().filter(|group| group.measurement.key == "block");
         probes.seeds.extend(blocks.map(|group| (*lease, group.clone())));
     }
-    probes.attach_unpinned(options.faults).context("cannot attach what could not stay attached")?;
+    let all: Vec<_> = HOOKS.iter().map(|hook| hook.program).collect();
+    probes.unpinned = probes.detached();
+    probes.attach(&all).context("cannot attach what did not stay attached")?;
     Ok(probes)
-}
-
-impl Probes {
-    /// Attaches what the agent before had attached and could not pin.
-    fn attach_unpinned(&mut self, faults: FaultMode) -> Result<()> {
-        for (hook, state) in HOOKS.iter().zip(self.states.clone()) {
-            let is_wanted =
-                state == HookState::Attached && (faults == FaultMode::Full || !hook.full_only);
-            if is_wanted && !self.programs.is_attached(hook.program) {
-                self.programs.attach(hook)?;
-                self.unpinned.push(hook.program);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The field or measurement of that name.

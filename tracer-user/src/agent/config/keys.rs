@@ -208,11 +208,24 @@ pub static KEYS: &[Key] = &[
          probes is detached, which the log and the data tell, and tried again later.",
     ),
     value(
+        "overhead.patience",
+        Effect::Reload,
+        "1 to 1000",
+        "Intervals in a row above `max_ratio` before probes are detached, and as many after that before \
+         others are or any is tried again.",
+    ),
+    value(
+        "overhead.back_off",
+        Effect::Reload,
+        "\"1s\" to \"1h\"",
+        "How long they stay detached the first time; each time after that twice as long, up to an hour.",
+    ),
+    value(
         "overhead.statistics",
         Effect::Restart,
         "\"off\", \"windows\" or \"on\"",
         "Whether the kernel measures the probes' run time, which costs about 50 ns a run and needs \
-         CAP_SYS_ADMIN: never (then it is estimated), now and then, or always.",
+         CAP_SYS_ADMIN: never (then it is estimated), for one interval in 30, or always.",
     ),
     value(
         "jobs.ignore",

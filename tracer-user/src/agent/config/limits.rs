@@ -46,6 +46,14 @@ impl Config {
         check((0.0001..=1.0).contains(&ratio), "overhead.max_ratio", &|| {
             format!("{ratio} is not from 0.0001 to 1")
         });
+        let patience = self.overhead.patience;
+        check((1..=1000).contains(&patience), "overhead.patience", &|| {
+            format!("{patience} is not from 1 to 1000")
+        });
+        let back_off = self.overhead.back_off;
+        check((1..=3600).contains(&back_off.0.as_secs()), "overhead.back_off", &|| {
+            format!("{back_off} is not from 1s to 1h")
+        });
         let distinct: BTreeSet<_> = self.rules.iter().map(|r| &r.name).collect();
         check(distinct.len() == self.rules.len(), "rule", &|| "two have one name".to_owned());
         for rule in &self.rules {

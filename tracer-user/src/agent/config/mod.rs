@@ -102,6 +102,10 @@ pub struct Export {
 pub struct Overhead {
     /// Share of the node's CPU time that probes may take.
     pub max_ratio: f64,
+    /// Intervals in a row above that before probes are detached.
+    pub patience: u32,
+    /// How long they stay detached the first time.
+    pub back_off: Time,
     /// Whether the kernel measures the probes' run time.
     pub statistics: Statistics,
 }
@@ -245,6 +249,11 @@ impl Default for Export {
 
 impl Default for Overhead {
     fn default() -> Self {
-        Self { max_ratio: 0.01, statistics: Statistics::Off }
+        Self {
+            max_ratio: 0.01,
+            patience: 3,
+            back_off: Time::seconds(60),
+            statistics: Statistics::Off,
+        }
     }
 }

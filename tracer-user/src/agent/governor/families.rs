@@ -3,7 +3,8 @@
 /// Probes that are attached and detached together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
-    /// Context switches: all of `job_sched`, and the counts of faults.
+    /// Context switches, and tasks that change their cgroup: most of `job_sched`, and the counts of
+    /// faults.
     Sched,
     /// Waits of major faults.
     MajorFault,
@@ -11,7 +12,7 @@ pub enum Family {
     FullFault,
     /// Completions of block requests: `job_block`.
     Block,
-    /// Cgroups made, removed and joined, forks, execs, out of memory.
+    /// Cgroups made and removed, forks, execs, out of memory.
     LifeCycle,
 }
 
@@ -29,8 +30,16 @@ pub struct Cost {
     pub event: &'static str,
     /// Nanoseconds of the traced task's time for each event, getting into the program included.
     pub event_ns: u64,
-    /// What is unknown without it; `None`: it stays attached.
-    pub gives: Option<&'static str>,
+    /// Its programs, what begins something before what ends it: the order in which they are attached.
+    pub programs: &'static [&'static str],
+    /// The fields it gives, or a whole measurement.
+    pub fields: &'static [&'static str],
+    /// The same in words.
+    pub gives: &'static str,
+    /// The family whose records its programs read: detached with it.
+    pub needs: Option<Family>,
+    /// Whether it is shed by itself.
+    pub sheddable: bool,
     /// Where `event_ns` comes from.
     pub source: &'static str,
 }
@@ -42,7 +51,23 @@ pub static COSTS: [Cost; FAMILIES] = [
         name: "sched",
         event: "context switches",
         event_ns: 160,
-        gives: Some("job_sched, minor and major of job_fault"),
+        // The first serves the records of the others, and nothing else.
+        programs: &["cgroup_attach_task", "sched_switch", "sched_switch_3"],
+        fields: &[
+            "on_cpu_ns",
+            "switches_voluntary",
+            "switches_involuntary",
+            "migrations",
+            "run_queue_wait_ns",
+            "on_cpu_slice_ns",
+            "sleep_ns",
+            "blocked_ns",
+            "minor",
+            "major",
+        ],
+        gives: "job_sched but forks and execs, minor and major of job_fault",
+        needs: None,
+        sheddable: true,
         source: "docs/OVERHEAD.md, sched pipe: 5397 - 5080 ns for two switches",
     },
     Cost {
@@ -50,7 +75,12 @@ pub static COSTS: [Cost; FAMILIES] = [
         name: "major_fault",
         event: "major faults",
         event_ns: 210,
-        gives: Some("major_wait_ns"),
+        programs: &["major_fault"],
+        fields: &["major_wait_ns"],
+        gives: "major_wait_ns",
+        needs: Some(Family::Sched),
+        // What the switch hook notes for it would pile up and come out as one long wait.
+        sheddable: false,
         source: "not measured, rare beside its disk read: as the dearest one, a block completion",
     },
     Cost {
@@ -58,7 +88,17 @@ pub static COSTS: [Cost; FAMILIES] = [
         name: "full_fault",
         event: "page faults, minor and major",
         event_ns: 180,
-        gives: Some("minor_latency_ns, major_latency_ns"),
+        programs: &[
+            "page_fault_user",
+            "handle_mm_fault",
+            "page_fault_kernel",
+            "major_fault_latency",
+            "minor_fault_latency",
+        ],
+        fields: &["minor_latency_ns", "minor_sampled", "major_latency_ns", "latency_sample_every"],
+        gives: "minor_latency_ns, major_latency_ns",
+        needs: Some(Family::Sched),
+        sheddable: true,
         source: "docs/OVERHEAD.md, minor faults: 1676 - 1498 ns",
     },
     Cost {
@@ -66,16 +106,30 @@ pub static COSTS: [Cost; FAMILIES] = [
         name: "block",
         event: "block requests",
         event_ns: 210,
-        gives: Some("job_block"),
+        programs: &["block_rq_complete"],
+        fields: &["job_block"],
+        gives: "job_block",
+        needs: None,
+        sheddable: true,
         source: "docs/OVERHEAD.md, fio on a file: 207.9 ns a run, the empty program's 60.5 left in",
     },
     Cost {
         family: Family::LifeCycle,
         name: "life_cycle",
-        event: "forks, execs, cgroups made, removed and joined",
+        event: "forks, execs, cgroups made and removed",
         event_ns: 210,
+        programs: &[
+            "cgroup_mkdir",
+            "cgroup_rmdir",
+            "sched_process_fork",
+            "sched_process_exec",
+            "mark_victim",
+        ],
+        fields: &["forks", "execs", "oom_kills"],
+        gives: "forks, execs, new cgroups",
+        needs: None,
         // Without it new cgroups would count for the wrong job: wrong values, not absent ones.
-        gives: None,
+        sheddable: false,
         source: "not measured, rare beside the fork itself: as a block completion",
     },
 ];
@@ -90,11 +144,22 @@ impl Family {
     pub fn cost(self) -> &'static Cost {
         &COSTS[self as usize]
     }
+
+    /// Itself, and those that cannot do without it.
+    pub fn with_dependents(self) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(move |&other| other == self || other.cost().needs == Some(self))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        model::tables::{BLOCK, FAULT, SCHED},
+        probes::HOOKS,
+    };
 
     #[test]
     fn rows_stand_in_the_families_order() {
@@ -102,5 +167,32 @@ mod tests {
             assert_eq!(row.family, family);
             assert_eq!(family.cost().name, row.name);
         }
+    }
+
+    #[test]
+    fn every_hook_is_of_one_family() {
+        let mut programs: Vec<_> = COSTS.iter().flat_map(|row| row.programs).copied().collect();
+        let mut hooks: Vec<_> = HOOKS.iter().map(|hook| hook.program).collect();
+        programs.sort_unstable();
+        hooks.sort_unstable();
+        assert_eq!(programs, hooks);
+    }
+
+    #[test]
+    fn every_field_of_the_probes_is_of_one_family() {
+        let mut given: Vec<_> = COSTS.iter().flat_map(|row| row.fields).copied().collect();
+        let fields = SCHED.fields.iter().chain(FAULT.fields).map(|field| field.name);
+        let mut fields: Vec<_> = fields.chain([BLOCK.name]).collect();
+        given.sort_unstable();
+        fields.sort_unstable();
+        assert_eq!(given, fields);
+    }
+
+    #[test]
+    fn what_is_needed_needs_nothing() {
+        let needed = COSTS.iter().filter_map(|row| row.needs);
+        assert!(needed.into_iter().all(|family| family.cost().needs.is_none()));
+        let kept = COSTS.iter().filter(|row| !row.sheddable && row.needs.is_none());
+        assert_eq!(kept.map(|row| row.family).collect::<Vec<_>>(), [Family::LifeCycle]);
     }
 }

@@ -2,8 +2,9 @@
 //! when it stays above, and tries it again later. Pure: time, counts and limit arrive as arguments, and
 //! the same ones give the same actions. Attaching, detaching and telling is the caller's.
 //!
-//! What shedding `sched` means: `job_sched` and the counts of faults are unknown from then on, and what
-//! is left of a job are its cgroup's own files and the families that still run. So it goes last.
+//! What shedding `sched` means: most of `job_sched` and the counts of faults are unknown from then on,
+//! the fault families, which live on its records, with them; what is left of a job are its cgroup's own
+//! files and the families that still run. So it goes last.
 //! See docs/decisions/0011-overhead-governor.md.
 
 mod families;
@@ -39,12 +40,16 @@ impl Settings {
     }
 }
 
+/// Events from which on a measured cost of one event is believed.
+const ENOUGH_EVENTS: u64 = 1000;
+
 /// What a family did in the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Events that ran its probes, [`Cost::event`].
     pub events: u64,
-    /// Run time of its programs where the kernel measured it; it then counts instead of the estimate.
+    /// Run time of its programs where the kernel measured it; it then counts instead of the estimate,
+    /// and the estimates after it are made of it.
     pub bpf_ns: Option<u64>,
 }
 
@@ -77,6 +82,8 @@ pub struct Verdict {
     pub ratio: Option<f64>,
     /// The same by family; `None` where it is shed or unknown.
     pub ratios: [Option<f64>; FAMILIES],
+    /// Whether all of it was measured by the kernel.
+    pub is_measured: bool,
     /// What to do now.
     pub action: Option<Action>,
 }
@@ -96,6 +103,8 @@ pub struct Governor {
     states: [State; FAMILIES],
     /// How long each is shed the next time; zero before the first.
     back_offs_ns: [u64; FAMILIES],
+    /// Nanoseconds per event as the kernel measured them here.
+    event_ns: [Option<f64>; FAMILIES],
     above: u32,
     since_action: u32,
 }
@@ -108,14 +117,28 @@ impl Governor {
             settings,
             states: [State::Attached(0); FAMILIES],
             back_offs_ns: [0; FAMILIES],
+            event_ns: [None; FAMILIES],
             above: 0,
             since_action: 0,
         }
     }
 
-    /// Takes over another limit, as SIGHUP brings it.
-    pub fn set_limit(&mut self, max_ratio: f64) {
-        self.settings.max_ratio = max_ratio;
+    /// Takes over other settings, as SIGHUP brings them.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// Nanoseconds per event of `family` as the kernel measured them on this node, smoothed; `None` where
+    /// it has not yet.
+    #[must_use]
+    pub fn measured_event_ns(&self, family: Family) -> Option<f64> {
+        self.event_ns[family as usize]
+    }
+
+    /// Whether the probes of `family` are to be attached.
+    #[must_use]
+    pub fn is_running(&self, family: Family) -> bool {
+        !self.is_shed(family) && family.cost().needs.is_none_or(|needed| !self.is_shed(needed))
     }
 
     /// Whether `family` is shed.
@@ -137,13 +160,21 @@ impl Governor {
     pub fn judge(&mut self, reading: &Reading) -> Verdict {
         let time_ns = reading.span_ns as f64 * f64::from(reading.cpus);
         if time_ns == 0.0 {
-            return Verdict { ratio: None, ratios: [None; FAMILIES], action: None };
+            return Verdict {
+                ratio: None,
+                ratios: [None; FAMILIES],
+                is_measured: false,
+                action: None,
+            };
         }
+        let running = Family::ALL
+            .map(|family| reading.families[family as usize].filter(|_| self.is_running(family)));
         let ratios = Family::ALL.map(|family| {
-            let activity = reading.families[family as usize].filter(|_| !self.is_shed(family))?;
-            let estimate = || activity.events as f64 * family.cost().event_ns as f64;
-            Some(activity.bpf_ns.map_or_else(estimate, |ns| ns as f64) / time_ns)
+            let activity = running[family as usize]?;
+            self.learn(family, activity);
+            Some(self.cost_ns(family, activity) / time_ns)
         });
+        let is_measured = running.iter().flatten().all(|activity| activity.bpf_ns.is_some());
         let ratio: f64 = ratios.iter().flatten().sum();
         let is_above = ratio > self.settings.max_ratio;
         self.above = if is_above { self.above.saturating_add(1) } else { 0 };
@@ -156,7 +187,21 @@ impl Governor {
         if let Some(action) = action {
             self.take(action, reading.now_ns);
         }
-        Verdict { ratio: Some(ratio), ratios, action }
+        Verdict { ratio: Some(ratio), ratios, is_measured, action }
+    }
+
+    fn learn(&mut self, family: Family, activity: Activity) {
+        let Some(bpf_ns) = activity.bpf_ns.filter(|_| activity.events >= ENOUGH_EVENTS) else {
+            return;
+        };
+        let now = bpf_ns as f64 / activity.events as f64;
+        let known = &mut self.event_ns[family as usize];
+        *known = Some(known.map_or(now, |before| f64::midpoint(before, now)));
+    }
+
+    fn cost_ns(&self, family: Family, activity: Activity) -> f64 {
+        let event_ns = self.event_ns[family as usize].unwrap_or(family.cost().event_ns as f64);
+        activity.bpf_ns.map_or_else(|| activity.events as f64 * event_ns, |ns| ns as f64)
     }
 
     /// The family to shed. One that costs less than a tenth of the excess stays: all of them together
@@ -167,8 +212,13 @@ impl Governor {
         }
         let worth = (ratio - self.settings.max_ratio) / 10.0;
         let candidates = Family::ALL.into_iter().filter_map(|family| {
-            let own = ratios[family as usize].filter(|own| *own >= worth)?;
-            family.cost().gives.map(|_| (family, own))
+            ratios[family as usize].filter(|_| family.cost().sheddable)?;
+            // Those that are not shed by themselves count for the one that takes them with it.
+            let taken = family
+                .with_dependents()
+                .filter(|&other| other == family || !other.cost().sheddable)
+                .filter_map(|other| ratios[other as usize]);
+            Some((family, taken.sum::<f64>())).filter(|(_, own)| *own >= worth)
         });
         // The scheduler's comes first in the order, so any other one takes its place.
         candidates
@@ -186,6 +236,9 @@ impl Governor {
                 State::Shed(until_ns) if until_ns <= now_ns => Some((until_ns, family)),
                 _ => None,
             });
+        // What it lives on comes first.
+        let shed = shed
+            .filter(|(_, family)| family.cost().needs.is_none_or(|needed| !self.is_shed(needed)));
         shed.min().map(|(_, family)| family)
     }
 
@@ -219,13 +272,10 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shed(family) => {
-                let cost = family.cost();
-                let gives = cost.gives.unwrap_or("nothing");
-                write!(
-                    f,
-                    "probes of {} detached, they cost too much; unknown for now: {gives}",
-                    cost.name
-                )
+                let gives: Vec<_> =
+                    family.with_dependents().map(|family| family.cost().gives).collect();
+                let (name, gives) = (family.cost().name, gives.join(", "));
+                write!(f, "probes of {name} detached, unknown for now: {gives}")
             }
             Self::Restore(family) => write!(f, "probes of {} attached again", family.cost().name),
         }

@@ -1,0 +1,212 @@
+//! Live ring: what the probes cost is bounded and shown, and what was not counted is unknown.
+
+mod agent;
+
+use std::{fs, thread::sleep, time::Duration};
+
+use agent::{Agent, Row, job, start_inside};
+use jobtrace_tests::{account::Account, agree::Agreement, disk::RamDisk};
+
+const BURST: &str = env!("CARGO_BIN_EXE_burst");
+const SPIN: &str = env!("CARGO_BIN_EXE_spin");
+const TRANSFER: &str = env!("CARGO_BIN_EXE_transfer");
+const READS: u64 = 200;
+
+/// A file that is not there yet, in a folder that vanishes.
+fn flag() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stop").to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+fn own(rows: &[Row]) -> impl Iterator<Item = &Row> {
+    rows.iter().filter(|row| row.measurement == "jobtrace_self")
+}
+
+/// Sum of `field` in the job's rows after `after_ns`.
+fn sum(rows: &[Row], measurement: &str, after_ns: i64, field: &str) -> u64 {
+    let job = std::process::id().to_string();
+    let rows = rows.iter().filter(|row| row.measurement == measurement && row.has("job", &job));
+    rows.filter(|row| row.stamp_ns > after_ns).filter_map(|row| row.get(field)).sum::<f64>() as u64
+}
+
+fn ops(rows: &[Row], after_ns: i64, device: &str) -> u64 {
+    let rows =
+        rows.iter().filter(|row| row.measurement == "job_block" && row.has("device", device));
+    rows.filter(|row| row.stamp_ns > after_ns).filter_map(|row| row.get("ops")).sum::<f64>() as u64
+}
+
+fn switches(account: &Account) -> u64 {
+    account.voluntary + account.involuntary
+}
+
+#[test]
+fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_back() {
+    let (disk, other) = (RamDisk::new(1 << 20), RamDisk::new(READS * 4096));
+    let (_folder, stop) = flag();
+    let mut agent = Agent::start(&[], "max_ratio = 0.0001, patience = 1, back_off = \"8s\"");
+    let attachments = agent.attachments();
+    let cgroup = job();
+    let burst = start_inside(&cgroup, &[BURST, &disk.path(), &stop, "20000"]);
+    agent.wait_for("probes of sched detached");
+    assert!(agent.attachments() < attachments / 2);
+    // A gap in which much happens that nobody counts; who did it sleeps until everything is known again.
+    sleep(Duration::from_millis(1500));
+    fs::write(&stop, "").unwrap();
+    sleep(Duration::from_millis(200));
+    agent.reload("max_ratio = 1.0, patience = 1, back_off = \"8s\"");
+    let log = agent.log();
+    let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words:?} not in {log}"));
+    assert!(
+        at("probes of block detached, unknown for now: job_block") < at("probes of sched detached")
+    );
+    for family in ["block", "sched", "full_fault"] {
+        if agent.log().contains(&format!("probes of {family} detached")) {
+            agent.wait_for(&format!("probes of {family} attached again"));
+        }
+    }
+    let is_known =
+        |rows: &[Row]| own(rows).last().is_some_and(|row| row.get("shed_families") == Some(0.0));
+    let was_shed = |rows: &[Row]| own(rows).any(|row| row.get("shed_families") > Some(0.0));
+    agent.wait_for_rows("everything is known again", |rows| was_shed(rows) && is_known(rows));
+    assert_eq!(agent.attachments(), attachments, "nothing is attached twice, or not again");
+    let spin = start_inside(&cgroup, &[SPIN, "crowd", "2", "300"]).end();
+    let count = READS.to_string();
+    let read = start_inside(&cgroup, &[TRANSFER, "read", &other.path(), &count, "4096"]).end();
+    let burst = burst.end();
+    drop(cgroup);
+    let rows = agent.end();
+
+    for row in own(&rows) {
+        let of_interval = |known: &&Row| known.stamp_ns == row.stamp_ns;
+        let same = rows.iter().filter(of_interval);
+        let lost = |measurement: &str, field: &str| {
+            same.clone().any(|row| row.measurement == measurement && row.get(field).is_some())
+        };
+        if row.get("shed_sched") == Some(1.0) {
+            for field in ["on_cpu_ns", "switches_voluntary", "sleep_ns_count", "blocked_ns_sum"] {
+                assert!(!lost("job_sched", field), "{field} of {}", row.stamp_ns);
+            }
+            assert!(!lost("job_fault", "minor") && !lost("job_fault", "major_wait_ns_count"));
+            assert_eq!(row.get("shed_major_fault"), Some(1.0));
+        }
+        assert!(row.get("shed_block") != Some(1.0) || !lost("job_block", "ops"));
+    }
+    let hidden = own(&rows).filter(|row| row.get("shed_families") > Some(0.0));
+    let last_ns = hidden.map(|row| row.stamp_ns).max().unwrap();
+    let all_reads = ops(&rows, 0, &disk.name());
+    eprintln!(
+        "{} switches and {} reads, {all_reads} of them counted",
+        burst.fact("busy_switches"),
+        burst.fact("turns")
+    );
+    let mut agree = Agreement::new();
+    agree.between("reads before the gap", all_reads, 1..=burst.fact("turns"));
+    agree.exact("reads of the gap that came later", ops(&rows, last_ns, &disk.name()), 0);
+    agree.exact("reads after the gap", ops(&rows, last_ns, &other.name()), READS);
+    let of = |value: fn(&Account) -> u64| {
+        let (spin, read) = (spin.range(value), read.range(value));
+        (spin.start() + read.start(), spin.end() + read.end())
+    };
+    let sched = |field| sum(&rows, "job_sched", last_ns, field);
+    let (least, most) = of(switches);
+    let counted = sched("switches_voluntary") + sched("switches_involuntary");
+    // Each of the three writes its report and ends after it looked.
+    let most = most + burst.fact("rest_switches") + 3 * 2;
+    agree.between("switches after the gap", counted, least * 99 / 100..=most);
+    let (least, most) = of(|account| account.on_cpu_ns);
+    let most = (most + burst.fact("rest_on_cpu_ns")) * 101 / 100 + 2_000_000;
+    agree.between("on_cpu_ns after the gap", sched("on_cpu_ns"), least * 99 / 100..=most);
+    let (least, most) = of(|account| account.minor);
+    agree.between(
+        "minor after the gap",
+        sum(&rows, "job_fault", last_ns, "minor"),
+        least..=most + 50,
+    );
+    let longest = |row: &Row| row.get("sleep_ns_max").unwrap_or(0.0) as u64;
+    let job = std::process::id().to_string();
+    let after = rows.iter().filter(|row| row.stamp_ns > last_ns && row.has("job", &job));
+    agree.between("the longest sleep", after.map(longest).max().unwrap(), 1..=2_000_000_000);
+    agree.end();
+}
+
+#[test]
+fn the_estimate_is_near_what_the_kernel_measures() {
+    let (_folder, stop) = flag();
+    let cgroup = job();
+    let burst = start_inside(&cgroup, &[BURST, "pipe", &stop, "0"]);
+    let agent = Agent::start(&[], "max_ratio = 1.0, statistics = \"windows\"");
+    agent.wait_for_rows("six intervals", |rows| own(rows).count() >= 6);
+    let rows = agent.end();
+    fs::write(&stop, "").unwrap();
+    let report = burst.end();
+    drop(cgroup);
+    let mut intervals: Vec<(bool, f64, f64)> = Vec::new();
+    for row in own(&rows).filter(|row| row.get("shed_families") == Some(0.0)) {
+        let is_measured = row.get("overhead_measured") == Some(1.0);
+        assert_eq!(row.get("bpf_ns").is_some(), is_measured, "unknown is not zero");
+        let known = row.get("families_measured").unwrap();
+        let of_interval = |known: &&Row| known.stamp_ns == row.stamp_ns;
+        let sched = rows.iter().filter(of_interval).filter(|row| row.measurement == "job_sched");
+        let field = |row: &Row, name| row.get(name).unwrap_or(0.0);
+        let switches: f64 = sched
+            .map(|row| field(row, "switches_voluntary") + field(row, "switches_involuntary"))
+            .sum();
+        eprintln!(
+            "measured {is_measured}, families measured {known}, ratio {:.6}, switches {switches}",
+            row.get("overhead_ratio").unwrap()
+        );
+        // What one switch cost in all, in the CPUs' nanoseconds.
+        let cost = row.get("overhead_ratio").unwrap() * row.get("interval_ns").unwrap();
+        intervals.push((is_measured, known, cost / switches));
+    }
+    eprintln!("{} turns", report.fact("turns"));
+    let measured: Vec<_> = intervals.iter().filter(|(measured, ..)| *measured).collect();
+    assert_eq!(measured.len(), 1, "one window");
+    let measured = measured[0].2;
+    let later: Vec<_> = intervals.iter().skip_while(|(measured, ..)| !measured).skip(1).collect();
+    assert!(later.len() >= 2 && later.iter().all(|(_, known, _)| *known >= 1.0));
+    for (_, _, estimate) in later {
+        assert!((0.6..1.7).contains(&(estimate / measured)), "{estimate} for {measured}");
+    }
+    for (_, known, estimate) in intervals.iter().take_while(|(measured, ..)| !measured) {
+        assert_eq!(*known, 0.0);
+        assert!((0.8..5.0).contains(&(estimate / measured)), "{estimate} for {measured}");
+    }
+}
+
+#[test]
+fn by_default_nothing_is_shed_but_what_is_above_one_percent_for_three_intervals() {
+    let (_folder, stop) = flag();
+    let cgroup = job();
+    let agent = Agent::start(&[], "");
+    let burst = start_inside(&cgroup, &[BURST, "pipe", &stop, "0"]);
+    sleep(Duration::from_secs(5));
+    fs::write(&stop, "").unwrap();
+    burst.end();
+    drop(cgroup);
+    let (log, rows) = (agent.log(), agent.end());
+    let ratios: Vec<f64> = own(&rows).map(|row| row.get("overhead_ratio").unwrap()).collect();
+    let attached: Vec<bool> = own(&rows).map(|row| row.get("shed_families") == Some(0.0)).collect();
+    eprintln!("ratios {ratios:?}");
+    assert!(ratios.iter().any(|ratio| *ratio > 0.001), "the work is seen");
+    let first = ratios.windows(3).position(|three| three.iter().all(|ratio| *ratio > 0.01));
+    // The interval after the third is the first without; the last of all tells of none after it.
+    let expected = first.map(|first| first + 3).filter(|index| *index < ratios.len());
+    assert_eq!(attached.iter().position(|attached| !attached), expected);
+    assert_eq!(log.contains("detached"), first.is_some_and(|first| first + 3 <= ratios.len()));
+}
+
+#[test]
+fn without_the_privilege_the_cost_is_estimated_and_that_is_said_once() {
+    let prefix = ["setpriv", "--bounding-set=-sys_admin"];
+    let agent = Agent::start(&prefix, "statistics = \"on\"");
+    agent.wait_for_rows("three intervals", |rows| own(rows).count() >= 3);
+    let log = agent.log();
+    let rows = agent.end();
+    assert_eq!(log.matches("CAP_SYS_ADMIN").count(), 1, "{log}");
+    assert!(own(&rows).all(|row| row.get("overhead_measured") == Some(0.0)));
+    assert!(
+        own(&rows).all(|row| row.get("overhead_ratio").is_some() && row.get("bpf_ns").is_none())
+    );
+}

@@ -1,0 +1,300 @@
+//! Between the readings, the governor and the probes: what each family did and cost, what of an interval
+//! is unknown because probes were detached, and the attaching and detaching itself. Judging is the
+//! governor's.
+//!
+//! Totals are read whether their probes run or not: those of a detached family stand still. An interval is
+//! their difference as ever, and only then the fields of families that did not run through all of it are
+//! made unknown. So no difference reaches across a gap.
+
+mod measuring;
+
+use measuring::Measuring;
+
+use super::{
+    config::{self, Statistics as When},
+    governor::{self, Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
+    log::Log,
+};
+use crate::{
+    model::{group::Group, snapshot::Interval},
+    probes::Probes,
+};
+
+const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
+
+/// What of the configuration matters here.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The governor's.
+    pub governor: governor::Settings,
+    /// When the kernel measures the programs' run time.
+    pub statistics: When,
+}
+
+impl From<&config::Overhead> for Settings {
+    fn from(config: &config::Overhead) -> Self {
+        let first = u64::try_from(config.back_off.0.as_nanos()).unwrap_or(LONGEST_BACK_OFF_NS);
+        Self {
+            governor: governor::Settings {
+                patience: config.patience,
+                first_back_off_ns: first,
+                longest_back_off_ns: LONGEST_BACK_OFF_NS.max(first),
+                ..governor::Settings::with_limit(config.max_ratio)
+            },
+            statistics: config.statistics,
+        }
+    }
+}
+
+/// Bounds what the probes cost.
+pub struct Overhead {
+    settings: Settings,
+    governor: Governor,
+    /// Families that this kernel and this configuration have.
+    present: [bool; FAMILIES],
+    attached: [bool; FAMILIES],
+    /// Families that did not run through all of the interval under way.
+    hidden: [bool; FAMILIES],
+    cgroups: u64,
+    measuring: Measuring,
+}
+
+impl Overhead {
+    /// Of probes that are all attached.
+    #[must_use]
+    pub fn new(settings: Settings, probes: &Probes) -> Self {
+        let present = Family::ALL.map(|family| probes.has(family.cost().programs));
+        Self {
+            settings,
+            governor: Governor::new(settings.governor),
+            present,
+            attached: present,
+            hidden: [false; FAMILIES],
+            cgroups: 0,
+            measuring: Measuring::begin(probes),
+        }
+    }
+
+    /// Takes over what SIGHUP may change.
+    pub fn set(&mut self, settings: Settings) {
+        self.settings.governor = settings.governor;
+        self.governor.set(settings.governor);
+    }
+
+    /// Cgroups were made or removed.
+    pub fn saw_cgroups(&mut self, count: u64) {
+        self.cgroups += count;
+    }
+
+    /// Judges `interval`, which ended at `now_ns`, the moment of its last reading; tells in it what the
+    /// probes cost and what is unknown; and detaches or attaches what the next one is to have.
+    pub fn tick(&mut self, interval: &mut Interval, now_ns: u64, probes: &mut Probes, log: &Log) {
+        let measured = self.measuring.end_interval(probes, self.settings.statistics, log);
+        let events = events(interval, std::mem::take(&mut self.cgroups));
+        let families = Family::ALL.map(|family| {
+            let is_running = self.present[family as usize] && self.attached[family as usize];
+            let bpf_ns = measured.map(|of| of[family as usize]);
+            let events = events[family as usize].filter(|_| is_running)?;
+            Some(Activity { events, bpf_ns })
+        });
+        let cpus = online_cpus();
+        let verdict =
+            self.governor.judge(&Reading { now_ns, span_ns: interval.span_ns, cpus, families });
+        for family in Family::ALL.into_iter().filter(|family| self.hidden[*family as usize]) {
+            hide(interval, family);
+        }
+        self.tell(interval, &verdict, measured.is_some());
+        if let Some(action) = verdict.action {
+            self.say(action, &verdict, now_ns, log);
+        }
+        self.follow(probes, log);
+    }
+
+    /// Sets the fields of `jobtrace_self`.
+    fn tell(&self, interval: &mut Interval, verdict: &Verdict, is_measured: bool) {
+        let own = interval.own.iter_mut().find(|own| own.measurement.key == "self");
+        let Some(own) = own else { return };
+        own.set("overhead_ratio", verdict.ratio.map(|ratio| (ratio * 1e6).round() as u64));
+        own.set("overhead_measured", u64::from(verdict.is_measured));
+        let known = |family: &Family| self.governor.measured_event_ns(*family).is_some();
+        own.set("families_measured", Family::ALL.iter().filter(|f| known(f)).count() as u64);
+        let hidden = self.hidden.iter().filter(|hidden| **hidden).count();
+        own.set("shed_families", hidden as u64);
+        for (family, field) in SHED_FIELDS {
+            let hidden = u64::from(self.hidden[family as usize]);
+            own.set(field, Some(hidden).filter(|_| self.present[family as usize]));
+        }
+        if !is_measured {
+            // Nobody counted: no run is not known.
+            own.set("bpf_ns", None);
+            own.set("bpf_runs", None);
+        }
+    }
+
+    fn say(&self, action: Action, verdict: &Verdict, now_ns: u64, log: &Log) {
+        let percent = verdict.ratio.unwrap_or(0.0) * 100.0;
+        let limit = self.settings.governor.max_ratio * 100.0;
+        match action {
+            Action::Shed(family) => {
+                let how = if verdict.is_measured { "measured" } else { "estimated" };
+                let seconds =
+                    self.governor.shed_for_ns(family, now_ns).unwrap_or(0) / 1_000_000_000;
+                log.warning(format_args!(
+                    "the probes take {percent:.3} % of the CPUs' time ({how}; limit {limit:.3} %): \
+                     {action}; tried again in {seconds} s"
+                ));
+            }
+            Action::Restore(_) => log.notice(format_args!(
+                "{action}; the others take {percent:.3} % of the CPUs' time (limit {limit:.3} %)"
+            )),
+        }
+    }
+
+    /// Attaches and detaches until the probes are as the governor wants them. What fails is said, stays
+    /// unknown, and is tried again at the next tick.
+    fn follow(&mut self, probes: &mut Probes, log: &Log) {
+        let wanted = Family::ALL
+            .map(|family| self.present[family as usize] && self.governor.is_running(family));
+        self.hidden = [false; FAMILIES];
+        // What ends something before what begins it, so that no end finds an old begin.
+        for family in Family::ALL.into_iter().rev() {
+            let own = family as usize;
+            if self.attached[own] && !wanted[own] {
+                let programs: Vec<_> = family.cost().programs.iter().rev().copied().collect();
+                self.attached[own] = !said(probes.detach(&programs), "detached", family, log);
+                self.hidden[own] = true;
+            }
+        }
+        for family in Family::ALL {
+            let own = family as usize;
+            if !self.attached[own] && wanted[own] {
+                let done = said(probes.attach(family.cost().programs), "attached", family, log);
+                self.attached[own] = done;
+                self.hidden[own] = true;
+            }
+            self.hidden[own] |= self.present[own] && !self.attached[own];
+        }
+    }
+}
+
+/// Which field tells of which family.
+const SHED_FIELDS: [(Family, &str); 4] = [
+    (Family::Sched, "shed_sched"),
+    (Family::MajorFault, "shed_major_fault"),
+    (Family::FullFault, "shed_full_fault"),
+    (Family::Block, "shed_block"),
+];
+
+fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bool {
+    if let Err(error) = &result {
+        let name = family.cost().name;
+        log.error(format_args!("probes of {name} cannot be {done}: {error:#}"));
+    }
+    result.is_ok()
+}
+
+/// Makes the fields of `family` unknown.
+fn hide(interval: &mut Interval, family: Family) {
+    let lost = family.cost().fields;
+    for group in interval.slots.values_mut().flatten() {
+        let all = lost.contains(&group.measurement.name);
+        let is_probed = matches!(group.measurement.key, "sched" | "fault");
+        for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
+            if all || (is_probed && lost.contains(&field.name)) {
+                *value = None;
+            }
+        }
+    }
+}
+
+/// Events of each family in `interval`, over all leases; `None` where that is unknown.
+fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
+    let groups = || interval.slots.values().flatten();
+    let of = |key: &'static str, fields: &[&str]| -> Option<u64> {
+        let number = |group: &Group| -> Option<u64> {
+            fields.iter().filter_map(|field| group.number(field)).reduce(u64::saturating_add)
+        };
+        let known = groups().filter(|group| group.measurement.key == key).filter_map(number);
+        known.reduce(u64::saturating_add)
+    };
+    Family::ALL.map(|family| match family {
+        Family::Sched => of("sched", &["switches_voluntary", "switches_involuntary"]),
+        Family::MajorFault => of("fault", &["major"]),
+        Family::FullFault => of("fault", &["minor", "major"]),
+        // No device has a group before its first request.
+        Family::Block => Some(of("block", &["ops"]).unwrap_or(0)),
+        Family::LifeCycle => Some(of("sched", &["forks", "execs"]).unwrap_or(0) + cgroups),
+    })
+}
+
+/// CPUs that are online now.
+fn online_cpus() -> u32 {
+    // SAFETY: has no preconditions.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u32::try_from(count).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tables::{BLOCK, FAULT, MEMORY, SCHED};
+
+    /// An interval of two leases in which every number is 5.
+    fn interval() -> Interval {
+        let full = |measurement, tags: &[&str]| {
+            let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+            let mut group = Group::unknown(measurement, tags);
+            for field in group.measurement.fields {
+                if field.kind != tracer_ebpf::table::Kind::Histogram {
+                    group.set(field.name, 5);
+                }
+            }
+            group
+        };
+        let groups = || {
+            let disks = ["sda", "sdb"].map(|disk| full(&BLOCK, &[disk, "read"]));
+            let others = [&SCHED, &FAULT, &MEMORY].map(|measurement| full(measurement, &[]));
+            others.into_iter().chain(disks).collect::<Vec<_>>()
+        };
+        let slots = [(0, groups()), (7, groups())].into();
+        Interval { span_ns: 1, slots, ..Interval::default() }
+    }
+
+    #[test]
+    fn events_are_those_of_all_leases() {
+        // Two leases; of each two sorts of switches, two of faults, two disks, forks and execs.
+        let expected = [Some(20), Some(10), Some(20), Some(20), Some(23)];
+        assert_eq!(events(&interval(), 3), expected);
+        let nothing = [None, None, None, Some(0), Some(3)];
+        assert_eq!(events(&Interval::default(), 3), nothing);
+    }
+
+    #[test]
+    fn a_family_that_was_shed_is_unknown_and_nothing_else() {
+        for family in Family::ALL {
+            let mut hidden = interval();
+            hide(&mut hidden, family);
+            let lost = family.cost().fields;
+            for group in hidden.slots.values().flatten() {
+                for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+                    let key = group.measurement.key;
+                    let is_lost = lost.contains(&group.measurement.name)
+                        || (key != "memory" && lost.contains(&field.name));
+                    let is_known = field.kind != tracer_ebpf::table::Kind::Histogram && !is_lost;
+                    assert_eq!(value.is_some(), is_known, "{family:?}: {key} {}", field.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_shed_field_is_one_of_its_family() {
+        let own = Group::unknown(&crate::model::tables::SELF, Vec::new());
+        for (family, field) in SHED_FIELDS {
+            assert_eq!(field, format!("shed_{}", family.cost().name));
+            assert_eq!(own.number(field), None);
+        }
+        let told = SHED_FIELDS.map(|(family, _)| family);
+        assert!(!told.contains(&Family::LifeCycle) && told.len() == FAMILIES - 1);
+    }
+}
