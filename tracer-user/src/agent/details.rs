@@ -67,6 +67,9 @@ impl Details {
 
     /// Adds what a task's environment tells.
     pub fn learn(&mut self, facts: &JobFacts) {
+        if *facts == JobFacts::default() {
+            return;
+        }
         let texts = [
             ("account", &facts.account),
             ("partition", &facts.queue),
@@ -137,6 +140,11 @@ impl Details {
         }
     }
 
+    /// Whether its end has been told.
+    pub fn is_end_told(&self) -> bool {
+        self.end_told
+    }
+
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended.
     pub fn due_info(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Option<Point> {
         let fresh = |told: u64| stamp_ns.saturating_sub(told) < REPEAT_NS;
@@ -144,6 +152,7 @@ impl Details {
             return None;
         }
         self.told_ns = Some(stamp_ns);
+        self.info.uid = self.uid.unwrap_or_default();
         let mut point = info_point(origin, job, &self.info, None, stamp_ns);
         point.fields.retain(|(_, value)| *value != FieldValue::Text(String::new()));
         if self.uid.is_none() {

@@ -1,14 +1,15 @@
 //! The node's jobs as they come and go: probes, cgroups and files brought together, read at each tick.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
+use tracer_ebpf::records::PATH_BYTES;
 
 use super::{
     details::{Details, read_start_wall_ns},
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     clock::{monotonic_ns, wall_ns},
     model::{
-        job::{Job, JobStats, attribute},
+        job::{Job, JobStats, Lease, attribute},
         points::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
@@ -32,6 +33,13 @@ use crate::{
 /// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
 /// are short.
 const LINGER_NS: u64 = 120_000_000_000;
+
+/// Tasks of a job that are asked what it is, at most.
+const MOST_TASKS: usize = 64;
+
+/// How long a tick waits for users' names: with most directories they are there, so that all points of
+/// a job have the same tags.
+const NAMES_PATIENCE: Duration = Duration::from_millis(20);
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +72,8 @@ pub struct Node {
     details: BTreeMap<Job, Details>,
     /// Cgroups of jobs that have no entry in the kernel's table: their removal is not told.
     unplaced: BTreeMap<Cgroup, PathBuf>,
+    /// Leases that have ended and whose slots are not free yet.
+    ending: BTreeSet<Lease>,
     users: Users,
     settings: Settings,
     previous: Snapshot,
@@ -90,6 +100,7 @@ impl Node {
             tracker: Tracker::default(),
             details: BTreeMap::new(),
             unplaced: BTreeMap::new(),
+            ending: BTreeSet::new(),
             users: Users::start()?,
             settings,
             previous: Snapshot::default(),
@@ -133,7 +144,12 @@ impl Node {
         for event in events {
             match event {
                 Event::Made { cgroup, lease, fresh, path } => {
-                    let path = self.view.seen(cgroup, &path);
+                    let path = if path.as_os_str().len() + 1 >= PATH_BYTES {
+                        // Cut off by the kernel: what is left may be the name of another job.
+                        self.view.find(cgroup).unwrap_or_default()
+                    } else {
+                        self.view.seen(cgroup, &path)
+                    };
                     self.made(cgroup, lease, fresh, &path, wall_ns(), log);
                 }
                 Event::Removed { cgroup } => self.tracker.removed(cgroup, monotonic_ns()),
@@ -156,16 +172,20 @@ impl Node {
         self.probes.reclaim(Instant::now())?;
         let wanted = self.settings.spare_slots;
         let ready = self.probes.keep_spare(wanted)?;
-        if ready < wanted {
-            // Those that wait for late values make room, the oldest first.
-            for (_, job) in self.tracker.ended().into_iter().take(wanted - ready) {
-                self.release(&job, log);
-            }
+        let wanting = self.tracker.wanting();
+        let (probes, ending) = (&self.probes, &mut self.ending);
+        ending.retain(|lease| probes.is_leased(*lease));
+        let missing = (wanted - ready.min(wanted)) + wanting.len();
+        // Those that wait for late values make room, the oldest first. Some may be on their way out.
+        let missing = missing.saturating_sub(self.ending.len());
+        for job in self.tracker.holding().into_iter().take(missing) {
+            self.release(&job, log);
         }
-        for job in self.tracker.wanting() {
+        for job in wanting {
             let Ok(lease) = self.probes.lease() else { break };
             let actions = self.tracker.grant(&job, lease);
             self.apply(actions, log);
+            self.learn_from_tasks(&job, log);
         }
         Ok(())
     }
@@ -189,12 +209,10 @@ impl Node {
         start_wall_ns: u64,
         log: &Log,
     ) {
-        let text = path.to_string_lossy();
-        let answer = self.resolver.path(&text);
-        let is_wanted = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
-        let root = answer.root_of(&text).filter(|_| is_wanted).map(PathBuf::from);
-        let owner = root.map(|root| Owner { job: self.name(&answer), root });
-        let is_job = owner.is_some();
+        let answer = self.resolver.path(&path.to_string_lossy());
+        let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
+        let owner = is_job
+            .then(|| Owner { job: self.name(&answer), root: root(path, &answer, &self.settings) });
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, log);
         if !is_job {
@@ -205,16 +223,21 @@ impl Node {
         }
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
-        let root = &tracked.root;
-        match self.details.get_mut(&job) {
-            Some(details) => details.set_ended(None),
-            None => {
-                let start = match start_wall_ns {
-                    0 => read_start_wall_ns(self.view.pids(root)).unwrap_or_else(wall_ns),
-                    start => start,
-                };
-                self.details.insert(job, Details::new(&answer, start));
-            }
+        if let Some(details) = self.details.get_mut(&job) {
+            details.set_ended(None);
+            return;
+        }
+        if let Some(uid) = answer.uid {
+            // So that the name is there at the first tick.
+            self.users.ask(uid);
+        }
+        let start = match start_wall_ns {
+            0 => read_start_wall_ns(self.view.pids(&tracked.root)).unwrap_or_else(wall_ns),
+            start => start,
+        };
+        self.details.insert(job.clone(), Details::new(&answer, start));
+        if start_wall_ns == 0 {
+            self.learn_from_tasks(&job, log);
         }
     }
 
@@ -227,36 +250,50 @@ impl Node {
 
     fn executed(&mut self, lease: u32, pid: u32, uid: u32, log: &Log) {
         let Some(job) = self.tracker.owner(lease).cloned() else { return };
-        // Root's programs in a scheduler's job are the scheduler's own, before it becomes the user.
-        let Ok(text) = process::read_cgroup(pid) else {
-            if uid != 0 {
-                self.learn_user(&job, uid);
+        self.learn(&job, pid, uid, log);
+    }
+
+    /// Looks at the tasks of a job that was not traced when they executed their programs.
+    fn learn_from_tasks(&mut self, job: &Job, log: &Log) {
+        let Some(tracked) = self.tracker.job(job).filter(|tracked| !tracked.known) else { return };
+        for pid in self.view.pids(&tracked.root).into_iter().take(MOST_TASKS) {
+            if self.learn(job, pid, process::read_uid(pid).unwrap_or(0), log) {
+                return;
             }
-            return;
-        };
-        let answer = self.resolver.lines(&text);
-        if uid != 0 {
-            self.learn_user(&job, uid);
-        }
-        let facts = process::read_environment(&answer, pid);
-        let is_complete = facts.job.is_some() || uid != 0;
-        if let Some(details) = self.details.get_mut(&job) {
-            details.learn(&facts);
-        }
-        let number = facts.job.filter(|_| answer.sluid.as_ref() == Some(&job.job));
-        let job = match number {
-            Some(number) => self.rename(&job, Job { job: number, ..job.clone() }),
-            None => job,
-        };
-        if is_complete && let Some(action) = self.tracker.know(&job) {
-            self.apply(vec![action], log);
         }
     }
 
-    fn learn_user(&mut self, job: &Job, uid: u32) {
-        if let Some(details) = self.details.get_mut(job) {
-            details.uid = details.uid.or(Some(uid));
+    /// Learns what process `pid` of user `uid` tells of `job`, which its cgroup was charged to. Gives
+    /// whether no other process need be asked.
+    fn learn(&mut self, job: &Job, pid: u32, uid: u32, log: &Log) -> bool {
+        // Root's programs in a scheduler's job are the scheduler's own, before it becomes the user.
+        let uid = Some(uid).filter(|uid| *uid != 0 && process::is_owners(&job.manager));
+        let answer = process::read_cgroup(pid).map(|text| self.resolver.lines(&text)).ok();
+        // It may have moved on since, into another job.
+        let answer = answer.filter(|answer| {
+            let path = self.name(answer);
+            let named = self.tracker.named(&path);
+            (&named.job, &named.manager) == (&job.job, &job.manager)
+        });
+        let facts = answer.as_ref().map(|answer| process::read_environment(answer, pid));
+        let facts = facts.unwrap_or_default();
+        let is_complete = facts.job.is_some() || (uid.is_some() && answer.is_some());
+        let has_sluid = answer.is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
+        for job in self.tracker.series(job) {
+            if let Some(details) = self.details.get_mut(&job) {
+                details.uid = details.uid.or(uid);
+                details.learn(&facts);
+                details.uid.iter().for_each(|uid| self.users.ask(*uid));
+            }
+            let job = match facts.job.clone().filter(|_| has_sluid) {
+                Some(number) => self.rename(&job, Job { job: number, ..job.clone() }),
+                None => job,
+            };
+            if is_complete && let Some(action) = self.tracker.know(&job) {
+                self.apply(vec![action], log);
+            }
         }
+        is_complete
     }
 
     /// Gives `job` another name and tells which it has then.
@@ -272,22 +309,26 @@ impl Node {
 
     /// Looks for the owners of jobs whose user is unknown.
     fn find_users(&mut self) {
-        let nameless: Vec<_> = self
-            .tracker
-            .jobs()
-            .filter(|(job, _)| job.user.is_empty())
-            .map(|(job, tracked)| (job.clone(), tracked.root.clone()))
+        let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
+        let nameless: Vec<_> = nameless
+            .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
             .collect();
-        for (job, root) in nameless {
-            let Some(details) = self.details.get_mut(&job) else { continue };
-            if details.uid.is_none() {
-                let mut uids = self.view.pids(&root).into_iter().filter_map(process::read_uid);
+        for (job, root, ended_ns) in &nameless {
+            let Some(details) = self.details.get_mut(job) else { continue };
+            if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
+                let mut uids = self.view.pids(root).into_iter().filter_map(process::read_uid);
                 details.uid = uids.find(|uid| *uid != 0);
+                if let Some(uid) = details.uid {
+                    self.users.ask(uid);
+                }
             }
-            let Some(uid) = details.uid else { continue };
-            let Some(user) = self.users.name(uid) else { continue };
-            (details.info.user, details.info.uid) = (user.clone(), uid);
-            self.rename(&job, Job { user, ..job.clone() });
+        }
+        self.users.wait(NAMES_PATIENCE);
+        for (job, ..) in nameless {
+            let Some(uid) = self.details.get(&job).and_then(|details| details.uid) else { continue };
+            if let Some(user) = self.users.name(uid) {
+                self.rename(&job, Job { user, ..job.clone() });
+            }
         }
     }
 
@@ -301,7 +342,10 @@ impl Node {
                     }
                     placed
                 }
-                Action::End(lease, heir) => self.probes.end(lease, heir),
+                Action::End(lease, heir) => {
+                    self.ending.insert(lease);
+                    self.probes.end(lease, heir)
+                }
                 Action::Keep(lease, execs) => {
                     self.probes.keep(lease, execs);
                     Ok(())
@@ -314,8 +358,8 @@ impl Node {
     }
 
     fn release(&mut self, job: &Job, log: &Log) {
+        self.note_ended(job);
         let action = self.tracker.release(job);
-        self.details.remove(job);
         self.apply(action.into_iter().collect(), log);
     }
 
@@ -345,15 +389,15 @@ impl Node {
         let interval = snapshot.since(&self.previous);
         self.previous = snapshot;
         let mut jobs = attribute(&interval, self.tracker.owners());
-        self.note_ended();
+        for (_, job) in self.tracker.ended() {
+            self.note_ended(&job);
+        }
         for stats in &jobs {
             if let Some(details) = self.details.get_mut(&stats.job) {
                 details.add(&stats.groups);
             }
         }
-        let facts = self.details.iter_mut();
-        let facts: Vec<_> =
-            facts.filter_map(|(job, details)| details.due_info(origin, job, stamp_ns)).collect();
+        let facts = self.due_infos(origin, stamp_ns);
         match jobs.iter_mut().find(|stats| stats.job == Job::system()) {
             Some(system) => system.groups.extend(interval.own),
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
@@ -371,23 +415,40 @@ impl Node {
         Ok(Measured { jobs, facts, live })
     }
 
-    /// Tells the details which jobs have ended.
-    fn note_ended(&mut self) {
-        let (now_ns, wall_ns) = (monotonic_ns(), wall_ns());
-        for (job, tracked) in self.tracker.jobs() {
-            if let (Some(ended_ns), Some(details)) = (tracked.ended_ns, self.details.get_mut(job)) {
-                details.set_ended(Some(wall_ns.saturating_sub(now_ns.saturating_sub(ended_ns))));
-            }
+    /// The `job_info` that are due. Of a job that was let go before its last values were read, not before
+    /// they are: they belong to the totals at its end.
+    fn due_infos(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Point> {
+        let (tracker, probes) = (&self.tracker, &self.probes);
+        let unread = |(lease, job): (&Lease, &Job)| {
+            (tracker.job(job).is_none() && probes.is_leased(*lease)).then(|| job.clone())
+        };
+        let unread: BTreeSet<Job> = tracker.owners().iter().filter_map(unread).collect();
+        let ready = self.details.iter_mut().filter(|(job, _)| !unread.contains(*job));
+        let due = ready.filter_map(|(job, details)| details.due_info(origin, job, stamp_ns));
+        due.collect()
+    }
+
+    /// Tells the details that the job has ended, where it has.
+    fn note_ended(&mut self, job: &Job) {
+        let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
+        if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
+            let ago_ns = monotonic_ns().saturating_sub(ended_ns);
+            details.set_ended(Some(wall_ns().saturating_sub(ago_ns)));
         }
     }
 
+    /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
+    /// there.
     fn release_old(&mut self, log: &Log) {
         let now_ns = monotonic_ns();
         for (ended_ns, job) in self.tracker.ended() {
-            if now_ns.saturating_sub(ended_ns) > LINGER_NS {
+            let has_slot = self.tracker.job(&job).is_some_and(|tracked| tracked.lease.is_some());
+            if !has_slot || now_ns.saturating_sub(ended_ns) > LINGER_NS {
                 self.release(&job, log);
             }
         }
+        let tracker = &self.tracker;
+        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_end_told());
     }
 
     /// Cgroups without an entry are not told of when they are removed.
@@ -409,11 +470,49 @@ impl Node {
                 self.tracker.removed(cgroup, monotonic_ns());
             }
         }
-        self.find_existing(log)
+        self.find_existing(log)?;
+        // Programs that were executed may be among what was not told.
+        let jobs: Vec<Job> = self.tracker.jobs().map(|(job, _)| job.clone()).collect();
+        jobs.iter().for_each(|job| self.learn_from_tasks(job, log));
+        Ok(())
     }
 
     fn count_lost_events(&self) -> u64 {
         let lost = self.previous.own.iter().filter_map(|own| own.number("dropped_cgroup_event"));
         lost.sum()
+    }
+}
+
+/// The topmost directory of the job that `answer` found in `path`, or of its step where steps are series
+/// of their own.
+fn root(path: &Path, answer: &Answer, settings: &Settings) -> PathBuf {
+    let job = path.components().take(1 + answer.root);
+    let Some(step) = answer.step.as_ref().filter(|_| settings.steps) else { return job.collect() };
+    let step = format!("step_{step}");
+    let below = path.components().skip(1 + answer.root);
+    let count = below.take_while(|part| part.as_os_str() != step.as_str()).count();
+    path.components().take(2 + answer.root + count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_jobs_directory_and_a_steps_are_found_in_any_path() {
+        let resolver = Resolver::new(&[]).unwrap();
+        let found = |path: &[u8], steps: bool| {
+            let path = Path::new(std::ffi::OsStr::from_bytes(path));
+            let answer = resolver.path(&path.to_string_lossy());
+            root(path, &answer, &Settings { steps, ..Settings::default() })
+        };
+        let v2 = b"/a.slice/n_slurmstepd.scope/job_7/step_1/user/task_0";
+        assert_eq!(found(v2, false), Path::new("/a.slice/n_slurmstepd.scope/job_7"));
+        assert_eq!(found(v2, true), Path::new("/a.slice/n_slurmstepd.scope/job_7/step_1"));
+        assert_eq!(found(b"/slurm/uid_0/job_7", true), Path::new("/slurm/uid_0/job_7"));
+        let odd = found(b"/\xff\xfe/slurm/uid_0/job_7/step_batch", true);
+        assert_eq!(odd.as_os_str().as_bytes(), b"/\xff\xfe/slurm/uid_0/job_7/step_batch");
     }
 }
