@@ -37,15 +37,19 @@ pub struct Agent {
 
 impl Agent {
     /// Starts one and waits until it traces. `settings` are lines of its configuration before the first
-    /// table, say `hierarchy = "freezer"`.
+    /// table, say `hierarchy = "freezer"`. Unless they say otherwise there are slots for whatever else
+    /// is on the machine.
     ///
     /// # Errors
     /// When it does not start: the end of its log says why.
     pub fn start(settings: &str) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
         let path = |name: &str| folder.path().join(name);
+        let slots = if settings.contains("slots") { "" } else {
+            "slots = 1000\nspare_slots = 200"
+        };
         let text = format!(
-            "interval = \"1s\"\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
+            "{slots}\ninterval = \"1s\"\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
             path("spool"),
             path("state")
         );

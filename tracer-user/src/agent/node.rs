@@ -221,10 +221,15 @@ impl Node {
         if self.probes.charged_for(cgroup).is_none() {
             self.unplaced.insert(cgroup, path.to_owned());
         }
+        // In a cgroup that was nobody's yet, or had no slot, no program was told of.
+        let is_untold = fresh || lease.is_none();
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(details) = self.details.get_mut(&job) {
             details.set_ended(None);
+            if is_untold {
+                self.learn_from_tasks(&job, log);
+            }
             return;
         }
         if let Some(uid) = answer.uid {
@@ -236,7 +241,7 @@ impl Node {
             start => start,
         };
         self.details.insert(job.clone(), Details::new(&answer, start));
-        if start_wall_ns == 0 {
+        if is_untold {
             self.learn_from_tasks(&job, log);
         }
     }
@@ -277,7 +282,9 @@ impl Node {
         });
         let facts = answer.as_ref().map(|answer| process::read_environment(answer, pid));
         let facts = facts.unwrap_or_default();
-        let is_complete = facts.job.is_some() || (uid.is_some() && answer.is_some());
+        // The one that Slurm itself starts in each job knows a part of it only.
+        let is_users = answer.as_ref().is_some_and(|of| of.step.as_deref() != Some("extern"));
+        let is_complete = is_users && (facts.job.is_some() || uid.is_some());
         let has_sluid = answer.is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
         for job in self.tracker.series(job) {
             if let Some(details) = self.details.get_mut(&job) {
@@ -347,7 +354,9 @@ impl Node {
                     self.probes.end(lease, heir)
                 }
                 Action::Keep(lease, execs) => {
-                    self.probes.keep(lease, execs);
+                    if !self.has_steps(lease) {
+                        self.probes.keep(lease, execs);
+                    }
                     Ok(())
                 }
             };
@@ -355,6 +364,13 @@ impl Node {
                 log.warning(format_args!("{error:#}"));
             }
         }
+    }
+
+    /// Whether what is made inside the cgroups of `lease` is a series of its own: then it gets a slot of
+    /// its own from its begin on, too.
+    fn has_steps(&self, lease: Lease) -> bool {
+        let owner = self.tracker.owner(lease).filter(|_| self.settings.steps);
+        owner.is_some_and(|job| job.step.is_empty() && process::has_steps(&job.manager))
     }
 
     fn release(&mut self, job: &Job, log: &Log) {

@@ -55,6 +55,11 @@ pub fn is_owners(manager: &str) -> bool {
     OWNED.contains(&manager)
 }
 
+/// Whether this manager's jobs have steps with cgroups of their own.
+pub fn has_steps(manager: &str) -> bool {
+    manager == "slurm"
+}
+
 /// Managers whose jobs' processes run as the job's owner.
 const OWNED: [&str; 12] = [
     "slurm",
