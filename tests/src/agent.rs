@@ -45,9 +45,7 @@ impl Agent {
     pub fn start(settings: &str) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
         let path = |name: &str| folder.path().join(name);
-        let slots = if settings.contains("slots") { "" } else {
-            "slots = 1000\nspare_slots = 200"
-        };
+        let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
         let text = format!(
             "{slots}\ninterval = \"1s\"\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
             path("spool"),

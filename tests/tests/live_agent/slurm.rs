@@ -11,8 +11,7 @@ use jobtrace_tests::{
     disk::RamDisk,
     rig::{
         slurm::{JobId, Mode, Slurm},
-        wait_for,
-        workload,
+        wait_for, workload,
     },
 };
 
@@ -65,9 +64,10 @@ impl Jobs {
 fn one_mode(mode: Mode, hierarchies: [&str; 2]) {
     let slurm = Slurm::start(mode).unwrap();
     let disk = RamDisk::new(4 * MIB);
-    let [by_job, by_step] = [(hierarchies[0], false), (hierarchies[1], true)].map(|(name, steps)| {
-        Agent::start(&format!("hierarchy = {name:?}\nsteps = {steps}")).unwrap()
-    });
+    let [by_job, by_step] =
+        [(hierarchies[0], false), (hierarchies[1], true)].map(|(name, steps)| {
+            Agent::start(&format!("hierarchy = {name:?}\nsteps = {steps}")).unwrap()
+        });
     let jobs = Jobs::submit(&slurm, &disk.path());
     wait_for("the steps' end", MOMENT, || {
         slurm.output(jobs.steps).ok()?.contains("parked").then_some(())
@@ -86,8 +86,16 @@ fn one_mode(mode: Mode, hierarchies: [&str; 2]) {
     assert_eq!(so_far.fact(&number, "end"), None, "it runs still");
 
     slurm.scancel(jobs.cancelled).unwrap();
-    fs::File::options().write(true).open(slurm.folder().join("go")).unwrap().write_all(b"x\n").unwrap();
-    for job in [Some(jobs.steps), Some(jobs.array), Some(jobs.cancelled), jobs.greedy].into_iter().flatten() {
+    fs::File::options()
+        .write(true)
+        .open(slurm.folder().join("go"))
+        .unwrap()
+        .write_all(b"x\n")
+        .unwrap();
+    for job in [Some(jobs.steps), Some(jobs.array), Some(jobs.cancelled), jobs.greedy]
+        .into_iter()
+        .flatten()
+    {
         slurm.wait(job).unwrap();
         let gone = || slurm.job_cgroups(job).is_empty().then_some(());
         wait_for("a job's last directory", MOMENT, gone).unwrap();
@@ -105,7 +113,14 @@ fn first_report(printed: &str) -> String {
     printed[..second].to_owned()
 }
 
-fn numbers(agree: &mut Agreement, slurm: &Slurm, jobs: &Jobs, said: &Said, report: &Report, disk: &RamDisk) {
+fn numbers(
+    agree: &mut Agreement,
+    slurm: &Slurm,
+    jobs: &Jobs,
+    said: &Said,
+    report: &Report,
+    disk: &RamDisk,
+) {
     let Said { by_job, by_step } = said;
     let steps = jobs.steps.to_string();
     let of_step = |step: &str| by_step.only(|point| point.tag("step") == step);
@@ -114,11 +129,19 @@ fn numbers(agree: &mut Agreement, slurm: &Slurm, jobs: &Jobs, said: &Said, repor
     let amounts = of_step("0");
     let sched = |field: &str| amounts.sum(&steps, "job_sched", field);
     let (low, high) = report.range(|all| all.on_cpu_ns).into_inner();
-    agree.between("step 0 on_cpu_ns", sched("on_cpu_ns"), low * 99 / 100..=high * 101 / 100 + daemon * SETTING_UP_NS);
+    agree.between(
+        "step 0 on_cpu_ns",
+        sched("on_cpu_ns"),
+        low * 99 / 100..=high * 101 / 100 + daemon * SETTING_UP_NS,
+    );
     let (low, high) = report.range(|all| all.run_delay_ns).into_inner();
     // Who sets the step up waits too, as long as the node is busy.
     let busy = high + 20 * daemon * SETTING_UP_NS;
-    agree.between("step 0 run_queue_wait_ns", sched("run_queue_wait_ns_sum"), low * 98 / 100..=high * 102 / 100 + busy);
+    agree.between(
+        "step 0 run_queue_wait_ns",
+        sched("run_queue_wait_ns_sum"),
+        low * 98 / 100..=high * 102 / 100 + busy,
+    );
     let (low, high) = report.range(|all| all.minor).into_inner();
     let minor = amounts.sum(&steps, "job_fault", "minor");
     agree.between("step 0 minor", minor, low..=high + 4000 * daemon);
@@ -137,11 +160,19 @@ fn numbers(agree: &mut Agreement, slurm: &Slurm, jobs: &Jobs, said: &Said, repor
     for task in slurm.jobs(jobs.array).unwrap() {
         let index: u64 = task.all["ArrayTaskId"].parse().unwrap();
         let ours = forks(by_job, &task.id.to_string());
-        agree.between(&format!("forks of task {index}"), ours, 10 + index..=10 + index + 15 * daemon);
+        agree.between(
+            &format!("forks of task {index}"),
+            ours,
+            10 + index..=10 + index + 15 * daemon,
+        );
         assert_eq!(by_job.fact(&task.id.to_string(), "array_task"), Some(index.to_string()));
         assert_eq!(by_job.fact(&task.id.to_string(), "array_job"), Some(jobs.array.to_string()));
     }
-    agree.between("cancelled, on_cpu_ns", by_job.sum(&jobs.cancelled.to_string(), "job_sched", "on_cpu_ns"), 1..=daemon * 100 * MS);
+    agree.between(
+        "cancelled, on_cpu_ns",
+        by_job.sum(&jobs.cancelled.to_string(), "job_sched", "on_cpu_ns"),
+        1..=daemon * 100 * MS,
+    );
     if let Some(greedy) = jobs.greedy {
         for points in [by_job, by_step] {
             let kills = points.sum(&greedy.to_string(), "job_fault", "oom_kills");
@@ -151,7 +182,11 @@ fn numbers(agree: &mut Agreement, slurm: &Slurm, jobs: &Jobs, said: &Said, repor
     }
     let device = by_job.only(|point| point.tag("device") == disk.name());
     agree.exact("read by the job", device.block(&steps, "read", "bytes"), 0);
-    agree.between("read by the rest of the node", device.block("_system", "read", "bytes"), 4 * MIB * 98 / 100..=5 * MIB);
+    agree.between(
+        "read by the rest of the node",
+        device.block("_system", "read", "bytes"),
+        4 * MIB * 98 / 100..=5 * MIB,
+    );
 }
 
 fn facts(slurm: &Slurm, jobs: &Jobs, Said { by_job, by_step }: &Said) {
@@ -164,7 +199,8 @@ fn facts(slurm: &Slurm, jobs: &Jobs, Said { by_job, by_step }: &Said) {
     let all = [Some(jobs.steps), Some(jobs.cancelled), jobs.greedy].into_iter().flatten();
     let tasks = slurm.jobs(jobs.array).unwrap().into_iter().map(|task| task.id);
     for job in all.chain(tasks) {
-        let (name, owner) = (job.to_string(), if job == jobs.cancelled { "nobody" } else { "root" });
+        let (name, owner) =
+            (job.to_string(), if job == jobs.cancelled { "nobody" } else { "root" });
         for points in [by_job, by_step] {
             assert_eq!(points.tags(&name, "job_info", "manager"), ["slurm"].into(), "{name}");
             let users = points.tags(&name, "job_sched", "user");
@@ -173,7 +209,20 @@ fn facts(slurm: &Slurm, jobs: &Jobs, Said { by_job, by_step }: &Said) {
             if slurm.mode() == Mode::V2 {
                 allowed.insert("");
             }
-            if !users.contains(owner) { for p in points.of(&name).filter(|p| p.measurement == "job_info" || p.measurement == "job_sched") { println!("dbg {} {:?} {:?} {:?}", p.measurement, p.time_ns, p.tags, p.fields.iter().filter(|(k,_)| !k.contains("_ns")).collect::<Vec<_>>()); } }
+            if !users.contains(owner) {
+                for p in points
+                    .of(&name)
+                    .filter(|p| p.measurement == "job_info" || p.measurement == "job_sched")
+                {
+                    println!(
+                        "dbg {} {:?} {:?} {:?}",
+                        p.measurement,
+                        p.time_ns,
+                        p.tags,
+                        p.fields.iter().filter(|(k, _)| !k.contains("_ns")).collect::<Vec<_>>()
+                    );
+                }
+            }
             assert!(users.contains(owner) && users.is_subset(&allowed), "{name}: {users:?}");
             let uid = points.fact(&name, "uid");
             assert_eq!(uid.as_deref(), Some(if owner == "root" { "0" } else { "65534" }), "{name}");

@@ -75,7 +75,8 @@ fn several_jobs_at_once_agree_with_the_kernel() {
 
 /// A job of everything, one of forks, one of direct reads, and one that sleeps, all at once.
 fn jobs_agree(hierarchy: &str) {
-    let disks = [RamDisk::new(256 * 4096), RamDisk::new((TRANSFERS + 1) * BYTES), RamDisk::new(8 * MIB)];
+    let disks =
+        [RamDisk::new(256 * 4096), RamDisk::new((TRANSFERS + 1) * BYTES), RamDisk::new(8 * MIB)];
     let [pages, file, data] = disks.each_ref().map(RamDisk::path);
     let shaped = Shaped::make(&controllers(hierarchy));
     let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
@@ -105,7 +106,11 @@ fn jobs_agree(hierarchy: &str) {
         agrees(&mut agree, &points, job, report);
     }
     let sched = |job: &str, field: &str| points.sum(job, "job_sched", field);
-    agree.exact("71 forks", sched("71", "forks"), reports[0].fact("forks") + reports[0].fact("children"));
+    agree.exact(
+        "71 forks",
+        sched("71", "forks"),
+        reports[0].fact("forks") + reports[0].fact("children"),
+    );
     agree.exact("72 forks", sched("72", "forks"), 300);
     agree.exact("73 forks", sched("73", "forks"), 1);
     agree.exact("74 forks", sched("74", "forks"), 0);

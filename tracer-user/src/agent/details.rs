@@ -46,7 +46,16 @@ impl Details {
     /// Of a job that began at `start_wall_ns`.
     pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let mut facts = BTreeMap::new();
+        let (facts, uid, reader, readings) = (BTreeMap::new(), None, None, 0);
+        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
+        let mut details =
+            Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told };
+        details.note(answer);
+        details
+    }
+
+    /// Adds what the path of one of its cgroups tells, where no other has told it.
+    pub fn note(&mut self, answer: &Answer) {
         let texts = [
             ("sluid", &answer.sluid),
             ("container", &answer.container),
@@ -55,14 +64,12 @@ impl Details {
             ("array_task", &answer.array),
         ];
         for (key, value) in texts {
-            if let Some(value) = value {
-                facts.insert(key, FieldValue::Text(value.clone()));
+            if let (Some(value), false) = (value, self.facts.contains_key(key)) {
+                self.facts.insert(key, FieldValue::Text(value.clone()));
+                self.told_ns = None;
             }
         }
-        let uid = answer.uid;
-        let (reader, readings) = (None, 0);
-        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
-        Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+        self.uid = self.uid.or(answer.uid);
     }
 
     /// Adds what a task's environment tells.

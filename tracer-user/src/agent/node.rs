@@ -1,7 +1,7 @@
 //! The node's jobs as they come and go: probes, cgroups and files brought together, read at each tick.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
@@ -33,6 +33,13 @@ use crate::{
 /// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
 /// are short.
 const LINGER_NS: u64 = 120_000_000_000;
+
+/// How long slots are cared for before whatever else is due, and how many before what happened meanwhile.
+const CARE_MOST: Duration = Duration::from_millis(50);
+const AT_ONCE: usize = 2;
+
+/// The same before the first reading.
+const START_MOST: Duration = Duration::from_secs(10);
 
 /// Tasks of a job that are asked what it is, at most.
 const MOST_TASKS: usize = 64;
@@ -70,10 +77,13 @@ pub struct Node {
     resolver: Resolver,
     tracker: Tracker,
     details: BTreeMap<Job, Details>,
-    /// Cgroups of jobs that have no entry in the kernel's table: their removal is not told.
+    /// Cgroups of jobs that have, or had when they were removed, no entry in the kernel's table: their
+    /// removal is not told.
     unplaced: BTreeMap<Cgroup, PathBuf>,
     /// Leases that have ended and whose slots are not free yet.
     ending: BTreeSet<Lease>,
+    /// Those of them whose slots are still to be ended, and in whose favour.
+    to_end: VecDeque<(Lease, Lease)>,
     users: Users,
     settings: Settings,
     previous: Snapshot,
@@ -101,12 +111,13 @@ impl Node {
             details: BTreeMap::new(),
             unplaced: BTreeMap::new(),
             ending: BTreeSet::new(),
+            to_end: VecDeque::new(),
             users: Users::start()?,
             settings,
             previous: Snapshot::default(),
             lost_events: 0,
         };
-        node.care(log)?;
+        node.care_for(START_MOST, log)?;
         node.find_existing(log)?;
         node.previous = node.read()?;
         node.lost_events = node.count_lost_events();
@@ -137,10 +148,13 @@ impl Node {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn take_events(&mut self, log: &Log) -> Result<()> {
+        if self.handle_events(log) { self.care(log) } else { Ok(()) }
+    }
+
+    /// Handles what happened, without anything that takes long; whether anything did.
+    fn handle_events(&mut self, log: &Log) -> bool {
         let events = self.probes.events();
-        if events.is_empty() {
-            return Ok(());
-        }
+        let any = !events.is_empty();
         for event in events {
             match event {
                 Event::Made { cgroup, lease, fresh, path } => {
@@ -156,12 +170,12 @@ impl Node {
                 Event::Executed { lease, pid, uid } => self.executed(lease, pid, uid, log),
             }
         }
-        self.care(log)
+        any
     }
 
     /// Whether slots wait to be freed: call [`Self::care`] in a moment.
     pub fn has_ended(&self) -> bool {
-        self.probes.has_ended()
+        !self.to_end.is_empty() || self.probes.has_ended()
     }
 
     /// Frees what can be freed, and has slots ready.
@@ -169,25 +183,45 @@ impl Node {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn care(&mut self, log: &Log) -> Result<()> {
-        self.probes.reclaim(Instant::now())?;
-        let wanted = self.settings.spare_slots;
-        let ready = self.probes.keep_spare(wanted)?;
-        let wanting = self.tracker.wanting();
-        let (probes, ending) = (&self.probes, &mut self.ending);
-        ending.retain(|lease| probes.is_leased(*lease));
-        let missing = (wanted - ready.min(wanted)) + wanting.len();
-        // Those that wait for late values make room, the oldest first. Some may be on their way out.
-        let missing = missing.saturating_sub(self.ending.len());
-        for job in self.tracker.holding().into_iter().take(missing) {
-            self.release(&job, log);
+        self.care_for(CARE_MOST, log)
+    }
+
+    /// As [`Self::care`], for `most` about. A slot that ends or is made ready costs the kernel a grace
+    /// period, 10 ms or more: a few at a time, and what happened meanwhile between them.
+    fn care_for(&mut self, most: Duration, log: &Log) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            self.probes.reclaim(Instant::now())?;
+            let wanted = self.settings.spare_slots;
+            let before = self.probes.keep_spare(0)?;
+            let ready = self.probes.keep_spare(wanted.min(before + AT_ONCE))?;
+            for (lease, heir) in self.to_end.drain(..self.to_end.len().min(AT_ONCE)) {
+                if let Err(error) = self.probes.end(lease, heir) {
+                    log.warning(format_args!("{error:#}"));
+                }
+            }
+            let wanting = self.tracker.wanting();
+            let (probes, ending) = (&self.probes, &mut self.ending);
+            ending.retain(|lease| probes.is_leased(*lease));
+            // All slots are taken: those that wait for late values make room, the oldest first. Some may
+            // be on their way out already.
+            let missing = if ready > before { 0 } else { wanted.saturating_sub(ready) };
+            let missing = (missing + wanting.len()).saturating_sub(self.ending.len());
+            for job in self.tracker.holding().into_iter().take(missing) {
+                self.release(&job, log);
+            }
+            for job in wanting.into_iter().take(AT_ONCE) {
+                let Ok(lease) = self.probes.lease() else { break };
+                let actions = self.tracker.grant(&job, lease);
+                self.apply(actions, log);
+                self.learn_from_tasks(&job, log);
+            }
+            let is_done = self.to_end.is_empty() && (ready >= wanted || ready == before);
+            if is_done || begin.elapsed() > most {
+                return Ok(());
+            }
+            self.handle_events(log);
         }
-        for job in wanting {
-            let Ok(lease) = self.probes.lease() else { break };
-            let actions = self.tracker.grant(&job, lease);
-            self.apply(actions, log);
-            self.learn_from_tasks(&job, log);
-        }
-        Ok(())
     }
 
     fn find_existing(&mut self, log: &Log) -> Result<()> {
@@ -213,12 +247,15 @@ impl Node {
         let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
         let owner = is_job
             .then(|| Owner { job: self.name(&answer), root: root(path, &answer, &self.settings) });
+        if is_job && lease.is_none() {
+            self.unplaced.insert(cgroup, path.to_owned());
+        }
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, log);
         if !is_job {
             return;
         }
-        if self.probes.charged_for(cgroup).is_none() {
+        if self.probes.charged_for(cgroup).is_none() || !self.view.exists(cgroup, path) {
             self.unplaced.insert(cgroup, path.to_owned());
         }
         // In a cgroup that was nobody's yet, or had no slot, no program was told of.
@@ -227,6 +264,7 @@ impl Node {
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(details) = self.details.get_mut(&job) {
             details.set_ended(None);
+            details.note(&answer);
             if is_untold {
                 self.learn_from_tasks(&job, log);
             }
@@ -332,7 +370,9 @@ impl Node {
         }
         self.users.wait(NAMES_PATIENCE);
         for (job, ..) in nameless {
-            let Some(uid) = self.details.get(&job).and_then(|details| details.uid) else { continue };
+            let Some(uid) = self.details.get(&job).and_then(|details| details.uid) else {
+                continue;
+            };
             if let Some(user) = self.users.name(uid) {
                 self.rename(&job, Job { user, ..job.clone() });
             }
@@ -344,14 +384,21 @@ impl Node {
             let done = match action {
                 Action::Place(cgroup, lease) => {
                     let placed = self.probes.place(cgroup, lease);
-                    if placed.is_ok() {
+                    // One that was removed before it had an entry is never told of.
+                    let is_there = |path: &PathBuf| self.view.exists(cgroup, path);
+                    if placed.is_ok() && self.unplaced.get(&cgroup).is_some_and(is_there) {
                         self.unplaced.remove(&cgroup);
                     }
                     placed
                 }
                 Action::End(lease, heir) => {
+                    // Its owner is known from here on: nothing is lost until its slot ends.
                     self.ending.insert(lease);
-                    self.probes.end(lease, heir)
+                    self.to_end.push_back((lease, heir));
+                    if heir != 0 && !self.has_steps(lease) {
+                        self.probes.keep(lease, true);
+                    }
+                    Ok(())
                 }
                 Action::Keep(lease, execs) => {
                     if !self.has_steps(lease) {
@@ -398,7 +445,7 @@ impl Node {
     /// # Errors
     /// When the maps cannot be read; the next tick then covers this one's time.
     pub fn tick(&mut self, origin: &Origin, stamp_ns: u64, log: &Log) -> Result<Measured> {
-        self.take_events(log)?;
+        self.handle_events(log);
         self.find_removed();
         self.find_users();
         let snapshot = self.read()?;
@@ -422,6 +469,7 @@ impl Node {
         self.tracker
             .forget_owners(|lease| previous.slots.contains_key(&lease) || probes.is_leased(lease));
         self.release_old(log);
+        self.care(log)?;
         if self.count_lost_events() > self.lost_events {
             self.lost_events = self.count_lost_events();
             log.warning("events of cgroups were lost, looking at all of them");
