@@ -144,7 +144,7 @@ fn more_jobs_than_slots() {
     let counted: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();
     let with: Vec<usize> = (0..12).filter(|index| counted[*index] > 0).collect();
     eprintln!("{} of 12 jobs had a slot: {counted:?}", with.len());
-    assert!((4..=8).contains(&with.len()), "{counted:?}");
+    assert!((4..=8).contains(&with.len()), "{counted:?} of {:?}", points.jobs());
     assert!(with.iter().all(|index| counted[*index] == 10), "{counted:?}");
     let missed = 10 * (12 - with.len() as u64);
     assert!(forks(&points, "_system") >= system + missed, "the others' are the node's");

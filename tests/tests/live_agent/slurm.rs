@@ -209,20 +209,6 @@ fn facts(slurm: &Slurm, jobs: &Jobs, Said { by_job, by_step }: &Said) {
             if slurm.mode() == Mode::V2 {
                 allowed.insert("");
             }
-            if !users.contains(owner) {
-                for p in points
-                    .of(&name)
-                    .filter(|p| p.measurement == "job_info" || p.measurement == "job_sched")
-                {
-                    println!(
-                        "dbg {} {:?} {:?} {:?}",
-                        p.measurement,
-                        p.time_ns,
-                        p.tags,
-                        p.fields.iter().filter(|(k, _)| !k.contains("_ns")).collect::<Vec<_>>()
-                    );
-                }
-            }
             assert!(users.contains(owner) && users.is_subset(&allowed), "{name}: {users:?}");
             let uid = points.fact(&name, "uid");
             assert_eq!(uid.as_deref(), Some(if owner == "root" { "0" } else { "65534" }), "{name}");

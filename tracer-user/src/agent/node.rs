@@ -35,7 +35,7 @@ use crate::{
 const LINGER_NS: u64 = 120_000_000_000;
 
 /// How long slots are cared for before whatever else is due, and how many before what happened meanwhile.
-const CARE_MOST: Duration = Duration::from_millis(50);
+const CARE_MOST: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 2;
 
 /// The same before the first reading.
@@ -46,7 +46,7 @@ const MOST_TASKS: usize = 64;
 
 /// How long a tick waits for users' names: with most directories they are there, so that all points of
 /// a job have the same tags.
-const NAMES_PATIENCE: Duration = Duration::from_millis(20);
+const NAMES_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug, Default)]
