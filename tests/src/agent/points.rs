@@ -128,7 +128,7 @@ impl Points {
 
     /// The last of the job's `job_info`: what was said of it at its end, where it has ended.
     pub fn info(&self, job: &str) -> Option<&Point> {
-        self.of(job).filter(|point| point.measurement == "job_info").last()
+        self.of(job).rfind(|point| point.measurement == "job_info")
     }
 
     /// A fact of a job as text.
@@ -148,7 +148,7 @@ impl Points {
     /// The last value of a gauge of `jobtrace_self`.
     pub fn last_own(&self, field: &str) -> Option<u64> {
         let own = self.0.iter().filter(|point| point.measurement == "jobtrace_self");
-        own.filter_map(|point| point.number(field)).last()
+        own.rev().find_map(|point| point.number(field))
     }
 }
 

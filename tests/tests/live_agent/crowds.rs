@@ -33,7 +33,7 @@ fn churned_forks(points: &Points) -> u64 {
 
 /// The jobs of the crowds that anything was told of.
 fn of_crowds(points: &Points) -> BTreeSet<&str> {
-    let is_ours = |job: &&str| job.parse().is_ok_and(|job: u32| job < 8_000 || job >= 10_000);
+    let is_ours = |job: &&str| job.parse().is_ok_and(|job: u32| !(8_000..10_000).contains(&job));
     points.jobs().into_iter().filter(is_ours).collect()
 }
 
@@ -83,9 +83,9 @@ fn twenty_thousand_cgroups_a_minute_and_a_thousand_at_once() {
     crowd.iter().for_each(|job| job.remove());
     // Afterwards all is as before: the next job is counted whole.
     // A slot that ends costs the kernel a grace period, and the totals of its job wait for it.
-    let begin = Instant::now();
-    while !endless(&agent.settle().unwrap()).is_empty() && begin.elapsed() < MOMENT {}
-    eprintln!("the ends of all were told after {:?}", begin.elapsed());
+    let since = Instant::now();
+    while !endless(&agent.settle().unwrap()).is_empty() && since.elapsed() < MOMENT {}
+    eprintln!("the ends of all were told after {:?}", since.elapsed());
     shaped.job(0, 9_405, "").run(&[TEST_JOB, "forks", "100"]);
     shaped.remove_job(0, 9_405);
     let calm = agent.settle().unwrap();

@@ -20,7 +20,7 @@ use super::shaped::Shaped;
 const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
 const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
-const SECONDS: &str = "3";
+const SECONDS: &str = "2";
 const MIB: u64 = 1 << 20;
 const BYTES: u64 = 64 << 10;
 const TRANSFERS: u64 = 32;
@@ -197,7 +197,7 @@ fn node_agrees() {
     let in_time = |(_, span): &&(i64, i64)| (span - 1_000_000_000).abs() < LAG / 5;
     let inside = |(at, _): &&(i64, i64)| of_job.first() < Some(at) && Some(at) < of_job.last();
     let inside: Vec<&(i64, i64)> = spans.iter().filter(inside).collect();
-    let first = inside.iter().position(|span| in_time(span)).expect("one reading in time");
+    let first = inside.iter().position(in_time).expect("one reading in time");
     let (begin, last) = (inside[first].0, inside[inside.len() - 1].0);
     let end = begin + inside[first + 1..].iter().map(|(_, span)| span).sum::<i64>();
     assert!(end - begin > 1_500_000_000, "{spans:?}");

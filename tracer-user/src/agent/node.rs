@@ -5,17 +5,20 @@ use std::{
     io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::Result;
 use tracer_ebpf::records::PATH_BYTES;
 
+mod care;
+mod learn;
+
 use super::{
     details::{Details, read_start_wall_ns},
     hierarchy::View,
     log::Log,
-    tracker::{Action, Owner, Tracker},
+    tracker::{Owner, Tracker},
     users::Users,
 };
 use crate::{
@@ -27,26 +30,8 @@ use crate::{
         source::Source,
     },
     probes::{Cgroup, Event, Probes},
-    resolve::{Answer, Resolver, process},
+    resolve::{Answer, Resolver},
 };
-
-/// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
-/// are short.
-const LINGER_NS: u64 = 120_000_000_000;
-
-/// How long slots are cared for before whatever else is due, and how many before what happened meanwhile.
-const CARE_MOST: Duration = Duration::from_millis(100);
-const AT_ONCE: usize = 2;
-
-/// The same before the first reading.
-const START_MOST: Duration = Duration::from_secs(10);
-
-/// Tasks of a job that are asked what it is, at most.
-const MOST_TASKS: usize = 64;
-
-/// How long a tick waits for users' names: with most directories they are there, so that all points of
-/// a job have the same tags.
-const NAMES_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +102,7 @@ impl Node {
             previous: Snapshot::default(),
             lost_events: 0,
         };
-        node.care_for(START_MOST, log)?;
+        node.care_for(care::START_MOST, log)?;
         node.find_existing(log)?;
         node.previous = node.read()?;
         node.lost_events = node.count_lost_events();
@@ -176,52 +161,6 @@ impl Node {
     /// Whether slots wait to be freed: call [`Self::care`] in a moment.
     pub fn has_ended(&self) -> bool {
         !self.to_end.is_empty() || self.probes.has_ended()
-    }
-
-    /// Frees what can be freed, and has slots ready.
-    ///
-    /// # Errors
-    /// When a map cannot be read or written.
-    pub fn care(&mut self, log: &Log) -> Result<()> {
-        self.care_for(CARE_MOST, log)
-    }
-
-    /// As [`Self::care`], for `most` about. A slot that ends or is made ready costs the kernel a grace
-    /// period, 10 ms or more: a few at a time, and what happened meanwhile between them.
-    fn care_for(&mut self, most: Duration, log: &Log) -> Result<()> {
-        let begin = Instant::now();
-        loop {
-            self.probes.reclaim(Instant::now())?;
-            let wanted = self.settings.spare_slots;
-            let before = self.probes.keep_spare(0)?;
-            let ready = self.probes.keep_spare(wanted.min(before + AT_ONCE))?;
-            for (lease, heir) in self.to_end.drain(..self.to_end.len().min(AT_ONCE)) {
-                if let Err(error) = self.probes.end(lease, heir) {
-                    log.warning(format_args!("{error:#}"));
-                }
-            }
-            let wanting = self.tracker.wanting();
-            let (probes, ending) = (&self.probes, &mut self.ending);
-            ending.retain(|lease| probes.is_leased(*lease));
-            // All slots are taken: those that wait for late values make room, the oldest first. Some may
-            // be on their way out already.
-            let missing = if ready > before { 0 } else { wanted.saturating_sub(ready) };
-            let missing = (missing + wanting.len()).saturating_sub(self.ending.len());
-            for job in self.tracker.holding().into_iter().take(missing) {
-                self.release(&job, log);
-            }
-            for job in wanting.into_iter().take(AT_ONCE) {
-                let Ok(lease) = self.probes.lease() else { break };
-                let actions = self.tracker.grant(&job, lease);
-                self.apply(actions, log);
-                self.learn_from_tasks(&job, log);
-            }
-            let is_done = self.to_end.is_empty() && (ready >= wanted || ready == before);
-            if is_done || begin.elapsed() > most {
-                return Ok(());
-            }
-            self.handle_events(log);
-        }
     }
 
     fn find_existing(&mut self, log: &Log) -> Result<()> {
@@ -289,141 +228,6 @@ impl Node {
         let step = answer.step.clone().filter(|_| self.settings.steps).unwrap_or_default();
         let user = answer.user.clone().unwrap_or_default();
         Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step }
-    }
-
-    fn executed(&mut self, lease: u32, pid: u32, uid: u32, log: &Log) {
-        let Some(job) = self.tracker.owner(lease).cloned() else { return };
-        self.learn(&job, pid, uid, log);
-    }
-
-    /// Looks at the tasks of a job that was not traced when they executed their programs.
-    fn learn_from_tasks(&mut self, job: &Job, log: &Log) {
-        let Some(tracked) = self.tracker.job(job).filter(|tracked| !tracked.known) else { return };
-        for pid in self.view.pids(&tracked.root).into_iter().take(MOST_TASKS) {
-            if self.learn(job, pid, process::read_uid(pid).unwrap_or(0), log) {
-                return;
-            }
-        }
-    }
-
-    /// Learns what process `pid` of user `uid` tells of `job`, which its cgroup was charged to. Gives
-    /// whether no other process need be asked.
-    fn learn(&mut self, job: &Job, pid: u32, uid: u32, log: &Log) -> bool {
-        // Root's programs in a scheduler's job are the scheduler's own, before it becomes the user.
-        let uid = Some(uid).filter(|uid| *uid != 0 && process::is_owners(&job.manager));
-        let answer = process::read_cgroup(pid).map(|text| self.resolver.lines(&text)).ok();
-        // It may have moved on since, into another job.
-        let answer = answer.filter(|answer| {
-            let path = self.name(answer);
-            let named = self.tracker.named(&path);
-            (&named.job, &named.manager) == (&job.job, &job.manager)
-        });
-        let facts = answer.as_ref().map(|answer| process::read_environment(answer, pid));
-        let facts = facts.unwrap_or_default();
-        // The one that Slurm itself starts in each job knows a part of it only.
-        let is_users = answer.as_ref().is_some_and(|of| of.step.as_deref() != Some("extern"));
-        let is_complete = is_users && (facts.job.is_some() || uid.is_some());
-        let has_sluid = answer.is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
-        for job in self.tracker.series(job) {
-            if let Some(details) = self.details.get_mut(&job) {
-                details.uid = details.uid.or(uid);
-                details.learn(&facts);
-                details.uid.iter().for_each(|uid| self.users.ask(*uid));
-            }
-            let job = match facts.job.clone().filter(|_| has_sluid) {
-                Some(number) => self.rename(&job, Job { job: number, ..job.clone() }),
-                None => job,
-            };
-            if is_complete && let Some(action) = self.tracker.know(&job) {
-                self.apply(vec![action], log);
-            }
-        }
-        is_complete
-    }
-
-    /// Gives `job` another name and tells which it has then.
-    fn rename(&mut self, job: &Job, to: Job) -> Job {
-        if !self.tracker.rename(job, &to) {
-            return job.clone();
-        }
-        if let Some(details) = self.details.remove(job) {
-            self.details.insert(to.clone(), details);
-        }
-        to
-    }
-
-    /// Looks for the owners of jobs whose user is unknown.
-    fn find_users(&mut self) {
-        let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
-        let nameless: Vec<_> = nameless
-            .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
-            .collect();
-        for (job, root, ended_ns) in &nameless {
-            let Some(details) = self.details.get_mut(job) else { continue };
-            if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
-                let mut uids = self.view.pids(root).into_iter().filter_map(process::read_uid);
-                details.uid = uids.find(|uid| *uid != 0);
-                if let Some(uid) = details.uid {
-                    self.users.ask(uid);
-                }
-            }
-        }
-        self.users.wait(NAMES_PATIENCE);
-        for (job, ..) in nameless {
-            let Some(uid) = self.details.get(&job).and_then(|details| details.uid) else {
-                continue;
-            };
-            if let Some(user) = self.users.name(uid) {
-                self.rename(&job, Job { user, ..job.clone() });
-            }
-        }
-    }
-
-    fn apply(&mut self, actions: Vec<Action>, log: &Log) {
-        for action in actions {
-            let done = match action {
-                Action::Place(cgroup, lease) => {
-                    let placed = self.probes.place(cgroup, lease);
-                    // One that was removed before it had an entry is never told of.
-                    let is_there = |path: &PathBuf| self.view.exists(cgroup, path);
-                    if placed.is_ok() && self.unplaced.get(&cgroup).is_some_and(is_there) {
-                        self.unplaced.remove(&cgroup);
-                    }
-                    placed
-                }
-                Action::End(lease, heir) => {
-                    // Its owner is known from here on: nothing is lost until its slot ends.
-                    self.ending.insert(lease);
-                    self.to_end.push_back((lease, heir));
-                    if heir != 0 && !self.has_steps(lease) {
-                        self.probes.keep(lease, true);
-                    }
-                    Ok(())
-                }
-                Action::Keep(lease, execs) => {
-                    if !self.has_steps(lease) {
-                        self.probes.keep(lease, execs);
-                    }
-                    Ok(())
-                }
-            };
-            if let Err(error) = done {
-                log.warning(format_args!("{error:#}"));
-            }
-        }
-    }
-
-    /// Whether what is made inside the cgroups of `lease` is a series of its own: then it gets a slot of
-    /// its own from its begin on, too.
-    fn has_steps(&self, lease: Lease) -> bool {
-        let owner = self.tracker.owner(lease).filter(|_| self.settings.steps);
-        owner.is_some_and(|job| job.step.is_empty() && process::has_steps(&job.manager))
-    }
-
-    fn release(&mut self, job: &Job, log: &Log) {
-        self.note_ended(job);
-        let action = self.tracker.release(job);
-        self.apply(action.into_iter().collect(), log);
     }
 
     /// A snapshot with the jobs' files.
@@ -499,20 +303,6 @@ impl Node {
             let ago_ns = monotonic_ns().saturating_sub(ended_ns);
             details.set_ended(Some(wall_ns().saturating_sub(ago_ns)));
         }
-    }
-
-    /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
-    /// there.
-    fn release_old(&mut self, log: &Log) {
-        let now_ns = monotonic_ns();
-        for (ended_ns, job) in self.tracker.ended() {
-            let has_slot = self.tracker.job(&job).is_some_and(|tracked| tracked.lease.is_some());
-            if !has_slot || now_ns.saturating_sub(ended_ns) > LINGER_NS {
-                self.release(&job, log);
-            }
-        }
-        let tracker = &self.tracker;
-        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_end_told());
     }
 
     /// Cgroups without an entry are not told of when they are removed.
