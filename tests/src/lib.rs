@@ -2,6 +2,7 @@
 //! work, comparing the two, and the work itself (`src/bin`).
 
 pub mod account;
+pub mod agent;
 pub mod agree;
 pub mod disk;
 pub mod own_cgroup;

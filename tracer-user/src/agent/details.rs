@@ -46,7 +46,16 @@ impl Details {
     /// Of a job that began at `start_wall_ns`.
     pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let mut facts = BTreeMap::new();
+        let (facts, uid, reader, readings) = (BTreeMap::new(), None, None, 0);
+        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
+        let mut details =
+            Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told };
+        details.note(answer);
+        details
+    }
+
+    /// Adds what the path of one of its cgroups tells, where no other has told it.
+    pub fn note(&mut self, answer: &Answer) {
         let texts = [
             ("sluid", &answer.sluid),
             ("container", &answer.container),
@@ -55,14 +64,12 @@ impl Details {
             ("array_task", &answer.array),
         ];
         for (key, value) in texts {
-            if let Some(value) = value {
-                facts.insert(key, FieldValue::Text(value.clone()));
+            if let (Some(value), false) = (value, self.facts.contains_key(key)) {
+                self.facts.insert(key, FieldValue::Text(value.clone()));
+                self.told_ns = None;
             }
         }
-        let uid = answer.uid;
-        let (reader, readings) = (None, 0);
-        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
-        Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+        self.uid = self.uid.or(answer.uid);
     }
 
     /// Of a job that an agent before this one knew.
@@ -90,6 +97,9 @@ impl Details {
 
     /// Adds what a task's environment tells.
     pub fn learn(&mut self, facts: &JobFacts) {
+        if *facts == JobFacts::default() {
+            return;
+        }
         let texts = [
             ("account", &facts.account),
             ("partition", &facts.queue),
@@ -160,6 +170,11 @@ impl Details {
         }
     }
 
+    /// Whether its end has been told.
+    pub fn is_end_told(&self) -> bool {
+        self.end_told
+    }
+
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended.
     pub fn due_info(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Option<Point> {
         let fresh = |told: u64| stamp_ns.saturating_sub(told) < REPEAT_NS;
@@ -167,6 +182,7 @@ impl Details {
             return None;
         }
         self.told_ns = Some(stamp_ns);
+        self.info.uid = self.uid.unwrap_or_default();
         let mut point = info_point(origin, job, &self.info, None, stamp_ns);
         point.fields.retain(|(_, value)| *value != FieldValue::Text(String::new()));
         if self.uid.is_none() {

@@ -104,6 +104,11 @@ impl View {
         Ok(found)
     }
 
+    /// The path of `cgroup`, searched for; `None` where it is gone.
+    pub fn find(&self, cgroup: Cgroup) -> Option<PathBuf> {
+        self.walk().ok()?.into_iter().find_map(|(found, path)| (found == cgroup).then_some(path))
+    }
+
     /// The kernel's `path` of `cgroup` as this process sees it: without what its cgroup namespace
     /// hides.
     pub fn seen(&mut self, cgroup: Cgroup, path: &Path) -> PathBuf {

@@ -76,9 +76,7 @@ impl Tracker {
                 .into_iter()
                 .collect();
         };
-        if let Some(name) = self.names.get(&owner.job) {
-            owner.job.clone_from(name);
-        }
+        owner.job = self.named(&owner.job).clone();
         self.cgroups.insert(cgroup, owner.job.clone());
         let job = self.jobs.entry(owner.job.clone()).or_insert_with(|| Tracked {
             lease: None,
@@ -211,6 +209,24 @@ impl Tracker {
         ended
     }
 
+    /// Jobs that have ended and still hold a slot, the longest ago first.
+    pub fn holding(&self) -> Vec<Job> {
+        let holds = |job: &Job| self.jobs.get(job).is_some_and(|tracked| tracked.lease.is_some());
+        self.ended().into_iter().map(|(_, job)| job).filter(holds).collect()
+    }
+
+    /// The series of the job that `job` is, or is a step of: one, where steps are no series.
+    pub fn series(&self, job: &Job) -> Vec<Job> {
+        let first = Job { job: job.job.clone(), ..Job::default() };
+        let same = self.jobs.range(first..).take_while(|(other, _)| other.job == job.job);
+        same.filter(|(other, _)| other.manager == job.manager).map(|(job, _)| job.clone()).collect()
+    }
+
+    /// What the job is called that its paths name so.
+    pub fn named<'a>(&'a self, job: &'a Job) -> &'a Job {
+        self.names.get(job).unwrap_or(job)
+    }
+
     /// All jobs.
     pub fn jobs(&self) -> impl Iterator<Item = (&Job, &Tracked)> {
         self.jobs.iter()
@@ -306,7 +322,26 @@ mod tests {
             [Action::Keep(9, true), Action::Place(cgroup(1), 9), Action::Place(cgroup(2), 9)]
         );
         assert!(tracker.wanting().is_empty());
+        tracker.made(cgroup(3), None, false, owner("6"), 0);
+        tracker.removed(cgroup(3), 1);
+        (1..3).for_each(|id| tracker.removed(cgroup(id), 2));
+        assert_eq!(tracker.ended().len(), 2);
+        assert_eq!(tracker.holding(), [job("4")], "the other has no slot to give");
         assert_eq!(tracker.grant(&job("5"), 10), [Action::End(10, 0)], "gone meanwhile");
+    }
+
+    #[test]
+    fn the_steps_of_a_job_are_found() {
+        let mut tracker = Tracker::default();
+        for (id, step) in [(1, ""), (2, "0"), (3, "batch")] {
+            let job = Job { step: step.into(), ..job("4") };
+            tracker.made(cgroup(id), None, false, Some(Owner { job, root: "/".into() }), 0);
+        }
+        tracker.made(cgroup(4), None, false, owner("40"), 0);
+        let steps: Vec<String> =
+            tracker.series(&job("4")).into_iter().map(|job| job.step).collect();
+        assert_eq!(steps, ["", "0", "batch"]);
+        assert!(tracker.series(&Job { manager: "pbs".into(), ..job("4") }).is_empty());
     }
 
     #[test]
@@ -341,6 +376,7 @@ mod tests {
         assert_eq!(tracker.jobs().count(), 1, "its next cgroup has the old name");
         tracker.removed(cgroup(2), 1);
         assert_eq!(tracker.owner(11), Some(&named));
+        assert_eq!((tracker.named(&job("4")), tracker.named(&job("5"))), (&named, &job("5")));
         assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
         tracker.removed(cgroup(1), 1);
         assert_eq!(tracker.ended(), [(1, named)]);

@@ -3,8 +3,9 @@
 
 use std::{
     collections::HashMap,
-    sync::mpsc::{Receiver, Sender, TryRecvError, channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -18,6 +19,8 @@ pub struct Users {
     names: HashMap<u32, Option<String>>,
     ask: Sender<u32>,
     answers: Receiver<(u32, String)>,
+    /// Answers to wait for.
+    awaited: usize,
 }
 
 impl Users {
@@ -39,34 +42,53 @@ impl Users {
         };
         let thread = thread::Builder::new().name("users".into()).spawn(look_up);
         thread.context("cannot start the thread that looks users up")?;
-        Ok(Self { names: HashMap::new(), ask, answers })
+        Ok(Self { names: HashMap::new(), ask, answers, awaited: 0 })
+    }
+
+    /// Has the name of `uid` looked up, where it is not known.
+    pub fn ask(&mut self, uid: u32) {
+        if self.names.contains_key(&uid) {
+            return;
+        }
+        if self.names.len() >= MOST {
+            self.names.clear();
+            self.awaited = 0;
+        }
+        self.names.insert(uid, None);
+        self.awaited += usize::from(self.ask.send(uid).is_ok());
+    }
+
+    /// Waits for the names asked for since the last call, `patience` at most; a directory that is slower
+    /// is not waited for again.
+    pub fn wait(&mut self, patience: Duration) {
+        let begin = Instant::now();
+        while self.awaited > 0 {
+            let left = patience.saturating_sub(begin.elapsed());
+            match self.answers.recv_timeout(left) {
+                Ok((uid, name)) => {
+                    self.names.insert(uid, Some(name));
+                    self.awaited -= 1;
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.awaited = 0;
     }
 
     /// Name of `uid`, its number where it has none; `None` where the answer is still awaited: ask again.
     pub fn name(&mut self, uid: u32) -> Option<String> {
-        loop {
-            match self.answers.try_recv() {
-                Ok((uid, name)) => drop(self.names.insert(uid, Some(name))),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Some(uid.to_string()),
-            }
+        for (uid, name) in self.answers.try_iter() {
+            self.names.insert(uid, Some(name));
+            self.awaited = self.awaited.saturating_sub(1);
         }
-        if let Some(known) = self.names.get(&uid) {
-            return known.clone();
-        }
-        if self.names.len() >= MOST {
-            self.names.clear();
-        }
-        self.names.insert(uid, None);
-        let _ = self.ask.send(uid);
-        None
+        self.ask(uid);
+        self.names.get(&uid).cloned().flatten()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_name_comes_sooner_or_later_and_a_stranger_is_a_number() {
@@ -78,5 +100,17 @@ mod tests {
             });
             assert_eq!(name.as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_name_asked_for_is_waited_for_once() {
+        let mut users = Users::start().unwrap();
+        users.ask(0);
+        users.wait(Duration::from_secs(10));
+        assert_eq!(users.name(0).as_deref(), Some("root"));
+        let begin = Instant::now();
+        users.ask(0);
+        users.wait(Duration::from_secs(10));
+        assert!(begin.elapsed() < Duration::from_secs(5), "nothing is awaited");
     }
 }

@@ -35,7 +35,7 @@ pub fn read_cgroup(pid: u32) -> io::Result<String> {
 pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
     let mut facts = read_environment(answer, pid);
     // A container's root is nobody in particular, and neither is a step daemon's.
-    let is_owners = answer.role == Role::Job && OWNED.contains(&answer.manager.as_str());
+    let is_owners = answer.role == Role::Job && is_owners(&answer.manager);
     let own = || is_owners.then(|| read_uid(pid)).flatten().filter(|uid| *uid != 0);
     facts.uid = answer.uid.or_else(own).or(facts.uid);
     let named = || facts.uid.and_then(uzers::get_user_by_uid);
@@ -48,6 +48,16 @@ pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
 pub fn read_environment(answer: &Answer, pid: u32) -> JobFacts {
     let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
     JobFacts::parse(answer, &environ)
+}
+
+/// Whether the processes of this manager's jobs run as the job's owner.
+pub fn is_owners(manager: &str) -> bool {
+    OWNED.contains(&manager)
+}
+
+/// Whether this manager's jobs have steps with cgroups of their own.
+pub fn has_steps(manager: &str) -> bool {
+    manager == "slurm"
 }
 
 /// Managers whose jobs' processes run as the job's owner.

@@ -24,6 +24,8 @@ impl Settings<'_> {
     pub fn slurm(&self) -> String {
         let Self { mode, node, host, ports: [controller, daemon], .. } = self;
         let folder = self.folder.display();
+        // Numbers that no other test's jobs on this machine have.
+        let first_job = std::process::id() % 60_000 * 1000 + 1;
         let gather = match mode {
             Mode::V1 => "jobacct_gather/cgroup",
             Mode::V2 => "jobacct_gather/linux",
@@ -60,6 +62,7 @@ SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf
 SlurmdParameters=config_overrides
 KillWait=1
 MaxArraySize=1001
+FirstJobId={first_job}
 NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=4096 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 "

@@ -1,0 +1,142 @@
+//! The agent under test: a process of its own with a configuration and folders of its own, which dies
+//! with the thread that started it; and what it wrote. Knows nothing of how the agent works inside.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+
+use crate::{
+    rig::{daemon::Daemon, wait_for},
+    traced::program,
+};
+
+mod points;
+
+pub use points::{Point, Points, Value};
+
+/// How long it may take to load its probes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// It promises to end within two seconds, of its own time.
+const END: Duration = Duration::from_secs(10);
+/// How long until a tick of one second has certainly been written.
+const TICK: Duration = Duration::from_secs(8);
+
+/// A running agent that reads once a second.
+#[derive(Debug)]
+pub struct Agent {
+    daemon: Daemon,
+    folder: TempDir,
+}
+
+impl Agent {
+    /// Starts one and waits until it traces. `settings` are lines of its configuration before the first
+    /// table, say `hierarchy = "freezer"`. Unless they say otherwise there are slots for whatever else
+    /// is on the machine.
+    ///
+    /// # Errors
+    /// When it does not start: the end of its log says why.
+    pub fn start(settings: &str) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
+        let path = |name: &str| folder.path().join(name);
+        let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
+        let text = format!(
+            "{slots}\ninterval = \"1s\"\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
+            path("spool"),
+            path("state")
+        );
+        fs::write(path("jobtrace.toml"), text)?;
+        let mut command = Command::new(program()?);
+        command.arg("agent").arg("--config").arg(path("jobtrace.toml"));
+        command.env_remove("NOTIFY_SOCKET");
+        let log = path("log");
+        let mut daemon = Daemon::start(&mut command, &log)?;
+        daemon.wait_until("the agent traces", PATIENCE, || {
+            fs::read_to_string(&log).ok()?.contains("tracing the jobs").then_some(())
+        })?;
+        Ok(Self { daemon, folder })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.daemon.pid()
+    }
+
+    /// All it has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Its descriptors now.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
+    }
+
+    /// Its resident memory now, without the pages of files.
+    pub fn anonymous_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    }
+
+    /// What it has written so far.
+    ///
+    /// # Errors
+    /// When a file is no line protocol.
+    pub fn points(&self) -> Result<Points> {
+        Points::read(&self.outbox())
+    }
+
+    /// Waits until everything done up to now has been measured and written: two ticks.
+    ///
+    /// # Errors
+    /// When no files come.
+    pub fn settle(&self) -> Result<Points> {
+        let count = || fs::read_dir(self.outbox()).map_or(0, Iterator::count);
+        let before = count();
+        wait_for("two ticks", TICK, || (count() >= before + 2).then_some(()))?;
+        self.points()
+    }
+
+    /// Waits until what it has written gives a value.
+    ///
+    /// # Errors
+    /// When it does not within `patience`, with the end of its log.
+    pub fn wait_for<T>(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut look: impl FnMut(&Points) -> Option<T>,
+    ) -> Result<T> {
+        wait_for(what, patience, || look(&self.points().ok()?))
+            .with_context(|| self.daemon.last_lines())
+    }
+
+    /// Ends it as an administrator would, and gives all that it wrote.
+    ///
+    /// # Errors
+    /// When it does not end well, and in time.
+    pub fn stop(mut self) -> Result<Points> {
+        self.daemon.signal(libc::SIGTERM);
+        let begin = Instant::now();
+        let status = wait_for("the agent's end", END, || self.daemon.ended())?;
+        ensure!(status.success(), "the agent ended, {status}: {}", self.daemon.last_lines());
+        eprintln!("the agent ended in {:?}", begin.elapsed());
+        self.points()
+    }
+
+    fn outbox(&self) -> PathBuf {
+        self.folder.path().join("spool/outbox")
+    }
+}
+
+/// Tags or fields by name.
+pub type Named<T> = BTreeMap<String, T>;

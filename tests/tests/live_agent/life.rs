@@ -1,0 +1,165 @@
+//! Jobs that come and go: shorter than any reading, older than the agent, more than there are slots for.
+
+use std::{
+    io::Write,
+    process::{Child, Command, Stdio},
+    time::Instant,
+};
+
+use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace_tests::{
+    agent::{Agent, Points},
+    agree::Agreement,
+};
+
+use super::{
+    MOMENT,
+    shaped::{Directories, Running, Shaped},
+};
+
+const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
+
+/// A hierarchy that no scheduler's jobs are told apart by, so that no other jobs are in it; and the
+/// controller of its directories.
+pub fn quiet() -> (&'static str, &'static str) {
+    let has_pids = Hierarchies::read().unwrap().v1("pids").is_some();
+    if has_pids { ("pids", "pids") } else { ("v2", "") }
+}
+
+pub fn forks(points: &Points, job: &str) -> u64 {
+    points.sum(job, "job_sched", "forks")
+}
+
+#[test]
+fn jobs_of_a_few_milliseconds_are_counted_whole() {
+    const FIRST: u32 = 9_100;
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    // The sibling's own directory is no job's.
+    let beside = shaped.directory("beside");
+    shaped.directory("slurm/uid_0");
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let begin = Instant::now();
+    for number in 0..50 {
+        let job = shaped.job(0, FIRST + number, "");
+        job.run(&[TEST_JOB, "forks", &(10 + number).to_string()]);
+        job.remove();
+    }
+    eprintln!("fifty jobs, each in {:?}", begin.elapsed() / 50);
+    beside.run(&[TEST_JOB, "forks", "7"]);
+    let points = agent.stop().unwrap();
+    let mut agree = Agreement::new();
+    for number in 0..50 {
+        let job = (FIRST + number).to_string();
+        agree.exact(&format!("{job} forks"), forks(&points, &job), 10 + u64::from(number));
+        agree.exact(&format!("{job} execs"), points.sum(&job, "job_sched", "execs"), 1);
+        assert_eq!(points.tags(&job, "job_sched", "user"), ["root"].into(), "{job}");
+        assert!(points.fact(&job, "end").is_some(), "{job} has ended");
+    }
+    agree.between("_system forks", forks(&points, "_system"), 57..=1_000_000);
+    agree.exact("no slot", points.own("dropped_slot"), 0);
+    agree.end();
+}
+
+#[test]
+fn a_job_that_was_there_before_and_one_that_moves_on() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let [old, gone, first, second] =
+        [9_201, 9_202, 9_203, 9_204].map(|job| shaped.job(0, job, "step_0"));
+    let sleeper = |directories: &Directories, job: &str| {
+        let mut command = directories.command("sleep");
+        let names =
+            [("SLURM_JOB_ID", job), ("SLURM_JOB_NAME", "old one"), ("SLURM_JOB_ACCOUNT", "geo")];
+        Running(command.arg("607").envs(names).spawn().unwrap())
+    };
+    let running = sleeper(&old, "9201");
+    let other = sleeper(&gone, "9202");
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let info = agent.wait_for("the old job's facts", MOMENT, |points| points.info("9201").cloned());
+    let info = format!("{:?}", info.unwrap().fields);
+    assert!(info.contains("old one") && info.contains("geo"), "{info}");
+
+    // Its end comes while nobody looks.
+    // SAFETY: no pointers; a child of the test's.
+    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    drop(other);
+    gone.remove();
+    shaped.remove_job(0, 9_202);
+    // SAFETY: as above.
+    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    agent.wait_for("the end of one", MOMENT, |points| points.fact("9202", "end")).unwrap();
+
+    // Twenty forks as the one, thirty as the other.
+    let script = format!(
+        "i=0; while [ $i -lt 20 ]; do (:); i=$((i+1)); done; echo $$ > {}/cgroup.procs; \
+         while [ $i -lt 50 ]; do (:); i=$((i+1)); done",
+        second.0[0].display()
+    );
+    first.run(&["sh", "-c", &script]);
+    shaped.remove_job(0, 9_203);
+    shaped.remove_job(0, 9_204);
+    let points = agent.stop().unwrap();
+    assert_eq!((forks(&points, "9203"), forks(&points, "9204")), (20, 30));
+    assert_eq!(points.fact("9201", "end"), None, "it runs still");
+    assert_eq!((forks(&points, "9201"), forks(&points, "9202")), (0, 0));
+    drop(running);
+}
+
+/// A shell inside that forks ten times at each line it is told, and says when it has.
+struct Forker(Running);
+
+impl Forker {
+    fn start(directories: &Directories) -> Self {
+        let script =
+            "while read x; do i=0; while [ $i -lt 10 ]; do (:); i=$((i+1)); done; echo; done";
+        let mut command: Command = directories.command("sh");
+        let child =
+            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        Self(Running(child.unwrap()))
+    }
+
+    fn fork_ten(&mut self) {
+        let Child { stdin, stdout, .. } = &mut self.0.0;
+        stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        std::io::Read::read_exact(stdout.as_mut().unwrap(), &mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn more_jobs_than_slots() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    shaped.directory("slurm/uid_0");
+    let agent =
+        Agent::start(&format!("hierarchy = {hierarchy:?}\nslots = 8\nspare_slots = 2")).unwrap();
+    let names: Vec<String> = (9_300..9_312).map(|job| job.to_string()).collect();
+    let mut forkers: Vec<_> =
+        (9_300..9_312).map(|job| Some(Forker::start(&shaped.job(0, job, "")))).collect();
+    let settled = agent.settle().unwrap();
+    assert!(settled.own("dropped_slot") >= 4, "it is counted: {}", settled.own("dropped_slot"));
+    let system = forks(&settled, "_system");
+    forkers.iter_mut().flatten().for_each(Forker::fork_ten);
+    let points = agent.settle().unwrap();
+    let counted: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();
+    let with: Vec<usize> = (0..12).filter(|index| counted[*index] > 0).collect();
+    eprintln!("{} of 12 jobs had a slot: {counted:?}", with.len());
+    assert!((4..=8).contains(&with.len()), "{counted:?} of {:?}", points.jobs());
+    assert!(with.iter().all(|index| counted[*index] == 10), "{counted:?}");
+    let missed = 10 * (12 - with.len() as u64);
+    assert!(forks(&points, "_system") >= system + missed, "the others' are the node's");
+
+    // Those with a slot end; the others get theirs.
+    for index in &with {
+        forkers[*index] = None;
+        shaped.remove_job(0, 9_300 + *index as u32);
+    }
+    agent.settle().unwrap();
+    forkers.iter_mut().flatten().for_each(Forker::fork_ten);
+    let points = agent.stop().unwrap();
+    let late: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();
+    assert_eq!(late, [10; 12], "{late:?}");
+    for index in with {
+        assert_eq!(points.info(&names[index]).unwrap().number("sched_forks"), Some(10));
+    }
+}

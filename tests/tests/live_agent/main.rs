@@ -1,0 +1,15 @@
+//! Live ring: the agent with jobs that others made. Each job's numbers agree with the kernel's, are
+//! nobody else's, and what is no job's is `_system`'s.
+
+use std::time::Duration;
+
+mod containers;
+mod crowds;
+mod hostile;
+mod life;
+mod shaped;
+mod slurm;
+mod truth;
+
+/// How long something may take that takes a moment.
+pub const MOMENT: Duration = Duration::from_secs(20);

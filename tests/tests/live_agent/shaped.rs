@@ -1,0 +1,109 @@
+//! Directories as a scheduler would make them, by hand: jobs of any length, any number, any name.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace_tests::rig::cgroups;
+
+/// A directory of the test's own in some hierarchies, in which jobs are made; all goes with it.
+pub struct Shaped {
+    tops: Vec<PathBuf>,
+}
+
+/// One cgroup, in each of the hierarchies.
+#[derive(Clone)]
+pub struct Directories(pub Vec<PathBuf>);
+
+impl Shaped {
+    /// In the hierarchies of these v1 controllers, of v2 where one is empty.
+    pub fn make(controllers: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("jobtrace-agent-{}-{number}", std::process::id());
+        let found = Hierarchies::read().unwrap();
+        let mount = |controller: &&str| {
+            let hierarchy =
+                if controller.is_empty() { found.v2.as_ref() } else { found.v1(controller) };
+            hierarchy.unwrap_or_else(|| panic!("no hierarchy of {controller:?}")).mount.clone()
+        };
+        let tops: Vec<_> = controllers.iter().map(|c| mount(c).join(&name)).collect();
+        tops.iter().for_each(|top| fs::create_dir(top).unwrap());
+        Self { tops }
+    }
+
+    /// Makes `path` below the own directory, with all above it.
+    pub fn directory(&self, path: impl AsRef<Path>) -> Directories {
+        let all: Vec<_> = self.tops.iter().map(|top| top.join(path.as_ref())).collect();
+        all.iter().for_each(|directory| fs::create_dir_all(directory).unwrap());
+        Directories(all)
+    }
+
+    /// Slurm's directory of a job, and of a step in it where one is named.
+    pub fn job(&self, uid: u32, job: u32, step: &str) -> Directories {
+        self.directory(format!("slurm/uid_{uid}/job_{job}/{step}"))
+    }
+
+    /// Removes the job's directory with its steps', which must be empty of processes.
+    pub fn remove_job(&self, uid: u32, job: u32) {
+        self.directory(format!("slurm/uid_{uid}/job_{job}")).remove();
+    }
+}
+
+impl Drop for Shaped {
+    fn drop(&mut self) {
+        for top in &self.tops {
+            if let Err(error) = cgroups::remove(top) {
+                eprintln!("shaped: {error:#}");
+            }
+        }
+    }
+}
+
+impl Directories {
+    /// A command that runs inside.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let procs: Vec<_> = self.0.iter().map(|directory| directory.join("cgroup.procs")).collect();
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null());
+        let enter = move || procs.iter().try_for_each(|procs| fs::write(procs, "0"));
+        // SAFETY: the child opens and writes files, and the paths were made before the fork. It
+        // allocates for the C string of a long path only, which the C library allows after a fork.
+        unsafe { command.pre_exec(enter) };
+        command
+    }
+
+    /// Runs it to its good end; what it printed.
+    pub fn run(&self, words: &[&str]) -> String {
+        let output = self.command(words[0]).args(&words[1..]).output().unwrap();
+        assert!(output.status.success(), "{words:?} failed: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Removes it and the directories in it, which must be empty of processes.
+    pub fn remove(&self) {
+        for directory in self.0.iter().flat_map(|directory| cgroups::tree(directory)) {
+            // The kernel lets go of a task a moment after it was reaped.
+            while let Err(error) = fs::remove_dir(&directory) {
+                assert_eq!(error.raw_os_error(), Some(libc::EBUSY), "{}", directory.display());
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Killed and reaped when dropped.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,218 @@
+//! Numbers of jobs against the kernel's own, hierarchy by hierarchy, and the node's as a whole.
+
+use std::{
+    ops::RangeInclusive,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use jobtrace::{cgroup::hierarchies::Hierarchies, clock::wall_ns};
+use jobtrace_tests::{
+    account::{Node, Report},
+    agent::{Agent, Points},
+    agree::{Agreement, MS, tried_again},
+    disk::RamDisk,
+};
+
+use super::shaped::Shaped;
+
+const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
+const BREED: &str = env!("CARGO_BIN_EXE_breed");
+const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
+const SECONDS: &str = "2";
+const MIB: u64 = 1 << 20;
+const BYTES: u64 = 64 << 10;
+const TRANSFERS: u64 = 32;
+/// A reading is at most so long after its stamp, ns.
+const LAG: i64 = 100_000_000;
+
+/// Hierarchies that jobs may be told apart by here, and whether blkio is one of its own.
+fn hierarchies() -> Vec<&'static str> {
+    let found = Hierarchies::read().unwrap();
+    let v1 = ["freezer", "memory"].into_iter().filter(|name| found.v1(name).is_some());
+    found.v2.iter().map(|_| "v2").chain(v1).collect()
+}
+
+/// The directories of a job that is to be told apart by `hierarchy`, block I/O's included.
+fn controllers(hierarchy: &str) -> Vec<&str> {
+    let tasks = if hierarchy == "v2" { "" } else { hierarchy };
+    let found = Hierarchies::read().unwrap();
+    let more = ["blkio", "cpuacct"].into_iter().filter(|name| found.v1(name).is_some());
+    [tasks].into_iter().chain(more).collect()
+}
+
+fn parse(text: &str) -> Report {
+    serde_json::from_str(text).unwrap()
+}
+
+/// What one process tree says of itself and what the points say of its job.
+fn agrees(agree: &mut Agreement, points: &Points, job: &str, report: &Report) {
+    let sched = |field: &str| points.sum(job, "job_sched", field);
+    let named = |what: &str| format!("{job} {what}");
+    let truth = report.range(|all| all.on_cpu_ns);
+    agree.near(&named("on_cpu_ns, schedstat"), sched("on_cpu_ns"), truth, 1, MS);
+    let usage = report.usage_ns..=report.usage_ns;
+    agree.near(&named("on_cpu_ns, cpuacct"), sched("on_cpu_ns"), usage, 1, 2 * MS);
+    let waited = sched("run_queue_wait_ns_sum");
+    agree.near(&named("run_queue_wait_ns"), waited, report.range(|all| all.run_delay_ns), 2, MS);
+    let truth = report.range(|all| all.voluntary);
+    agree.near(&named("switches_voluntary"), sched("switches_voluntary"), truth, 1, 5);
+    let truth = report.range(|all| all.involuntary);
+    agree.near(&named("switches_involuntary"), sched("switches_involuntary"), truth, 1, 5);
+    agree.near(&named("migrations"), sched("migrations"), report.range(|all| all.migrations), 1, 2);
+    let fault = |field: &str| points.sum(job, "job_fault", field);
+    agree.near(&named("minor"), fault("minor"), report.range(|all| all.minor), 0, 40);
+    agree.near(&named("major"), fault("major"), report.range(|all| all.major), 0, 0);
+}
+
+#[test]
+fn several_jobs_at_once_agree_with_the_kernel() {
+    for hierarchy in hierarchies() {
+        tried_again(|| jobs_agree(hierarchy));
+    }
+}
+
+/// A job of everything, one of forks, one of direct reads, and one that sleeps, all at once.
+fn jobs_agree(hierarchy: &str) {
+    let disks =
+        [RamDisk::new(256 * 4096), RamDisk::new((TRANSFERS + 1) * BYTES), RamDisk::new(8 * MIB)];
+    let [pages, file, data] = disks.each_ref().map(RamDisk::path);
+    let shaped = Shaped::make(&controllers(hierarchy));
+    let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
+    // Not before the agent: what a task of a job did before it is traced is nobody's.
+    let jobs = [(71, "step_0"), (72, "step_0"), (73, "step_batch"), (74, "")]
+        .map(|(job, step)| shaped.job(65_534, job, step));
+    let works: [&[&str]; 4] = [
+        &[MIXED, SECONDS, &pages, &file],
+        &[BREED, "forks", "300"],
+        &[AMOUNTS, &data, "8", "300", "2000"],
+        &["sleep", "2"],
+    ];
+    let printed = thread::scope(|scope| {
+        let handles: Vec<_> = jobs
+            .iter()
+            .zip(works)
+            .map(|(job, words)| scope.spawn(move || job.run(words)))
+            .collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect::<Vec<_>>()
+    });
+    (71..75).for_each(|job| shaped.remove_job(65_534, job));
+    let points = agent.stop().unwrap();
+
+    let mut agree = Agreement::new();
+    let reports: Vec<Report> = printed[..3].iter().map(|text| parse(text)).collect();
+    for (job, report) in ["71", "72", "73"].into_iter().zip(&reports) {
+        agrees(&mut agree, &points, job, report);
+    }
+    let sched = |job: &str, field: &str| points.sum(job, "job_sched", field);
+    agree.exact(
+        "71 forks",
+        sched("71", "forks"),
+        reports[0].fact("forks") + reports[0].fact("children"),
+    );
+    agree.exact("72 forks", sched("72", "forks"), 300);
+    agree.exact("73 forks", sched("73", "forks"), 1);
+    agree.exact("74 forks", sched("74", "forks"), 0);
+    for job in ["71", "72", "73", "74"] {
+        agree.exact(&format!("{job} execs"), sched(job, "execs"), 1);
+    }
+    agree.between("74 on_cpu_ns", sched("74", "on_cpu_ns"), 1..=20 * MS);
+    let direct = reports[0].fact("direct") * TRANSFERS;
+    let block = |job: &str, op: &str| points.block(job, op, "bytes");
+    let read = points.only(|point| point.tag("device") == disks[1].name());
+    agree.completed("71 read", read.block("71", "read", "bytes"), direct * BYTES, BYTES);
+    let written = (direct + reports[0].fact("buffered")) * BYTES;
+    agree.completed("71 written", block("71", "write"), written, BYTES);
+    agree.completed("73 read", block("73", "read"), 8 * MIB, MIB);
+    for quiet in ["72", "74"] {
+        agree.exact(&format!("{quiet} read"), block(quiet, "read"), 0);
+    }
+    for job in ["71", "72", "73", "74"] {
+        assert_eq!(points.tags(job, "job_info", "user"), ["nobody"].into(), "{job}");
+        assert_eq!(points.tags(job, "job_sched", "user"), ["nobody"].into(), "{job}");
+        assert_eq!(points.fact(job, "uid").as_deref(), Some("65534"), "{job}");
+        let told = points.info(job).unwrap().number("sched_on_cpu_ns");
+        assert_eq!(told, Some(sched(job, "on_cpu_ns")), "the totals at the end of {job}");
+        assert!(points.fact(job, "end").is_some(), "{job} has ended");
+    }
+    agree.end();
+}
+
+/// The node's numbers over a while, and when they were read.
+struct Watched(Vec<(i64, Node)>);
+
+impl Watched {
+    /// Reads them until told to stop.
+    fn watch(stop: &AtomicBool) -> Self {
+        let mut all = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            all.push((wall_ns() as i64, Node::read("")));
+            thread::sleep(Duration::from_millis(5));
+        }
+        Self(all)
+    }
+
+    /// How much a number grew from `begin` to `end`, where ours were read at most `LAG` after: at
+    /// least and at most.
+    fn growth(&self, begin: i64, end: i64, of: impl Fn(&Node) -> u64) -> RangeInclusive<u64> {
+        let before = |at: i64| of(&self.0.iter().rfind(|(time, _)| *time <= at).unwrap().1);
+        let after = |at: i64| of(&self.0.iter().find(|(time, _)| *time >= at).unwrap().1);
+        before(end) - after(begin + LAG)..=after(end + LAG) - before(begin)
+    }
+}
+
+#[test]
+fn the_nodes_totals_are_the_sum_of_its_jobs() {
+    tried_again(node_agrees);
+}
+
+fn node_agrees() {
+    let found = Hierarchies::read().unwrap();
+    let hierarchy = if found.v1("freezer").is_some() { "freezer" } else { "v2" };
+    let shaped = Shaped::make(&controllers(hierarchy));
+    let disks = [RamDisk::new(256 * 4096), RamDisk::new((TRANSFERS + 1) * BYTES)];
+    let [pages, file] = disks.each_ref().map(RamDisk::path);
+    let stop = AtomicBool::new(false);
+    let (points, watched) = thread::scope(|scope| {
+        let watcher = scope.spawn(|| Watched::watch(&stop));
+        let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
+        let job = shaped.job(0, 81, "step_0");
+        job.run(&[MIXED, "5", &pages, &file]);
+        shaped.remove_job(0, 81);
+        thread::sleep(Duration::from_nanos(2 * LAG as u64));
+        let points = agent.stop().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        (points, watcher.join().unwrap())
+    });
+    // The busy seconds: no CPU is idle, so that switches to no task are few. A tick on a busy node may
+    // come late, and its points have the stamp that was due: the time of a reading is that of one in
+    // time and the spans since.
+    let spans: Vec<(i64, i64)> = points
+        .of("_system")
+        .filter(|point| point.measurement == "job_sched")
+        .map(|point| (point.time_ns, point.number("interval_ns").unwrap() as i64))
+        .collect();
+    let of_job: Vec<i64> = points.of("81").map(|point| point.time_ns).collect();
+    let in_time = |(_, span): &&(i64, i64)| (span - 1_000_000_000).abs() < LAG / 5;
+    let inside = |(at, _): &&(i64, i64)| of_job.first() < Some(at) && Some(at) < of_job.last();
+    let inside: Vec<&(i64, i64)> = spans.iter().filter(inside).collect();
+    let first = inside.iter().position(in_time).expect("one reading in time");
+    let (begin, last) = (inside[first].0, inside[inside.len() - 1].0);
+    let end = begin + inside[first + 1..].iter().map(|(_, span)| span).sum::<i64>();
+    assert!(end - begin > 1_500_000_000, "{spans:?}");
+    let busy = points.only(|point| point.time_ns > begin && point.time_ns <= last);
+    let mut agree = Agreement::new();
+    let ours = |field| busy.total("job_sched", field);
+    let mut near = |what, ours, truth| agree.near(what, ours, truth, 1, 0);
+    near("forks", ours("forks"), watched.growth(begin, end, |node| node.forks));
+    let switches = ours("switches_voluntary") + ours("switches_involuntary");
+    near("switches", switches, watched.growth(begin, end, |node| node.switches));
+    if watched.0[0].1.on_cpu_ns.is_some() {
+        let truth = watched.growth(begin, end, |node| node.on_cpu_ns.unwrap());
+        near("on_cpu_ns, the root's cpuacct", ours("on_cpu_ns"), truth);
+    }
+    let of_job = busy.sum("81", "job_sched", "on_cpu_ns");
+    agree.between("on_cpu_ns of the job", of_job, ours("on_cpu_ns") / 4..=ours("on_cpu_ns"));
+    agree.end();
+}
