@@ -1,11 +1,14 @@
 //! The agent's ends of the maps.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{ArrayOfMaps, IterableMap, MapData, PerCpuArray, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
@@ -56,6 +59,18 @@ pub struct Maps {
 
 /// Slots of the object.
 const SLOTS: usize = 1024;
+
+impl SlotMaps {
+    /// Descriptor of the bank.
+    pub fn bank_fd(&self) -> BorrowedFd<'_> {
+        self.bank.map().fd().as_fd()
+    }
+
+    /// Descriptor of the latencies; full mode only.
+    pub fn latency_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.latency.as_ref()?.map().fd().as_fd())
+    }
+}
 
 impl Maps {
     /// Takes the maps of a loaded object.
