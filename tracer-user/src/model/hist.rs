@@ -153,9 +153,7 @@ impl Hist {
 
     /// Values at the [`QUANTILES`], in their order; `None` without values. Never above `max`.
     pub fn quantiles(&self) -> Option<[u64; 4]> {
-        if self.buckets.is_none() {
-            return None;
-        }
+        self.buckets.as_ref()?;
         let hdr = self.to_hdr();
         Some(QUANTILES.map(|(_, q)| hdr.value_at_quantile(q).min(self.max)))
     }
