@@ -157,6 +157,13 @@ fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
     }
 }
 
+/// Two milliseconds on two CPUs, and as much for each two more, whose banks are read too. Unoptimised code
+/// may take ten times as long.
+fn drain_bound(possible_cpus: u32) -> Duration {
+    let optimised = Duration::from_millis(2) * possible_cpus.max(2) / 2;
+    if cfg!(debug_assertions) { optimised * 10 } else { optimised }
+}
+
 #[test]
 fn two_hundred_fifty_six_slots_are_drained_in_two_milliseconds() {
     let own_cgroup = cgroup("node-drain");
@@ -165,13 +172,30 @@ fn two_hundred_fifty_six_slots_are_drained_in_two_milliseconds() {
         probes.track((1 << 40) + n, None).expect("room for 255 slots");
     }
     snapshot(&mut probes);
-    let mut times: Vec<Duration> = (0..50)
-        .map(|_| {
-            let begin = Instant::now();
-            assert_eq!(snapshot(&mut probes).slots.len(), 256);
-            begin.elapsed()
-        })
-        .collect();
-    times.sort();
-    eprintln!("a drain of 256 slots: median {:?}, slowest {:?}", times[25], times[49]);
+    let mut drain = || {
+        let begin = Instant::now();
+        assert_eq!(snapshot(&mut probes).slots.len(), 256);
+        begin.elapsed()
+    };
+    let mut median = || {
+        let mut times: Vec<Duration> = (0..21).map(|_| drain()).collect();
+        times.sort();
+        times[10]
+    };
+    // A loaded machine makes every drain of a round slow, but not of ten rounds.
+    let bound = drain_bound(possible_cpus());
+    let mut medians = Vec::new();
+    while medians.len() < 10 && medians.last().is_none_or(|last| *last >= bound) {
+        medians.push(median());
+        sleep(Duration::from_millis(100));
+    }
+    eprintln!("drains of 256 slots, the median of each round: {medians:?}");
+    assert!(medians.last().is_some_and(|last| *last < bound), "{medians:?}, at most {bound:?}");
+}
+
+/// CPUs for which the kernel allocates per-CPU maps.
+fn possible_cpus() -> u32 {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").expect("possible CPUs");
+    let last = text.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<u32>().ok());
+    last.expect("a list of CPUs") + 1
 }

@@ -52,6 +52,9 @@ enum Chore {
     /// The page-fault workload of `bench`
     #[command(hide = true)]
     FaultLoop(bench::fault_loop::Args),
+    /// The process of a job in `bench`
+    #[command(hide = true)]
+    IdleLoop,
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Chore::Dist(args) => dist::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
+        Chore::IdleLoop => bench::jobs::idle_loop(),
         Chore::Residue => test::residue::print(),
     };
     match done {

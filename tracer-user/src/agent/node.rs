@@ -202,8 +202,10 @@ impl Node {
     ) {
         let answer = self.resolver.path(&path.to_string_lossy());
         let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
-        let owner = is_job
-            .then(|| Owner { job: self.name(&answer), root: root(path, &answer, &self.settings) });
+        let owner = is_job.then(|| Owner {
+            job: self.name(&answer),
+            root: root(path, &answer, self.settings.steps),
+        });
         if is_job && lease.is_none() {
             self.unplaced.insert(cgroup, path.to_owned());
         }
@@ -359,9 +361,9 @@ impl Node {
 
 /// The topmost directory of the job that `answer` found in `path`, or of its step where steps are series
 /// of their own.
-fn root(path: &Path, answer: &Answer, settings: &Settings) -> PathBuf {
+fn root(path: &Path, answer: &Answer, steps: bool) -> PathBuf {
     let job = path.components().take(1 + answer.root);
-    let Some(step) = answer.step.as_ref().filter(|_| settings.steps) else { return job.collect() };
+    let Some(step) = answer.step.as_ref().filter(|_| steps) else { return job.collect() };
     let step = format!("step_{step}");
     let below = path.components().skip(1 + answer.root);
     let count = below.take_while(|part| part.as_os_str() != step.as_str()).count();
@@ -380,7 +382,7 @@ mod tests {
         let found = |path: &[u8], steps: bool| {
             let path = Path::new(std::ffi::OsStr::from_bytes(path));
             let answer = resolver.path(&path.to_string_lossy());
-            root(path, &answer, &Settings { steps, ..Settings::default() })
+            root(path, &answer, steps)
         };
         let v2 = b"/a.slice/n_slurmstepd.scope/job_7/step_1/user/task_0";
         assert_eq!(found(v2, false), Path::new("/a.slice/n_slurmstepd.scope/job_7"));

@@ -13,6 +13,12 @@ pub fn parse_limit(text: &str) -> Option<u64> {
     parse_number(text).filter(|bytes| *bytes < NO_LIMIT_FROM)
 }
 
+/// The limit that v1's `memory.stat` names, the smallest of all ancestors: also of those that a
+/// container's mount does not show.
+pub fn parse_hierarchical_limit(stat: &str) -> Option<u64> {
+    parse_stat(stat, "hierarchical_memory_limit").filter(|bytes| *bytes < NO_LIMIT_FROM)
+}
+
 /// The value of `key` in a file of `key value` lines: `memory.stat`, `cpu.stat`.
 pub fn parse_stat(text: &str, key: &str) -> Option<u64> {
     let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
@@ -83,6 +89,12 @@ mod tests {
         let v1 = "cache 5\nrss 6\nshmem 0\nswap 0\ntotal_cache 219205632\ntotal_rss 1822720\n";
         assert_eq!(parse_stat(v1, "total_rss"), Some(1_822_720));
         assert_eq!(parse_stat(v1, "total_rss_huge"), None);
+        assert_eq!(
+            parse_hierarchical_limit("cache 5\nhierarchical_memory_limit 4096\n"),
+            Some(4096)
+        );
+        let none = "hierarchical_memory_limit 9223372036854771712\n";
+        assert_eq!(parse_hierarchical_limit(none), None);
         assert_eq!(parse_stat("nr_throttled 3\nthrottled_time 42\n", "throttled_time"), Some(42));
         for hostile in ["", "anon", "anon ", "anon x", "anon -1", "anonymous 5", " anon 5", "\0"] {
             assert_eq!(parse_stat(hostile, "anon"), None, "{hostile:?}");

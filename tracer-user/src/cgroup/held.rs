@@ -1,19 +1,38 @@
 //! What a job may use at most: CPUs, CPU quota and memory, by its own cgroup and every ancestor of it.
 
 use std::{
-    fs,
+    fs::File,
     path::{Path, PathBuf},
 };
 
 use super::{
-    formats::{parse_cfs, parse_cpu_count, parse_cpu_max, parse_limit, parse_stat},
+    formats::{
+        parse_cfs, parse_cpu_count, parse_cpu_max, parse_hierarchical_limit, parse_limit,
+        parse_stat,
+    },
     place::Places,
 };
+
+/// The files of a memory limit.
+pub(super) const V1_LIMIT: &str = "memory.limit_in_bytes";
+pub(super) const V2_LIMIT: &str = "memory.max";
+
+/// More than `memory.stat` has, the longest.
+const ROOM_BYTES: usize = 8 << 10;
 
 /// A file of a cgroup; `None` where it is missing or refused (pressure files answer EOPNOTSUPP where
 /// PSI is off).
 pub(super) fn read_file(directory: &Path, name: &str) -> Option<String> {
-    fs::read_to_string(directory.join(name)).ok()
+    let file = File::open(directory.join(name)).ok()?;
+    // Most of them are whole in the first read. Their size, which the standard library would ask for
+    // first, is always zero.
+    let mut text = Vec::with_capacity(ROOM_BYTES);
+    loop {
+        text.reserve(1);
+        if rustix::io::read(&file, rustix::buffer::spare_capacity(&mut text)).ok()? == 0 {
+            return String::from_utf8(text).ok();
+        }
+    }
 }
 
 /// Thousandths of a core that process `pid` (0: the caller, whose affinity the command inherits) may
@@ -117,17 +136,24 @@ impl Throttle {
     }
 }
 
+/// The smallest memory limit over the parent of a job's cgroup, in bytes; `None` without any.
+pub(super) fn read_memory_limit_above(places: &Places) -> Option<u64> {
+    let limit = |directory: &Path, name| parse_limit(&read_file(directory, name)?);
+    let v2 = places.v2().into_iter().flat_map(|place| place.upwards().skip(1));
+    let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards().skip(1));
+    let v2 = v2.filter_map(|directory| limit(directory, V2_LIMIT));
+    v1.filter_map(|directory| limit(directory, V1_LIMIT)).chain(v2).min()
+}
+
 /// The smallest memory limit over a job, in bytes; `None` without any.
 pub fn read_memory_limit(places: &Places) -> Option<u64> {
     let v2 = places.v2().into_iter().flat_map(|place| place.upwards());
-    let v2 = v2.filter_map(|directory| parse_limit(&read_file(directory, "memory.max")?));
+    let v2 = v2.filter_map(|directory| parse_limit(&read_file(directory, V2_LIMIT)?));
     let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards());
-    let v1 = v1.filter_map(|dir| parse_limit(&read_file(dir, "memory.limit_in_bytes")?));
+    let v1 = v1.filter_map(|dir| parse_limit(&read_file(dir, V1_LIMIT)?));
     // Also holds the ancestors that a container's mount does not show.
-    let hidden = places.v1("memory").and_then(|place| {
-        let stat = read_file(&place.directory, "memory.stat")?;
-        parse_stat(&stat, "hierarchical_memory_limit")
-    });
-    let hidden = hidden.and_then(|bytes| parse_limit(&bytes.to_string()));
+    let hidden = places
+        .v1("memory")
+        .and_then(|place| parse_hierarchical_limit(&read_file(&place.directory, "memory.stat")?));
     v1.chain(v2).chain(hidden).min()
 }

@@ -6,8 +6,11 @@
 use std::path::Path;
 
 use super::{
-    formats::{parse_number, parse_stall_ns, parse_stat},
-    held::{Throttle, read_cores_held, read_cores_of, read_file, read_memory_limit},
+    formats::{parse_hierarchical_limit, parse_limit, parse_number, parse_stall_ns, parse_stat},
+    held::{
+        Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_cores_of, read_file, read_memory_limit,
+        read_memory_limit_above,
+    },
     place::{Place, Places},
     remove::children,
 };
@@ -20,6 +23,7 @@ use crate::model::{
 struct MemoryFiles {
     current: &'static str,
     peak: &'static str,
+    limit: &'static str,
     /// Keys of `memory.stat`.
     anon: &'static str,
     file: &'static str,
@@ -33,6 +37,7 @@ struct MemoryFiles {
 const V2: MemoryFiles = MemoryFiles {
     current: "memory.current",
     peak: "memory.peak",
+    limit: V2_LIMIT,
     anon: "anon",
     file: "file",
     shmem: "shmem",
@@ -43,6 +48,7 @@ const V2: MemoryFiles = MemoryFiles {
 const V1: MemoryFiles = MemoryFiles {
     current: "memory.usage_in_bytes",
     peak: "memory.max_usage_in_bytes",
+    limit: V1_LIMIT,
     anon: "total_rss",
     file: "total_cache",
     shmem: "total_shmem",
@@ -58,6 +64,8 @@ pub struct CgroupReader {
     /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
     oom_kills: Option<u64>,
     cores_held: Option<u64>,
+    /// Smallest limit of the ancestors: they hold many jobs, and theirs is not changed for one.
+    limit_above: Option<u64>,
     throttle: Option<Throttle>,
     /// Throttled before the job began, where the quota is an ancestor's.
     throttled_before_ns: u64,
@@ -83,6 +91,7 @@ impl CgroupReader {
             largest_seen: None,
             oom_kills: None,
             cores_held,
+            limit_above: read_memory_limit_above(places),
             throttle,
             throttled_before_ns,
         }
@@ -100,6 +109,9 @@ impl CgroupReader {
                 true => number("memory.swap.current"),
                 false => parse_stat(&stat, "total_swap"),
             };
+            let own = read_file(directory, files.limit).and_then(|text| parse_limit(&text));
+            let known = [self.limit_above, own, parse_hierarchical_limit(&stat)];
+            group.set("limit_bytes", known.into_iter().flatten().min());
             group.set("current_bytes", current);
             group.set("anon_bytes", parse_stat(&stat, files.anon));
             group.set("file_bytes", parse_stat(&stat, files.file));
@@ -107,8 +119,9 @@ impl CgroupReader {
             group.set("swap_bytes", swap);
             self.largest_seen = self.largest_seen.max(current);
             group.set("peak_bytes", peak.or(self.largest_seen));
+        } else {
+            group.set("limit_bytes", read_memory_limit(&self.places));
         }
-        group.set("limit_bytes", read_memory_limit(&self.places));
         if let Some(v2) = self.places.v2().filter(|place| place.own) {
             set_stalls(&mut group, &v2.directory);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use tracer_ebpf::table::{Kind, Measurement};
+use tracer_ebpf::table::{Field, Kind, Measurement};
 
 use super::{hist::Hist, tables};
 
@@ -106,66 +106,66 @@ impl Group {
 
     /// What came between `older` and this one, both cumulative, of the same series.
     pub fn since(&self, older: &Self) -> Self {
-        self.combine(older, |kind, new, old| match (kind, new, old) {
-            (Kind::Counter, Some(Value::Number(new)), Some(Value::Number(old))) => {
-                Some(Value::Number(new.saturating_sub(*old)))
+        debug_assert!(self.same_series(older));
+        let mut interval = self.clone();
+        for (field, value, old) in interval.beside(older) {
+            match (field.kind, value, old) {
+                (Kind::Counter, Some(Value::Number(new)), Some(Value::Number(old))) => {
+                    *new = new.saturating_sub(*old);
+                }
+                (_, Some(Value::Histogram(new)), Some(Value::Histogram(old))) => {
+                    *new = new.since(old);
+                }
+                _ => {}
             }
-            (_, Some(Value::Histogram(new)), Some(Value::Histogram(old))) => {
-                Some(Value::Histogram(new.since(old)))
-            }
-            (_, new, _) => new.clone(),
-        })
+        }
+        interval
     }
 
     /// Adds the values of `other`, of the same series and time: another CPU, cgroup, step or node.
     /// [`Group::follow`] adds a later interval.
     pub fn merge(&mut self, other: &Self) {
-        self.values = self
-            .combine(other, |kind, a, b| match (kind, a, b) {
-                (_, Some(a), None) | (_, None, Some(a)) => Some(a.clone()),
-                (Kind::Counter | Kind::Gauge, Some(Value::Number(a)), Some(Value::Number(b))) => {
-                    Some(Value::Number(a.saturating_add(*b)))
-                }
-                (Kind::Peak, Some(Value::Number(a)), Some(Value::Number(b))) => {
-                    Some(Value::Number(*a.max(b)))
-                }
-                (_, Some(Value::Histogram(a)), Some(Value::Histogram(b))) => {
-                    let mut sum = a.clone();
-                    sum.merge(b);
-                    Some(Value::Histogram(sum))
-                }
-                (_, a, _) => a.clone(),
-            })
-            .values;
+        debug_assert!(self.same_series(other));
+        for (field, value, more) in self.beside(other) {
+            add(field.kind, value, more);
+        }
     }
 
     /// Appends the interval `later`: counters and histograms add, a state is the later one, and so is
     /// what was constant until it was changed (a cpuset).
     pub fn follow(&mut self, later: &Self) {
-        let mut sum = self.clone();
-        sum.merge(later);
-        for (index, field) in self.measurement.fields.iter().enumerate() {
+        debug_assert!(self.same_series(later));
+        for (field, value, more) in self.beside(later) {
             let is_state = matches!(field.kind, Kind::Gauge | Kind::Constant);
-            if is_state && later.values[index].is_some() {
-                sum.values[index] = later.values[index].clone();
+            if is_state && more.is_some() {
+                value.clone_from(more);
+            } else {
+                add(field.kind, value, more);
             }
         }
-        *self = sum;
     }
 
-    fn combine(
-        &self,
-        other: &Self,
-        value: impl Fn(Kind, &Option<Value>, &Option<Value>) -> Option<Value>,
-    ) -> Self {
-        debug_assert!(self.same_series(other));
+    /// Each field with its value here, to be changed, and in `other`.
+    fn beside<'a>(
+        &'a mut self,
+        other: &'a Self,
+    ) -> impl Iterator<Item = (&'static Field, &'a mut Option<Value>, &'a Option<Value>)> {
         let fields = self.measurement.fields.iter();
-        let values = fields.zip(self.values.iter().zip(&other.values));
-        Self {
-            measurement: self.measurement,
-            tags: self.tags.clone(),
-            values: values.map(|(field, (a, b))| value(field.kind, a, b)).collect(),
+        let values = self.values.iter_mut().zip(&other.values);
+        fields.zip(values).map(|(field, (value, other))| (field, value, other))
+    }
+}
+
+/// Adds `more`, of the same time, to `value` of a field of `kind`.
+fn add(kind: Kind, value: &mut Option<Value>, more: &Option<Value>) {
+    match (kind, &mut *value, more) {
+        (_, None, Some(_)) => value.clone_from(more),
+        (Kind::Counter | Kind::Gauge, Some(Value::Number(a)), Some(Value::Number(b))) => {
+            *a = a.saturating_add(*b);
         }
+        (Kind::Peak, Some(Value::Number(a)), Some(Value::Number(b))) => *a = (*a).max(*b),
+        (_, Some(Value::Histogram(a)), Some(Value::Histogram(b))) => a.merge(b),
+        _ => {}
     }
 }
 

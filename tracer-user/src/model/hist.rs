@@ -1,5 +1,7 @@
 //! A histogram as the agent holds it: the kernel's log-linear buckets, widened to 64 bits.
 
+use std::sync::Arc;
+
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low, bucket_of};
@@ -14,7 +16,7 @@ const MAX_READ_COUNT: u128 = 1 << 56;
 /// Counts per bucket with the exact sum and largest value.
 ///
 /// Cumulative ones only grow; [`Hist::since`] makes an interval, [`Hist::merge`] adds CPUs, cgroups,
-/// devices or intervals.
+/// devices or intervals. Copies share their buckets until one of them changes.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Hist {
@@ -22,8 +24,8 @@ pub struct Hist {
     pub sum: u64,
     /// Largest value; exact in totals, in an interval the bucket's bound where no new maximum came.
     pub max: u64,
-    /// Values per bucket: empty (all zero) or [`BUCKETS`] long.
-    buckets: Vec<u64>,
+    /// Values per bucket; none where all are zero.
+    buckets: Option<Arc<[u64; BUCKETS]>>,
 }
 
 impl Hist {
@@ -33,7 +35,7 @@ impl Hist {
         max: u64,
         buckets: impl IntoIterator<Item = (usize, u64)>,
     ) -> Self {
-        let mut hist = Self { sum, max, buckets: Vec::new() };
+        let mut hist = Self { sum, max, buckets: None };
         for (index, count) in buckets {
             hist.add(index, count);
         }
@@ -45,15 +47,31 @@ impl Hist {
         if count == 0 {
             return;
         }
-        if self.buckets.is_empty() {
-            self.buckets = vec![0; BUCKETS];
+        self.counts_mut()[index.min(BUCKETS - 1)] += count;
+    }
+
+    /// Adds to each bucket what it lacks to `low`, its low 32 bits as the kernel has them now: less than
+    /// 2^32 came to one bucket since.
+    pub fn advance(&mut self, low: &[u32; BUCKETS]) {
+        if self.counts().iter().zip(low).all(|(count, low)| *count as u32 == *low) {
+            return;
         }
-        self.buckets[index.min(BUCKETS - 1)] += count;
+        for (count, low) in self.counts_mut().iter_mut().zip(low) {
+            *count += u64::from(low.wrapping_sub(*count as u32));
+        }
+    }
+
+    fn counts(&self) -> &[u64; BUCKETS] {
+        self.buckets.as_deref().unwrap_or(&[0; BUCKETS])
+    }
+
+    fn counts_mut(&mut self) -> &mut [u64; BUCKETS] {
+        Arc::make_mut(self.buckets.get_or_insert_with(|| Arc::new([0; BUCKETS])))
     }
 
     /// Number of values in bucket `index`.
     pub fn bucket(&self, index: usize) -> u64 {
-        self.buckets.get(index).copied().unwrap_or(0)
+        self.counts().get(index).copied().unwrap_or(0)
     }
 
     /// Adds one value.
@@ -65,7 +83,7 @@ impl Hist {
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().sum()
+        self.counts().iter().sum()
     }
 
     /// Mean value; `None` without values.
@@ -76,7 +94,7 @@ impl Hist {
 
     /// Non-empty buckets: index and count.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.buckets.iter().copied().enumerate().filter(|&(_, count)| count > 0)
+        self.counts().iter().copied().enumerate().filter(|&(_, count)| count > 0)
     }
 
     /// Upper bound of bucket `index` as shown outside: the largest value it can hold, never past `max`.
@@ -92,9 +110,11 @@ impl Hist {
     /// What came between `older` and this one, both cumulative from the same source.
     pub fn since(&self, older: &Self) -> Self {
         let mut interval = Self { sum: self.sum.wrapping_sub(older.sum), ..Self::default() };
-        for (index, count) in self.buckets() {
-            let before = older.buckets.get(index).copied().unwrap_or(0);
-            interval.add(index, count.saturating_sub(before));
+        if self.buckets == older.buckets {
+            return interval;
+        }
+        for (index, (count, before)) in self.counts().iter().zip(older.counts()).enumerate() {
+            interval.add(index, count.saturating_sub(*before));
         }
         let highest = interval.buckets().last().map(|(index, _)| index);
         interval.max = match highest {
@@ -109,8 +129,14 @@ impl Hist {
     pub fn merge(&mut self, other: &Self) {
         self.sum = self.sum.wrapping_add(other.sum);
         self.max = self.max.max(other.max);
-        for (index, count) in other.buckets() {
-            self.add(index, count);
+        match (&mut self.buckets, &other.buckets) {
+            (_, None) => {}
+            (none @ None, some) => none.clone_from(some),
+            (Some(_), Some(more)) => {
+                for (count, more) in self.counts_mut().iter_mut().zip(more.iter()) {
+                    *count += more;
+                }
+            }
         }
     }
 
@@ -127,9 +153,7 @@ impl Hist {
 
     /// Values at the [`QUANTILES`], in their order; `None` without values. Never above `max`.
     pub fn quantiles(&self) -> Option<[u64; 4]> {
-        if self.buckets.is_empty() {
-            return None;
-        }
+        self.buckets.as_ref()?;
         let hdr = self.to_hdr();
         Some(QUANTILES.map(|(_, q)| hdr.value_at_quantile(q).min(self.max)))
     }

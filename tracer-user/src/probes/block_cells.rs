@@ -42,21 +42,21 @@ impl BlockCells {
         })
     }
 
-    /// The cells in use: number, key and words of each, read in the order in which they lie. A claim that
-    /// meets the freeing of a slot may give one key two cells: both count.
-    pub fn read(&self) -> Vec<(usize, BlockKey, RawCell)> {
-        let read = |cell| {
-            let first = cell * CELL_WORDS;
-            let key = BlockKey::of_word(self.words.get(first))?;
-            let word = |word| {
-                let value = self.words.get(first + word);
-                // In their order on every architecture: see `BlockCell`.
-                fence(Ordering::Acquire);
-                value
-            };
-            Some((cell, key, std::array::from_fn(word)))
-        };
-        (0..CELLS as usize).filter_map(read).collect()
+    /// The cells in use: number and key of each. A claim that meets the freeing of a slot may give one
+    /// key two cells: both count.
+    pub fn used(&self) -> impl Iterator<Item = (usize, BlockKey)> + '_ {
+        let key = |cell| Some((cell, BlockKey::of_word(self.words.get(cell * CELL_WORDS))?));
+        (0..CELLS as usize).filter_map(key)
+    }
+
+    /// The words of cell `number`, read in the order in which they lie.
+    pub fn read(&self, number: usize) -> RawCell {
+        std::array::from_fn(|word| {
+            let value = self.words.get(number * CELL_WORDS + word);
+            // In their order on every architecture: see `BlockCell`.
+            fence(Ordering::Acquire);
+            value
+        })
     }
 
     /// Frees the cells of `slot`, to which nothing may be charged any more.
@@ -81,6 +81,8 @@ pub struct CellReader {
     unwrapper: Unwrapper,
     /// Requests that were not queued at all, as last reported.
     never_queued: u64,
+    /// The cell at the last reading, and what it came to.
+    last: Option<(Box<RawCell>, Group)>,
 }
 
 impl CellReader {
@@ -93,11 +95,19 @@ impl CellReader {
             group
         });
         let unwrapper = Unwrapper::after(&BLOCK, last.as_slice());
-        Self { unwrapper, never_queued: 0 }
+        Self { unwrapper, never_queued: 0, last: None }
     }
 
-    /// The values of `cell`, whose key names `device` and operation `op`.
-    pub fn read(&mut self, cell: &RawCell, device: &Device, op: u16) -> Group {
+    /// The values of `cell`, whose key names `device` and operation `op`: the same at each reading.
+    pub fn read(&mut self, cell: &RawCell, device: &Device, op: u16) -> &Group {
+        let last = match self.last.take() {
+            Some(same) if *same.0 == *cell => same,
+            _ => (Box::new(*cell), self.decode(cell, device, op)),
+        };
+        &self.last.insert(last).1
+    }
+
+    fn decode(&mut self, cell: &RawCell, device: &Device, op: u16) -> Group {
         let op = OPS[usize::from(op) % OPS.len()];
         let mut group = Group::unknown(&BLOCK, vec![device.name.clone(), op.into()]);
         let place = |place| match place {

@@ -10,6 +10,33 @@ use crate::model::{
     hist::Hist,
 };
 
+/// The words of one struct, added up over all CPUs at the last read: what did not move since need not
+/// be decoded again.
+///
+/// Counters and buckets only grow, by less than 2^32 between two reads, and no largest value grows
+/// without its bucket: equal sums are equal structs.
+#[derive(Default)]
+pub struct Sums(Vec<u64>);
+
+impl Sums {
+    /// Takes the structs `cpus`, one of each CPU, for the last read; whether anything moved. `scratch` is
+    /// overwritten.
+    pub fn moved(&mut self, cpus: &[&[u8]], scratch: &mut Vec<u64>) -> bool {
+        scratch.clear();
+        scratch.resize(cpus.first().map_or(0, |cpu| cpu.len() / 8), 0);
+        for cpu in cpus {
+            for (sum, word) in scratch.iter_mut().zip(cpu.chunks_exact(8)) {
+                *sum = sum.wrapping_add(word.try_into().map_or(0, u64::from_ne_bytes));
+            }
+        }
+        let moved = self.0 != *scratch;
+        if moved {
+            self.0.clone_from(scratch);
+        }
+        moved
+    }
+}
+
 /// The structs of one slot (or cell) over all reads: buckets wrap at 2^32, and their sums over all CPUs
 /// with them.
 pub struct Unwrapper {
@@ -63,10 +90,7 @@ impl Unwrapper {
                 *now = now.wrapping_add(count);
             }
         }
-        for (bucket, now) in now.into_iter().enumerate() {
-            // What came since the last read, less than 2^32 in one bucket.
-            total.add(bucket, now.wrapping_sub(total.bucket(bucket) as u32).into());
-        }
+        total.advance(&now);
         total.sum = sum(cpus, ends + std::mem::offset_of!(Ends, sum));
         let max = ends + std::mem::offset_of!(Ends, max);
         total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
@@ -91,6 +115,12 @@ pub fn derive(group: &mut Group) {
             _ => {}
         }
     }
+}
+
+/// The bytes of `words`.
+pub fn bytes_of_words(words: &[u64]) -> &[u8] {
+    // SAFETY: integers, any byte of which may be read.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 /// The bytes of a kernel-side struct.
@@ -131,5 +161,25 @@ mod tests {
         assert_eq!(sleep.count(), 5_000_000_000);
         assert_eq!((sleep.sum, sleep.max), (10, 3));
         assert_eq!(second.since(&first).hist("sleep_ns").unwrap().count(), 1_000_000_000);
+    }
+
+    #[test]
+    fn what_moved_on_any_cpu_is_seen() {
+        // SAFETY: all integers.
+        let mut banks: [JobBank; 2] = unsafe { std::mem::zeroed() };
+        let (mut sums, mut scratch) = (Sums::default(), Vec::new());
+        let mut moved = |banks: &[JobBank; 2]| {
+            sums.moved(&[bytes_of(&banks[0]), bytes_of(&banks[1])], &mut scratch)
+        };
+        assert!(moved(&banks), "the first read");
+        assert!(!moved(&banks));
+        banks[1].forks += 1;
+        assert!(moved(&banks) && !moved(&banks));
+        banks[0].sleep_ns.buckets[1] = u32::MAX; // the upper half of its word
+        assert!(moved(&banks) && !moved(&banks));
+        banks[0].sleep_ns.buckets[1] = 0; // once around
+        assert!(moved(&banks) && !moved(&banks));
+        banks[1].sleep_ns.buckets[127] += 1;
+        assert!(moved(&banks) && !moved(&banks));
     }
 }

@@ -2,12 +2,16 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    os::fd::AsFd,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
+use aya::maps::IterableMap;
 use tracer_ebpf::{
     block::{BlockKey, OPS},
+    job::JobBank,
+    latency::LatencyBank,
     records::CpuRecord,
     table::Place,
 };
@@ -15,13 +19,14 @@ use tracer_ebpf::{
 use super::{
     block_cells::CellReader,
     clock::ahead_of_run_queues,
-    decode::{Unwrapper, bytes_of},
+    decode::{Sums, Unwrapper},
     events::Cgroup,
     gap::Stale,
     hooks::{FaultMode, HookState},
     leases::Leases,
     load::{Layout, Options},
     log::BpfLog,
+    lookup::CpuValues,
     maps::{Maps, Plain},
     own,
     programs::Programs,
@@ -67,18 +72,31 @@ pub struct Probes {
     pub(super) removed: Vec<(Instant, Cgroup)>,
     drain: Duration,
     log: Option<BpfLog>,
+    values: CpuValues,
+    scratch: Vec<u64>,
+    map_bytes: own::MapBytes,
 }
 
-/// What undoes the wrapping of one lease's banks.
+/// What is remembered of one lease's banks.
 pub(super) struct Decoders {
     sched: Unwrapper,
     fault: Unwrapper,
+    bank: Sums,
+    latency: Sums,
+    /// The values at the last read.
+    groups: [Group; 2],
 }
 
 impl Decoders {
-    /// For banks whose values were `last` when they were read last.
+    /// For banks whose values were `last` when they were read last, or began with zeros.
     pub(super) fn after(last: &[Group]) -> Self {
-        Self { sched: Unwrapper::after(&SCHED, last), fault: Unwrapper::after(&FAULT, last) }
+        Self {
+            sched: Unwrapper::after(&SCHED, last),
+            fault: Unwrapper::after(&FAULT, last),
+            bank: Sums::default(),
+            latency: Sums::default(),
+            groups: [&SCHED, &FAULT].map(|table| Group::unknown(table, Vec::new())),
+        }
     }
 }
 
@@ -117,6 +135,9 @@ impl Probes {
             removed: Vec::new(),
             drain: Duration::ZERO,
             log,
+            values: CpuValues::default(),
+            scratch: Vec::new(),
+            map_bytes: own::MapBytes::default(),
         }
     }
 
@@ -136,38 +157,46 @@ impl Probes {
     }
 
     pub(super) fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
-        Some(self.maps.cpus.get(&0, 0).ok()?.iter().map(|record| record.0).collect())
+        let map = self.maps.cpus.map().fd().as_fd();
+        let records = CpuValues::default().copy::<Plain<CpuRecord>>(map).ok()?;
+        Some(records.into_iter().map(|Plain(record)| record).collect())
     }
 
     fn read_slot(&mut self, lease: Lease, slot: Slot) -> Result<Vec<Group>> {
-        let mut sched = Group::unknown(&SCHED, Vec::new());
-        let mut fault = Group::unknown(&FAULT, Vec::new());
         let maps =
             self.maps.slots.get(&slot).with_context(|| format!("slot {slot} has no bank"))?;
-        let decoders = self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
-        let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
-        let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
-        let banks =
-            maps.bank.get(&0, 0).with_context(|| format!("cannot read the bank of slot {slot}"))?;
-        let cpus: Vec<&[u8]> = banks.iter().map(|Plain(bank)| bytes_of(bank)).collect();
-        decoders.sched.read(&mut sched, &cpus, job);
-        decoders.fault.read(&mut fault, &cpus, job);
-        if let Some(map) = &maps.latency {
-            let banks = map
-                .get(&0, 0)
-                .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
-            let cpus: Vec<&[u8]> = banks.iter().map(|Plain(bank)| bytes_of(bank)).collect();
-            decoders.fault.read(&mut fault, &cpus, latency);
-            fault.set("latency_sample_every", self.sample_every);
+        let Decoders { sched: of_sched, fault: of_fault, bank, latency, groups } =
+            self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
+        let [sched, fault] = groups;
+        let cpus = self
+            .values
+            .read::<JobBank>(maps.bank_fd())
+            .with_context(|| format!("cannot read the bank of slot {slot}"))?;
+        if bank.moved(&cpus, &mut self.scratch) {
+            let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
+            of_sched.read(sched, &cpus, job);
+            of_fault.read(fault, &cpus, job);
         }
-        for group in [&mut sched, &mut fault] {
+        if let Some(map) = maps.latency_fd() {
+            let cpus = self
+                .values
+                .read::<LatencyBank>(map)
+                .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
+            if latency.moved(&cpus, &mut self.scratch) {
+                let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
+                of_fault.read(fault, &cpus, latency);
+                fault.set("latency_sample_every", self.sample_every);
+            }
+        }
+        let mut groups = groups.to_vec();
+        for group in &mut groups {
             for (index, field) in group.measurement.fields.iter().enumerate() {
                 if self.unknown.contains(&field.name) {
                     group.values[index] = None;
                 }
             }
         }
-        Ok(vec![sched, fault])
+        Ok(groups)
     }
 
     /// The last values of `lease`, which has ended.
@@ -182,7 +211,7 @@ impl Probes {
     }
 
     fn read_blocks(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, of: impl Fn(Slot) -> bool) {
-        for (number, key, cell) in self.maps.blocks.read() {
+        for (number, key) in self.maps.blocks.used() {
             // A spare slot, taken a moment ago: next time it is known whose it is.
             let Some(lease) = self.leases.holder(key.slot).filter(|_| of(key.slot)) else {
                 continue;
@@ -196,8 +225,8 @@ impl Probes {
                 };
                 (key, CellReader::after(seeds.iter().find(same).map(|(_, group)| group)))
             });
-            let group = reader.read(&cell, device, key.op);
-            merge_all(slots.entry(lease).or_default(), &[group]);
+            let group = reader.read(&self.maps.blocks.read(number), device, key.op);
+            merge_all(slots.entry(lease).or_default(), std::slice::from_ref(group));
         }
     }
 
@@ -240,12 +269,15 @@ impl Source for Probes {
         let cpus = self.read_cpus().context("cannot read the CPUs' records")?;
         self.add_running(&mut slots, &cpus);
         slots.append(&mut self.closed);
+        let map_bytes = self.map_bytes.read(self.maps.slots.values());
         self.drain += begin.elapsed();
+        let drain_ns = self.drain.as_nanos() as u64;
+        let own = own::read(&self.programs, &self.states, &cpus, map_bytes, drain_ns);
         Ok(Some(Snapshot {
             wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),
             slots,
-            own: vec![own::read(&self.programs, &self.states, &cpus, self.drain.as_nanos() as u64)],
+            own: vec![own],
         }))
     }
 }

@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, Map, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{ArrayOfMaps, IterableMap, Map, MapData, PerCpuArray, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
@@ -103,6 +104,18 @@ pub fn open_pin(path: &Path) -> Result<Map> {
 
 /// Slots of the object.
 const SLOTS: usize = 1024;
+
+impl SlotMaps {
+    /// Descriptor of the bank.
+    pub fn bank_fd(&self) -> BorrowedFd<'_> {
+        self.bank.map().fd().as_fd()
+    }
+
+    /// Descriptor of the latencies; full mode only.
+    pub fn latency_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.latency.as_ref()?.map().fd().as_fd())
+    }
+}
 
 impl Maps {
     /// Takes the maps of a loaded object.

@@ -16,6 +16,7 @@ mod id_table;
 mod leases;
 mod load;
 mod log;
+mod lookup;
 mod maps;
 mod memlock;
 mod own;

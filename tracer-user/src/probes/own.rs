@@ -2,22 +2,29 @@
 
 use std::{
     collections::BTreeMap,
+    io::Read,
     os::fd::{AsFd, AsRawFd},
 };
 
 use rustix::time::{ClockId, clock_gettime};
 use tracer_ebpf::records::CpuRecord;
 
-use super::{hooks::HookState, programs::Programs};
+use super::{hooks::HookState, maps::SlotMaps, programs::Programs};
 use crate::model::{group::Group, tables::SELF};
 
 /// The group, all cumulative since start.
-pub fn read(programs: &Programs, states: &[HookState], cpus: &[CpuRecord], drain_ns: u64) -> Group {
+pub fn read(
+    programs: &Programs,
+    states: &[HookState],
+    cpus: &[CpuRecord],
+    map_bytes: Option<u64>,
+    drain_ns: u64,
+) -> Group {
     let mut own = Group::unknown(&SELF, Vec::new());
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     own.set("cpu_ns", cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
     own.set("rss_bytes", resident_bytes());
-    own.set("map_bytes", map_bytes());
+    own.set("map_bytes", map_bytes);
     own.set("drain_ns", drain_ns);
     let runs = program_runs(programs);
     // No run of any program: the kernel does not count them.
@@ -68,8 +75,39 @@ fn resident_bytes() -> Option<u64> {
     Some(statm.resident * rustix::param::page_size() as u64)
 }
 
+/// Memory of the maps. Asking the kernel for that of each takes longer than reading them all: it is
+/// asked once, and slots, which are all alike, are counted.
+#[derive(Default)]
+pub struct MapBytes {
+    /// Of the maps that no slot owns.
+    fixed: Option<u64>,
+    /// Of one slot's maps.
+    slot: Option<u64>,
+}
+
+impl MapBytes {
+    /// Memory of all BPF maps this process holds now, `slots` among them.
+    pub fn read<'a>(
+        &mut self,
+        mut slots: impl ExactSizeIterator<Item = &'a SlotMaps>,
+    ) -> Option<u64> {
+        let count = slots.len() as u64;
+        if self.slot.is_none() {
+            self.slot = slots.next().and_then(slot_bytes);
+            self.fixed =
+                all_map_bytes().map(|all| all.saturating_sub(count * self.slot.unwrap_or(0)));
+        }
+        Some(self.fixed? + count * self.slot?)
+    }
+}
+
+fn slot_bytes(slot: &SlotMaps) -> Option<u64> {
+    let fds = std::iter::once(slot.bank_fd()).chain(slot.latency_fd());
+    fds.map(|fd| fdinfo_number(&fdinfo(fd.as_raw_fd())?, "memlock")).sum()
+}
+
 /// Memory of all BPF maps this process holds, each once.
-fn map_bytes() -> Option<u64> {
+fn all_map_bytes() -> Option<u64> {
     let fds = std::fs::read_dir("/proc/self/fdinfo").ok()?;
     let infos = fds.flatten().filter_map(|fd| std::fs::read_to_string(fd.path()).ok());
     let of_map =
@@ -79,7 +117,12 @@ fn map_bytes() -> Option<u64> {
 }
 
 fn fdinfo(fd: i32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()
+    let mut file = std::fs::File::open(format!("/proc/self/fdinfo/{fd}")).ok()?;
+    // The kernel gives it whole in one read; asking for its size first would double the time.
+    let mut text = vec![0; 4096];
+    let len = file.read(&mut text).ok()?;
+    text.truncate(len);
+    String::from_utf8(text).ok()
 }
 
 fn fdinfo_number(info: &str, key: &str) -> Option<u64> {

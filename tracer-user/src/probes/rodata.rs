@@ -1,26 +1,16 @@
 //! The read-only globals of loaded programs, read back from the kernel: what is in force, whoever
 //! loaded them.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use aya::maps::Map;
 use object::{Object, ObjectSymbol, read::elf::ElfFile64};
 
+use super::lookup::lookup;
+
 /// Name of the map that holds them.
 pub const RODATA: &str = ".rodata";
-
-const MAP_LOOKUP_ELEM: libc::c_int = 1;
-
-/// `union bpf_attr` as BPF_MAP_LOOKUP_ELEM uses it.
-#[repr(C)]
-struct Lookup {
-    map_fd: u32,
-    _pad: u32,
-    key: u64,
-    value: u64,
-    flags: u64,
-}
 
 /// Value of the global `name` in `rodata`, the map [`RODATA`] of programs loaded from `object`, pinned or
 /// our own. It says nothing of programs that another object gave: its globals lie elsewhere.
@@ -39,18 +29,8 @@ fn read_value(rodata: &Map) -> Result<Vec<u8>> {
     let Map::Array(map) = rodata else { return Err(anyhow!("map {RODATA} is no array")) };
     let info = map.info().context("cannot ask for the size of the globals")?;
     let mut bytes = vec![0_u8; info.value_size() as usize];
-    let key = 0_u32;
-    let attr = Lookup {
-        map_fd: map.fd().as_fd().as_raw_fd().cast_unsigned(),
-        _pad: 0,
-        key: std::ptr::from_ref(&key) as u64,
-        value: bytes.as_mut_ptr() as u64,
-        flags: 0,
-    };
-    // SAFETY: the kernel reads `attr` and the key, and writes the map's value size, which `bytes` has.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, MAP_LOOKUP_ELEM, &attr, size_of::<Lookup>()) };
-    ensure!(result == 0, "cannot read the globals: {}", std::io::Error::last_os_error());
+    // SAFETY: `bytes` has the map's value size.
+    unsafe { lookup(map.fd().as_fd(), bytes.as_mut_ptr()) }.context("cannot read the globals")?;
     Ok(bytes)
 }
 

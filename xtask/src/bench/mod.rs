@@ -1,8 +1,11 @@
 //! `cargo xtask bench`: what tracing costs, measured so that another machine's table can be laid
 //! beside: nanoseconds per event of each BPF program beside an empty one on the same hook, the
-//! slowdown of three kinds of workload in interleaved pairs, and memory.
+//! slowdown of three kinds of workload in interleaved pairs, memory, and what an agent takes of a node
+//! full of jobs.
 
+mod agent;
 pub mod fault_loop;
+pub mod jobs;
 mod machine;
 mod pairs;
 mod programs;
@@ -26,7 +29,7 @@ pub struct Args {
     /// Pairs of runs, one traced and one not, of each workload
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// Only the workloads of this kind
+    /// Only the workloads of this kind, or only the agent
     #[arg(long, value_enum, conflicts_with = "write")]
     only: Option<Kind>,
     /// Write the result to docs/OVERHEAD.md too
@@ -42,7 +45,6 @@ pub fn run(args: &Args) -> Result<()> {
     if !is_root() {
         bail!("benchmarks load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }
-    packages::need(packages::WORKLOADS)?;
     machine::refuse_statistics()?;
     machine::name_strangers()?;
     run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
@@ -50,6 +52,11 @@ pub fn run(args: &Args) -> Result<()> {
         .prefix("bench-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
+    if args.only == Some(Kind::Agent) {
+        print!("{}", report::agent_table(&agent::measure(scratch.path())?));
+        return Ok(());
+    }
+    packages::need(packages::WORKLOADS)?;
     let disk = ram_disk::RamDisk::new(scratch.path())?;
     let _pinned = ram_disk::Pinned::to(workloads::last_cpu()?)?;
     let mut workloads = workloads::all(scratch.path(), disk.device())?;
@@ -58,9 +65,13 @@ pub fn run(args: &Args) -> Result<()> {
     let (programs, memory) = programs::measure(&workloads)?;
     let slowdowns =
         workloads.iter().map(|w| slowdown(w, args.pairs)).collect::<Result<Vec<_>>>()?;
+    let agent = match args.only {
+        None => agent::measure(scratch.path())?,
+        Some(_) => Vec::new(),
+    };
     // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
     machine::refuse_statistics()?;
-    let report = Report { machine: machine::describe()?, programs, slowdowns, memory };
+    let report = Report { machine: machine::describe()?, programs, slowdowns, memory, agent };
     let text = report.to_markdown();
     print!("{text}");
     if args.write {

@@ -1,5 +1,6 @@
 //! The measurement as Markdown. Pure.
 
+use super::agent;
 use super::pairs::{Pairs, Spread};
 use super::programs::{Cost, Memory};
 use std::fmt::Write as _;
@@ -22,6 +23,8 @@ pub struct Report {
     pub slowdowns: Vec<Slowdown>,
     /// Memory of one jobtrace.
     pub memory: Memory,
+    /// What agents took of a node full of jobs.
+    pub agent: Vec<agent::Cost>,
 }
 
 const PROGRAMS: &str = "\
@@ -41,6 +44,16 @@ the order alternating, statistics off. Medians; in brackets the least and the gr
 
 | workload | pairs | ns per operation, plain | traced | slowdown |
 | --- | ---: | ---: | ---: | ---: |
+";
+
+const AGENT: &str = "\
+## `jobtrace agent`
+Beside jobs of one process that wakes ten times a second. A drain is one reading of all maps (a slot for
+each job and one for the rest of the node), by the agent's own account: the median, in brackets the
+least. The peak of memory is while it starts.
+
+| jobs | interval | watched | of one core | resident | at its peak | BPF maps | drain |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
 impl Report {
@@ -71,7 +84,6 @@ impl Report {
                 per_cent(pairs.slowdown_ratio()),
             );
         }
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let _ = write!(
             text,
             "\n## Memory\n| BPF maps | peak resident memory of the process |\n| ---: | ---: |\n\
@@ -79,8 +91,36 @@ impl Report {
             mib(self.memory.map_bytes),
             mib(self.memory.peak_rss_bytes),
         );
+        if !self.agent.is_empty() {
+            let _ = write!(text, "\n{}", agent_table(&self.agent));
+        }
         text
     }
+}
+
+/// The part on the agent.
+pub fn agent_table(costs: &[agent::Cost]) -> String {
+    let mut text = AGENT.to_owned();
+    for cost in costs {
+        let _ = writeln!(
+            text,
+            "| {} | {} s | {:.0} s | {:.2} % | {:.1} MiB | {:.1} MiB | {:.1} MiB | {:.2} ms ({:.2}) |",
+            cost.jobs,
+            cost.interval.as_secs(),
+            cost.span.as_secs_f64(),
+            100.0 * cost.core_ratio,
+            mib(cost.rss_bytes),
+            mib(cost.peak_rss_bytes),
+            mib(cost.map_bytes),
+            cost.drain_ns as f64 / 1e6,
+            cost.least_drain_ns as f64 / 1e6,
+        );
+    }
+    text
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
 }
 
 fn time(spread: Option<Spread>) -> String {
@@ -96,6 +136,7 @@ fn per_cent(spread: Option<Spread>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn every_figure_has_its_row() {
@@ -113,6 +154,17 @@ mod tests {
             programs: vec![cost("sched_switch", Some(50.0)), cost("mark_victim", None)],
             slowdowns: vec![Slowdown { workload: "pipe".to_owned(), pairs }],
             memory: Memory { map_bytes: 6 << 20, peak_rss_bytes: 21 << 20 },
+            agent: vec![agent::Cost {
+                jobs: 100,
+                interval: Duration::from_secs(10),
+                span: Duration::from_millis(60_040),
+                core_ratio: 0.001_23,
+                rss_bytes: 20 << 20,
+                peak_rss_bytes: 31 << 20,
+                map_bytes: 6 << 20,
+                drain_ns: 1_234_000,
+                least_drain_ns: 900_000,
+            }],
         };
         let text = report.to_markdown();
         for row in [
@@ -120,6 +172,7 @@ mod tests {
             "| pipe | `mark_victim` | 10 | 90.0 | – | – |",
             "| pipe | 1 | 5000 (5000 to 5000) | 5250 (5250 to 5250) | +5.0 % (+5.0 to +5.0) |",
             "| 6.0 MiB | 21.0 MiB |",
+            "| 100 | 10 s | 60 s | 0.12 % | 20.0 MiB | 31.0 MiB | 6.0 MiB | 1.23 ms (0.90) |",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
         }

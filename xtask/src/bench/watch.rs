@@ -45,7 +45,8 @@ impl Watch {
         Ok(watch)
     }
 
-    fn look(&mut self, child: &Child) {
+    /// Adds what is to be seen of `child` now.
+    pub fn look(&mut self, child: &Child) {
         let process = format!("/proc/{}", child.id());
         for entry in fs::read_dir(format!("{process}/fdinfo")).into_iter().flatten().flatten() {
             let Ok(text) = fs::read_to_string(entry.path()) else { continue };
@@ -67,7 +68,7 @@ impl Watch {
 }
 
 /// The number behind `key:` in a file of /proc.
-fn number(text: &str, key: &str) -> Option<u64> {
+pub fn number(text: &str, key: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok())

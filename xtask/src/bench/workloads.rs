@@ -39,6 +39,8 @@ pub enum Kind {
     Fault,
     /// Block I/O.
     Block,
+    /// No workload: `jobtrace agent` itself, beside jobs that hardly do anything.
+    Agent,
 }
 
 /// One workload.

@@ -32,7 +32,8 @@ fn each_field_is_read_from_its_place() {
     cell.size_ends.sum = 12_288;
     cell.size_ends.max = 4096;
     cell.size_buckets[24] = 3;
-    let group = CellReader::after(None).read(&raw(&cell), &disk(true), 1);
+    let mut reader = CellReader::after(None);
+    let group = reader.read(&raw(&cell), &disk(true), 1);
     assert_eq!(group.tags, ["vda", "write"]);
     assert_eq!(group.number("errors"), Some(2));
     assert_eq!((group.number("ops"), group.number("bytes")), (Some(3), Some(12_288)));
@@ -65,7 +66,8 @@ fn requests_never_queued_are_what_is_left_and_never_shrink() {
 fn without_the_stamp_of_its_making_no_request_was_never_queued() {
     let mut cell = empty();
     cell.device_buckets[9] = 4;
-    let group = CellReader::after(None).read(&raw(&cell), &disk(false), 0);
+    let mut reader = CellReader::after(None);
+    let group = reader.read(&raw(&cell), &disk(false), 0);
     assert!(group.hist("queue_latency_ns").is_none());
     assert_eq!(group.hist("device_latency_ns").unwrap().count(), 4);
 }

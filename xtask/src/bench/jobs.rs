@@ -1,0 +1,152 @@
+//! Jobs as Slurm lays them out, each with one process that wakes ten times a second and does a little.
+
+use crate::process::say;
+use anyhow::{Context, Result};
+use jobtrace::cgroup::hierarchies::{Hierarchies, Hierarchy};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::env;
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// What Slurm makes a directory in, where it is v1.
+const CONTROLLERS: [&str; 6] = ["freezer", "memory", "cpuset", "cpuacct", "devices", "pids"];
+/// Numbers of jobs that no scheduler here has given.
+const FIRST_JOB: usize = 990_001;
+/// How often an emptied cgroup may refuse to go: its last task is on its way out.
+const TRIES: u32 = 200;
+
+/// The jobs; they end, and their cgroups go, with the value.
+pub struct Jobs {
+    processes: Vec<Child>,
+    /// Directories, parents before children.
+    directories: Vec<PathBuf>,
+}
+
+impl Jobs {
+    /// Starts `count` jobs.
+    ///
+    /// # Errors
+    /// When a cgroup cannot be made or a process not be started.
+    pub fn start(count: usize) -> Result<Self> {
+        let mut jobs = Self { processes: Vec::new(), directories: Vec::new() };
+        let hierarchies = Hierarchies::read()?;
+        // Beside v1 the unified hierarchy has no controllers, and Slurm does not use it.
+        let is_v1 = hierarchies.v1("memory").is_some();
+        let mut roots: Vec<&Hierarchy> = match is_v1 {
+            true => CONTROLLERS.iter().filter_map(|name| hierarchies.v1(name)).collect(),
+            false => hierarchies.v2.iter().collect(),
+        };
+        roots.dedup_by_key(|hierarchy| hierarchy.number);
+        let top = format!("jobtrace-bench-{}", std::process::id());
+        for number in FIRST_JOB..FIRST_JOB + count {
+            let path = match is_v1 {
+                true => format!("{top}/slurm/uid_1000/job_{number}/step_0/task_0"),
+                false => {
+                    format!("{top}/system.slice/slurmstepd.scope/job_{number}/step_0/user/task_0")
+                }
+            };
+            let made = roots.iter().map(|root| jobs.make(root, &path));
+            let leaves = made.collect::<Result<Vec<_>>>()?;
+            jobs.processes.push(spawn(&leaves)?);
+        }
+        Ok(jobs)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.processes.len()
+    }
+
+    /// Makes the directory `path` in `root`, and those above it.
+    fn make(&mut self, root: &Hierarchy, path: &str) -> Result<PathBuf> {
+        let mut directory = root.mount.clone();
+        for part in path.split('/') {
+            let parent = directory.clone();
+            directory.push(part);
+            if directory.exists() {
+                continue;
+            }
+            if root.number == 0 {
+                // Each by itself: one that this kernel lacks must not take the others with it.
+                for controller in ["+memory", "+pids", "+cpu", "+io"] {
+                    let _ = fs::write(parent.join("cgroup.subtree_control"), controller);
+                }
+            }
+            fs::create_dir(&directory)
+                .with_context(|| format!("make cgroup {}", directory.display()))?;
+            self.directories.push(directory.clone());
+            inherit_cpuset(&parent, &directory);
+        }
+        Ok(directory)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            // It ends by itself when its input does.
+            drop(process.stdin.take());
+        }
+        for process in &mut self.processes {
+            let _ = process.wait();
+        }
+        for directory in self.directories.iter().rev() {
+            if let Err(error) = remove(directory) {
+                say(format_args!("cannot remove {}: {error}", directory.display()));
+            }
+        }
+    }
+}
+
+fn remove(directory: &Path) -> std::io::Result<()> {
+    for _ in 1..TRIES {
+        if fs::remove_dir(directory).is_ok() {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(5));
+    }
+    fs::remove_dir(directory)
+}
+
+/// A new v1 cpuset is empty and takes no task.
+fn inherit_cpuset(parent: &Path, directory: &Path) {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        if let Ok(text) = fs::read_to_string(parent.join(file)) {
+            let _ = fs::write(directory.join(file), text);
+        }
+    }
+}
+
+fn spawn(leaves: &[PathBuf]) -> Result<Child> {
+    let program = env::current_exe().context("find xtask's own program")?;
+    let process = Command::new(program)
+        .arg("idle-loop")
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("start a job's process")?;
+    for leaf in leaves {
+        fs::write(leaf.join("cgroup.procs"), process.id().to_string())
+            .with_context(|| format!("move a process into {}", leaf.display()))?;
+    }
+    Ok(process)
+}
+
+/// The process of a job: wakes every 100 ms until its input ends.
+///
+/// # Errors
+/// When its input cannot be waited for.
+pub fn idle_loop() -> Result<()> {
+    let stdin = std::io::stdin();
+    let pause = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    loop {
+        let mut waited = [PollFd::new(&stdin, PollFlags::IN)];
+        if poll(&mut waited, Some(&pause)).context("wait for the end")? > 0 {
+            return Ok(());
+        }
+        black_box(vec![1_u8; 64 << 10]);
+    }
+}
