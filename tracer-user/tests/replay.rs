@@ -179,7 +179,7 @@ fn garbage_is_refused_with_its_file_and_line() {
         (1, one.clone(), "this is no recording's header"),
         (1, head.replace("recording\":1", "recording\":2"), "of version 2, this program reads 1"),
         (1, head.replace("\"host\"", "\"hots\""), "unknown field `hots`"),
-        (1, head.replace("\"7\"", "\"70000\""), "invalid"),
+        (1, head.replace("\"7\"", "\"5000000000\""), "invalid"),
         (2, format!("{head}\n"), "EOF while parsing"),
         (2, format!("{head}\n{head}"), "unknown field"),
         (3, format!("{head}\n{one}\n{}", &one[1..]), "expected struct Snapshot"),
