@@ -209,7 +209,7 @@ proptest! {
                 let below = if index == 0 { 0 } else { bucket_low(index) - 1 };
                 prop_assert_eq!((lower, upper), (below as f64, bucket_low(index + 1) as f64 - 1.0));
             } else if upper.is_finite() && upper > 64.0 {
-                prop_assert_eq!(lower, ((upper as u64 + 1) / 2 - 1) as f64);
+                prop_assert_eq!(lower, ((upper as u64).div_ceil(2) - 1) as f64);
             }
         }
     }

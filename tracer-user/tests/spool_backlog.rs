@@ -32,7 +32,7 @@ fn stats(number: u8, amount: u64) -> JobStats {
     let mut block = Group::unknown(&BLOCK, vec![format!("sd{}", amount % 2), "read".into()]);
     block.set("bytes", amount * 4096);
     let mut memory = Group::unknown(&MEMORY, vec![]);
-    memory.set("current_bytes", (amount % 3 > 0).then_some(amount));
+    memory.set("current_bytes", (!amount.is_multiple_of(3)).then_some(amount));
     memory.set("peak_bytes", amount);
     let mut cpu = Group::unknown(&CPU, vec![]);
     cpu.set("cores_held", amount % 5 * 1000);

@@ -94,10 +94,10 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let mut ebpf = create(&globals, options, &object)?;
     let sample_every = sample_every(&ebpf, &object).map_err(LoadError::Unsupported)?;
     globals.insert(settings::MINOR_LATENCY_EVERY, sample_every);
-    let pinning = match &options.pin {
-        Some(root) => Some(Pinning::begin(root, pins::set_name(&object, layout, options), &ebpf)),
-        None => None,
-    };
+    let pinning = options
+        .pin
+        .as_ref()
+        .map(|root| Pinning::begin(root, pins::set_name(&object, layout, options), &ebpf));
     let pinning = pinning.transpose().map_err(LoadError::Unsupported)?;
     drop(object);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
