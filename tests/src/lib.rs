@@ -3,6 +3,7 @@
 
 pub mod account;
 pub mod agree;
+pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
 pub mod rig;
