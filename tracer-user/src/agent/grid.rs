@@ -58,6 +58,16 @@ impl Grid {
         grid
     }
 
+    /// Ticks every `interval_s` seconds from the given moment on. The interval under way ends at the next
+    /// point of the new grid.
+    pub fn set_interval(&mut self, interval_s: NonZeroU32, wall_ns: u64, monotonic_ns: u64) {
+        let interval_ns = u64::from(interval_s.get().min(86_400)) * SECOND;
+        if interval_ns != self.interval_ns {
+            self.interval_ns = interval_ns;
+            self.plan(wall_ns, monotonic_ns);
+        }
+    }
+
     /// CLOCK_MONOTONIC of the next tick: sleep until then, then call [`Grid::tick`]. At most two
     /// intervals and a tenth after the last tick.
     pub fn due_monotonic_ns(&self) -> u64 {

@@ -7,6 +7,7 @@ pub mod details;
 pub mod governor;
 pub mod grid;
 pub mod hierarchy;
+pub mod last_stamp;
 pub mod lock;
 pub mod log;
 pub mod node;

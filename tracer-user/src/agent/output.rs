@@ -71,6 +71,7 @@ impl Output {
     /// Takes over what SIGHUP may change.
     pub fn reload(&mut self, config: &Config) {
         self.form = form(config, self.form.origin.clone());
+        self.spool.set_limits(limits(config));
     }
 
     /// What was lost and held back so far.
@@ -98,15 +99,37 @@ impl Output {
             ));
         }
         let written = !self.backlog.is_due() || self.write_pending(monotonic_ns, commit, log);
-        if let Err(error) = self.spool.enforce(wall_ns, monotonic_ns).map(|dropped| {
-            if dropped.files > 0 {
-                let (files, bytes) = (dropped.files, dropped.bytes);
-                log.warning(format_args!(
-                    "nobody took {files} files ({bytes} bytes) from the spool in time, they are dropped"
-                ));
-            }
-        }) {
-            log.error(format_args!("{error:#}"));
+        match self.spool.enforce(wall_ns, monotonic_ns) {
+            // The same words each time, so that the log counts them: how many is in the data.
+            Ok(dropped) if dropped.files > 0 => log.warning(
+                "nobody takes files from the spool in time, the oldest are dropped and counted in \
+                 jobtrace_self",
+            ),
+            Ok(_) => {}
+            Err(error) => log.error(format_args!("{error:#}")),
+        }
+        written
+    }
+
+    /// Writes all that waits, also where attempts had become rare: the end. What the disk refuses even
+    /// now is lost, and said. Gives whether all is written.
+    pub fn finish(
+        &mut self,
+        monotonic_ns: u64,
+        commit: impl FnOnce(Option<&str>) -> Result<()>,
+        log: &Log,
+    ) -> bool {
+        let (count, span_ns) =
+            self.backlog.pending().fold((0, 0), |(n, ns), pending| (n + 1, ns + pending.span_ns));
+        if count == 0 {
+            return true;
+        }
+        let written = self.write_pending(monotonic_ns, commit, log);
+        if !written && self.backlog.pending().next().is_some() {
+            log.error(format_args!(
+                "{count} intervals of {:.0} s could not be written and are lost",
+                span_ns as f64 / 1e9
+            ));
         }
         written
     }
@@ -135,7 +158,13 @@ impl Output {
             self.failed(&error, log);
             return false;
         }
+        let (held_back, failures) = (self.backlog.pending().count(), self.backlog.failures());
         self.backlog.written();
+        if failures > 0 {
+            log.notice(format_args!(
+                "the spool can be written again, {held_back} intervals that waited are written"
+            ));
+        }
         if let Err(error) = self.spool.publish(prepared) {
             log.error(format_args!("{error:#}"));
             return false;

@@ -167,6 +167,11 @@ impl Backlog {
         self.failures
     }
 
+    /// Attempts that failed in a row, up to now.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Intervals that were merged into the one before them, since the start.
     pub fn merged(&self) -> u64 {
         self.merged

@@ -170,6 +170,11 @@ impl Spool {
         })
     }
 
+    /// Other caps, from the next [`Spool::enforce`] on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// All that was dropped since [`Spool::open`].
     pub fn dropped(&self) -> Dropped {
         self.dropped

@@ -142,6 +142,21 @@ fn a_new_life_goes_on_after_the_last_stamp() {
 }
 
 #[test]
+fn another_interval_counts_from_the_next_point_of_its_grid_on() {
+    let mut grid = grid(10, 0, NOON);
+    let tick = grid.tick(NOON + 10 * SECOND, 10 * SECOND);
+    assert_eq!((tick.stamp_ns, grid.due_monotonic_ns()), (NOON + 10 * SECOND, 20 * SECOND));
+    let wanted = |seconds| NonZeroU32::new(seconds).unwrap();
+    grid.set_interval(wanted(10), NOON + 12 * SECOND, 12 * SECOND);
+    assert_eq!(grid.due_monotonic_ns(), 20 * SECOND);
+    grid.set_interval(wanted(3), NOON + 13 * SECOND, 13 * SECOND);
+    assert_eq!(grid.due_monotonic_ns(), 15 * SECOND);
+    let tick = grid.tick(NOON + 15 * SECOND, 15 * SECOND);
+    assert_eq!((tick.stamp_ns, tick.span_ns, tick.late_ns), (NOON + 15 * SECOND, 5 * SECOND, None));
+    assert_eq!(grid.due_monotonic_ns(), 18 * SECOND);
+}
+
+#[test]
 fn nodes_share_the_grid_whenever_they_started() {
     let stamps = |start_ns: u64| {
         let mut grid = grid(10, 0, NOON + start_ns);

@@ -1,0 +1,8 @@
+//! Live ring: `jobtrace agent` as a daemon: its intervals, signals, neighbours, sudden deaths and its
+//! unit under a real systemd.
+
+mod beside;
+mod intervals;
+mod killed;
+mod signals;
+mod unit;

@@ -1,0 +1,67 @@
+//! The last time stamp given, kept beyond an agent's life: the next agent's stamps are later ones. An agent
+//! that ends between two points of the grid stamps its last interval with the second of them, which its
+//! successor would give again, and a data base would keep one of the two.
+
+use std::{fs, io, path::Path, path::PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Name of the file in the state folder.
+const FILE: &str = "last-stamp";
+
+/// The file. Its holder has the node's lock.
+#[derive(Clone, Debug)]
+pub struct LastStamp {
+    path: PathBuf,
+}
+
+impl LastStamp {
+    /// The one in `state_dir`.
+    #[must_use]
+    pub fn in_folder(state_dir: &Path) -> Self {
+        Self { path: state_dir.join(FILE) }
+    }
+
+    /// The stamp, nanoseconds since the Unix epoch; 0 where there is none. What is no number is none:
+    /// then a stamp may come twice, which is no reason not to measure.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(&self) -> Result<u64> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text.trim().parse().unwrap_or(0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => {
+                Err(error).with_context(|| format!("cannot read {}", self.path.display()))
+            }
+        }
+    }
+
+    /// Keeps `stamp_ns`. Not synced: after another boot the clock is past it.
+    ///
+    /// # Errors
+    /// When the disk refuses; the old stamp stays.
+    pub fn write(&self, stamp_ns: u64) -> Result<()> {
+        let new = self.path.with_extension("new");
+        fs::write(&new, format!("{stamp_ns}\n"))
+            .and_then(|()| fs::rename(&new, &self.path))
+            .with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_kept_and_what_is_none_is_zero() {
+        let dir = tempfile::tempdir().unwrap();
+        let stamp = LastStamp::in_folder(dir.path());
+        assert_eq!(stamp.read().unwrap(), 0);
+        stamp.write(1_700_000_000_000_000_000).unwrap();
+        assert_eq!(LastStamp::in_folder(dir.path()).read().unwrap(), 1_700_000_000_000_000_000);
+        fs::write(dir.path().join(FILE), "").unwrap();
+        assert_eq!(stamp.read().unwrap(), 0);
+        assert!(LastStamp::in_folder(&dir.path().join("absent")).write(1).is_err());
+    }
+}
