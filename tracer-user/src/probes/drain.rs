@@ -230,15 +230,14 @@ impl Probes {
         }
     }
 
-    /// Adds what runs now to the `on_cpu_ns` of whom it will be charged to.
+    /// Adds what runs now to `on_cpu_ns`.
     fn add_running(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, cpus: &[CpuRecord]) {
         let ahead = ahead_of_run_queues(|| self.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
         for cpu in &self.running_now(cpus) {
             let Some(lease) = self.leases.holder(cpu.slot as Slot) else { continue };
-            *uncharged.entry(self.leases.charged(lease)).or_default() +=
-                uncharged_ns(cpu, now, read_account);
+            *uncharged.entry(lease).or_default() += uncharged_ns(cpu, now, read_account);
         }
         for (lease, groups) in slots {
             let running = uncharged.get(lease).copied().unwrap_or(0);

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, IterableMap, Map, MapData, PerCpuArray, Queue, RingBuf},
+    maps::{ArrayOfMaps, IterableMap, Map, MapData, PerCpuArray, PerCpuValues, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
@@ -80,6 +80,21 @@ impl SlotMaps {
         Self::open(dir, slot)
     }
 
+    fn clear(&mut self) -> Result<()> {
+        let cpus = aya::util::nr_cpus().map_err(|(path, error)| {
+            anyhow::Error::new(error).context(format!("cannot read {path}"))
+        })?;
+        // SAFETY: all integers.
+        let bank: Plain<JobBank> = unsafe { std::mem::zeroed() };
+        self.bank.set(0, PerCpuValues::try_from(vec![bank; cpus])?, 0)?;
+        if let Some(latency) = &mut self.latency {
+            // SAFETY: all integers.
+            let bank: Plain<LatencyBank> = unsafe { std::mem::zeroed() };
+            latency.set(0, PerCpuValues::try_from(vec![bank; cpus])?, 0)?;
+        }
+        Ok(())
+    }
+
     fn open(dir: &Path, slot: Slot) -> Result<Self> {
         let bank = open_pin(&bank_pin(dir, BANK, slot))?.try_into().context("a bank")?;
         let latency = bank_pin(dir, LATENCY_BANK, slot);
@@ -128,13 +143,13 @@ impl Maps {
         })
     }
 
-    /// Opens the maps pinned in `dir`, with the banks of those `slots` that have them.
+    /// Opens the maps pinned in `dir`, with the banks of the slots that have them.
     ///
     /// # Errors
     /// When a map is missing or of another kind.
-    pub fn open(dir: &Path, slots: impl Fn(&Words) -> Vec<Slot>) -> Result<Self> {
+    pub fn open(dir: &Path) -> Result<Self> {
         let mut maps = Self::from(Some(dir.to_owned()), |name| open_pin(&map_pin(dir, name)))?;
-        for slot in slots(&maps.flags) {
+        for slot in (0..SLOTS as Slot).filter(|slot| bank_pin(dir, BANK, *slot).exists()) {
             maps.slots.insert(slot, SlotMaps::open(dir, slot)?);
         }
         Ok(maps)
@@ -173,11 +188,15 @@ impl Maps {
         self.pins = Some(dir.to_owned());
     }
 
-    /// Gives `slot` its banks.
+    /// Gives `slot` its banks; one that was used before has them, empty. To put a bank into its place
+    /// costs the kernel a grace period, 10 ms or so: so it stays there.
     ///
     /// # Errors
     /// When the kernel has no memory for them, or `slot` is past the last.
     pub fn add_slot(&mut self, slot: Slot, faults: FaultMode) -> Result<()> {
+        if self.slots.contains_key(&slot) {
+            return Ok(());
+        }
         let _lifted = LiftedMemlock::new();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
             .with_context(|| format!("cannot make the bank of slot {slot}"))?;
@@ -187,7 +206,10 @@ impl Maps {
             .with_context(|| format!("cannot make the latency bank of slot {slot}"))?;
         let mut maps = SlotMaps { bank, latency };
         if let Some(dir) = &self.pins {
-            self.unpin_bank(slot);
+            // Of an agent that was killed here, before the bank had its place.
+            for kind in [BANK, LATENCY_BANK] {
+                let _ = fs::remove_file(bank_pin(dir, kind, slot));
+            }
             maps = maps.pinned(dir, slot)?;
         }
         self.banks
@@ -200,15 +222,6 @@ impl Maps {
         }
         self.slots.insert(slot, maps);
         Ok(())
-    }
-
-    fn unpin_bank(&self, slot: Slot) {
-        for kind in [BANK, LATENCY_BANK] {
-            if let Some(dir) = &self.pins {
-                // Absent, or replaced by the next bank's.
-                let _ = fs::remove_file(bank_pin(dir, kind, slot));
-            }
-        }
     }
 
     /// Takes back what was offered and not taken.
@@ -224,30 +237,16 @@ impl Maps {
         self.spare.push(u32::from(slot), 0).with_context(|| format!("cannot offer slot {slot}"))
     }
 
-    /// Ends `slot`: from now on nothing new is charged to it. What it has been charged stays readable
-    /// until [`Self::free_slot`]; its cgroups and stragglers go to `heir`, whose bank takes its place.
+    /// Empties an ended slot that nothing is charged to any more; it may be added anew.
     ///
     /// # Errors
-    /// When the kernel refuses to exchange the banks.
-    pub fn end_slot(&mut self, slot: Slot, heir: Slot) -> Result<()> {
-        self.ids.hand_over(slot, heir);
-        let rest = self.slots.get(&heir).context("the heir has no bank")?;
-        self.banks
-            .set(slot.into(), &rest.bank, 0)
-            .with_context(|| format!("cannot exchange the bank of slot {slot}"))?;
-        if let Some(latency) = &rest.latency {
-            self.latency
-                .set(slot.into(), latency, 0)
-                .with_context(|| format!("cannot exchange the latency bank of slot {slot}"))?;
+    /// When the kernel refuses to write its banks.
+    pub fn free_slot(&mut self, slot: Slot) -> Result<()> {
+        if let Some(maps) = self.slots.get_mut(&slot) {
+            maps.clear().with_context(|| format!("cannot empty the bank of slot {slot}"))?;
         }
-        Ok(())
-    }
-
-    /// Frees the memory of an ended slot; it may be added anew.
-    pub fn free_slot(&mut self, slot: Slot) {
         self.blocks.free(slot);
         self.flags.set(slot.into(), 0);
-        self.slots.remove(&slot);
-        self.unpin_bank(slot);
+        Ok(())
     }
 }

@@ -39,9 +39,8 @@ pub struct Reported {
     ns: BTreeMap<Lease, u64>,
     /// What was reported of the kernel's own charge at that time.
     charged_ns: BTreeMap<Lease, u64>,
-    /// Reported under a lease that ended, and charged to this one: to be left out here. Less than zero:
-    /// reported here, and never charged.
-    elsewhere_ns: BTreeMap<Lease, i64>,
+    /// Reported, and never charged: the hook was away.
+    uncharged_ns: BTreeMap<Lease, u64>,
 }
 
 impl Reported {
@@ -49,29 +48,18 @@ impl Reported {
     pub fn report(&mut self, lease: Lease, groups: &mut [Group], running_ns: u64) {
         let Some(sched) = sched(groups) else { return };
         let Some(charged) = sched.number("on_cpu_ns") else { return };
-        let elsewhere = self.elsewhere_ns.get(&lease).copied().unwrap_or(0);
+        let uncharged = self.uncharged_ns.get(&lease).copied().unwrap_or(0);
         let reported = self.ns.entry(lease).or_default();
-        *reported = (*reported).max((charged + running_ns).saturating_add_signed(-elsewhere));
+        *reported = (*reported).max(charged + running_ns + uncharged);
         self.charged_ns.insert(lease, charged);
         sched.set("on_cpu_ns", *reported);
-    }
-
-    /// From now on `heir` is charged with what runs in the slot of `lease`. A part of that may have been
-    /// reported.
-    pub fn hand_over(&mut self, lease: Lease, heir: Lease) {
-        let of = |map: &BTreeMap<Lease, u64>| map.get(&lease).copied().unwrap_or(0) as i64;
-        let elsewhere = self.elsewhere_ns.get(&lease).copied().unwrap_or(0);
-        let ahead = of(&self.ns) + elsewhere - of(&self.charged_ns);
-        if ahead > 0 {
-            *self.elsewhere_ns.entry(heir).or_default() += ahead;
-        }
     }
 
     /// The tasks were forgotten: what was reported ahead of the kernel's charge is never charged.
     pub fn resume(&mut self) {
         for (lease, reported) in &self.ns {
             let charged = self.charged_ns.get(lease).copied().unwrap_or(0);
-            self.elsewhere_ns.insert(*lease, charged as i64 - *reported as i64);
+            self.uncharged_ns.insert(*lease, reported.saturating_sub(charged));
         }
     }
 
@@ -79,7 +67,7 @@ impl Reported {
     pub fn forget(&mut self, lease: Lease) {
         self.ns.remove(&lease);
         self.charged_ns.remove(&lease);
-        self.elsewhere_ns.remove(&lease);
+        self.uncharged_ns.remove(&lease);
     }
 }
 
@@ -98,27 +86,6 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_reported_once_across_a_change_of_lease() {
-        let mut reported = Reported::default();
-        let report = |reported: &mut Reported, lease, charged, running| {
-            let mut groups = on_cpu(charged);
-            reported.report(lease, &mut groups, running);
-            groups[0].number("on_cpu_ns").unwrap()
-        };
-        assert_eq!(report(&mut reported, 1, 5, 90), 95, "a hog, hardly charged yet");
-        assert_eq!(report(&mut reported, 2, 7, 0), 7);
-        reported.hand_over(1, 2);
-        // 100 in all run now: 90 of them were reported under lease 1.
-        assert_eq!(report(&mut reported, 2, 7, 100), 17);
-        assert_eq!(report(&mut reported, 2, 110, 0), 20, "charged to the heir");
-        let mut last = on_cpu(5);
-        reported.report(1, &mut last, 0);
-        reported.forget(1);
-        assert_eq!(last[0].number("on_cpu_ns"), Some(95));
-        assert_eq!(report(&mut reported, 2, 50, 0), 20, "never less than before");
-    }
-
-    #[test]
     fn tasks_that_were_forgotten_count_on_from_what_was_reported() {
         let mut reported = Reported::default();
         let report = |reported: &mut Reported, charged, running| {
@@ -131,8 +98,8 @@ mod tests {
         reported.resume();
         assert_eq!(report(&mut reported, 6, 0), 95);
         assert_eq!(report(&mut reported, 8, 10), 107, "what came since, and nothing of the gap");
-        reported.hand_over(1, 2);
         assert_eq!(report(&mut reported, 9, 10), 108);
+        assert_eq!(report(&mut reported, 9, 0), 108, "never less than before");
     }
 
     #[test]

@@ -126,12 +126,12 @@ impl Probes {
         self.leases.holder(slot).map(|lease| self.leases.charged(lease))
     }
 
-    /// Ends `lease`: its cgroups, and what its last tasks still do, are charged to `heir` (0: the rest of
-    /// the node). Its last values are in the first snapshot 100 ms or more from now; then its slot is
-    /// free for another.
+    /// Ends `lease`: its cgroups are charged to `heir` (0: the rest of the node), but what its tasks are
+    /// running now is still its own. Its last values are in the first snapshot 100 ms or more from now and
+    /// after the last such task left its CPU; then its slot is free for another.
     ///
     /// # Errors
-    /// When the lease has ended, is the rest of the node's, or the kernel refuses.
+    /// When the lease has ended, or is the rest of the node's.
     pub fn end(&mut self, lease: Lease, heir: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).filter(|&slot| slot != 0);
         let slot = slot.with_context(|| format!("lease {lease} holds no slot"))?;
@@ -139,10 +139,9 @@ impl Probes {
         let heir = self.leases.charged(heir);
         let heir_slot = self.leases.slot(heir).unwrap_or(0);
         ensure!(heir != lease, "lease {lease} cannot be its own heir");
-        self.maps.end_slot(slot, heir_slot)?;
+        self.maps.ids.hand_over(slot, heir_slot);
         self.leases.end(lease, heir, Instant::now());
         self.write_flags(slot, 0);
-        self.running.hand_over(lease, heir);
         Ok(())
     }
 
@@ -162,19 +161,26 @@ impl Probes {
         for ended in self.leases.ripe(now, shown) {
             let groups = self.read_last(ended.lease, ended.slot)?;
             note(ended.lease, &groups)?;
-            self.running.forget(ended.lease);
-            self.closed.insert(ended.lease, groups);
-            self.maps.free_slot(ended.slot);
-            self.decoders.remove(&ended.lease);
-            self.cells.retain(|_, (key, _)| key.slot != ended.slot);
-            self.leases.free(ended.slot);
+            self.close(ended.lease, groups)?;
         }
         Ok(())
     }
 
-    /// Last values of leases that an agent before this one read and did not live to report.
-    pub fn close(&mut self, lease: Lease, groups: Vec<Group>) {
+    /// Frees the slot of `lease`, where it has one yet, whose last values are `groups`: read now, or by an
+    /// agent before this one that did not live to report them.
+    ///
+    /// # Errors
+    /// When the kernel refuses to empty the slot.
+    pub fn close(&mut self, lease: Lease, groups: Vec<Group>) -> Result<()> {
         self.closed.insert(lease, groups);
+        self.running.forget(lease);
+        self.decoders.remove(&lease);
+        if let Some(slot) = self.leases.slot(lease) {
+            self.maps.free_slot(slot)?;
+            self.cells.retain(|_, (key, _)| key.slot != slot);
+            self.leases.free(slot);
+        }
+        Ok(())
     }
 
     /// Leases in use that have not ended, the rest of the node's left out.

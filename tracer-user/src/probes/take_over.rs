@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use tracer_ebpf::{ids::LEASE_SHIFT, settings};
+use tracer_ebpf::settings;
 
 use super::{
     drain::{Decoders, Parts, Probes},
@@ -93,15 +93,10 @@ pub fn take_over(
     let sample_every = read_global(&rodata, &object, settings::MINOR_LATENCY_EVERY)?;
     ensure!(sample_every > 0, "its globals are damaged");
     let programs = Programs::open(&dir, sample_every)?;
-    let lease_of = |word: u64| word >> LEASE_SHIFT;
     let words = |flags: &Words| -> Vec<(Slot, u64)> {
         (0..=options.most_slots).map(|slot| (slot, flags.get(slot.into()))).collect()
     };
-    let mut maps = Maps::open(&dir, |flags| {
-        let held =
-            words(flags).into_iter().filter(|(slot, word)| *slot != 0 && lease_of(*word) != 0);
-        std::iter::once(0).chain(held.map(|(slot, _)| slot)).collect()
-    })?;
+    let mut maps = Maps::open(&dir)?;
     let leases = Leases::restore(options.most_slots, words(&maps.flags));
     // An offer that the agent before did not live to make, or made and did not see taken: all anew.
     maps.take_back_offers();
@@ -110,6 +105,9 @@ pub fn take_over(
         maps.offer(slot)?;
     }
     maps.set_pins(&dir);
+    // Killed between the placing of a bank and its lease: the bank may not be in its place.
+    let held = leases.used().map(|(_, slot)| slot).chain(leases.spare()).collect::<Vec<_>>();
+    maps.slots.retain(|slot, _| held.contains(slot));
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
     let states = carried.states.clone();
     let parts = Parts { programs, maps, states, unknown, sample_every, log: None };

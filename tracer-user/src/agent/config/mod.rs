@@ -205,7 +205,7 @@ impl Default for Config {
             faults: FaultMode::Major,
             hierarchy: Hierarchy::Auto,
             slots: 256,
-            spare_slots: 32,
+            spare_slots: 64,
             pin: false,
             steps: false,
             spool: Spool::default(),

@@ -22,7 +22,7 @@ const LINGER_NS: u64 = 120_000_000_000;
 
 /// How long slots are cared for before whatever else is due, and how many before what happened meanwhile.
 const CARE_MOST: Duration = Duration::from_millis(100);
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 4;
 
 /// The same before the first reading.
 pub(super) const START_MOST: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ impl Node {
         self.care_for(CARE_MOST, log)
     }
 
-    /// As [`Self::care`], for `most` about. A slot that ends or is made ready costs the kernel a grace
+    /// As [`Self::care`], for `most` about. A slot that is used for the first time costs the kernel a grace
     /// period, 10 ms or more: a few at a time, and what happened meanwhile between them.
     pub(super) fn care_for(&mut self, most: Duration, log: &Log) -> Result<()> {
         let begin = Instant::now();
@@ -45,7 +45,7 @@ impl Node {
             let wanted = self.settings.spare_slots;
             let before = self.probes.keep_spare(0)?;
             let ready = self.probes.keep_spare(wanted.min(before + AT_ONCE))?;
-            for (lease, heir) in self.to_end.drain(..self.to_end.len().min(AT_ONCE)) {
+            for (lease, heir) in self.to_end.drain(..) {
                 if let Err(error) = self.probes.end(lease, heir) {
                     log.warning(format_args!("{error:#}"));
                 }

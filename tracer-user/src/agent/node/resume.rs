@@ -65,7 +65,7 @@ impl Node {
                         node.details.insert(to, details);
                     }
                 }
-                Entry::Closed(lease, groups) => node.probes.close(lease, groups),
+                Entry::Closed(lease, groups) => node.probes.close(lease, groups)?,
             }
         }
         node.previous = state.reported;
