@@ -17,6 +17,7 @@ use super::{
     config::{self, Config, Difference, Flags},
     grid::Grid,
     hierarchy::View,
+    last_stamp::LastStamp,
     lock::NodeLock,
     log::Log,
     node::{Node, Settings},
@@ -82,7 +83,8 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
         }
     }
     notify.stopping();
-    let complete = agent.tick();
+    agent.tick();
+    let complete = agent.finish();
     agent.log.info("ended");
     Ok(u8::from(!complete))
 }
@@ -116,6 +118,7 @@ struct Agent {
     node: Node,
     output: Output,
     grid: Grid,
+    last_stamp: LastStamp,
     log: Log,
     events: AsyncFd<OwnedFd>,
     late_told: u64,
@@ -129,12 +132,22 @@ impl Agent {
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
         let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
         let events = events.context("cannot wait for events")?;
-        let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
-        let seconds = seconds.context("the interval is no whole number of seconds")?;
-        let grid = Grid::new(seconds, 0, wall_ns(), monotonic_ns());
+        let last_stamp = LastStamp::in_folder(&config.state.dir);
+        let grid = Grid::new(seconds(&config)?, last_stamp.read()?, wall_ns(), monotonic_ns());
         let losses_told = output.losses();
         let (late_told, watchdog) = (0, Instant::now());
-        Ok(Self { config, node, output, grid, log, events, late_told, losses_told, watchdog })
+        Ok(Self {
+            config,
+            node,
+            output,
+            grid,
+            last_stamp,
+            log,
+            events,
+            late_told,
+            losses_told,
+            watchdog,
+        })
     }
 
     /// Waits for what comes next, and does it.
@@ -201,9 +214,16 @@ impl Agent {
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: tick.span_ns, jobs, facts };
-        let written = self.output.write(pending, wall_ns(), monotonic_ns(), |_| Ok(()), &self.log);
+        let commit = |_: Option<&str>| self.last_stamp.write(tick.stamp_ns);
+        let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
         self.log.tick();
         written
+    }
+
+    /// Writes what the last tick left waiting. Gives whether all is written.
+    fn finish(&mut self) -> bool {
+        let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
+        self.output.finish(monotonic_ns(), commit, &self.log)
     }
 
     fn reload(&mut self, sources: &Sources) {
@@ -222,9 +242,15 @@ impl Agent {
         let resolver = Resolver::new(&together.rules)?;
         self.node.set(resolver, settings(&together));
         self.output.reload(&together);
+        self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
         self.config = together;
         Ok(difference)
     }
+}
+
+fn seconds(config: &Config) -> Result<NonZeroU32> {
+    let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
+    seconds.context("the interval is no whole number of seconds")
 }
 
 fn settings(config: &Config) -> Settings {
