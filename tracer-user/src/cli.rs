@@ -156,6 +156,9 @@ Examples:
   Whose are all cgroups of this node:
       find /sys/fs/cgroup -type d | jobtrace resolve --tsv -")]
 pub struct Resolve {
+    /// Configuration with the site's own rules [default: /etc/jobtrace/jobtrace.toml where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// A cgroup's path, or the number of a process
     #[arg(value_name = "PATH|PID", required_unless_present = "tsv")]
     pub target: Option<String>,

@@ -15,7 +15,8 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
-        Command::Resolve(args) => resolve::run(&args, &[]),
+        Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())
+            .and_then(|config| resolve::run(&args, &config.rules)),
         Command::BenchEmpty => probes::hold_empty().map(|()| 0),
     };
     match result {

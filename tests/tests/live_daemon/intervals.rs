@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000_000;
 const CLOSE_NS: u64 = 300_000_000;
 
 /// Sleeps until so far into a second of the wall clock.
-fn wait_until_in_second(ns: u64) {
+pub fn wait_until_in_second(ns: u64) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     sleep(Duration::from_nanos((ns + SECOND - u64::from(now)) % SECOND));
 }

@@ -4,5 +4,6 @@
 mod beside;
 mod intervals;
 mod killed;
+mod last_words;
 mod signals;
 mod unit;

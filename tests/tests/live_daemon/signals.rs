@@ -14,7 +14,7 @@ use jobtrace_tests::{
 };
 
 /// The longest that an end may take.
-const QUICK: Duration = Duration::from_secs(2);
+pub const QUICK: Duration = Duration::from_secs(2);
 const NOBODY: u32 = 65534;
 
 #[test]

@@ -4,7 +4,7 @@ use std::{
     num::NonZeroU32,
     os::fd::OwnedFd,
     path::Path,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result};
@@ -18,6 +18,7 @@ use super::{
     config::{self, Config, Difference, Flags},
     grid::Grid,
     hierarchy::View,
+    last_stamp::LastStamp,
     lock::NodeLock,
     log::Log,
     node::{Node, Settings},
@@ -61,7 +62,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let log = Log::new(Level::Info);
     let notify = Notify::from_environment();
     let mut signals = Signals::take()?;
-    let start = format!("since {}", wall_ns() / 1_000_000_000);
+    let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let _lock = NodeLock::take(&config.state.dir, std::process::id(), &start)?;
     let resolver = Resolver::new(&config.rules)?;
     let hierarchy = String::from(config.hierarchy.clone());
@@ -71,18 +72,24 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     agent.log.info(format_args!("tracing the jobs of cgroup {name}"));
     notify.ready(&format!("tracing the jobs of cgroup {name}"));
     loop {
-        match agent.next(&mut signals, &notify).await? {
-            Step::Go => {}
-            Step::Reload => {
+        match agent.next(&mut signals, &notify).await {
+            Ok(Step::Go) => {}
+            Ok(Step::Reload) => {
                 notify.reloading();
                 agent.reload(sources);
                 notify.ready("configuration read again");
             }
-            Step::End => break,
+            Ok(Step::End) => break,
+            // The start went well: the service manager may try again.
+            Err(error) => {
+                agent.log.error(format_args!("{error:#}"));
+                return Ok(1);
+            }
         }
     }
     notify.stopping();
-    let complete = agent.tick();
+    agent.tick();
+    let complete = agent.finish();
     agent.log.info("ended");
     Ok(u8::from(!complete))
 }
@@ -117,6 +124,7 @@ struct Agent {
     node: Node,
     output: Output,
     grid: Grid,
+    last_stamp: LastStamp,
     log: Log,
     events: AsyncFd<OwnedFd>,
     late_told: u64,
@@ -136,7 +144,7 @@ impl Agent {
             Some((probes, state, journal)) => {
                 let output =
                     Output::open(&config, Resume::Continued(state.files.as_deref()), &log)?;
-                let last_stamp_ns = state.stamp_ns;
+                let last_stamp_ns = Some(state.stamp_ns);
                 let span_s =
                     monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
                 log.notice(format_args!(
@@ -158,7 +166,7 @@ impl Agent {
                 if config.pin {
                     node.keep_with(keeper);
                 }
-                (node, output, 0)
+                (node, output, None)
             }
         };
         if config.pin {
@@ -173,9 +181,9 @@ impl Agent {
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
         let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
         let events = events.context("cannot wait for events")?;
-        let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
-        let seconds = seconds.context("the interval is no whole number of seconds")?;
-        let grid = Grid::new(seconds, last_stamp_ns, wall_ns(), monotonic_ns());
+        let last_stamp = LastStamp::in_folder(&config.state.dir);
+        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
+        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
         let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
         let mut agent = Self {
             config,
@@ -183,13 +191,14 @@ impl Agent {
             node,
             output,
             grid,
+            last_stamp,
             log,
             events,
             late_told,
             losses_told,
             watchdog,
         };
-        if last_stamp_ns == 0 {
+        if last_stamp_ns.is_none() {
             agent.node.commit(None, 0, &agent.options)?;
         }
         Ok(agent)
@@ -259,11 +268,20 @@ impl Agent {
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
-        let (node, options) = (&mut self.node, &self.options);
-        let commit = |files: Option<&str>| node.commit(files, tick.stamp_ns, options);
+        let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
+        let commit = |files: Option<&str>| {
+            last_stamp.write(tick.stamp_ns)?;
+            node.commit(files, tick.stamp_ns, options)
+        };
         let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
         self.log.tick();
         written
+    }
+
+    /// Writes what the last tick left waiting. Gives whether all is written.
+    fn finish(&mut self) -> bool {
+        let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
+        self.output.finish(monotonic_ns(), commit, &self.log)
     }
 
     fn reload(&mut self, sources: &Sources) {
@@ -282,9 +300,15 @@ impl Agent {
         let resolver = Resolver::new(&together.rules)?;
         self.node.set(resolver, settings(&together));
         self.output.reload(&together);
+        self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
         self.config = together;
         Ok(difference)
     }
+}
+
+fn seconds(config: &Config) -> Result<NonZeroU32> {
+    let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
+    seconds.context("the interval is no whole number of seconds")
 }
 
 fn settings(config: &Config) -> Settings {
