@@ -25,7 +25,7 @@ fn everything_can_be_set() {
         interval = "30s"
         faults = "full"
         hierarchy = "memory"
-        slots = 64
+        slots = 128
         pin = true
         [spool]
         max_bytes = "500MB"
@@ -50,7 +50,7 @@ fn everything_can_be_set() {
     assert_eq!(config.interval, Time::seconds(30));
     assert_eq!(config.faults, FaultMode::Full);
     assert_eq!(config.hierarchy, Hierarchy::V1("memory".into()));
-    assert_eq!((config.slots, config.spare_slots, config.pin), (64, 32, true));
+    assert_eq!((config.slots, config.spare_slots, config.pin), (128, 64, true));
     assert_eq!(config.spool.max_bytes, Size(500_000_000));
     assert_eq!(config.spool.dir, Path::new("/var/spool/jobtrace"));
     assert_eq!(config.export.by_manager["slurm"], Profile::Histogram);
@@ -87,7 +87,7 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("slots = 2000", &[":1:9: ", "`slots`: 2000", "allowed: 1 to 1023"]),
         ("slots = -1", &["`slots` = -1", "allowed: 1 to 1023"]),
         ("slots = \"many\"", &["`slots` = \"many\"", "allowed: 1 to 1023"]),
-        ("slots = 16", &["jobtrace.toml: `spare_slots`: 32", "`slots`, which is 16"]),
+        ("slots = 16", &["jobtrace.toml: `spare_slots`: 64", "`slots`, which is 16"]),
         ("pin = 1", &["`pin` = 1", "true or false"]),
         ("faults = \"minor\"", &["`faults` = \"minor\"", "allowed: \"major\" or \"full\""]),
         ("hierarchy = \"memroy\"", &[":1:13: ", "did you mean `memory`?"]),
@@ -201,7 +201,7 @@ fn a_named_file_must_exist() {
 fn reload_takes_over_what_can_be_and_names_the_rest() {
     let old = Config::default();
     let new = parse(
-        "interval = \"30s\"\nslots = 64\n[spool]\ndir = \"/other\"\nmax_files = 5\n[export]\nprofile = \"full\"",
+        "interval = \"30s\"\nslots = 128\n[spool]\ndir = \"/other\"\nmax_files = 5\n[export]\nprofile = \"full\"",
         Path::new("x"),
     )
     .unwrap();
