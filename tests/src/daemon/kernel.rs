@@ -1,7 +1,13 @@
 //! What a process holds in the kernel's BPF, and what of it is still there.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::BTreeSet,
+    fs,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
+use super::PATIENCE;
 use anyhow::{Context, Result};
 use aya::{
     maps::loaded_maps,
@@ -41,6 +47,18 @@ impl Held {
             }
         }
         Ok(held)
+    }
+
+    /// What of it the kernel still has after a while: it frees maps some time after their holder ended.
+    pub fn left_in_the_end(&self) -> Self {
+        let begin = Instant::now();
+        loop {
+            let left = self.left();
+            if left == Self::default() || begin.elapsed() > PATIENCE {
+                return left;
+            }
+            sleep(Duration::from_millis(20));
+        }
     }
 
     /// What of it the kernel still has, whoever holds it. Where the kernel tells nothing it seems to have

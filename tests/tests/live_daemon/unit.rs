@@ -178,7 +178,7 @@ fn the_hardened_unit_works_under_systemd() {
     })
     .unwrap_or_else(|error| panic!("{error}: {}", service.journal()));
     eprintln!("started again after {} ms", (monotonic_ns() - begin) / 1_000_000);
-    assert_eq!(held.left(), Held::default());
+    assert_eq!(held.left_in_the_end(), Held::default());
     assert_ne!(service.pid(), pid);
 
     sleep(Duration::from_millis(1200));
@@ -189,7 +189,7 @@ fn the_hardened_unit_works_under_systemd() {
     eprintln!("stopped in {took} ms");
     assert!(took < 2000);
     assert_eq!(service.property("Result"), "success");
-    assert_eq!(held.left(), Held::default());
+    assert_eq!(held.left_in_the_end(), Held::default());
     let points = service.points();
     let files = files::list(&service.0.path(&format!("{SPOOL}/outbox"))).unwrap().len();
     assert_eq!(files::intervals(&points).len(), files);
