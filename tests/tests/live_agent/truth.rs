@@ -167,6 +167,15 @@ fn the_nodes_totals_are_the_sum_of_its_jobs() {
     tried_again(node_agrees);
 }
 
+/// Sets the flag when it goes.
+struct Raise<'a>(&'a AtomicBool);
+
+impl Drop for Raise<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn node_agrees() {
     let found = Hierarchies::read().unwrap();
     let hierarchy = if found.v1("freezer").is_some() { "freezer" } else { "v2" };
@@ -175,6 +184,8 @@ fn node_agrees() {
     let [pages, file] = disks.each_ref().map(RamDisk::path);
     let stop = AtomicBool::new(false);
     let (points, watched) = thread::scope(|scope| {
+        // Also where the agent cannot start: the watcher would wait for ever.
+        let _end = Raise(&stop);
         let watcher = scope.spawn(|| Watched::watch(&stop));
         let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
         let job = shaped.job(0, 81, "step_0");
