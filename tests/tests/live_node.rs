@@ -78,7 +78,7 @@ fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
         short_job(&parent.join(format!("short{n}")), 10 + n);
     }
     eprintln!("four jobs in {:?}", begin.elapsed());
-    let events = probes.events();
+    let events = probes.events(|_, _, _| ());
     let leases = made(&events);
     for n in 0..4_u32 {
         let lease = leases[Path::new(&format!("short{n}"))].expect("a slot was to spare");
@@ -103,7 +103,7 @@ fn what_finds_no_slot_to_spare_is_told_and_counted() {
     for n in 0..5_u32 {
         fs::create_dir(parent.join(format!("c{n}"))).expect("a cgroup");
     }
-    let leases = made(&probes.events());
+    let leases = made(&probes.events(|_, _, _| ()));
     let ours = |n: u32| leases[Path::new(&format!("c{n}"))];
     assert!(ours(0).is_some() && ours(1).is_some() && ours(0) != ours(1));
     assert_eq!((ours(2), ours(3), ours(4)), (None, None, None));
@@ -122,13 +122,13 @@ fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
     let job = parent.join("job");
     fs::create_dir(&job).expect("a cgroup");
     fs::create_dir(job.join("before")).expect("a cgroup");
-    let leases = made(&probes.events());
+    let leases = made(&probes.events(|_, _, _| ()));
     let (job_lease, before) =
         (leases[Path::new("job")].unwrap(), leases[Path::new("before")].unwrap());
     assert_ne!(job_lease, before, "nobody knew yet");
     probes.keep(job_lease, false);
     fs::create_dir(job.join("after")).expect("a cgroup");
-    assert_eq!(made(&probes.events())[Path::new("after")], Some(job_lease));
+    assert_eq!(made(&probes.events(|_, _, _| ()))[Path::new("after")], Some(job_lease));
     // A task that runs through the fold, and beyond.
     let script = format!(
         "echo 0 > {}/cgroup.procs; end=$(( $(date +%s%N) + 700000000 )); i=0; \

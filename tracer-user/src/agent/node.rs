@@ -19,7 +19,7 @@ use super::{
     hierarchy::View,
     log::Log,
     overhead::{self, Overhead},
-    state::Keeper,
+    state::{Entry, Keeper},
     tracker::{Owner, Tracker},
     users::Users,
 };
@@ -154,19 +154,20 @@ impl Node {
 
     /// Handles what happened, without anything that takes long; whether anything did.
     fn handle_events(&mut self, log: &Log) -> bool {
-        let events = self.probes.events();
+        let keeper = &mut self.keeper;
+        let events = self.probes.events(|lease, cgroup, path| {
+            if let Some(keeper) = keeper {
+                // Where it cannot be written, note_owner says so.
+                let _ = keeper.note(&Entry::Made(lease, cgroup, path.to_owned()));
+            }
+        });
         let is_cgroup = |event: &&Event| !matches!(event, Event::Executed { .. });
         self.overhead.saw_cgroups(events.iter().filter(is_cgroup).count() as u64);
         let any = !events.is_empty();
         for event in events {
             match event {
                 Event::Made { cgroup, lease, fresh, path } => {
-                    let path = if path.as_os_str().len() + 1 >= PATH_BYTES {
-                        // Cut off by the kernel: what is left may be the name of another job.
-                        self.view.find(cgroup).unwrap_or_default()
-                    } else {
-                        self.view.seen(cgroup, &path)
-                    };
+                    let path = self.seen(cgroup, &path);
                     self.made(cgroup, lease, fresh, &path, wall_ns(), log);
                 }
                 Event::Removed { cgroup } => self.tracker.removed(cgroup, monotonic_ns()),
@@ -174,6 +175,16 @@ impl Node {
             }
         }
         any
+    }
+
+    /// The kernel's `path` of `cgroup` as this process sees it.
+    fn seen(&mut self, cgroup: Cgroup, path: &Path) -> PathBuf {
+        if path.as_os_str().len() + 1 >= PATH_BYTES {
+            // Cut off by the kernel: what is left may be the name of another job.
+            self.view.find(cgroup).unwrap_or_default()
+        } else {
+            self.view.seen(cgroup, path)
+        }
     }
 
     /// Whether slots wait to be freed: call [`Self::care`] in a moment.
@@ -201,11 +212,8 @@ impl Node {
         log: &Log,
     ) {
         let answer = self.resolver.path(&path.to_string_lossy());
-        let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
-        let owner = is_job.then(|| Owner {
-            job: self.name(&answer),
-            root: root(path, &answer, self.settings.steps),
-        });
+        let owner = self.owner(path, &answer);
+        let is_job = owner.is_some();
         if is_job && lease.is_none() {
             self.unplaced.insert(cgroup, path.to_owned());
         }
@@ -241,6 +249,15 @@ impl Node {
         if is_untold {
             self.learn_from_tasks(&job, log);
         }
+    }
+
+    /// The job that `path`, which says `answer`, belongs to.
+    fn owner(&self, path: &Path, answer: &Answer) -> Option<Owner> {
+        let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
+        is_job.then(|| Owner {
+            job: self.name(answer),
+            root: root(path, answer, self.settings.steps),
+        })
     }
 
     /// What the path alone names the job.

@@ -21,7 +21,7 @@ use crate::{
         job::{Job, Lease},
         snapshot::Snapshot,
     },
-    probes::Carried,
+    probes::{Carried, Cgroup},
     run::identity::boot_id,
 };
 
@@ -75,6 +75,8 @@ pub struct State {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Entry {
+    /// A cgroup was made, with a lease of its own; its path is the kernel's.
+    Made(Lease, Cgroup, PathBuf),
     /// A lease is a job's.
     Owner(Lease, Job, PathBuf),
     /// A job is called otherwise.

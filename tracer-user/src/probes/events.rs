@@ -3,6 +3,7 @@
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
 use aya::maps::{MapData, RingBuf};
+use serde::{Deserialize, Serialize};
 use tracer_ebpf::{
     ids::HIERARCHIES,
     records::{LIFE_HEADER_BYTES, LifeEvent, life},
@@ -12,7 +13,7 @@ use crate::model::job::{Lease, Slot};
 
 /// Which cgroup: table of its hierarchy (0 the tasks', 1 block I/O's where that is another) and id, the
 /// inode of its directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cgroup {
     /// Table of its hierarchy.
     pub table: u32,
@@ -62,11 +63,14 @@ pub(super) struct Raw {
     pub path: PathBuf,
 }
 
-/// Takes everything out of `ring`.
-pub(super) fn drain(ring: &mut RingBuf<MapData>) -> Vec<Raw> {
+/// Takes everything out of `ring`; `note` sees each event before it is gone from there.
+pub(super) fn drain(ring: &mut RingBuf<MapData>, mut note: impl FnMut(&Raw)) -> Vec<Raw> {
     let mut events = Vec::new();
+    // An item leaves the ring when it is dropped.
     while let Some(item) = ring.next() {
-        events.extend(parse(&item));
+        let event = parse(&item);
+        event.iter().for_each(&mut note);
+        events.extend(event);
     }
     events
 }

@@ -130,6 +130,11 @@ impl Leases {
         self.spare.remove(&slot).then(|| self.holders.get(&slot).copied())?
     }
 
+    /// Lease of `slot` where it is spare.
+    pub fn spare_lease(&self, slot: Slot) -> Option<Lease> {
+        self.holder(slot).filter(|_| self.spare.contains(&slot))
+    }
+
     /// Number of spare slots.
     pub fn spares(&self) -> usize {
         self.spare.len()

@@ -1,7 +1,7 @@
 //! The agent's ends of the maps.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
@@ -224,9 +224,19 @@ impl Maps {
         Ok(())
     }
 
-    /// Takes back what was offered and not taken.
-    pub fn take_back_offers(&mut self) {
-        while self.spare.pop(0).is_ok() {}
+    /// The slots that are on offer. The queue is turned round once, and never found empty meanwhile.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn offered(&mut self) -> Result<BTreeSet<Slot>> {
+        let mut offered = BTreeSet::new();
+        while let Ok(slot) = self.spare.pop(0) {
+            self.offer(slot as Slot)?;
+            if !offered.insert(slot as Slot) {
+                break;
+            }
+        }
+        Ok(offered)
     }
 
     /// Offers `slot` to the kernel, for a cgroup nobody knows yet.

@@ -2,8 +2,10 @@
 //! for the next; and the cgroups it is charged for.
 
 use std::{
+    collections::BTreeSet,
     io,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -218,9 +220,21 @@ impl Probes {
         fd.try_clone_to_owned()
     }
 
-    /// What happened to cgroups and programs since the last call, in its order.
-    pub fn events(&mut self) -> Vec<Event> {
-        let raw = events::drain(&mut self.maps.events);
+    /// What happened to cgroups and programs since the last call, in its order. `note` is told of each
+    /// lease that a cgroup took, with the kernel's path of it, while the event is still in the ring: a
+    /// process that is killed in between leaves the event to the next one, or the note.
+    pub fn events(&mut self, mut note: impl FnMut(Lease, Cgroup, &Path)) -> Vec<Event> {
+        let leases = &self.leases;
+        let mut noted = BTreeSet::new();
+        let raw = events::drain(&mut self.maps.events, |raw| {
+            // The first to tell of a spare slot took it; those below it share it.
+            if raw.kind == life::MADE
+                && let Some(lease) = leases.spare_lease(raw.slot)
+                && noted.insert(lease)
+            {
+                note(lease, raw.cgroup, &raw.path);
+            }
+        });
         let now = Instant::now();
         raw.into_iter().filter_map(|raw| self.event(raw, now)).collect()
     }

@@ -1,7 +1,11 @@
 //! Taking over what an agent before this one left pinned and attached: nothing is loaded, and nothing is
 //! counted twice or left out.
 
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
@@ -21,6 +25,9 @@ use super::{
     words::Words,
 };
 use crate::model::{job::Slot, snapshot::Snapshot, tables};
+
+/// A new cgroup has its entry so long after it took a spare slot, both by one run of a program.
+const ENTERED_WITHIN: Duration = Duration::from_millis(10);
 
 /// What the next agent has to know and the maps do not tell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,10 +105,15 @@ pub fn take_over(
     };
     let mut maps = Maps::open(&dir)?;
     let leases = Leases::restore(options.most_slots, words(&maps.flags));
-    // An offer that the agent before did not live to make, or made and did not see taken: all anew.
-    maps.take_back_offers();
-    let taken: Vec<_> = maps.ids.slots();
-    for slot in leases.spare().filter(|slot| !taken.contains(slot)) {
+    // An offer that the agent before did not live to make is made now.
+    let offered = maps.offered()?;
+    let others: Vec<_> = leases.spare().filter(|slot| !offered.contains(slot)).collect();
+    if !others.is_empty() {
+        // One that a cgroup took a moment ago is being entered.
+        sleep(ENTERED_WITHIN);
+    }
+    let taken = maps.ids.slots();
+    for slot in others.into_iter().filter(|slot| !taken.contains(slot)) {
         maps.offer(slot)?;
     }
     maps.set_pins(&dir);

@@ -1,6 +1,6 @@
 //! Going on where the agent before ended, and keeping what the agent after this one has to know.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 
 use anyhow::Result;
 
@@ -51,14 +51,16 @@ impl Node {
         }
         for entry in journal {
             match entry {
-                Entry::Owner(lease, job, root) => {
-                    if node.tracker.job(&job).is_none() {
-                        node.tracker.resume(&job, &[], None, root, now_ns);
-                        let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
-                        node.details.insert(job.clone(), details);
+                Entry::Made(lease, cgroup, path) => {
+                    // The agent may have been killed before it knew whose it is.
+                    let path = node.seen(cgroup, &path);
+                    let answer = node.resolver.path(&path.to_string_lossy());
+                    if let Some(owner) = node.owner(&path, &answer) {
+                        let job = node.tracker.named(&owner.job).clone();
+                        node.resume_owner(lease, &job, owner.root, now_ns);
                     }
-                    node.tracker.resume_owner(lease, &job);
                 }
+                Entry::Owner(lease, job, root) => node.resume_owner(lease, &job, root, now_ns),
                 Entry::Renamed(from, to) => {
                     node.tracker.rename(&from, &to);
                     if let Some(details) = node.details.remove(&from) {
@@ -79,6 +81,15 @@ impl Node {
         node.find_again(log)?;
         node.care(log)?;
         Ok(node)
+    }
+
+    fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
+        if self.tracker.job(job).is_none() {
+            self.tracker.resume(job, &[], None, root, now_ns);
+            let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
+            self.details.insert(job.clone(), details);
+        }
+        self.tracker.resume_owner(lease, job);
     }
 
     /// Matches the cgroups that are there with the leases that are in use.
