@@ -269,7 +269,8 @@ fn job_and_system_are_the_node() {
     let on_cpu = sched("on_cpu_ns");
     if let (Some(before), Some(after)) = (before.on_cpu_ns, after.on_cpu_ns) {
         let outer = after - before;
-        agree.between("on_cpu_ns of the node", on_cpu, outer / 3..=outer);
+        let own = job.number("sched", "on_cpu_ns");
+        agree.between("on_cpu_ns of the node", on_cpu, own..=outer);
     }
     agree.between(
         "on_cpu_ns, all CPUs busy",

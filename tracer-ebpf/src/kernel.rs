@@ -1,9 +1,9 @@
 //! Reading the kernel's structs through BTF pointers, at offsets that the agent supplies.
 
-use core::ptr::read_volatile;
+use core::{arch::asm, ptr::read_volatile};
 
 use tracer_ebpf::{
-    kernel_fields::{MISSING, globals::*},
+    kernel_fields::{MISSING, Marked, fields::*},
     settings,
 };
 
@@ -24,47 +24,75 @@ pub fn has(field: &'static u64) -> bool {
     global(field) != MISSING
 }
 
-/// Reads the field at the offset in `field` of the struct at `base`.
-#[inline(always)]
-pub fn load<T: Copy>(base: Kernel, field: &'static u64) -> T {
-    // SAFETY: the verifier has `base` typed by BTF and checks the offset; faults read as zero.
-    unsafe { read_volatile(base.add(global(field) as usize).cast::<T>()) }
+/// A value that is loaded in one instruction.
+pub trait Word: Copy {
+    /// Loads the field `F` of the struct at `base`.
+    fn load<F: Marked>(base: Kernel) -> Self;
 }
 
-/// Reads a bit field of one bit.
+macro_rules! word {
+    ($($word:ty = $instruction:literal),*) => {
+        $(impl Word for $word {
+            #[inline(always)]
+            fn load<F: Marked>(base: Kernel) -> Self {
+                let value: u64;
+                // SAFETY: the verifier has `base` typed by BTF and checks the offset; faults read as zero.
+                unsafe {
+                    asm!(
+                        $instruction,
+                        value = lateout(reg) value,
+                        base = in(reg) base,
+                        mark = const F::MARK,
+                        options(pure, readonly, nostack)
+                    );
+                }
+                value as Self
+            }
+        })*
+    };
+}
+
+word! {
+    u64 = "{value} = *(u64 *)({base} + {mark})",
+    Kernel = "{value} = *(u64 *)({base} + {mark})",
+    u32 = "{value} = *(u32 *)({base} + {mark})",
+    u8 = "{value} = *(u8 *)({base} + {mark})"
+}
+
+/// Reads `field` of the struct at `base`.
 #[inline(always)]
-pub fn load_bit(base: Kernel, field: &'static u64) -> bool {
-    let place = global(field);
-    // SAFETY: as in `load`.
-    let byte = unsafe { read_volatile(base.add((place >> 8) as usize)) };
-    u64::from(byte) & place & 0xff != 0
+pub fn load<T: Word, F: Marked>(base: Kernel, _: F) -> T {
+    T::load::<F>(base)
+}
+
+/// Reads a bit field of one bit, whose global is `place`.
+#[inline(always)]
+pub fn load_bit(base: Kernel, field: impl Marked, place: &'static u64) -> bool {
+    u64::from(load::<u8, _>(base, field)) & global(place) & 0xff != 0
 }
 
 /// Id of a cgroup: the inode of its directory.
 #[inline(always)]
 pub fn cgroup_id(cgroup: Kernel) -> u64 {
-    load(load(cgroup, &CGROUP_KN), &KERNFS_ID)
+    load(load(cgroup, CGROUP_KN), KERNFS_ID)
 }
 
 /// Id of the cgroup that a task is in, in the hierarchy that jobs are told apart by.
 #[inline(always)]
 pub fn task_cgroup_id(task: Kernel) -> u64 {
-    let set: Kernel = load(task, &TASK_CGROUPS);
+    let set: Kernel = load(task, TASK_CGROUPS);
     if global(&settings::globals::TASKS_IN_V1) != 0 {
-        let index = global(&settings::globals::TASKS_SUBSYS) as usize;
-        let place = global(&CSS_SET_SUBSYS) as usize + index * size_of::<usize>();
-        // SAFETY: as in `load`; `index` is one of the kernel's own enum.
-        let css: Kernel = unsafe { read_volatile(set.add(place).cast()) };
-        cgroup_id(load(css, &CSS_CGROUP))
+        let css: Kernel = load(set, CSS_SET_SUBSYS);
+        cgroup_id(load(css, CSS_CGROUP))
     } else {
-        cgroup_id(load(set, &CSS_SET_DFL_CGRP))
+        cgroup_id(load(set, CSS_SET_DFL_CGRP))
     }
 }
 
 /// The clock of the run queue that `task` is on.
 #[inline(always)]
 pub fn run_queue_clock(task: Kernel) -> u64 {
-    let cfs_rq: Kernel = load(task, &TASK_CFS_RQ);
-    let rq: Kernel = load(cfs_rq, &CFS_RQ_RQ);
-    load(rq, &RQ_CLOCK)
+    let cfs_rq: Kernel = load(task, TASK_CFS_RQ);
+    let rq: Kernel = load(cfs_rq, CFS_RQ_RQ);
+    load(rq, RQ_CLOCK)
 }

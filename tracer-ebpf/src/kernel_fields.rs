@@ -1,16 +1,22 @@
-//! Every kernel field the programs read, with the global through which its offset reaches them.
+//! Every kernel field the programs read, and how its offset reaches them.
 //!
-//! rustc emits no CO-RE relocations: the agent looks each path up in the running kernel's BTF and sets
-//! the global of that name before loading. The verifier knows the value of a frozen global, so that a
-//! load at such an offset costs what a constant one does, and code behind a [`MISSING`] field is cut.
+//! rustc emits no CO-RE relocations: the agent looks each path up in the running kernel's BTF before
+//! loading. A load of a field is one instruction whose offset is a mark, which the agent replaces by the
+//! field's own offset. What a program must know beside (whether this kernel has the field; which bit)
+//! stands in the read-only global of the field's name: the verifier knows its value, and cuts code behind
+//! a [`MISSING`] field.
 
 /// Value of a global whose field this kernel lacks.
 pub const MISSING: u64 = u64::MAX;
 
-/// A global and the kernel field it stands for.
+/// Offset that stands for that of the first field in [`ALL`], the next for the second's: in the programs
+/// themselves no load has one that large.
+pub const FIRST_MARK: i16 = 0x7000;
+
+/// A kernel field.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelField {
-    /// Name of the global in the BPF object.
+    /// Name of its global in the BPF object.
     pub global: &'static str,
     /// Path in the kernel's types, `task_struct.se.cfs_rq`: nested structs and anonymous unions are
     /// walked, pointers are not. Of several, separated by `|`, the first that this kernel has.
@@ -22,16 +28,44 @@ pub const fn bit_global(bit_offset: u64) -> u64 {
     (bit_offset / 8) << 8 | 1 << (bit_offset % 8)
 }
 
+/// A field as the programs name it.
+pub trait Marked {
+    /// What stands for its offset in them.
+    const MARK: i16;
+}
+
+/// The field of that mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<const MARK: i16>;
+
+impl<const MARK: i16> Marked for Field<MARK> {
+    const MARK: i16 = MARK;
+}
+
 macro_rules! kernel_fields {
     ($($global:ident = $path:literal),* $(,)?) => {
         /// All fields; each program names those it cannot do without.
         pub const ALL: &[KernelField] = &[$(KernelField { global: stringify!($global), path: $path }),*];
 
-        /// The globals themselves, as the programs read them.
+        /// The globals themselves: [`MISSING`], the offset, or of a bit field [`bit_global`].
         #[cfg(target_arch = "bpf")]
         #[allow(missing_docs, reason = "each is the offset of the path in the table")]
         pub mod globals {
             $(#[unsafe(no_mangle)] pub static $global: u64 = super::MISSING;)*
+        }
+
+        #[allow(non_camel_case_types, reason = "called as the fields are")]
+        #[repr(i16)]
+        enum Index {
+            $($global),*
+        }
+
+        /// The fields, as the programs load them.
+        #[allow(missing_docs, reason = "each is the path in the table")]
+        pub mod fields {
+            use super::{FIRST_MARK, Field, Index};
+
+            $(pub const $global: Field<{ FIRST_MARK + Index::$global as i16 }> = Field;)*
         }
     };
 }
@@ -56,6 +90,7 @@ kernel_fields! {
     CFS_RQ_RQ = "cfs_rq.rq",
     RQ_CLOCK = "rq.clock",
     CSS_SET_DFL_CGRP = "css_set.dfl_cgrp",
+    // The agent adds the place of the tasks' controller.
     CSS_SET_SUBSYS = "css_set.subsys",
     CSS_CGROUP = "cgroup_subsys_state.cgroup",
     CGROUP_KN = "cgroup.kn",

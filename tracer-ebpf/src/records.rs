@@ -26,8 +26,8 @@ pub struct TaskRecord {
     pub maj_flt: u32,
     /// `se.nr_migrations`.
     pub migrations: u32,
-    #[doc(hidden)]
-    pub _pad: u32,
+    /// Sum of the three above: the same as long as none has moved.
+    pub rare_events: u32,
     /// `se.sum_exec_runtime` as last charged.
     pub sum_exec_ns: u64,
     /// Run-queue clock when it left.

@@ -16,8 +16,6 @@ macro_rules! settings {
 settings! {
     /// 1 where the tasks' hierarchy is a cgroup v1 controller's, 0 where it is v2's.
     TASKS_IN_V1 = 0,
-    /// Index of that controller in `css_set.subsys`.
-    TASKS_SUBSYS = 0,
     /// Number of the tasks' hierarchy (`/proc/cgroups`; 0 is v2's).
     TASKS_HIERARCHY = 0,
     /// Number of the hierarchy that block I/O is charged in.

@@ -5,7 +5,7 @@ use core::ptr::addr_of_mut;
 use aya_ebpf::{helpers::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     block::{BlockKey, op},
-    kernel_fields::globals::*,
+    kernel_fields::{fields::*, globals},
     settings::globals::BLOCK_TABLE,
 };
 
@@ -33,7 +33,7 @@ pub fn block_rq_complete(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
-    let flags: u32 = load(request, &REQUEST_FLAGS);
+    let flags: u32 = load(request, REQUEST_FLAGS);
     let kind = flags & OP_MASK;
     // Driver commands (SCSI and NVMe pass-through, REQ_OP_DRV_IN and above) are no file's I/O.
     if kind >= 34 {
@@ -49,20 +49,20 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
         _ if bytes != 0 => op::WRITE,
         _ => return 0,
     };
-    let bio: Kernel = load(request, &REQUEST_BIO);
+    let bio: Kernel = load(request, REQUEST_BIO);
     let mut slot = 0;
     if !bio.is_null() {
-        let blkg: Kernel = load(bio, &BIO_BLKG);
-        let blkcg: Kernel = load(blkg, &BLKG_BLKCG);
-        slot = slot_of(global(&BLOCK_TABLE) as u32, cgroup_id(load(blkcg, &BLKCG_CGROUP)));
+        let blkg: Kernel = load(bio, BIO_BLKG);
+        let blkcg: Kernel = load(blkg, BLKG_BLKCG);
+        slot = slot_of(global(&BLOCK_TABLE) as u32, cgroup_id(load(blkcg, BLKCG_CGROUP)));
     }
-    let disk: Kernel = if has(&REQUEST_DISK) {
-        load(request, &REQUEST_DISK)
+    let disk: Kernel = if has(&globals::REQUEST_DISK) {
+        load(request, REQUEST_DISK)
     } else {
-        load(load(request, &REQUEST_QUEUE), &QUEUE_DISK)
+        load(load(request, REQUEST_QUEUE), QUEUE_DISK)
     };
-    let major: u32 = load(disk, &DISK_MAJOR);
-    let minor: u32 = load(disk, &DISK_FIRST_MINOR);
+    let major: u32 = load(disk, DISK_MAJOR);
+    let minor: u32 = load(disk, DISK_FIRST_MINOR);
     let key = BlockKey { slot, op, device: major << 20 | minor & 0xf_ffff };
     let Some(cell) = block_cell(key) else {
         if let Some(cpu) = cpu_record() {
@@ -79,15 +79,15 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
             add_shared(addr_of_mut!((*cell).errors), 1);
         }
         // A part of a request: the rest completes later, and with it the request.
-        if load::<u32>(request, &REQUEST_BYTES_LEFT) > bytes {
+        if load::<u32, _>(request, REQUEST_BYTES_LEFT) > bytes {
             add_shared(addr_of_mut!((*cell).size_ends.sum), done.into());
             return 0;
         }
-        let issued: u64 = load(request, &REQUEST_IO_START);
+        let issued: u64 = load(request, REQUEST_IO_START);
         // Never issued: a flush that the block layer answered itself.
         if issued != 0 {
             let now = bpf_ktime_get_ns();
-            let start: u64 = load(request, &REQUEST_START);
+            let start: u64 = load(request, REQUEST_START);
             // The order of the two, and why zeros stay out: `BlockCell`.
             if start != 0 && start < issued {
                 let (ends, buckets) = (&raw mut (*cell).queue_ends, &raw mut (*cell).queue_buckets);

@@ -10,7 +10,7 @@ use aya_ebpf::{
 use aya_log_ebpf::warn;
 use tracer_ebpf::{
     ids::{INHERITED, KERNEL_WAYS_FROM, WAYS, entry},
-    kernel_fields::globals::*,
+    kernel_fields::fields::*,
     records::life,
     settings::globals::{BLOCK_HIERARCHY, BLOCK_TABLE, NEW_CGROUPS_GET_SLOTS, TASKS_HIERARCHY},
 };
@@ -23,8 +23,8 @@ use crate::{
 /// Table of the hierarchy that `cgroup` lies in; `None` for one that tells no jobs apart.
 #[inline(always)]
 fn table_of(cgroup: Kernel) -> Option<u32> {
-    let root: Kernel = load(cgroup, &CGROUP_ROOT);
-    let hierarchy = u64::from(load::<u32>(root, &ROOT_HIERARCHY));
+    let root: Kernel = load(cgroup, CGROUP_ROOT);
+    let hierarchy = u64::from(load::<u32, _>(root, ROOT_HIERARCHY));
     if hierarchy == global(&TASKS_HIERARCHY) {
         Some(0)
     } else if hierarchy == global(&BLOCK_HIERARCHY) {
@@ -39,8 +39,8 @@ fn table_of(cgroup: Kernel) -> Option<u32> {
 pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
     let cgroup: Kernel = ctx.arg(0);
     let Some(table) = table_of(cgroup) else { return 0 };
-    let parent_css: Kernel = load(cgroup, &CGROUP_PARENT_CSS);
-    let mut slot = slot_of(table, cgroup_id(load(parent_css, &CSS_CGROUP)));
+    let parent_css: Kernel = load(cgroup, CGROUP_PARENT_CSS);
+    let mut slot = slot_of(table, cgroup_id(load(parent_css, CSS_CGROUP)));
     let inherited = slot != 0 && slot_flags(slot) & INHERITED != 0;
     let for_agent = global(&NEW_CGROUPS_GET_SLOTS) != 0;
     if !inherited && !for_agent {

@@ -9,7 +9,7 @@ use core::ptr::addr_of_mut;
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     job::JobBank,
-    kernel_fields::globals::*,
+    kernel_fields::{fields::*, globals},
     records::{CpuRecord, TaskRecord, left},
     settings::globals::{FAULT_BIT_KNOWN, TIMES_KNOWN},
 };
@@ -26,19 +26,26 @@ const TASK_DEAD: u32 = 0x80;
 /// A kernel thread that idles: uninterruptible, but waiting for work.
 const TASK_NOLOAD: u32 = 0x400;
 
-/// Kernels from 5.18: the state is an argument.
-#[btf_tracepoint(function = "sched_switch")]
-pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    let state: u64 = ctx.arg(3);
-    on_switch(ctx.arg(1), ctx.arg(2), state as u32, ctx.arg::<u64>(0) & 1 != 0)
+/// A program for each form of the tracepoint: kernels from 5.18 pass the state, on older ones (`_3`) it is
+/// read from the task. The untimed are for kernels that do not show the times this file lives on.
+macro_rules! switch_programs {
+    ($($name:ident: $times:literal, $state:expr;)*) => {
+        $(
+            #[btf_tracepoint(function = "sched_switch")]
+            pub fn $name(ctx: BtfTracePointContext) -> i32 {
+                let state: fn(&BtfTracePointContext) -> u32 = $state;
+                let (prev, next) = (ctx.arg(1), ctx.arg(2));
+                on_switch::<$times>(prev, next, state(&ctx), ctx.arg::<u64>(0) & 1 != 0)
+            }
+        )*
+    };
 }
 
-/// Kernels before 5.18: the state is read from the task.
-#[btf_tracepoint(function = "sched_switch")]
-pub fn sched_switch_3(ctx: BtfTracePointContext) -> i32 {
-    let prev: Kernel = ctx.arg(1);
-    let state: u32 = load(prev, &TASK_STATE);
-    on_switch(prev, ctx.arg(2), state, ctx.arg::<u64>(0) & 1 != 0)
+switch_programs! {
+    sched_switch: true, |ctx| ctx.arg::<u64>(3) as u32;
+    sched_switch_3: true, |ctx| load(ctx.arg(1), TASK_STATE);
+    switch_untimed: false, |ctx| ctx.arg::<u64>(3) as u32;
+    switch_untimed_3: false, |ctx| load(ctx.arg(1), TASK_STATE);
 }
 
 /// Whether this kernel shows the times this file lives on; the verifier cuts the branch not taken.
@@ -48,12 +55,12 @@ pub fn times_known() -> bool {
 }
 
 #[inline(always)]
-fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
+fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
     let Some(cpu) = cpu_record() else { return 0 };
     // SAFETY: this CPU's own record.
     let cpu = unsafe { &mut *cpu };
-    let now = if times_known() { run_queue_clock(prev) } else { 0 };
-    let prev_pid: u32 = load(prev, &TASK_PID);
+    let now = if TIMES { run_queue_clock(prev) } else { 0 };
+    let prev_pid: u32 = load(prev, TASK_PID);
     let mut left_slot = u32::MAX;
     let mut left_bank = None;
     if prev_pid != 0 {
@@ -65,12 +72,24 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
         if let Some(bank) = left_bank {
             let record = task_record(prev_pid);
             // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
-            unsafe { leave(prev, prev_pid, state, preempted, now, cpu, known, bank, &mut *record) };
+            unsafe {
+                leave::<TIMES>(
+                    prev,
+                    prev_pid,
+                    state,
+                    preempted,
+                    now,
+                    cpu,
+                    known,
+                    bank,
+                    &mut *record,
+                )
+            };
         } else {
             cpu.no_bank += 1;
         }
     }
-    let next_pid: u32 = load(next, &TASK_PID);
+    let next_pid: u32 = load(next, TASK_PID);
     cpu.pid = next_pid;
     cpu.since_ns = now;
     cpu.fault_blocked_ns = 0;
@@ -82,7 +101,7 @@ fn on_switch(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
         if let Some(bank) = bank {
             let record = task_record(next_pid);
             // SAFETY: as above.
-            unsafe { enter(next, next_pid, now, cpu, bank, &mut *record) };
+            unsafe { enter::<TIMES>(next, next_pid, now, cpu, bank, &mut *record) };
         } else {
             cpu.no_bank += 1;
         }
@@ -102,7 +121,7 @@ fn looked_up(task: Kernel) -> u32 {
 /// `bank` is this CPU's own.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "one inlined path; a struct would cost stack")]
-unsafe fn leave(
+unsafe fn leave<const TIMES: bool>(
     task: Kernel,
     pid: u32,
     state: u32,
@@ -113,29 +132,29 @@ unsafe fn leave(
     bank: *mut JobBank,
     record: &mut TaskRecord,
 ) {
-    if record.pid != pid && load::<u64>(task, &TASK_PCOUNT) <= 1 {
+    if TIMES && record.pid != pid && load::<u64, _>(task, TASK_PCOUNT) <= 1 {
         // In its first run, whose begin was withheld.
         begin(pid, record);
     }
     if record.pid == pid {
         // SAFETY: the caller's.
         unsafe { charge(task, bank, record) };
-        if times_known() && record.left != left::ON_CPU {
+        if TIMES && record.left != left::ON_CPU {
             // SAFETY: the caller's.
             unsafe { entered_unseen(task, bank, record) };
         }
     } else {
         adopt(task, pid, record);
     }
-    if times_known() {
-        let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
+    if TIMES {
+        let arrival: u64 = load(task, TASK_LAST_ARRIVAL);
         // 7.2 has events between arrival and this switch that would count time twice.
         let start = if known && cpu.since_ns > arrival { cpu.since_ns } else { arrival };
         if start != 0 && now > start {
             // SAFETY: the caller's.
             unsafe { file(addr_of_mut!((*bank).on_cpu_slice_ns), now - start) };
         }
-        record.run_delay_ns = load(task, &TASK_RUN_DELAY);
+        record.run_delay_ns = load(task, TASK_RUN_DELAY);
     }
     record.left_at_ns = now;
     record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
@@ -145,12 +164,12 @@ unsafe fn leave(
         if state & TASK_DEAD != 0 {
             record.pid = 0;
         }
-        let in_iowait = load_bit(task, &TASK_IN_IOWAIT);
+        let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
         let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
         if !blocked && !in_iowait {
             left::ASLEEP
         } else if global(&FAULT_BIT_KNOWN) != 0 {
-            let in_fault = load_bit(task, &TASK_IN_USER_FAULT);
+            let in_fault = load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT);
             left::BLOCKED | if in_fault { left::IN_FAULT } else { 0 }
         } else {
             left::BLOCKED | if in_iowait { left::IN_FAULT } else { 0 }
@@ -165,12 +184,12 @@ unsafe fn leave(
 /// `bank` is this CPU's own.
 #[inline(never)]
 unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) {
-    let arrival: u64 = load(task, &TASK_LAST_ARRIVAL);
+    let arrival: u64 = load(task, TASK_LAST_ARRIVAL);
     if arrival <= record.left_at_ns {
         return;
     }
     let away = arrival - record.left_at_ns;
-    let waited = load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
+    let waited = load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
     // SAFETY: the caller's.
     unsafe {
         file(addr_of_mut!((*bank).run_queue_wait_ns), waited);
@@ -190,7 +209,7 @@ unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) 
 /// # Safety
 /// `bank` is this CPU's own.
 #[inline(always)]
-unsafe fn enter(
+unsafe fn enter<const TIMES: bool>(
     task: Kernel,
     pid: u32,
     now: u64,
@@ -198,21 +217,21 @@ unsafe fn enter(
     bank: *mut JobBank,
     record: &mut TaskRecord,
 ) {
-    if !times_known() {
+    if !TIMES {
         return;
     }
-    let queued: u64 = load(task, &TASK_LAST_QUEUED);
+    let queued: u64 = load(task, TASK_LAST_QUEUED);
     // What it waits now is not in run_delay yet; what it waited before it was moved here is.
     let mut waited = if queued != 0 && now > queued { now - queued } else { 0 };
-    if load::<u64>(task, &TASK_PCOUNT) == 0 {
+    if load::<u64, _>(task, TASK_PCOUNT) == 0 {
         // Never ran: a record under its pid is a dead task's, whose last switch was withheld.
         cpu.task_evictions += u64::from(record.pid != 0 && record.pid != pid);
         begin(pid, record);
-        waited += load::<u64>(task, &TASK_RUN_DELAY);
+        waited += load::<u64, _>(task, TASK_RUN_DELAY);
     } else if record.pid == pid && record.left == left::ON_CPU {
         // It was withheld when and how it left: what it did in between is unknown.
     } else if record.pid == pid {
-        waited += load::<u64>(task, &TASK_RUN_DELAY) - record.run_delay_ns;
+        waited += load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
         match record.left {
@@ -252,7 +271,7 @@ unsafe fn enter(
 pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) {
     macro_rules! charge {
         ($field:expr, $last:ident, $total:ident, $word:ident) => {
-            let value = load::<u64>(task, $field) as $word;
+            let value = load::<u64, _>(task, $field) as $word;
             // Most switches change two of the six: leave the other cache lines alone.
             let more = value.wrapping_sub(record.$last);
             if more != 0 {
@@ -265,12 +284,23 @@ pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) 
             }
         };
     }
-    charge!(&TASK_SUM_EXEC, sum_exec_ns, on_cpu_ns, u64);
-    charge!(&TASK_NVCSW, nvcsw, switches_voluntary, u32);
-    charge!(&TASK_NIVCSW, nivcsw, switches_involuntary, u32);
-    charge!(&TASK_MIN_FLT, min_flt, minor, u32);
-    charge!(&TASK_MAJ_FLT, maj_flt, major, u32);
-    charge!(&TASK_MIGRATIONS, migrations, migrations, u32);
+    charge!(TASK_SUM_EXEC, sum_exec_ns, on_cpu_ns, u64);
+    charge!(TASK_NVCSW, nvcsw, switches_voluntary, u32);
+    charge!(TASK_NIVCSW, nivcsw, switches_involuntary, u32);
+    let rare = rare_events(task);
+    if rare != record.rare_events {
+        record.rare_events = rare;
+        charge!(TASK_MIN_FLT, min_flt, minor, u32);
+        charge!(TASK_MAJ_FLT, maj_flt, major, u32);
+        charge!(TASK_MIGRATIONS, migrations, migrations, u32);
+    }
+}
+
+/// What most switches find unchanged, in one number: none of the three goes backwards.
+#[inline(always)]
+fn rare_events(task: Kernel) -> u32 {
+    let faults = load::<u64, _>(task, TASK_MIN_FLT) + load::<u64, _>(task, TASK_MAJ_FLT);
+    (faults + load::<u64, _>(task, TASK_MIGRATIONS)) as u32
 }
 
 /// Begins the record of a task that has never run: its counters begin at zero.
@@ -282,6 +312,7 @@ fn begin(pid: u32, record: &mut TaskRecord) {
     record.min_flt = 0;
     record.maj_flt = 0;
     record.migrations = 0;
+    record.rare_events = 0;
     record.sum_exec_ns = 0;
     record.run_delay_ns = 0;
     record.fault_blocked_ns = 0;
@@ -292,12 +323,13 @@ fn begin(pid: u32, record: &mut TaskRecord) {
 #[inline(never)]
 fn adopt(task: Kernel, pid: u32, record: &mut TaskRecord) {
     record.pid = pid;
-    record.nvcsw = load::<u64>(task, &TASK_NVCSW) as u32;
-    record.nivcsw = load::<u64>(task, &TASK_NIVCSW) as u32;
-    record.min_flt = load::<u64>(task, &TASK_MIN_FLT) as u32;
-    record.maj_flt = load::<u64>(task, &TASK_MAJ_FLT) as u32;
-    record.migrations = load::<u64>(task, &TASK_MIGRATIONS) as u32;
-    record.sum_exec_ns = load(task, &TASK_SUM_EXEC);
-    record.run_delay_ns = if times_known() { load(task, &TASK_RUN_DELAY) } else { 0 };
+    record.nvcsw = load::<u64, _>(task, TASK_NVCSW) as u32;
+    record.nivcsw = load::<u64, _>(task, TASK_NIVCSW) as u32;
+    record.min_flt = load::<u64, _>(task, TASK_MIN_FLT) as u32;
+    record.maj_flt = load::<u64, _>(task, TASK_MAJ_FLT) as u32;
+    record.migrations = load::<u64, _>(task, TASK_MIGRATIONS) as u32;
+    record.rare_events = rare_events(task);
+    record.sum_exec_ns = load(task, TASK_SUM_EXEC);
+    record.run_delay_ns = if times_known() { load(task, TASK_RUN_DELAY) } else { 0 };
     record.fault_blocked_ns = 0;
 }

@@ -6,7 +6,7 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use tracer_ebpf::{
-    ids::TELL_EXECS, kernel_fields::globals::*, records::life, settings::globals::TASKS_HIERARCHY,
+    ids::TELL_EXECS, kernel_fields::fields::*, records::life, settings::globals::TASKS_HIERARCHY,
 };
 
 use super::switch::{charge, times_known};
@@ -75,11 +75,11 @@ pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
 pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
     let cgroup: Kernel = ctx.arg(0);
     let task: Kernel = ctx.arg(2);
-    let root: Kernel = load(cgroup, &CGROUP_ROOT);
-    if u64::from(load::<u32>(root, &ROOT_HIERARCHY)) != global(&TASKS_HIERARCHY) {
+    let root: Kernel = load(cgroup, CGROUP_ROOT);
+    if u64::from(load::<u32, _>(root, ROOT_HIERARCHY)) != global(&TASKS_HIERARCHY) {
         return 0;
     }
-    let pid: u32 = load(task, &TASK_PID);
+    let pid: u32 = load(task, TASK_PID);
     if bpf_get_current_pid_tgid() as u32 != pid {
         return 0;
     }

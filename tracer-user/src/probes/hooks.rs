@@ -72,7 +72,17 @@ pub enum HookState {
     Missing(String),
 }
 
-const SWITCH_NEEDS: &[&str] = &[
+/// What every time but `on_cpu_ns` is made of (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED).
+pub const TIMES_NEED: [&str; 7] = [
+    "TASK_CFS_RQ",
+    "CFS_RQ_RQ",
+    "RQ_CLOCK",
+    "TASK_RUN_DELAY",
+    "TASK_LAST_ARRIVAL",
+    "TASK_LAST_QUEUED",
+    "TASK_PCOUNT",
+];
+const UNTIMED_NEEDS: &[&str] = &[
     "TASK_PID",
     "TASK_CGROUPS",
     "CGROUP_KN",
@@ -85,8 +95,39 @@ const SWITCH_NEEDS: &[&str] = &[
     "TASK_SUM_EXEC",
     "TASK_MIGRATIONS",
 ];
+const UNTIMED_3_NEEDS: &[&str] = &joined::<12>(UNTIMED_NEEDS, &["TASK_STATE"]);
+const SWITCH_NEEDS: &[&str] = &joined::<18>(UNTIMED_NEEDS, &TIMES_NEED);
+const SWITCH_3_NEEDS: &[&str] = &joined::<19>(UNTIMED_3_NEEDS, &TIMES_NEED);
 const CGROUP_NEEDS: &[&str] = &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID"];
 const TASK_NEEDS: &[&str] = &["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID"];
+
+const SWITCH_WITH_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct", "scalar"];
+const SWITCH_WITHOUT_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct"];
+
+/// Both lists, one after the other.
+const fn joined<const N: usize>(
+    first: &[&'static str],
+    second: &[&'static str],
+) -> [&'static str; N] {
+    assert!(first.len() + second.len() == N);
+    let mut all = [""; N];
+    let mut at = 0;
+    while at < N {
+        all[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
+        at += 1;
+    }
+    all
+}
+
+const fn switch(
+    program: &'static str,
+    arguments: &'static [&'static str],
+    needs: &'static [&'static str],
+) -> Hook {
+    let point = Point::Tracepoint("sched_switch", arguments);
+    let gives = "job_sched, minor and major of job_fault: all of jobtrace";
+    Hook { program, point, needs, gives, full_only: false, group: REQUIRED_GROUP }
+}
 
 /// The group without which nothing is traced.
 pub const REQUIRED_GROUP: &str = "scheduling";
@@ -124,38 +165,10 @@ pub static HOOKS: &[Hook] = &[
         full_only: false,
         group: "cgroup changes",
     },
-    Hook {
-        program: "sched_switch",
-        point: Point::Tracepoint(
-            "sched_switch",
-            &["scalar", "*task_struct", "*task_struct", "scalar"],
-        ),
-        needs: SWITCH_NEEDS,
-        gives: "job_sched, minor and major of job_fault: all of jobtrace",
-        full_only: false,
-        group: REQUIRED_GROUP,
-    },
-    Hook {
-        program: "sched_switch_3",
-        point: Point::Tracepoint("sched_switch", &["scalar", "*task_struct", "*task_struct"]),
-        needs: &[
-            "TASK_STATE",
-            "TASK_PID",
-            "TASK_CGROUPS",
-            "CGROUP_KN",
-            "KERNFS_ID",
-            "TASK_NVCSW",
-            "TASK_NIVCSW",
-            "TASK_MIN_FLT",
-            "TASK_MAJ_FLT",
-            "TASK_IN_IOWAIT",
-            "TASK_SUM_EXEC",
-            "TASK_MIGRATIONS",
-        ],
-        gives: "job_sched, minor and major of job_fault: all of jobtrace",
-        full_only: false,
-        group: REQUIRED_GROUP,
-    },
+    switch("sched_switch", SWITCH_WITH_STATE, SWITCH_NEEDS),
+    switch("sched_switch_3", SWITCH_WITHOUT_STATE, SWITCH_3_NEEDS),
+    switch("switch_untimed", SWITCH_WITH_STATE, UNTIMED_NEEDS),
+    switch("switch_untimed_3", SWITCH_WITHOUT_STATE, UNTIMED_3_NEEDS),
     Hook {
         program: "sched_process_fork",
         point: Point::Tracepoint("sched_process_fork", &["*task_struct", "*task_struct"]),

@@ -14,10 +14,11 @@ use super::{
     btf::Btf,
     drain::{Parts, Probes},
     error::LoadError,
-    hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP},
+    hooks::{FaultMode, HOOKS, HookState, REQUIRED_GROUP, TIMES_NEED},
     log::BpfLog,
     maps::Maps,
     memlock::LiftedMemlock,
+    offsets::{self, Offsets, is_in_reach},
     pins::{self, Pinning},
     programs::Programs,
     rodata::{RODATA, read_global},
@@ -67,12 +68,22 @@ pub struct Options {
     pub whole_node: bool,
     /// Folder in bpffs for programs and maps that are to stay attached when this process ends.
     pub pin: Option<PathBuf>,
+    /// Kernel fields to do without, by the names of their globals, as on a kernel that lacks them.
+    pub without: &'static [&'static str],
 }
 
 impl Options {
     /// For one job, by the built-in object.
     pub fn new(faults: FaultMode) -> Self {
-        Self { faults, log_level: 0, object: None, most_slots: 1023, whole_node: false, pin: None }
+        Self {
+            faults,
+            log_level: 0,
+            object: None,
+            most_slots: 1023,
+            whole_node: false,
+            pin: None,
+            without: &[],
+        }
     }
 }
 
@@ -85,13 +96,14 @@ const NODE_RING_BYTES: u32 = 2 << 20;
 /// When not even scheduling can be traced.
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
-    let mut globals = globals(&btf, layout).map_err(LoadError::Unsupported)?;
+    let (mut globals, offsets) =
+        globals(&btf, layout, options.without).map_err(LoadError::Unsupported)?;
     globals.insert(settings::NEW_CGROUPS_GET_SLOTS, options.whole_node.into());
     let checked = check_all(&btf, &globals);
     drop(btf);
     let _lifted = LiftedMemlock::new();
     let object = object(options)?;
-    let mut ebpf = create(&globals, options, &object)?;
+    let mut ebpf = create(&globals, &offsets, options, &object)?;
     let sample_every = sample_every(&ebpf, &object).map_err(LoadError::Unsupported)?;
     globals.insert(settings::MINOR_LATENCY_EVERY, sample_every);
     let pinning = options
@@ -130,28 +142,25 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     Err(LoadError::of(&why))
 }
 
-/// What every time but `on_cpu_ns` is made of (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED).
-const TIMES_NEED: [&str; 7] = [
-    "TASK_CFS_RQ",
-    "CFS_RQ_RQ",
-    "RQ_CLOCK",
-    "TASK_RUN_DELAY",
-    "TASK_LAST_ARRIVAL",
-    "TASK_LAST_QUEUED",
-    "TASK_PCOUNT",
-];
-
-/// Values of all globals, by name.
-fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, u64>> {
+/// Values of all globals, by name, and offsets of the fields.
+fn globals(
+    btf: &Btf,
+    layout: &Layout,
+    without: &[&str],
+) -> anyhow::Result<(BTreeMap<&'static str, u64>, Offsets)> {
     let mut globals = BTreeMap::new();
+    let mut offsets = Offsets::new();
     for field in kernel_fields::ALL {
-        let value = match btf.member(field.path) {
+        let member = btf.member(field.path).filter(|member| member.bit_width <= 1);
+        let member = member.filter(|member| is_in_reach(member.bit_offset / 8));
+        let member = member.filter(|_| !without.contains(&field.global));
+        let value = match member {
             None => MISSING,
             Some(member) if member.bit_width == 1 => bit_global(member.bit_offset),
-            Some(member) if member.bit_width == 0 => member.bit_offset / 8,
-            Some(_) => MISSING,
+            Some(member) => member.bit_offset / 8,
         };
         globals.insert(field.global, value);
+        offsets.extend(member.map(|member| (field.global, member.bit_offset / 8)));
     }
     if let Some(controller) = &layout.tasks_controller {
         let subsystem = format!("{controller}_cgrp_id");
@@ -159,7 +168,9 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
             format!("this kernel's types have no cgroup controller {controller}")
         })?;
         globals.insert(settings::TASKS_IN_V1, 1);
-        globals.insert(settings::TASKS_SUBSYS, index.into());
+        if let Some(offset) = offsets.get_mut("CSS_SET_SUBSYS") {
+            *offset += u64::from(index) * size_of::<*const ()>() as u64;
+        }
     }
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
     globals.insert(settings::BLOCK_HIERARCHY, layout.block_hierarchy.map_or(MISSING, u64::from));
@@ -168,7 +179,7 @@ fn globals(btf: &Btf, layout: &Layout) -> anyhow::Result<BTreeMap<&'static str, 
     globals.insert(settings::TIMES_KNOWN, times.into());
     let fault_bit = globals["TASK_IN_USER_FAULT"] != MISSING;
     globals.insert(settings::FAULT_BIT_KNOWN, fault_bit.into());
-    Ok(globals)
+    Ok((globals, offsets))
 }
 
 /// One minor fault in this many is timed by the programs that `object` gave: the global that the programs
@@ -193,6 +204,7 @@ pub(super) fn object(options: &Options) -> Result<Cow<'static, [u8]>, LoadError>
 /// Creates the maps and prepares the programs.
 fn create(
     globals: &BTreeMap<&'static str, u64>,
+    offsets: &Offsets,
     options: &Options,
     object: &[u8],
 ) -> Result<Ebpf, LoadError> {
@@ -210,13 +222,13 @@ fn create(
     if options.whole_node {
         loader.map_max_entries("EVENTS", NODE_RING_BYTES);
     }
-    loader.load(object).map_err(|error| {
-        let text = with_causes(&error);
-        match &options.object {
-            Some(path) => LoadError::Object(path.clone(), anyhow::anyhow!(text)),
-            None => LoadError::of(&text),
-        }
-    })
+    let failed = |text: String| match &options.object {
+        Some(path) => LoadError::Object(path.clone(), anyhow::anyhow!(text)),
+        None => LoadError::of(&text),
+    };
+    let mut object = object.to_vec();
+    offsets::apply(&mut object, offsets).map_err(|error| failed(format!("{error:#}")))?;
+    loader.load(&object).map_err(|error| failed(with_causes(&error)))
 }
 
 /// Gives the memory of the kernel's types back: they are most of what loading takes.

@@ -19,6 +19,7 @@ mod log;
 mod lookup;
 mod maps;
 mod memlock;
+mod offsets;
 mod own;
 pub mod pins;
 mod programs;

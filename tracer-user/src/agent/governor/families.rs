@@ -52,7 +52,13 @@ pub static COSTS: [Cost; FAMILIES] = [
         event: "context switches",
         event_ns: 160,
         // The first serves the records of the others, and nothing else.
-        programs: &["cgroup_attach_task", "sched_switch", "sched_switch_3"],
+        programs: &[
+            "cgroup_attach_task",
+            "sched_switch",
+            "sched_switch_3",
+            "switch_untimed",
+            "switch_untimed_3",
+        ],
         fields: &[
             "on_cpu_ns",
             "switches_voluntary",

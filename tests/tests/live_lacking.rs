@@ -1,0 +1,74 @@
+//! Kernels that lack a field: what needs it is unknown by name, the rest is counted as ever.
+
+use std::{fs, process::Command};
+
+use jobtrace::{
+    cgroup::{hierarchies::Hierarchies, job::JobCgroup},
+    model::{group::Group, source::Source},
+    probes::{self, FaultMode, HOOKS, HookState, Options},
+};
+
+const FORKS: u32 = 20;
+
+/// What a job that forks [`FORKS`] times is said to have done, by probes that do `without` some fields; and
+/// the programs that are attached.
+fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
+    let hierarchies = Hierarchies::read().expect("cgroups");
+    let cgroup = JobCgroup::create(&hierarchies, "lacking").expect("a cgroup of our own");
+    let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
+    let options = Options { object, without, ..Options::new(FaultMode::Full) };
+    let loaded = probes::load(&cgroup.layout(), &options);
+    let mut probes = loaded.unwrap_or_else(|error| panic!("{error}"));
+    let id = cgroup.tasks();
+    let lease = probes.track(id.id, None).expect("a free slot");
+    let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
+    let procs = place.expect("the tasks' hierarchy").directory.join("cgroup.procs");
+    let script = format!(
+        "echo 0 > {}; i=0; while [ $i -lt {FORKS} ]; do (sleep 0.01); i=$((i + 1)); done",
+        procs.display()
+    );
+    assert!(Command::new("sh").args(["-c", &script]).status().expect("sh").success());
+    assert_eq!(fs::read_to_string(&procs).expect("a cgroup"), "", "all have ended");
+    let snapshot = probes.snapshot().expect("a snapshot").expect("probes never end");
+    let attached =
+        HOOKS.iter().zip(probes.states()).filter(|(_, state)| **state == HookState::Attached);
+    (snapshot.slots[&lease].clone(), attached.map(|(hook, _)| hook.program).collect())
+}
+
+fn number(groups: &[Group], key: &str, field: &str) -> Option<u64> {
+    groups.iter().find(|group| group.measurement.key == key)?.number(field)
+}
+
+fn count(groups: &[Group], key: &str, field: &str) -> Option<u64> {
+    let group = groups.iter().find(|group| group.measurement.key == key)?;
+    Some(group.hist(field)?.count())
+}
+
+#[test]
+fn without_the_kernels_times_the_counters_are_right_and_the_times_unknown() {
+    let (all, programs) = traced(&[]);
+    assert!(count(&all, "sched", "sleep_ns").expect("known here") >= FORKS.into());
+    let with = programs.iter().find(|name| name.contains("switch")).expect("a switch program");
+    let (groups, programs) = traced(&["TASK_LAST_QUEUED", "TASK_PCOUNT"]);
+    let without = programs.iter().find(|name| name.contains("switch")).expect("a switch program");
+    assert_eq!(without.replace("switch_untimed", "sched_switch"), **with, "{programs:?}");
+    for field in ["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns"] {
+        assert_eq!(count(&groups, "sched", field), None, "{field}");
+    }
+    assert_eq!(count(&groups, "fault", "major_wait_ns"), None);
+    assert_eq!(number(&groups, "sched", "forks"), Some(FORKS.into()));
+    // Each sleep ends in a switch; the shell waits for each child.
+    let switches = number(&groups, "sched", "switches_voluntary").expect("known without times");
+    assert!((u64::from(2 * FORKS)..u64::from(8 * FORKS)).contains(&switches), "{switches}");
+    assert!(number(&groups, "sched", "on_cpu_ns").expect("known without times") > 1_000_000);
+    assert!(number(&groups, "fault", "minor").expect("known without times") > 100);
+}
+
+#[test]
+fn a_field_that_one_hook_needs_takes_nothing_from_the_others() {
+    let (groups, programs) = traced(&["REQUEST_BYTES_LEFT", "TASK_IN_USER_FAULT"]);
+    assert!(!programs.contains(&"block_rq_complete"), "{programs:?}");
+    assert!(programs.contains(&"major_fault"), "{programs:?}");
+    assert_eq!(number(&groups, "sched", "forks"), Some(FORKS.into()));
+    assert!(count(&groups, "sched", "sleep_ns").expect("known") >= FORKS.into());
+}
