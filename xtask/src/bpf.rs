@@ -19,14 +19,20 @@ struct Attr {
     words: [u32; 4],
 }
 
-/// `struct bpf_prog_info` up to `run_cnt`.
+/// `struct bpf_prog_info` up to `verified_insns`.
 #[repr(C)]
 struct ProgInfo {
-    before_name: [u64; 8],
+    before_sizes: [u32; 4],
+    machine_code_bytes: u32,
+    translated_bytes: u32,
+    before_name: [u64; 5],
     name: [u8; 16],
     before_stats: [u64; 14],
     run_time_ns: u64,
     run_count: u64,
+    misses: u64,
+    verified: u32,
+    end: u32,
 }
 
 /// `struct bpf_link_info` up to `prog_id`.
@@ -40,7 +46,7 @@ struct LinkInfo {
 
 /// A loaded program's name, cut to 15 bytes by the kernel, and what it has run so far; the times
 /// stand still unless statistics are on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// The name that the kernel kept.
     pub name: String,
@@ -48,6 +54,20 @@ pub struct Program {
     pub run_time_ns: u64,
     /// Number of runs.
     pub run_count: u64,
+    /// Length of its machine code.
+    pub machine_code_bytes: u32,
+    /// Length of its BPF code as the verifier left it.
+    pub translated_bytes: u32,
+    /// Instructions that the verifier walked through; 0 where this kernel does not tell.
+    pub verified: u32,
+}
+
+/// The kernel keeps this much of a program's name.
+const NAME_BYTES: usize = 15;
+
+/// Whether the kernel's name of `program` is `name`.
+pub fn is_named(program: &Program, name: &str) -> bool {
+    program.name.as_bytes() == &name.as_bytes()[..name.len().min(NAME_BYTES)]
 }
 
 fn bpf(command: libc::c_int, attr: &mut Attr) -> io::Result<libc::c_int> {
@@ -125,11 +145,17 @@ pub fn hold(id: u32) -> Result<OwnedFd> {
 /// When the kernel refuses.
 pub fn program(held: &OwnedFd) -> Result<Program> {
     let mut raw = ProgInfo {
-        before_name: [0; 8],
+        before_sizes: [0; 4],
+        machine_code_bytes: 0,
+        translated_bytes: 0,
+        before_name: [0; 5],
         name: [0; 16],
         before_stats: [0; 14],
         run_time_ns: 0,
         run_count: 0,
+        misses: 0,
+        verified: 0,
+        end: 0,
     };
     info(held, &mut raw).context("read about a BPF program")?;
     let name = raw.name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -137,6 +163,9 @@ pub fn program(held: &OwnedFd) -> Result<Program> {
         name: String::from_utf8_lossy(name).into_owned(),
         run_time_ns: raw.run_time_ns,
         run_count: raw.run_count,
+        machine_code_bytes: raw.machine_code_bytes,
+        translated_bytes: raw.translated_bytes,
+        verified: raw.verified,
     })
 }
 
@@ -156,9 +185,11 @@ mod tests {
 
     #[test]
     fn layouts_are_the_kernels() {
+        assert_eq!(offset_of!(ProgInfo, translated_bytes), 20);
         assert_eq!(offset_of!(ProgInfo, name), 64);
         assert_eq!(offset_of!(ProgInfo, run_time_ns), 192);
         assert_eq!(offset_of!(ProgInfo, run_count), 200);
+        assert_eq!(offset_of!(ProgInfo, verified), 216);
         assert_eq!(offset_of!(LinkInfo, program), 8);
     }
 }

@@ -37,7 +37,8 @@ fn churned_forks(points: &Points) -> u64 {
 
 /// The jobs of the crowds that anything was told of.
 fn of_crowds(points: &Points) -> BTreeSet<&str> {
-    let is_ours = |job: &&str| job.parse().is_ok_and(|job: u32| !(NOTED.start..=LAST).contains(&job));
+    let is_ours =
+        |job: &&str| job.parse().is_ok_and(|job: u32| !(NOTED.start..=LAST).contains(&job));
     points.jobs().into_iter().filter(is_ours).collect()
 }
 

@@ -11,6 +11,8 @@ mod pairs;
 mod programs;
 mod ram_disk;
 mod report;
+mod sizes;
+mod stack;
 mod watch;
 mod workloads;
 
@@ -71,7 +73,8 @@ pub fn run(args: &Args) -> Result<()> {
     };
     // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
     machine::refuse_statistics()?;
-    let report = Report { machine: machine::describe()?, programs, slowdowns, memory, agent };
+    let (machine, sizes) = (machine::describe()?, sizes::measure()?);
+    let report = Report { machine, programs, slowdowns, memory, sizes, agent };
     let text = report.to_markdown();
     print!("{text}");
     if args.write {

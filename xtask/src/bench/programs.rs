@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn program(name: &str, run_time_ns: u64, run_count: u64) -> Program {
-        Program { name: name.to_owned(), run_time_ns, run_count }
+        Program { name: name.to_owned(), run_time_ns, run_count, ..Program::default() }
     }
 
     #[test]

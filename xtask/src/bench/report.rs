@@ -3,6 +3,7 @@
 use super::agent;
 use super::pairs::{Pairs, Spread};
 use super::programs::{Cost, Memory};
+use super::sizes::{self, Size};
 use std::fmt::Write as _;
 
 /// One workload's pairs.
@@ -23,6 +24,8 @@ pub struct Report {
     pub slowdowns: Vec<Slowdown>,
     /// Memory of one jobtrace.
     pub memory: Memory,
+    /// How large each program is.
+    pub sizes: Vec<Size>,
     /// What agents took of a node full of jobs.
     pub agent: Vec<agent::Cost>,
 }
@@ -91,6 +94,7 @@ impl Report {
             mib(self.memory.map_bytes),
             mib(self.memory.peak_rss_bytes),
         );
+        text.push_str(&sizes::table(&self.sizes));
         if !self.agent.is_empty() {
             let _ = write!(text, "\n{}", agent_table(&self.agent));
         }
@@ -154,6 +158,13 @@ mod tests {
             programs: vec![cost("sched_switch", Some(50.0)), cost("mark_victim", None)],
             slowdowns: vec![Slowdown { workload: "pipe".to_owned(), pairs }],
             memory: Memory { map_bytes: 6 << 20, peak_rss_bytes: 21 << 20 },
+            sizes: vec![Size {
+                program: "mark_victim".to_owned(),
+                instructions: 90,
+                verified: None,
+                machine_code_bytes: 500,
+                stack_bytes: Some(48),
+            }],
             agent: vec![agent::Cost {
                 jobs: 100,
                 interval: Duration::from_secs(10),
@@ -172,6 +183,7 @@ mod tests {
             "| pipe | `mark_victim` | 10 | 90.0 | – | – |",
             "| pipe | 1 | 5000 (5000 to 5000) | 5250 (5250 to 5250) | +5.0 % (+5.0 to +5.0) |",
             "| 6.0 MiB | 21.0 MiB |",
+            "| `mark_victim` | 90 | unknown | 500 | 48 |",
             "| 100 | 10 s | 60 s | 0.12 % | 20.0 MiB | 31.0 MiB | 6.0 MiB | 1.23 ms (0.90) |",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
