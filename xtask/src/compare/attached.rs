@@ -151,13 +151,13 @@ impl Drop for Attached {
 fn last_words(text: &str) -> String {
     let tells =
         |line: &&str| line.chars().any(char::is_alphanumeric) && !line.contains("RLIMIT_MEMLOCK");
-    let line = text.lines().map(str::trim).filter(tells);
     let is_error = |line: &&str| {
         let line = line.to_lowercase();
         line.contains("error") || line.contains("failed")
     };
-    let errors = line.clone().filter(is_error);
-    errors.last().or(line.last()).unwrap_or("it said nothing").replace('|', "/")
+    let mut lines = text.lines().map(str::trim).filter(tells);
+    let mut errors = lines.clone().filter(is_error);
+    errors.next_back().or(lines.next_back()).unwrap_or("it said nothing").replace('|', "/")
 }
 
 #[cfg(test)]

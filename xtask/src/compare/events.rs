@@ -64,7 +64,7 @@ pub struct Row {
 pub fn measure(place: &Place, cases: &[Case], subjects: &[Subject]) -> Result<Vec<Row>> {
     let _statistics = bpf::enable_stats()?;
     let mut rows = Vec::new();
-    for case in cases.iter().filter(|case| case.has_events) {
+    for case in cases.iter().filter(|case| case.events.is_some()) {
         for subject in subjects.iter().filter(|subject| subject.looks_at(case.kind)) {
             if matches!(subject, Subject::Empty) {
                 continue;
@@ -105,10 +105,20 @@ fn run(place: &Place, case: &Case, subject: &Subject, floor: &Floor) -> Result<C
             (*hook, Runs { count, time_ns: after.time_ns - before.time_ns })
         })
         .collect();
+    check_floor(case, &floor)?;
     let cost = cost(case.kind, &programs, &floor).context("no event was counted")?;
     // jobtrace has modes with no program on the path of some events; a peer is chosen for its own.
     ensure!(!subject.is_peer() || cost.gross_ns > 0.0, "none of its programs ran");
     Ok(cost)
+}
+
+/// Had the empty programs missed events, every figure beside them would be wrong.
+fn check_floor(case: &Case, floor: &[(Hook, Runs)]) -> Result<()> {
+    let least = case.events.unwrap_or(0);
+    let counter = floor.iter().find(|(hook, _)| hook.name == counter_of(case.kind));
+    let counted = counter.map_or(0, |(_, runs)| runs.count);
+    ensure!(counted >= least, "{} ran {counted} times of {least} at least", counter_of(case.kind));
+    Ok(())
 }
 
 /// What each program ran between two looks, which list the same programs in the same order.

@@ -106,7 +106,7 @@ mod tests {
 
     fn case(is_precise: bool) -> Case {
         let workload = Workload::new("w", words("true"), Printed::Nanoseconds);
-        Case { id: "w", kind: Kind::Compute, workload, has_events: false, is_precise }
+        Case { id: "w", kind: Kind::Compute, workload, events: None, is_precise }
     }
 
     fn pairs(count: u32, spread: f64) -> Pairs {
