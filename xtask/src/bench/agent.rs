@@ -1,5 +1,5 @@
-//! What `jobtrace agent` costs a node full of jobs: CPU, memory and the time of a drain, looked at from
-//! outside while the jobs hardly do anything.
+//! What `jobtrace agent` costs a node full of jobs: CPU, memory and the time of a drain, looked at
+//! from outside while the jobs hardly do anything.
 
 use super::jobs::Jobs;
 use super::watch::{Watch, read_cpu, read_rss_bytes};

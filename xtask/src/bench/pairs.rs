@@ -66,8 +66,8 @@ impl Pairs {
     }
 }
 
-/// How many of `count` sorted figures lie outside the interval on each side: the most for which a fair
-/// coin tossed `count` times shows no more heads than that with a chance of 2.5 % at most.
+/// How many of `count` sorted figures lie outside the interval on each side: the most for which a
+/// fair coin tossed `count` times shows no more heads than that with a chance of 2.5 % at most.
 fn outside(count: usize) -> Option<usize> {
     let tosses = count as f64;
     // The logarithm, as 2^-count is below the least double for many pairs.

@@ -61,7 +61,8 @@ impl Report {
     pub fn to_markdown(&self) -> String {
         let mut text = format!(
             "# What tracing costs\n\nWritten by `cargo xtask bench --write`. {}.\n\n\
-             [COMPARE.md](COMPARE.md), by `cargo xtask compare --write`, lays it beside bpftrace and others.\n\n\
+             [COMPARE.md](COMPARE.md), by `cargo xtask compare --write`, lays it beside bpftrace and \
+             others.\n\n\
              {PROGRAMS}",
             self.machine
         );

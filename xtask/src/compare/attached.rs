@@ -4,7 +4,9 @@
 use crate::bench::watch::{Watch, read_cpu};
 use crate::bpf;
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Signal;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -31,8 +33,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Starts the command and waits until it holds BPF programs (where it `needs_programs`), opens no
-    /// more files and hardly uses a CPU. What it says goes to a file in `folder`.
+    /// Starts the command and waits until it holds BPF programs (where it `needs_programs`), opens
+    /// no more files and hardly uses a CPU. What it says goes to a file in `folder`.
     ///
     /// # Errors
     /// When it ends before, with its own last words, or takes too long.
@@ -46,6 +48,14 @@ impl Attached {
         let errors = folder.join("errors");
         let file = File::create(&errors).context("make a file for a tracer's errors")?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        // It must not go on tracing when the comparison is killed.
+        // SAFETY: between fork and exec it only makes one system call.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                Ok(())
+            });
+        }
         let process = command
             .spawn()
             .with_context(|| format!("start {}", command.get_program().to_string_lossy()))?;
@@ -147,7 +157,8 @@ impl Drop for Attached {
     }
 }
 
-/// The line that tells most of an error: the last that is not blank, a mark below a column or advice.
+/// The line that tells most of an error: the last that is not blank, a mark below a column or
+/// advice.
 fn last_words(text: &str) -> String {
     let tells =
         |line: &&str| line.chars().any(char::is_alphanumeric) && !line.contains("RLIMIT_MEMLOCK");

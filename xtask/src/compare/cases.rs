@@ -69,7 +69,7 @@ pub fn cases(
         // Each is two switches; some kernels withhold a few from BPF.
         let switches = u64::from(round_trips) * 2 * 95 / 100;
         cases.push(Case::of_events("pipe", Kind::Switch, switches, pipe(round_trips)?));
-        cases.push(Case::of_events("threads", Kind::Switch, 80, threads(scale(1_500, 100))));
+        cases.push(Case::of_events("threads", Kind::Switch, 80, threads(scale(1_000, 100))));
     }
     if wished(Kind::Fault) {
         let rounds = scale(100, 10);

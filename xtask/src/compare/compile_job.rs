@@ -13,11 +13,18 @@ pub fn source(functions: u32) -> String {
         let (callee, modulus, factor) = (n - 1, n % 13 + 3, n % 7 + 2);
         let _ = write!(
             text,
-            "unsigned f{n}(unsigned a, unsigned *b) {{\n  unsigned s = a;\n  \
-             for (unsigned i = 0; i < a % 97; i++) {{\n    switch ((s ^ i) % {modulus}) {{\n    \
-             case 0: s += b[i % 64] * {factor}; break;\n    case 1: s ^= f{callee}(i, b); break;\n    \
-             default: s = (s << {factor}) | (s >> (32 - {factor})); b[s % 64] = i;\n    }}\n  }}\n  \
-             return s;\n}}\n"
+            "unsigned f{n}(unsigned a, unsigned *b) {{
+  unsigned s = a;
+  for (unsigned i = 0; i < a % 97; i++) {{
+    switch ((s ^ i) % {modulus}) {{
+    case 0: s += b[i % 64] * {factor}; break;
+    case 1: s ^= f{callee}(i, b); break;
+    default: s = (s << {factor}) | (s >> (32 - {factor})); b[s % 64] = i;
+    }}
+  }}
+  return s;
+}}
+"
         );
     }
     text

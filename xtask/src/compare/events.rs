@@ -1,5 +1,6 @@
-//! Nanoseconds that a tracer's BPF programs take for one event of the workload, all of them added up:
-//! a tracer with a program on `sched_wakeup` and one on `sched_switch` pays for both at each switch.
+//! Nanoseconds that a tracer's BPF programs take for one event of the workload, all of them added
+//! up: a tracer with a program on `sched_wakeup` and one on `sched_switch` pays for both at each
+//! switch.
 
 use super::cases::{Case, Kind};
 use super::floor::{Floor, HOOKS, Hook, Runs, counter_of, hook_of, kind_of};
@@ -65,10 +66,8 @@ pub fn measure(place: &Place, cases: &[Case], subjects: &[Subject]) -> Result<Ve
     let _statistics = bpf::enable_stats()?;
     let mut rows = Vec::new();
     for case in cases.iter().filter(|case| case.events.is_some()) {
-        for subject in subjects.iter().filter(|subject| subject.looks_at(case.kind)) {
-            if matches!(subject, Subject::Empty) {
-                continue;
-            }
+        let concerned = |subject: &&Subject| subject.looks_at(case.kind) && subject.has_programs();
+        for subject in subjects.iter().filter(concerned) {
             say(format_args!("{}: {}, with statistics", case.workload.name, subject.id()));
             let floor = Floor::attach(HOOKS.into_iter())?;
             let cost = run(place, case, subject, &floor).map_err(|error| format!("{error:#}"));

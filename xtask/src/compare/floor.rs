@@ -1,6 +1,6 @@
-//! The floor: programs that do nothing, on the hooks that tracers use, attached by this process. Their
-//! figures are taken in the same run as the tracer's, since the kernel's statistics add about 50 ns to
-//! each run of either.
+//! The floor: programs that do nothing, on the hooks that tracers use, attached by this process.
+//! Their figures are taken in the same run as the tracer's, since the kernel's statistics add about
+//! 50 ns to each run of either.
 
 use super::cases::Kind;
 use crate::bpf;
@@ -167,8 +167,8 @@ fn open(program: &OwnedFd, hook: &str) -> io::Result<OwnedFd> {
 }
 
 fn call<T>(command: libc::c_int, attr: &mut T) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel reads and writes `size` bytes of `attr` at most, and what the two kinds of it
-    // point to outlives the call: constants and `name` in `open`.
+    // SAFETY: the kernel reads and writes `size` bytes of `attr` at most, and what the two kinds of
+    // it point to outlives the call: constants and `name` in `open`.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());

@@ -54,8 +54,8 @@ fn of_pipe<'a>(events: &'a [events::Row], subject: &str) -> Option<&'a events::C
 
 fn switch(events: &[events::Row]) -> Goal {
     let text = format!(
-        "the switch path with all of `job_sched` takes at most {MOST_SWITCH_NS:.0} ns over the empty \
-         program's"
+        "the switch path with all of `job_sched` takes at most {MOST_SWITCH_NS:.0} ns over the \
+         empty program's"
     );
     let costs = ["jobtrace agent", "jobtrace run"]
         .map(|subject| of_pipe(events, subject).map(|cost| (subject, cost)));

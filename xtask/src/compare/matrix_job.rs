@@ -1,7 +1,7 @@
-//! The compute job of `cargo xtask compare`, a program of its own (`rustc -O`, so that it is optimised
-//! whatever profile the chore was built with): on each CPU it is given, a thread pinned there
-//! multiplies matrices, and all wait for each other after each product, as the ranks of an MPI job do.
-//! Prints the nanoseconds of one step.
+//! The compute job of `cargo xtask compare`, a program of its own (`rustc -O`, so that it is
+//! optimised whatever profile the chore was built with): on each CPU it is given, a thread pinned
+//! there multiplies matrices, and all wait for each other after each product, as the ranks of an
+//! MPI job do. Prints the nanoseconds of one step.
 
 use std::env;
 use std::hint::black_box;

@@ -1,6 +1,6 @@
-//! `cargo xtask compare`: jobtrace beside what a user would pick instead, in one run on one machine:
-//! time in BPF programs for each event, the slowdown of whole workloads, what the tracers take
-//! themselves, and whether jobtrace's goals are met by these figures.
+//! `cargo xtask compare`: jobtrace beside what a user would pick instead, in one run on one
+//! machine: time in BPF programs for each event, the slowdown of whole workloads, what the tracers
+//! take themselves, and whether jobtrace's goals are met by these figures.
 
 mod attached;
 mod cases;
@@ -47,7 +47,7 @@ Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
   apt-get install clang libelf-dev && cargo install rezolus below
 
-Needs root and a machine that does nothing else. Everything it attaches, mounts and makes goes with it.";
+Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
 
 /// How long `compile` and `compute` may each go on until the median is known.
 const BUDGET: Duration = Duration::from_secs(150);
@@ -67,7 +67,8 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', conflicts_with = "write", value_parser = peer_ids())]
     peers: Vec<String>,
     /// Runs of each workload with jobtrace, each between two without; peers have half as many
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// Short workloads, one pair, one interval: tells whether everything works, not what it costs
     #[arg(long, conflicts_with_all = ["write", "pairs"])]
@@ -182,8 +183,8 @@ fn repeat(args: &Args, elapsed: Duration) -> String {
         );
     }
     format!(
-        "It took {minutes:.0} minutes with `--pairs {}`. To repeat it, as root on a machine that does nothing \
-         else: `cargo xtask compare`.",
+        "It took {minutes:.0} minutes with `--pairs {}`. To repeat it, as root on a machine that does \
+         nothing else: `cargo xtask compare`.",
         args.pairs
     )
 }

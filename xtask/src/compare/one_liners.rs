@@ -1,8 +1,8 @@
 //! The bpftrace one-liners that keep histograms by cgroup.
 
-/// As bpftrace's own `runqlat.bt`, keyed by cgroup. The key is the cgroup of the task that leaves the
-/// CPU, which is what `cgroup` gives on this hook: the right one, of the task that enters it, would
-/// take another map and cost more.
+/// As bpftrace's own `runqlat.bt`, keyed by cgroup. The key is the cgroup of the task that leaves
+/// the CPU, which is what `cgroup` gives on this hook: the right one, of the task that enters it,
+/// would take another map and cost more.
 pub const RUN_QUEUE_BY_CGROUP: &str = "\
 tracepoint:sched:sched_wakeup, tracepoint:sched:sched_wakeup_new { @queued[args->pid] = nsecs; }
 tracepoint:sched:sched_switch {

@@ -1,5 +1,5 @@
-//! What a user would pick instead of jobtrace, as a table: how each is started, what it tells, how it is
-//! got. A peer that is not installed is named and skipped.
+//! What a user would pick instead of jobtrace, as a table: how each is started, what it tells, how
+//! it is got. A peer that is not installed is named and skipped.
 
 use super::cases::Kind;
 use super::one_liners::{BLOCK_BY_CGROUP, FAULTS_BY_CGROUP, RUN_QUEUE_BY_CGROUP};
@@ -248,12 +248,13 @@ impl Peer {
     }
 }
 
-/// Port 0 is any free one: nobody asks for its values here. A sampler that the kernel refuses says so at
-/// the level `debug` only.
+/// Port 0 is any free one: nobody asks for its values here. A sampler that the kernel refuses says
+/// so at the level `debug` only.
 fn rezolus_config(samplers: &[&str]) -> String {
     let all = samplers.is_empty();
     let mut text = format!(
-        "[general]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"debug\"\n[defaults]\nenabled = {all}\n"
+        "[general]\nlisten = \"127.0.0.1:0\"\n[log]\nlevel = \"debug\"\n\
+         [defaults]\nenabled = {all}\n"
     );
     for sampler in samplers {
         text.push_str(&format!("[samplers.{sampler}]\nenabled = true\n"));

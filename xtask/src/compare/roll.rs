@@ -1,5 +1,5 @@
-//! Which tracers work here: each is started once and ended, before anything is measured. One that is
-//! missing or refused is named with the reason and left out of what follows.
+//! Which tracers work here: each is started once and ended, before anything is measured. One that
+//! is missing or refused is named with the reason and left out of what follows.
 
 use super::peers::Peer;
 use super::subjects::{Place, Subject, USUAL_INTERVAL_S};

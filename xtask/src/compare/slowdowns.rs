@@ -1,5 +1,5 @@
-//! How much slower a workload runs with a tracer. Each traced run lies between two plain ones, whose
-//! mean it is compared to, so that a drift of the machine cancels out; nothing is dropped.
+//! How much slower a workload runs with a tracer. Each traced run lies between two plain ones,
+//! whose mean it is compared to, so that a drift of the machine cancels out; nothing is dropped.
 
 use super::cases::{Case, Kind};
 use super::subjects::{Place, Subject};
@@ -88,7 +88,8 @@ fn turns(round: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |place| (place + round) % count)
 }
 
-/// Whether there are enough pairs. Stopping looks at the width of the interval, never at where it lies.
+/// Whether there are enough pairs. Stopping looks at the width of the interval, never at where it
+/// lies.
 fn is_enough(pairs: &Pairs, is_peer: bool, case: &Case, effort: Effort, in_budget: bool) -> bool {
     let wished = if is_peer { effort.pairs.div_ceil(2) } else { effort.pairs } as usize;
     if pairs.count() < wished {

@@ -82,6 +82,15 @@ impl Subject {
         }
     }
 
+    /// Whether it has BPF programs of its own that a workload can run.
+    pub fn has_programs(&self) -> bool {
+        match self {
+            Self::Empty => false,
+            Self::Agent | Self::Run => true,
+            Self::Peer(peer) => peer.needs_programs(),
+        }
+    }
+
     /// Whether it runs beside the workload and tells at intervals.
     pub fn has_interval(&self) -> bool {
         match self {
