@@ -51,8 +51,8 @@ Needs root and a machine that does nothing else. What it attaches, mounts and ma
 
 /// How long `compile` and `compute` may each go on until the median is known.
 const BUDGET: Duration = Duration::from_secs(150);
-/// Intervals of the tracers, and how long each is watched, in seconds.
-const SPANS: [(u64, u64); 2] = [(1, 8), (10, 20)];
+/// Intervals of the tracers, and how long each is watched, in seconds: a whole number of readings.
+const SPANS: [(u64, u64); 2] = [(1, 6), (10, 10)];
 const QUICK_SPANS: [(u64, u64); 1] = [(1, 3)];
 const COMPILER: &[Tool] = &[Tool { program: "gcc", apt: "gcc", dnf: "gcc", zypper: "gcc" }];
 

@@ -28,6 +28,8 @@ pub struct Report {
 
 const ROLL: &str = "
 ## Who
+Each by its BPF programs and the memory of its BPF maps once attached. What is not installed, or
+what this kernel refuses, says so and is left out below.
 
 | id | tells | version | BPF programs | BPF maps |
 | --- | --- | --- | --- | ---: |
@@ -35,6 +37,11 @@ const ROLL: &str = "
 
 const EVENTS: &str = "
 ## Time in BPF programs for one event
+The kernel's own statistics (`kernel.bpf_stats_enabled`) over one run of the workload: all programs
+of a tracer on the hooks of this family added up, for each switch, page fault or block request.
+Empty programs on the same hooks ran at the same time, and the statistics add about 50 ns to each
+run of either: the last column is what the tracer's programs take themselves. What the kernel does
+around a program, which is more on a classic tracepoint, shows only in the slowdowns.
 
 | workload | tracer | events | ns per event | empty programs | over them |
 | --- | --- | ---: | ---: | ---: | ---: |
@@ -48,6 +55,11 @@ const PROGRAMS: &str = "
 
 const SLOWDOWNS: &str = "
 ## Slowdown of whole workloads
+Each run with a tracer lies between two runs with nothing attached and is compared to their mean,
+all in cgroups of the same kind, statistics off, the order changing from round to round. The median;
+where it lies with 95 % confidence (six pairs or more); and from the least to the greatest. No pair
+is dropped. Peers have half as many pairs. `compile` and `compute` go on until the median is known
+to 0.1 % either way or their time is up. A tracer has rows where the workload runs its programs.
 
 | workload | tracer | plain | slowdown | least to greatest |
 | --- | --- | ---: | ---: | ---: |
@@ -55,6 +67,8 @@ const SLOWDOWNS: &str = "
 
 const FOOTPRINTS: &str = "
 ## What the tracers take themselves
+Beside 100 jobs of one process that wakes ten times a second. User and system time as a part of one
+core.
 
 | tracer | interval | watched | of one core | resident | at its peak | BPF maps |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
