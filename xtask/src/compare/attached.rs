@@ -72,7 +72,8 @@ impl Attached {
             let files = fs::read_dir(files).map_or(0, Iterator::count);
             // It may have ended since.
             let cpu = read_cpu(&self.process).unwrap_or_default();
-            if files != quiet_since.1 || cpu.saturating_sub(quiet_since.2) > QUIET_CPU {
+            let used = cpu.saturating_sub(quiet_since.2);
+            if files != quiet_since.1 || used > QUIET_CPU || !is_asleep(self.process.id()) {
                 quiet_since = (Instant::now(), files, cpu);
             }
             let is_loaded = !needs_programs || !self.watch.programs.is_empty();
@@ -157,6 +158,18 @@ impl Drop for Attached {
     }
 }
 
+/// Whether all its threads sleep: one that waits for a CPU or a disk uses none, but has more to do.
+fn is_asleep(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let states = threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    states.into_iter().all(|stat| state(&stat) == Some('S'))
+}
+
+/// The third field of proc(5)'s stat; the second may hold blanks but ends with ')'.
+fn state(stat: &str) -> Option<char> {
+    stat.rsplit(')').next()?.trim_start().chars().next()
+}
+
 /// The line that tells most of an error: the last that is not blank, a mark below a column or
 /// advice.
 fn last_words(text: &str) -> String {
@@ -174,6 +187,13 @@ fn last_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_is_read_behind_a_name_with_blanks() {
+        assert_eq!(state("12 (a ) R b) S 1 12"), Some('S'));
+        assert_eq!(state("12 (a) R 1 12"), Some('R'));
+        assert_eq!(state(""), None);
+    }
 
     #[test]
     fn last_words_are_the_error() {

@@ -130,7 +130,8 @@ fn since(before: &[Program], after: &[Program]) -> Vec<Program> {
     before.iter().zip(after).map(less).collect()
 }
 
-/// Adds up the programs on hooks of this kind, and those on hooks that we do not know. Pure.
+/// Adds up the programs on hooks of this kind, and those on hooks that we do not know: for these the
+/// empty program that counts the events stands in. Pure.
 fn cost(kind: Kind, programs: &[Program], floor: &[(Hook, Runs)]) -> Option<Cost> {
     let runs_of =
         |name: &str| floor.iter().find(|(hook, _)| hook.name == name).map(|(_, runs)| runs);
@@ -144,6 +145,8 @@ fn cost(kind: Kind, programs: &[Program], floor: &[(Hook, Runs)]) -> Option<Cost
     let is_counter = |hook: &Option<Hook>| hook.is_some_and(|hook| hook.name == counter_of(kind));
     let seen = of_kind.iter().filter(|(hook, _)| is_counter(hook)).map(|(_, p)| p.run_count).max();
     let events = seen.or_else(|| Some(runs_of(counter_of(kind))?.count))?;
+    // Statistics are in what programs on other hooks took, too.
+    let stand_in_ns = runs_of(counter_of(kind)).and_then(|runs| mean(runs.time_ns, runs.count));
     let mut cost = Cost { events, gross_ns: 0.0, empty_ns: 0.0, programs: Vec::new() };
     for (hook, program) in of_kind {
         let empty_ns = hook
@@ -152,7 +155,7 @@ fn cost(kind: Kind, programs: &[Program], floor: &[(Hook, Runs)]) -> Option<Cost
         let gross_ns = mean(program.run_time_ns, program.run_count)?;
         let runs_per_event = program.run_count as f64 / events as f64;
         cost.gross_ns += gross_ns * runs_per_event;
-        cost.empty_ns += empty_ns.unwrap_or(0.0) * runs_per_event;
+        cost.empty_ns += empty_ns.or(stand_in_ns).unwrap_or(0.0) * runs_per_event;
         if program.run_count >= events / SELDOM {
             let (name, runs) = (program.name.clone(), program.run_count);
             cost.programs.push(ProgramCost { name, runs, gross_ns, empty_ns });
@@ -208,11 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn programs_on_unknown_hooks_count_in_full_and_no_events_are_no_cost() {
+    fn programs_on_unknown_hooks_count_and_no_events_are_no_cost() {
         let programs = [program("minor_fault_lat", 2_000, 10)];
-        let floor = floor(&[("page_fault_user", 40_000, 640)]);
+        let floor = floor(&[("page_fault_user", 32_000, 640)]);
         let cost = cost(Kind::Fault, &programs, &floor).expect("events");
-        assert_eq!((cost.gross_ns, cost.empty_ns), (2_000.0 / 640.0, 0.0));
+        assert_eq!((cost.gross_ns, cost.empty_ns), (2_000.0 / 640.0, 500.0 / 640.0));
+        assert_eq!(cost.programs[0].empty_ns, None, "not measured on its own hook");
         assert!(super::cost(Kind::Block, &programs, &floor).is_none(), "not counted");
         assert!(super::cost(Kind::Fault, &programs, &[]).is_none());
     }

@@ -49,7 +49,7 @@ pub fn hook_of(program: &str) -> Option<Hook> {
 /// What else is in names of programs that events of another kind run: no empty program shares their
 /// hooks.
 const OTHERS: [(&str, Kind); 3] =
-    [("fault", Kind::Fault), ("sched_process", Kind::Own), ("cgroup_", Kind::Own)];
+    [("fault", Kind::Fault), ("sched_p", Kind::Own), ("cgroup_", Kind::Own)];
 
 /// The kind of events that run a tracer's program, told by its name.
 pub fn kind_of(program: &str) -> Option<Kind> {

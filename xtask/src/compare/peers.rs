@@ -233,8 +233,11 @@ impl Peer {
             }
             How::Below => {
                 let file = folder.join("below.conf");
-                let text =
-                    format!("log_dir = {folder:?}\nstore_dir = {:?}\n", folder.join("store"));
+                let store = folder.join("store");
+                let mut text = format!("log_dir = {folder:?}\nstore_dir = {store:?}\n");
+                if let Some(root) = v2 {
+                    text.push_str(&format!("cgroup_root = {root:?}\n"));
+                }
                 fs::write(&file, text).context("write below.conf")?;
                 vec![
                     "--config".into(),

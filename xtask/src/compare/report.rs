@@ -38,9 +38,10 @@ what this kernel refuses, says so and is left out below.
 const EVENTS: &str = "
 ## Time in BPF programs for one event
 The kernel's own statistics (`kernel.bpf_stats_enabled`) over one run of the workload: all programs
-of a tracer on the hooks of this family added up, for each switch, page fault or block request.
-Empty programs on the same hooks ran at the same time, and the statistics add about 50 ns to each
-run of either: the last column is what the tracer's programs take themselves. What the kernel does
+of a tracer that ran meanwhile, but for those on hooks of another family, for each switch, page
+fault or block request. Empty programs on the same hooks ran at the same time (for a hook without
+one, that of the first hook of the family stands in), and the statistics add about 50 ns to each run
+of either: the last column is what the tracer's programs take themselves. What the kernel does
 around a program, which is more on a classic tracepoint, shows only in the slowdowns.
 
 | workload | tracer | events | ns per event | empty programs | over them |
@@ -58,8 +59,9 @@ const SLOWDOWNS: &str = "
 Each run with a tracer lies between two runs with nothing attached and is compared to their mean,
 all in cgroups of the same kind, statistics off, the order changing from round to round. The median;
 where it lies with 95 % confidence (six pairs or more); and from the least to the greatest. No pair
-is dropped. Peers have half as many pairs. `compile` and `compute` go on until the median is known
-to 0.1 % either way or their time is up. A tracer has rows where the workload runs its programs.
+is dropped. Peers have half as many pairs. With the agent, `compile` and `compute` go on until the
+median is known to 0.1 % either way or their time is up. A tracer has rows where the workload runs
+its programs.
 
 | workload | tracer | plain | slowdown | least to greatest |
 | --- | --- | ---: | ---: | ---: |

@@ -9,7 +9,7 @@ use crate::process::say;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// A precise case goes on until the median is known to this fraction of the run's time, either way.
+/// Where there is a goal, a precise case goes on until the median is known to this fraction of the run's time, either way.
 const PRECISION_RATIO: f64 = 0.001;
 
 /// How long to go on.
@@ -58,7 +58,10 @@ pub fn measure(
     for round in 0.. {
         let in_budget = begin.elapsed() < effort.budget;
         let is_open = |index: usize| match &rows[index].pairs {
-            Ok(pairs) => !is_enough(pairs, subjects[index].is_peer(), case, effort, in_budget),
+            Ok(pairs) => {
+                let goes_on = in_budget && case.is_precise && subjects[index].has_goal();
+                !is_enough(pairs, subjects[index].is_peer(), effort, goes_on)
+            }
             Err(_) => false,
         };
         let open: Vec<usize> = turns(round, rows.len()).filter(|index| is_open(*index)).collect();
@@ -88,27 +91,18 @@ fn turns(round: usize, count: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |place| (place + round) % count)
 }
 
-/// Whether there are enough pairs. Stopping looks at the width of the interval, never at where it
-/// lies.
-fn is_enough(pairs: &Pairs, is_peer: bool, case: &Case, effort: Effort, in_budget: bool) -> bool {
+/// Whether there are enough pairs; one that `goes_on` needs the median to be known too. Stopping looks
+/// at the width of the interval, never at where it lies.
+fn is_enough(pairs: &Pairs, is_peer: bool, effort: Effort, goes_on: bool) -> bool {
     let wished = if is_peer { effort.pairs.div_ceil(2) } else { effort.pairs } as usize;
-    if pairs.count() < wished {
-        return false;
-    }
     let is_known =
         pairs.slowdown_interval().is_some_and(|(low, high)| high - low <= 2.0 * PRECISION_RATIO);
-    is_peer || !case.is_precise || is_known || !in_budget
+    pairs.count() >= wished && (is_known || !goes_on)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::workloads::{Printed, Workload, words};
-
-    fn case(is_precise: bool) -> Case {
-        let workload = Workload::new("w", words("true"), Printed::Nanoseconds);
-        Case { id: "w", kind: Kind::Compute, workload, events: None, is_precise }
-    }
 
     fn pairs(count: u32, spread: f64) -> Pairs {
         let mut pairs = Pairs::default();
@@ -125,14 +119,13 @@ mod tests {
     #[test]
     fn pairs_are_enough_when_there_are_as_many_as_wished_and_the_median_is_known() {
         let effort = Effort { pairs: 9, budget: Duration::ZERO };
-        let enough = |count, spread, is_peer, is_precise, in_budget| {
-            is_enough(&pairs(count, spread), is_peer, &case(is_precise), effort, in_budget)
+        let enough = |count, spread, is_peer, goes_on| {
+            is_enough(&pairs(count, spread), is_peer, effort, goes_on)
         };
-        assert!(!enough(8, 0.0, false, false, true));
-        assert!(enough(9, 5.0, false, false, true), "only precise cases look at the spread");
-        assert!(enough(5, 5.0, true, true, true), "peers have half as many");
-        assert!(!enough(9, 5.0, false, true, true));
-        assert!(enough(9, 0.0, false, true, true), "the median is known");
-        assert!(enough(9, 5.0, false, true, false), "no time is left");
+        assert!(!enough(8, 0.0, false, false));
+        assert!(enough(9, 5.0, false, false));
+        assert!(enough(5, 5.0, true, false), "peers have half as many");
+        assert!(!enough(9, 5.0, false, true), "the median is not known");
+        assert!(enough(9, 0.0, false, true), "the median is known");
     }
 }

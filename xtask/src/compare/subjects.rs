@@ -74,6 +74,11 @@ impl Subject {
         matches!(self, Self::Peer(_))
     }
 
+    /// Whether jobs are not to be slowed by it measurably: what runs on every node, always.
+    pub fn has_goal(&self) -> bool {
+        matches!(self, Self::Agent)
+    }
+
     /// Whether a workload of this kind makes it work.
     pub fn looks_at(&self, kind: Kind) -> bool {
         match self {
