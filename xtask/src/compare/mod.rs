@@ -50,7 +50,7 @@ Peers that are not installed are named and skipped. To get them:
 Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
 
 /// How long `compile` and `compute` may each go on until the median is known.
-const BUDGET: Duration = Duration::from_secs(150);
+const BUDGET: Duration = Duration::from_secs(120);
 /// Intervals of the tracers, and how long each is watched, in seconds: a whole number of readings.
 const SPANS: [(u64, u64); 2] = [(1, 6), (10, 10)];
 const QUICK_SPANS: [(u64, u64); 1] = [(1, 3)];

@@ -155,7 +155,7 @@ pub const PEERS: &[Peer] = &[
         id: "rezolus",
         tells: "all its samplers, as it comes",
         program: "rezolus",
-        kinds: &[Kind::Switch, Kind::Fault, Kind::Block, Kind::Compile, Kind::Compute],
+        kinds: &[Kind::Switch, Kind::Block, Kind::Compile, Kind::Compute],
         is_run_queue_by_cgroup: false,
         cure: REZOLUS,
         how: How::Rezolus(&[]),
