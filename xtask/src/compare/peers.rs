@@ -239,13 +239,8 @@ impl Peer {
                     text.push_str(&format!("cgroup_root = {root:?}\n"));
                 }
                 fs::write(&file, text).context("write below.conf")?;
-                vec![
-                    "--config".into(),
-                    file.into(),
-                    "record".into(),
-                    "--interval-s".into(),
-                    interval,
-                ]
+                let (option, record, every) = ("--config", "record", "--interval-s");
+                vec![option.into(), file.into(), record.into(), every.into(), interval]
             }
         })
     }
