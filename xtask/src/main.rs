@@ -2,6 +2,7 @@
 
 mod bench;
 mod bpf;
+mod compare;
 mod demo;
 mod dist;
 mod docs;
@@ -23,6 +24,7 @@ Examples:
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
+  cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
   cargo xtask dist --deb               a Debian package in target/dist";
 
 /// Project chores of jobtrace.
@@ -45,6 +47,8 @@ enum Chore {
     Docs(docs::Args),
     /// Measure what tracing costs
     Bench(bench::Args),
+    /// Measure what tracing costs beside bpftrace, libbpf-tools, rezolus and below
+    Compare(compare::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
     /// Check each dependency's licence against the allowed ones
@@ -52,6 +56,9 @@ enum Chore {
     /// The page-fault workload of `bench`
     #[command(hide = true)]
     FaultLoop(bench::fault_loop::Args),
+    /// Runs a command and prints how long it took, for `compare`
+    #[command(hide = true)]
+    Timed(compare::compile_job::Timed),
     /// The process of a job in `bench`
     #[command(hide = true)]
     IdleLoop,
@@ -67,9 +74,11 @@ fn main() -> ExitCode {
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
         Chore::Bench(args) => bench::run(&args),
+        Chore::Compare(args) => compare::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
+        Chore::Timed(args) => compare::compile_job::timed(&args),
         Chore::IdleLoop => bench::jobs::idle_loop(),
         Chore::Residue => test::residue::print(),
     };

@@ -1,8 +1,8 @@
-//! What `jobtrace agent` costs a node full of jobs: CPU, memory and the time of a drain, looked at from
-//! outside while the jobs hardly do anything.
+//! What `jobtrace agent` costs a node full of jobs: CPU, memory and the time of a drain, looked at
+//! from outside while the jobs hardly do anything.
 
 use super::jobs::Jobs;
-use super::watch::{Watch, number};
+use super::watch::{Watch, read_cpu, read_rss_bytes};
 use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail, ensure};
 use flate2::read::MultiGzDecoder;
@@ -63,12 +63,12 @@ fn watch(scratch: &Path, jobs: &Jobs, interval_s: u64, span_s: u64) -> Result<Co
     agent.wait_for_output(interval + PATIENCE)?;
     // In the middle between two readings, so that the span has a whole number of them.
     sleep(interval / 2);
-    let begin = (Instant::now(), agent.read_cpu()?);
+    let begin = (Instant::now(), read_cpu(&agent.process)?);
     sleep(Duration::from_secs(span_s));
-    let end = (Instant::now(), agent.read_cpu()?);
+    let end = (Instant::now(), read_cpu(&agent.process)?);
     let mut seen = Watch::default();
     seen.look(&agent.process);
-    let rss_bytes = agent.read_rss_bytes()?;
+    let rss_bytes = read_rss_bytes(&agent.process)?;
     let lines = agent.end()?;
     // Others' jobs may be there too.
     let counted = values(&lines, "jobs").last().copied().unwrap_or(0);
@@ -90,6 +90,24 @@ fn watch(scratch: &Path, jobs: &Jobs, interval_s: u64, span_s: u64) -> Result<Co
     })
 }
 
+/// `jobtrace agent` with its configuration, spool and state in `folder`; without `slots` as many as
+/// it has by itself.
+///
+/// # Errors
+/// When the configuration cannot be written.
+pub fn command(folder: &Path, interval_s: u64, slots: Option<u32>) -> Result<Command> {
+    let (spool, state) = (folder.join("spool"), folder.join("state"));
+    let slots = slots.map_or(String::new(), |slots| format!("slots = {slots}\n"));
+    let text = format!(
+        "interval = \"{interval_s}s\"\n{slots}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n"
+    );
+    let config = folder.join("jobtrace.toml");
+    fs::write(&config, text).context("write the agent's configuration")?;
+    let mut command = Command::new(target_dir().join("release/jobtrace"));
+    command.args(["agent", "--config"]).arg(config).stdin(Stdio::null());
+    Ok(command)
+}
+
 /// A running agent with a spool of its own; killed when dropped, which disturbs no job.
 struct Agent {
     process: Child,
@@ -100,19 +118,10 @@ struct Agent {
 impl Agent {
     fn start(scratch: &Path, interval_s: u64) -> Result<Self> {
         let folder = tempfile::tempdir_in(scratch).context("make a folder for the agent")?;
-        let (spool, state) = (folder.path().join("spool"), folder.path().join("state"));
-        let config = folder.path().join("jobtrace.toml");
-        let text = format!(
-            "interval = \"{interval_s}s\"\nslots = 400\n[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n"
-        );
-        fs::write(&config, text).context("write the agent's configuration")?;
-        let process = Command::new(target_dir().join("release/jobtrace"))
-            .args(["agent", "--config"])
-            .arg(config)
-            .stdin(Stdio::null())
+        let process = command(folder.path(), interval_s, Some(400))?
             .spawn()
             .context("start target/release/jobtrace agent")?;
-        Ok(Self { process, outbox: spool.join("outbox"), _folder: folder })
+        Ok(Self { process, outbox: folder.path().join("spool/outbox"), _folder: folder })
     }
 
     fn wait_for_output(&mut self, patience: Duration) -> Result<()> {
@@ -125,20 +134,6 @@ impl Agent {
             sleep(Duration::from_millis(20));
         }
         Ok(())
-    }
-
-    /// User and system time of all its threads, those that have ended included.
-    fn read_cpu(&self) -> Result<Duration> {
-        let path = format!("/proc/{}/stat", self.process.id());
-        let stat = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-        parse_cpu(&stat, rustix::param::clock_ticks_per_second())
-            .with_context(|| format!("understand {path}"))
-    }
-
-    fn read_rss_bytes(&self) -> Result<u64> {
-        let path = format!("/proc/{}/status", self.process.id());
-        let status = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
-        number(&status, "VmRSS").map(|kib| kib * 1024).context("no VmRSS")
     }
 
     /// Ends it; all that it wrote.
@@ -172,13 +167,6 @@ impl Drop for Agent {
     }
 }
 
-/// Fields 14 and 15 of proc(5)'s stat; the 2nd may hold blanks but ends with ')'.
-fn parse_cpu(stat: &str, ticks_per_second: u64) -> Option<Duration> {
-    let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    Some(Duration::from_secs_f64((ticks()? + ticks()?) as f64 / ticks_per_second as f64))
-}
-
 /// The values of an integer field of `jobtrace_self`, in the order of `lines`.
 fn values(lines: &str, field: &str) -> Vec<u64> {
     let value = |line: &str| {
@@ -207,12 +195,5 @@ mod tests {
         assert!(values(lines, "load").is_empty(), "no integer");
         assert_eq!(median(values(lines, "drain_ns")), Some(6));
         assert_eq!(median(Vec::new()), None);
-    }
-
-    #[test]
-    fn processor_time_is_read_behind_a_name_with_blanks() {
-        let stat = "12 (a ) b) S 1 12 12 0 -1 4194560 100 0 0 0 25 5 0 0 20 0 3 0 99 1 2";
-        assert_eq!(parse_cpu(stat, 100), Some(Duration::from_millis(300)));
-        assert_eq!(parse_cpu("12 (a) S 1", 100), None);
     }
 }

@@ -47,19 +47,27 @@ pub fn refuse_statistics() -> Result<()> {
     Ok(())
 }
 
-/// Says which programs others have attached: they add their own cost to both sides.
+/// Names of the programs that others have attached: they add their own cost to both sides.
 ///
 /// # Errors
 /// When the kernel does not tell.
-pub fn name_strangers() -> Result<()> {
+pub fn strangers() -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for (_, program) in bpf::links()? {
         if let Ok(held) = bpf::hold(program) {
             names.insert(bpf::program(&held)?.name);
         }
     }
+    Ok(names)
+}
+
+/// Says which programs others have attached.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub fn name_strangers() -> Result<()> {
+    let names: Vec<String> = strangers()?.into_iter().collect();
     if !names.is_empty() {
-        let names: Vec<String> = names.into_iter().collect();
         say(format_args!("others' BPF programs are attached: {}", names.join(", ")));
     }
     Ok(())

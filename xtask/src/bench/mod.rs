@@ -3,18 +3,18 @@
 //! slowdown of three kinds of workload in interleaved pairs, memory, and what an agent takes of a node
 //! full of jobs.
 
-mod agent;
+pub mod agent;
 pub mod fault_loop;
 pub mod jobs;
-mod machine;
-mod pairs;
+pub mod machine;
+pub mod pairs;
 mod programs;
-mod ram_disk;
+pub mod ram_disk;
 mod report;
 mod sizes;
 mod stack;
-mod watch;
-mod workloads;
+pub mod watch;
+pub mod workloads;
 
 use crate::packages;
 use crate::process::{cargo, is_root, run as run_command, say, target_dir};
@@ -54,6 +54,10 @@ pub fn run(args: &Args) -> Result<()> {
         .prefix("bench-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
+    if args.only == Some(Kind::Sizes) {
+        print!("{}", sizes::table(&sizes::measure()?));
+        return Ok(());
+    }
     if args.only == Some(Kind::Agent) {
         print!("{}", report::agent_table(&agent::measure(scratch.path())?));
         return Ok(());
@@ -61,8 +65,12 @@ pub fn run(args: &Args) -> Result<()> {
     packages::need(packages::WORKLOADS)?;
     let disk = ram_disk::RamDisk::new(scratch.path())?;
     let _pinned = ram_disk::Pinned::to(workloads::last_cpu()?)?;
-    let mut workloads = workloads::all(scratch.path(), disk.device())?;
-    workloads.retain(|workload| args.only.is_none_or(|kind| workload.kind == kind));
+    let workloads: Vec<Workload> = workloads::all(scratch.path(), disk.device())?
+        .into_iter()
+        .filter_map(|(kind, workload)| {
+            args.only.is_none_or(|only| only == kind).then_some(workload)
+        })
+        .collect();
 
     let (programs, memory) = programs::measure(&workloads)?;
     let slowdowns =

@@ -63,7 +63,10 @@ impl Report {
     /// The report as docs/OVERHEAD.md has it.
     pub fn to_markdown(&self) -> String {
         let mut text = format!(
-            "# What tracing costs\n\nWritten by `cargo xtask bench --write`. {}.\n\n{PROGRAMS}",
+            "# What tracing costs\n\nWritten by `cargo xtask bench --write`. {}.\n\n\
+             [COMPARE.md](COMPARE.md), by `cargo xtask compare --write`, lays it beside bpftrace and \
+             others.\n\n\
+             {PROGRAMS}",
             self.machine
         );
         for cost in &self.programs {

@@ -1,16 +1,17 @@
-//! Looks at a running jobtrace from outside: the BPF programs and maps that it holds, by what
-//! /proc/PID/fdinfo says, and its memory.
+//! Looks at a running tracer from outside: the BPF programs and maps that it holds, by what
+//! /proc/PID/fdinfo says, its memory and its time on a CPU.
 
 use crate::bpf;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What was seen of one jobtrace while it ran.
+/// What was seen of one tracer while it ran.
 #[derive(Default)]
 pub struct Watch {
     /// Its programs by id, held so that their figures outlive it.
@@ -67,6 +68,36 @@ impl Watch {
     }
 }
 
+/// User and system time of all threads of a process, those that have ended included.
+///
+/// # Errors
+/// When it is gone.
+pub fn read_cpu(process: &Child) -> Result<Duration> {
+    let pid = libc::pid_t::try_from(process.id()).context("no process number")?;
+    let mut clock = 0;
+    // SAFETY: `clock` outlives the call, which only writes to it.
+    let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error)).context("find a process's CPU clock");
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call, which only writes to it.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error()).context("read a process's CPU clock");
+    }
+    Ok(Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32))
+}
+
+/// A process's resident memory.
+///
+/// # Errors
+/// When it is gone.
+pub fn read_rss_bytes(process: &Child) -> Result<u64> {
+    let path = format!("/proc/{}/status", process.id());
+    let status = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    number(&status, "VmRSS").map(|kib| kib * 1024).context("no VmRSS")
+}
+
 /// The number behind `key:` in a file of /proc.
 pub fn number(text: &str, key: &str) -> Option<u64> {
     text.lines()
@@ -77,6 +108,19 @@ pub fn number(text: &str, key: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_works_takes_time_and_memory() -> Result<()> {
+        let mut busy = Command::new("sh").args(["-c", "while :; do :; done"]).spawn()?;
+        sleep(Duration::from_millis(100));
+        let seen = read_cpu(&busy).and_then(|cpu| Ok((cpu, read_rss_bytes(&busy)?)));
+        busy.kill()?;
+        busy.wait()?;
+        let (cpu, rss_bytes) = seen?;
+        assert!(cpu > Duration::from_millis(1) && cpu < Duration::from_secs(60), "{cpu:?}");
+        assert!(rss_bytes > 100_000, "{rss_bytes}");
+        Ok(())
+    }
 
     #[test]
     fn numbers_of_proc_files() {

@@ -16,6 +16,8 @@ use std::process::{Command, Stdio};
 
 /// Round trips of `perf bench sched pipe`: about two seconds.
 const ROUND_TRIPS: u32 = 300_000;
+/// Rounds of the page-fault loop, of 4,096 pages each.
+const FAULT_ROUNDS: u32 = 150;
 /// Seconds of each fio run.
 const FIO_SECONDS: u32 = 2;
 /// Size of the file that fio reads.
@@ -41,63 +43,104 @@ pub enum Kind {
     Block,
     /// No workload: `jobtrace agent` itself, beside jobs that hardly do anything.
     Agent,
+    /// No workload: how large each program is.
+    Sizes,
+}
+
+/// How the time per operation is read from what a workload prints.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Printed {
+    /// The seconds that so many operations took, as `perf bench --format=simple` has it.
+    SecondsOf {
+        /// Number of operations.
+        operations: f64,
+    },
+    /// The nanoseconds of one operation.
+    Nanoseconds,
+    /// fio's JSON: its own clock's run time over the number of reads.
+    Fio,
 }
 
 /// One workload.
 pub struct Workload {
-    /// What it is made of.
-    pub kind: Kind,
     /// What it is called in the report.
     pub name: &'static str,
     command: Vec<OsString>,
-    parse: fn(&str) -> Result<f64>,
+    printed: Printed,
 }
 
-/// All of them: context switches, page faults, a file in `scratch`, the RAM-backed `device`.
+/// Those of `cargo xtask bench`: context switches, page faults, a file in `scratch`, the RAM-backed
+/// `device`.
 ///
 /// # Errors
 /// When the file cannot be written or our own program is not found.
-pub fn all(scratch: &Path, device: &Path) -> Result<Vec<Workload>> {
+pub fn all(scratch: &Path, device: &Path) -> Result<Vec<(Kind, Workload)>> {
     let file = scratch.join("file");
     fill(&file, FILE_BYTES)?;
-    let cpu = last_cpu()?;
-    let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-    let mut faults = words(&format!("taskset -c {cpu}"));
-    faults.extend([
-        env::current_exe().context("find xtask's own program")?.into(),
-        "fault-loop".into(),
-    ]);
     Ok(vec![
-        Workload {
-            kind: Kind::Switch,
-            name: "`perf bench sched pipe`, one CPU",
-            command: words(&format!(
-                "taskset -c {cpu} perf bench --format=simple sched pipe -l {ROUND_TRIPS}"
-            )),
-            parse: parse_pipe,
-        },
-        Workload {
-            kind: Kind::Fault,
-            name: "minor faults, one CPU",
-            command: faults,
-            parse: parse_number,
-        },
-        Workload {
-            kind: Kind::Block,
-            name: "fio, 4 KiB O_DIRECT random reads of a file",
-            command: fio(&file),
-            parse: parse_fio,
-        },
-        Workload {
-            kind: Kind::Block,
-            name: "the same of a loop device in RAM, one CPU",
-            command: words(&format!("taskset -c {cpu}")).into_iter().chain(fio(device)).collect(),
-            parse: parse_fio,
-        },
+        (Kind::Switch, pipe(ROUND_TRIPS)?),
+        (Kind::Fault, faults(FAULT_ROUNDS)?),
+        (
+            Kind::Block,
+            Workload::new(
+                "fio, 4 KiB O_DIRECT random reads of a file",
+                fio(&file, FIO_SECONDS),
+                Printed::Fio,
+            ),
+        ),
+        (
+            Kind::Block,
+            device_reads("the same of a loop device in RAM, one CPU", device, FIO_SECONDS)?,
+        ),
     ])
 }
 
+/// `perf bench sched pipe` on one CPU, where each round trip is two switches.
+///
+/// # Errors
+/// When no CPU is found to pin it to.
+pub fn pipe(round_trips: u32) -> Result<Workload> {
+    let mut command = on_last_cpu()?;
+    command.extend(words(&format!("perf bench --format=simple sched pipe -l {round_trips}")));
+    let printed = Printed::SecondsOf { operations: f64::from(round_trips) };
+    Ok(Workload::new("`perf bench sched pipe`, one CPU", command, printed))
+}
+
+/// The page-fault loop on one CPU.
+///
+/// # Errors
+/// When our own program is not found.
+pub fn faults(rounds: u32) -> Result<Workload> {
+    let mut command = on_last_cpu()?;
+    command.push(env::current_exe().context("find xtask's own program")?.into());
+    command.extend(words(&format!("fault-loop --rounds {rounds}")));
+    Ok(Workload::new("minor faults, one CPU", command, Printed::Nanoseconds))
+}
+
+/// fio reads `device` on one CPU.
+///
+/// # Errors
+/// When no CPU is found to pin it to.
+pub fn device_reads(name: &'static str, device: &Path, seconds: u32) -> Result<Workload> {
+    let command = on_last_cpu()?.into_iter().chain(fio(device, seconds)).collect();
+    Ok(Workload::new(name, command, Printed::Fio))
+}
+
+/// The words of a command without quotes.
+pub fn words(text: &str) -> Vec<OsString> {
+    text.split(' ').map(OsString::from).collect()
+}
+
+fn on_last_cpu() -> Result<Vec<OsString>> {
+    Ok(words(&format!("taskset -c {}", last_cpu()?)))
+}
+
 impl Workload {
+    /// A workload of this command, which prints what it took in this way.
+    pub fn new(name: &'static str, command: Vec<OsString>, printed: Printed) -> Self {
+        Self { name, command, printed }
+    }
+
     /// The command that runs it, its output to be read.
     pub fn command(&self, tracing: Tracing) -> Command {
         let mut command = match tracing {
@@ -124,7 +167,7 @@ impl Workload {
             Tracing::On => None,
         };
         let printed = crate::process::output(&mut command)?;
-        (self.parse)(&printed).with_context(|| {
+        self.printed.parse(&printed).with_context(|| {
             format!("understand what `{}` printed", in_words(&self.command(tracing)))
         })
     }
@@ -147,14 +190,14 @@ fn inside(command: &mut Command) -> Result<JobCgroup> {
     Ok(cgroup)
 }
 
-fn fio(target: &Path) -> Vec<OsString> {
+fn fio(target: &Path, seconds: u32) -> Vec<OsString> {
     let mut filename = OsString::from("--filename=");
     filename.push(target);
     let options = format!(
         "fio --name=reads --rw=randread --bs=4k --direct=1 --ioengine=psync --readonly \
-         --time_based --runtime={FIO_SECONDS} --size={FILE_BYTES} --output-format=json"
+         --time_based --runtime={seconds} --size={FILE_BYTES} --output-format=json"
     );
-    options.split(' ').map(OsString::from).chain([filename]).collect()
+    words(&options).into_iter().chain([filename]).collect()
 }
 
 /// The last CPU that we may use: the first takes most interrupts.
@@ -164,9 +207,15 @@ pub fn last_cpu() -> Result<usize> {
     usable.context("no CPU to pin a workload to")
 }
 
-/// `perf bench --format=simple` prints the seconds of all round trips.
-fn parse_pipe(printed: &str) -> Result<f64> {
-    Ok(parse_number(printed)? * 1e9 / f64::from(ROUND_TRIPS))
+impl Printed {
+    /// Nanoseconds per operation.
+    fn parse(self, printed: &str) -> Result<f64> {
+        match self {
+            Self::SecondsOf { operations } => Ok(parse_number(printed)? * 1e9 / operations),
+            Self::Nanoseconds => parse_number(printed),
+            Self::Fio => parse_fio(printed),
+        }
+    }
 }
 
 fn parse_number(printed: &str) -> Result<f64> {
@@ -174,7 +223,6 @@ fn parse_number(printed: &str) -> Result<f64> {
     if number > 0.0 { Ok(number) } else { bail!("`{printed}` is no time") }
 }
 
-/// fio's own clock: run time over the number of reads.
 fn parse_fio(printed: &str) -> Result<f64> {
     // Notes, such as one on the size of a file, come before the JSON.
     let json = printed.find('{').map_or(printed, |start| &printed[start..]);
@@ -193,24 +241,21 @@ mod tests {
 
     #[test]
     fn times_per_operation() {
-        assert_eq!(parse_pipe("1.500\n").expect("seconds"), 5000.0);
-        assert_eq!(parse_number("1510.2\n").expect("nanoseconds"), 1510.2);
-        assert!(parse_number("0").is_err());
+        let seconds = Printed::SecondsOf { operations: 300_000.0 };
+        assert_eq!(seconds.parse("1.500\n").expect("seconds"), 5000.0);
+        assert_eq!(Printed::Nanoseconds.parse("1510.2\n").expect("nanoseconds"), 1510.2);
+        assert!(Printed::Nanoseconds.parse("0").is_err());
         let json = r#"note: so
             {"jobs":[{"read":{"runtime":2000,"total_ios":20000}}]}"#;
-        assert_eq!(parse_fio(json).expect("fio's"), 100_000.0);
-        assert!(parse_fio(r#"{"jobs":[{"read":{"runtime":2000,"total_ios":0}}]}"#).is_err());
-        assert!(parse_fio("fio: no such file").is_err());
+        assert_eq!(Printed::Fio.parse(json).expect("fio's"), 100_000.0);
+        let nothing = r#"{"jobs":[{"read":{"runtime":2000,"total_ios":0}}]}"#;
+        assert!(Printed::Fio.parse(nothing).is_err());
+        assert!(Printed::Fio.parse("fio: no such file").is_err());
     }
 
     #[test]
     fn tracing_wraps_the_same_command() {
-        let workload = Workload {
-            kind: Kind::Block,
-            name: "w",
-            command: vec!["a".into(), "b".into()],
-            parse: parse_number,
-        };
+        let workload = Workload::new("w", words("a b"), Printed::Nanoseconds);
         assert_eq!(in_words(&workload.command(Tracing::Off)), "a b");
         assert!(
             in_words(&workload.command(Tracing::On))

@@ -1,0 +1,216 @@
+//! What jobtrace is to cost, each goal with the figures that tell whether it is met. Pure.
+
+use super::cases::Kind;
+use super::{events, slowdowns};
+use crate::bench::pairs::Pairs;
+use std::fmt::Write as _;
+
+/// Of a switch, over what an empty program takes.
+const MOST_SWITCH_NS: f64 = 45.0;
+/// A peer's run-queue histogram by cgroup takes so many times more over it.
+const LEAST_TIMES: f64 = 8.0;
+/// Of `perf bench sched pipe`.
+const MOST_PIPE_RATIO: f64 = 0.05;
+/// Of jobs that compile and compute.
+const MOST_JOB_RATIO: f64 = 0.003;
+
+/// Whether a goal is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Met,
+    /// It is not.
+    NotMet,
+    /// The figures do not tell: there are none, or they are too coarse.
+    Open,
+}
+
+/// One goal.
+#[derive(Debug, PartialEq)]
+pub struct Goal {
+    /// Whether it is met.
+    pub verdict: Verdict,
+    /// What it says.
+    pub text: String,
+    /// What was found.
+    pub found: String,
+}
+
+/// All goals, by these figures; `by_cgroup` names the peers with a run-queue histogram by cgroup.
+pub fn check(
+    events: &[events::Row],
+    slowdowns: &[slowdowns::Row],
+    by_cgroup: &[&str],
+) -> Vec<Goal> {
+    let mut goals = vec![switch(events), times(events, by_cgroup), pipe(slowdowns)];
+    goals.extend([Kind::Compile, Kind::Compute].map(|kind| job(slowdowns, kind)));
+    goals
+}
+
+fn of_pipe<'a>(events: &'a [events::Row], subject: &str) -> Option<&'a events::Cost> {
+    let row = events.iter().find(|row| row.case == "pipe" && row.subject == subject)?;
+    row.cost.as_ref().ok()
+}
+
+fn switch(events: &[events::Row]) -> Goal {
+    let text = format!(
+        "the switch path with all of `job_sched` takes at most {MOST_SWITCH_NS:.0} ns over the \
+         empty program's"
+    );
+    let costs = ["jobtrace agent", "jobtrace run"]
+        .map(|subject| of_pipe(events, subject).map(|cost| (subject, cost)));
+    let costs: Vec<_> = costs.into_iter().flatten().collect();
+    let mut found = String::new();
+    for (subject, cost) in &costs {
+        let (gross, empty) = (cost.gross_ns, cost.empty_ns);
+        let _ = write!(found, "{subject} {:.1} ns ({gross:.1} less {empty:.1}); ", cost.net_ns());
+    }
+    let met = costs.iter().all(|(_, cost)| cost.net_ns() <= MOST_SWITCH_NS);
+    goal((!costs.is_empty()).then_some(met), text, &found)
+}
+
+fn times(events: &[events::Row], by_cgroup: &[&str]) -> Goal {
+    let text = format!(
+        "that is at least {LEAST_TIMES:.0} times less than any peer's run-queue histogram by cgroup"
+    );
+    let Some(ours) = of_pipe(events, "jobtrace agent") else { return goal(None, text, "") };
+    let mut found = String::new();
+    let mut met = None;
+    for peer in by_cgroup {
+        let Some(cost) = of_pipe(events, peer) else { continue };
+        // Below 1 ns the empty program's own noise would make any factor.
+        let times = cost.net_ns() / ours.net_ns().max(1.0);
+        let _ = write!(found, "{peer} {:.1} ns, {times:.1} times; ", cost.net_ns());
+        met = Some(met.unwrap_or(true) && times >= LEAST_TIMES);
+    }
+    goal(met, text, &found)
+}
+
+fn pairs_of<'a>(rows: &'a [slowdowns::Row], case: &str, subject: &str) -> Option<&'a Pairs> {
+    let row = rows.iter().find(|row| row.case == case && row.subject == subject)?;
+    row.pairs.as_ref().ok()
+}
+
+fn pipe(rows: &[slowdowns::Row]) -> Goal {
+    let text = format!(
+        "all families together slow `perf bench sched pipe` by at most {} %",
+        100.0 * MOST_PIPE_RATIO
+    );
+    let mut found = String::new();
+    let mut met = None;
+    for subject in ["jobtrace agent", "jobtrace run", "empty programs"] {
+        let Some(pairs) = pairs_of(rows, "pipe", subject) else { continue };
+        let Some(median) = pairs.slowdown_ratio().map(|spread| spread.median) else { continue };
+        let _ = write!(found, "{subject} {}; ", slowdown(pairs));
+        if subject != "empty programs" {
+            met = Some(met.unwrap_or(true) && median <= MOST_PIPE_RATIO);
+        }
+    }
+    goal(met, text, &found)
+}
+
+/// Noise must not count as a proof: the whole interval is to lie on one side.
+fn job(rows: &[slowdowns::Row], kind: Kind) -> Goal {
+    let name = if kind == Kind::Compile { "compile" } else { "compute" };
+    let text = format!("a {name} job is slowed by less than {} %", 100.0 * MOST_JOB_RATIO);
+    let pairs = rows
+        .iter()
+        .find(|row| row.kind == kind && row.subject == "jobtrace agent")
+        .and_then(|row| row.pairs.as_ref().ok());
+    let Some(pairs) = pairs else { return goal(None, text, "") };
+    let met = match pairs.slowdown_interval() {
+        Some((_, high)) if high < MOST_JOB_RATIO => Some(true),
+        Some((low, _)) if low >= MOST_JOB_RATIO => Some(false),
+        _ => None,
+    };
+    let mut found = slowdown(pairs);
+    if let Some((low, high)) = pairs.slowdown_interval() {
+        let told = if low > 0.0 || high < 0.0 { "" } else { "not " };
+        let _ = write!(found, "; {told}to be told from nothing attached");
+    }
+    goal(met, text, &found)
+}
+
+/// Median, interval and number of pairs.
+pub fn slowdown(pairs: &Pairs) -> String {
+    let Some(spread) = pairs.slowdown_ratio() else { return "–".to_owned() };
+    let interval = pairs.slowdown_interval().map_or(String::new(), |(low, high)| {
+        format!(", 95 %: {:+.2} to {:+.2}", 100.0 * low, 100.0 * high)
+    });
+    format!("{:+.2} % ({} pairs{interval})", 100.0 * spread.median, pairs.count())
+}
+
+fn goal(met: Option<bool>, text: String, found: &str) -> Goal {
+    let verdict = match met {
+        Some(true) => Verdict::Met,
+        Some(false) => Verdict::NotMet,
+        None => Verdict::Open,
+    };
+    let found = found.trim_end_matches("; ");
+    let found = if found.is_empty() { "not measured" } else { found };
+    Goal { verdict, text, found: found.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(subject: &'static str, net_ns: f64) -> events::Row {
+        let cost = events::Cost {
+            events: 1000,
+            gross_ns: 50.0 + net_ns,
+            empty_ns: 50.0,
+            programs: Vec::new(),
+        };
+        events::Row { case: "pipe", subject, cost: Ok(cost) }
+    }
+
+    fn slow(
+        case: &'static str,
+        kind: Kind,
+        subject: &'static str,
+        per_cent: &[f64],
+    ) -> slowdowns::Row {
+        let mut pairs = Pairs::default();
+        per_cent.iter().for_each(|slower| pairs.add(100.0, 100.0 + slower));
+        slowdowns::Row { case, kind, subject, pairs: Ok(pairs) }
+    }
+
+    #[test]
+    fn the_switch_is_measured_against_the_limit_and_each_peer() {
+        let events = [event("jobtrace agent", 40.0), event("a", 400.0), event("b", 300.0)];
+        let of = |peers: &[&str]| check(&events, &[], peers);
+        assert_eq!(of(&["a"])[0].verdict, Verdict::Met);
+        assert_eq!(of(&["a"])[1].verdict, Verdict::Met);
+        assert_eq!(of(&["a", "b"])[1].verdict, Verdict::NotMet);
+        assert_eq!(of(&["a", "b"])[1].found, "a 400.0 ns, 10.0 times; b 300.0 ns, 7.5 times");
+        assert_eq!(of(&["missing"])[1].verdict, Verdict::Open);
+        assert_eq!(check(&[event("jobtrace agent", 46.0)], &[], &[])[0].verdict, Verdict::NotMet);
+        let nothing = check(&[], &[], &[]);
+        assert!(nothing.iter().all(|goal| goal.verdict == Verdict::Open));
+        assert!(nothing.iter().all(|goal| goal.found == "not measured"));
+    }
+
+    #[test]
+    fn empty_programs_do_not_count_against_us() {
+        let rows = [
+            slow("pipe", Kind::Switch, "jobtrace agent", &[4.0]),
+            slow("pipe", Kind::Switch, "empty programs", &[9.0]),
+        ];
+        let goal = &check(&[], &rows, &[])[2];
+        assert_eq!(goal.verdict, Verdict::Met);
+        assert!(goal.found.contains("empty programs +9.00 % (1 pairs)"), "{}", goal.found);
+    }
+
+    #[test]
+    fn a_job_is_only_shown_unslowed_by_an_interval_below_the_limit() {
+        let verdict = |per_cent: &[f64]| {
+            let rows = [slow("compute", Kind::Compute, "jobtrace agent", per_cent)];
+            check(&[], &rows, &[])[4].verdict
+        };
+        assert_eq!(verdict(&[0.0; 6]), Verdict::Met);
+        assert_eq!(verdict(&[0.0; 5]), Verdict::Open, "five pairs tell nothing");
+        assert_eq!(verdict(&[-1.0, 0.1, 0.1, 0.1, 0.1, 1.0]), Verdict::Open, "too coarse");
+        assert_eq!(verdict(&[0.4; 6]), Verdict::NotMet);
+    }
+}
