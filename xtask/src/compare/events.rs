@@ -126,6 +126,7 @@ fn since(before: &[Program], after: &[Program]) -> Vec<Program> {
         name: after.name.clone(),
         run_time_ns: after.run_time_ns - before.run_time_ns,
         run_count: after.run_count - before.run_count,
+        ..after.clone()
     };
     before.iter().zip(after).map(less).collect()
 }
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     fn program(name: &str, run_time_ns: u64, run_count: u64) -> Program {
-        Program { name: name.to_owned(), run_time_ns, run_count }
+        Program { name: name.to_owned(), run_time_ns, run_count, ..Program::default() }
     }
 
     fn floor(figures: &[(&str, u64, u64)]) -> Vec<(Hook, Runs)> {
