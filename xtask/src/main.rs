@@ -6,6 +6,7 @@ mod demo;
 mod dist;
 mod docs;
 mod ebpf;
+mod fuzz;
 mod licences;
 mod packages;
 mod process;
@@ -47,6 +48,8 @@ enum Chore {
     Bench(bench::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
+    /// Feed every parser with inputs of libFuzzer's own
+    Fuzz(fuzz::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Chore::Docs(args) => docs::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Dist(args) => dist::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::IdleLoop => bench::jobs::idle_loop(),

@@ -187,6 +187,11 @@ fn descends_from(pid: u32, ancestor: u32, parent_of: impl Fn(u32) -> Option<u32>
 
 fn read_parent(pid: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    parent_in(&status)
+}
+
+/// The parent's id in the text of a /proc/PID/status.
+pub(crate) fn parent_in(status: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
