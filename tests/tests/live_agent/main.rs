@@ -7,7 +7,6 @@ mod containers;
 mod crowds;
 mod hostile;
 mod life;
-mod shaped;
 mod slurm;
 mod truth;
 

@@ -16,7 +16,7 @@ const TYPE_BYTES: usize = 12;
 /// Structs in one another, and members looked at, for one question: more than any kernel has. Damaged
 /// information may hold a struct in itself.
 const DEEPEST: u32 = 32;
-const MOST_MEMBERS: u32 = 1 << 16;
+const MOST_MEMBERS: u32 = 1 << 13;
 
 mod kind {
     pub const PTR: u32 = 2;
