@@ -135,7 +135,7 @@ fn minimise(target: &str) -> Result<()> {
     let fresh = tempfile::tempdir_in(target_dir()).context("make a folder in the target folder")?;
     let mut command = fuzz("run", target);
     command.arg(fresh.path()).arg(&committed).arg(found(target)?);
-    run_command(command.arg("--").arg("-merge=1").args(LIMITS))?;
+    run_command(command.arg("--").arg("-merge=1").arg("-use_counters=0").args(LIMITS))?;
     for old in entries(&committed)? {
         if is_found(&old) {
             fs::remove_file(&old).with_context(|| format!("remove {}", old.display()))?;

@@ -10,6 +10,7 @@ mod fuzz;
 mod licences;
 mod packages;
 mod process;
+mod soak;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +25,8 @@ Examples:
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
+  cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
+  cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
   cargo xtask dist --deb               a Debian package in target/dist";
 
 /// Project chores of jobtrace.
@@ -50,6 +53,8 @@ enum Chore {
     Dist(dist::Args),
     /// Feed every parser with inputs of libFuzzer's own
     Fuzz(fuzz::Args),
+    /// Everything on for half an hour, against the kernel's own accounts
+    Soak(soak::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -72,6 +77,7 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::IdleLoop => bench::jobs::idle_loop(),

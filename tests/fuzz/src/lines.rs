@@ -41,7 +41,7 @@ pub fn parsed(text: &str) -> Vec<ParsedLine<'_>> {
 /// The value of tag `key`; empty where it is absent.
 pub fn tag(line: &ParsedLine<'_>, key: &str) -> String {
     let mut tags = line.series.tag_set.iter().flatten();
-    tags.find(|(name, _)| name.to_string() == key).map_or(String::new(), |(_, v)| v.to_string())
+    tags.find(|(name, _)| *name == key).map_or(String::new(), |(_, v)| v.to_string())
 }
 
 /// `value` as the writer puts it into a tag: this again, and not its code.

@@ -97,6 +97,8 @@ impl Totals {
             Some(op) => format!("{measurement}.{op}"),
             None => measurement.clone(),
         };
+        // The others hold states and moments, whose sums mean nothing.
+        let is_counted = ["job_sched", "job_fault", "job_block"].contains(&measurement.as_str());
         let is_meant = tag("device").is_none_or(|name| name == device);
         let sums = self.jobs.entry(tag("job").context("a line of no job")?).or_default();
         for (name, number) in numbers {
@@ -104,7 +106,7 @@ impl Totals {
                 let key = measurement.strip_prefix("job_").unwrap_or(&measurement);
                 *self.counted.entry(format!("{key}.{metric}")).or_default() += number;
             }
-            if is_meant {
+            if is_counted && is_meant {
                 *sums.entry(format!("{of}.{name}")).or_default() += number;
             }
         }
