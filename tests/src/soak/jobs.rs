@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// A crew begins a job so often, unless one takes longer.
-const PERIOD: Duration = Duration::from_millis(600);
-/// Rounds of a job that lives on over the ends of agents, and its number among so many.
-const LONG_ROUNDS: u32 = 25;
-const LONG_EVERY: u32 = 40;
+const PERIOD: Duration = Duration::from_millis(800);
+/// How long a job lives that is to go on over the ends of agents: one of a crew's so many.
+const LONG: Duration = Duration::from_secs(45);
+const LONG_EVERY: usize = 40;
 /// Nobody.
 const UID: u32 = 65_534;
 
@@ -72,15 +72,17 @@ impl<'a> Crew<'a> {
             let begin = Instant::now();
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             // One crew's alone, so that the other goes on with short ones.
-            let is_long = crew == 0 && done.len() as u32 % LONG_EVERY == 2;
-            let one = self.job(number, if is_long { LONG_ROUNDS } else { 1 }, stop);
+            let is_long = crew == 0 && done.len() % LONG_EVERY == 2;
+            let one = self.job(number, if is_long { LONG } else { Duration::ZERO }, stop);
             done.push(one.with_context(|| format!("job {number}"))?);
             sleep(PERIOD.saturating_sub(begin.elapsed()));
         }
         Ok(done)
     }
 
-    fn job(&self, number: u32, rounds: u32, stop: &AtomicBool) -> Result<Done> {
+    /// A job: workload after workload for `span`, at least one.
+    fn job(&self, number: u32, span: Duration, stop: &AtomicBool) -> Result<Done> {
+        let begin = Instant::now();
         let place = self.shaped.job(UID, number, "step_0");
         let mut done = Done {
             job: number,
@@ -92,11 +94,12 @@ impl<'a> Crew<'a> {
             bytes: [0; 2],
             charged: None,
         };
-        for round in 0..rounds {
-            if round > 0 && stop.load(Ordering::Relaxed) {
+        for round in 0.. {
+            self.round(number + round, &place, &mut done)?;
+            if begin.elapsed() >= span || stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.round(number + round, &place, &mut done)?;
+            sleep(PERIOD);
         }
         done.usage_ns = usage_ns(&place)?;
         done.charged = charged(&place, &self.device)?;
