@@ -79,7 +79,7 @@ struct Seen {
 pub fn run(span: Duration) -> Result<()> {
     let _bpffs = Bpffs::mount();
     let setup = Setup::new(
-        "pin = true\nfaults = \"full\"\nslots = 1023\nspare_slots = 300\n\
+        "pin = true\nfaults = \"full\"\nslots = 1023\nspare_slots = 120\n\
          spool.max_files = 1000000\nexport.profile = \"full\"\nexport.hlog = true\n\
          overhead.max_ratio = 1.0\n",
     )?;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use jobtrace_tests::shaped;
+
 mod containers;
 mod crowds;
 mod hostile;

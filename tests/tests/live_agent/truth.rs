@@ -13,8 +13,9 @@ use jobtrace_tests::{
     agent::{Agent, Points},
     agree::{Agreement, MS, tried_again},
     disk::RamDisk,
-    shaped::Shaped,
 };
+
+use super::shaped::Shaped;
 
 const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
