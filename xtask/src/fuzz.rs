@@ -25,8 +25,9 @@ const CARGO_FUZZ: &str = "=0.13.2";
 const PROGRAMS: &str = "tests/fuzz/libfuzzer";
 /// An input may take so long, seconds, and the program so much memory, MiB; an input is so long at most.
 const LIMITS: [&str; 3] = ["-timeout=5", "-rss_limit_mb=1024", "-max_len=16384"];
-/// Committed inputs are no longer than this, but for those that somebody chose.
-const KEPT_BYTES: u64 = 4096;
+/// What is committed of the inputs that libFuzzer found: none longer, and no more of each target.
+const KEPT_BYTES: usize = 1024;
+const KEPT_FILES: usize = 20;
 
 /// Feeds every parser of what others write with inputs of libFuzzer's own.
 #[derive(clap::Args)]
@@ -44,8 +45,8 @@ pub struct Args {
     /// Run the one target on this file only, as the fuzzer would
     #[arg(long, value_name = "FILE", conflicts_with = "minimise")]
     input: Option<PathBuf>,
-    /// Replace each committed corpus by the inputs, of it and of what earlier runs found, that are needed
-    /// to reach all that they reach
+    /// Renew each committed corpus with some of the smallest inputs, of those that earlier runs found, that
+    /// reach what others do not
     #[arg(long)]
     minimise: bool,
 }
@@ -128,8 +129,8 @@ fn search(target: &str, seconds: u32) -> Result<()> {
     run_command(command.arg(format!("-max_total_time={seconds}")).arg("-print_final_stats=1"))
 }
 
-/// Merges what was found into the committed corpus: libFuzzer keeps the smallest inputs that together
-/// reach all that is reached. Chosen inputs stay, for they say what they are.
+/// Merges what was found into the committed corpus: of the smallest inputs that together reach all that is
+/// reached, some. Chosen inputs stay, for they say what they are.
 fn minimise(target: &str) -> Result<()> {
     let committed = corpus(target);
     let fresh = tempfile::tempdir_in(target_dir()).context("make a folder in the target folder")?;
@@ -143,14 +144,19 @@ fn minimise(target: &str) -> Result<()> {
     }
     let known: Vec<Vec<u8>> =
         entries(&committed)?.iter().map(fs::read).collect::<Result<_, _>>()?;
-    let mut kept = 0;
-    for new in entries(fresh.path())? {
-        let content = fs::read(&new)?;
-        let name = new.file_name().context("a file has a name")?;
-        if content.len() as u64 <= KEPT_BYTES && !known.contains(&content) {
-            fs::write(committed.join(name), content)?;
-            kept += 1;
+    let mut new = Vec::new();
+    for file in entries(fresh.path())? {
+        let content = fs::read(&file)?;
+        if content.len() <= KEPT_BYTES && !known.contains(&content) {
+            new.push((content.len(), file.file_name().context("a name")?.to_owned(), content));
         }
+    }
+    new.sort();
+    // Some of each size: the short ones alone are garbage of every kind.
+    let kept = new.len().min(KEPT_FILES);
+    for index in 0..kept {
+        let (_, name, content) = &new[index * new.len() / kept];
+        fs::write(committed.join(name), content)?;
     }
     say(format_args!("{target}: {} chosen inputs and {kept} found ones", known.len()));
     Ok(())
