@@ -64,7 +64,7 @@ impl Setup {
     /// # Errors
     /// When the disk refuses.
     pub fn configure(&self, more: &str) -> Result<()> {
-        let state = self.folder.path().join("state");
+        let state = self.state();
         let interval = if more.contains("interval =") { "" } else { "interval = \"1s\"\n" };
         let text = format!(
             "{interval}hierarchy = \"v2\"\nhost = \"node1\"\nspool.dir = {:?}\n\
@@ -87,6 +87,11 @@ impl Setup {
     /// Where files are before they are finished.
     pub fn tmp(&self) -> PathBuf {
         self.spool.join("tmp")
+    }
+
+    /// The agent's own files.
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
     }
 
     /// `jobtrace agent` with this configuration and `options`, not yet started.

@@ -8,6 +8,8 @@ pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
 pub mod rig;
+pub mod shaped;
 pub mod sibling;
+pub mod soak;
 pub mod traced;
 pub mod work;

@@ -8,50 +8,18 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
     time::{Duration, Instant},
 };
 
 use flate2::read::MultiGzDecoder;
 use jobtrace::cgroup::hierarchies::Hierarchies;
-use jobtrace_tests::traced::program;
+use jobtrace_tests::{
+    rig::bpffs::{Bpffs, PINS},
+    traced::program,
+};
 use tempfile::TempDir;
-
-/// One set of pins is on a node.
-static NODE: Mutex<()> = Mutex::new(());
-const BPFFS: &str = "/sys/fs/bpf";
-const PINS: &str = "/sys/fs/bpf/jobtrace";
-
-/// bpffs where it belongs, for as long as this lives.
-struct Bpffs {
-    mounted: bool,
-    _alone: MutexGuard<'static, ()>,
-}
-
-impl Bpffs {
-    fn mount() -> Self {
-        let alone = NODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc");
-        let mounted = !mounts.lines().any(|line| line.contains(&format!(" {BPFFS} bpf ")));
-        if mounted {
-            let status = Command::new("mount").args(["-t", "bpf", "bpf", BPFFS]).status();
-            assert!(status.expect("mount").success(), "bpffs can be mounted on {BPFFS}");
-        }
-        Self { mounted, _alone: alone }
-    }
-}
-
-impl Drop for Bpffs {
-    fn drop(&mut self) {
-        if self.mounted {
-            let _ = Command::new("umount").arg(BPFFS).status();
-        }
-    }
-}
 
 /// A folder with the agent's configuration, spool and state, and the cgroup whose children are jobs.
 struct Site {

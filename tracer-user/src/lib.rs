@@ -9,6 +9,8 @@ pub mod clock;
 pub mod docs;
 pub mod doctor;
 pub mod export;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gpu;
 pub mod launch;
 pub mod model;

@@ -7,9 +7,11 @@ mod demo;
 mod dist;
 mod docs;
 mod ebpf;
+mod fuzz;
 mod licences;
 mod packages;
 mod process;
+mod soak;
 mod test;
 
 use clap::{Parser, Subcommand};
@@ -25,6 +27,8 @@ Examples:
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
   cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
+  cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
+  cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
   cargo xtask dist --deb               a Debian package in target/dist";
 
 /// Project chores of jobtrace.
@@ -51,6 +55,10 @@ enum Chore {
     Compare(compare::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
+    /// Feed every parser with inputs of libFuzzer's own
+    Fuzz(fuzz::Args),
+    /// Everything on for half an hour, against the kernel's own accounts
+    Soak(soak::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -76,6 +84,8 @@ fn main() -> ExitCode {
         Chore::Bench(args) => bench::run(&args),
         Chore::Compare(args) => compare::run(&args),
         Chore::Dist(args) => dist::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Timed(args) => compare::compile_job::timed(&args),

@@ -21,6 +21,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+pub mod bpffs;
 pub mod cgroups;
 pub mod churn;
 pub mod clock;

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use jobtrace_tests::shaped;
+
 mod containers;
 mod crowds;
 mod hostile;
 mod life;
-mod shaped;
 mod slurm;
 mod truth;
 

@@ -28,8 +28,10 @@ impl LastStamp {
     /// # Errors
     /// When the file cannot be read.
     pub fn read(&self) -> Result<u64> {
-        match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(text.trim().parse().unwrap_or(0)),
+        match fs::read(&self.path) {
+            Ok(bytes) => {
+                Ok(str::from_utf8(&bytes).map_or(0, |text| text.trim().parse().unwrap_or(0)))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(error) => {
                 Err(error).with_context(|| format!("cannot read {}", self.path.display()))
@@ -61,6 +63,8 @@ mod tests {
         stamp.write(1_700_000_000_000_000_000).unwrap();
         assert_eq!(LastStamp::in_folder(dir.path()).read().unwrap(), 1_700_000_000_000_000_000);
         fs::write(dir.path().join(FILE), "").unwrap();
+        assert_eq!(stamp.read().unwrap(), 0);
+        fs::write(dir.path().join(FILE), b"17\xff").unwrap();
         assert_eq!(stamp.read().unwrap(), 0);
         assert!(LastStamp::in_folder(&dir.path().join("absent")).write(1).is_err());
     }

@@ -44,7 +44,9 @@ pub struct KnownJob {
     pub info: JobInfo,
     /// Its owner.
     pub uid: Option<u32>,
-    /// When its last cgroup was removed, and whether that has been told.
+    /// When its last cgroup was removed, CLOCK_MONOTONIC; `None` while it has some.
+    pub ended_ns: Option<u64>,
+    /// When its last cgroup was removed, nanoseconds since the Unix epoch, and whether that has been told.
     pub ended: Option<(u64, bool)>,
     /// Its values so far.
     pub totals: Vec<Group>,

@@ -107,16 +107,17 @@ impl Tracker {
     }
 
     /// A job that an agent before this one knew: charged to `lease`, called `job` where its paths say one
-    /// of `names`. It has ended unless [`Self::made`] tells of a cgroup of it.
+    /// of `names`. Unless [`Self::made`] tells of a cgroup of it, it has ended at `ended_ns`.
     pub fn resume(
         &mut self,
         job: &Job,
         names: &[Job],
         lease: Option<Lease>,
         root: PathBuf,
+        ended_ns: u64,
         now_ns: u64,
     ) {
-        let (cgroups, ended_ns) = (BTreeSet::new(), Some(now_ns));
+        let (cgroups, ended_ns) = (BTreeSet::new(), Some(ended_ns));
         let tracked = Tracked { lease, cgroups, root, since_ns: now_ns, ended_ns, known: true };
         self.jobs.insert(job.clone(), tracked);
         self.names.extend(names.iter().map(|name| (name.clone(), job.clone())));
@@ -380,5 +381,16 @@ mod tests {
         assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
         tracker.removed(cgroup(1), 1);
         assert_eq!(tracker.ended(), [(1, named)]);
+    }
+
+    #[test]
+    fn how_long_ago_a_job_ended_is_known_to_the_next_agent() {
+        let mut tracker = Tracker::default();
+        tracker.resume(&job("1"), &[], Some(4), "/slurm/job_1".into(), 5, 900);
+        tracker.resume(&job("2"), &[], Some(7), "/slurm/job_2".into(), 6, 900);
+        assert_eq!(tracker.ended(), [(5, job("1")), (6, job("2"))]);
+        // One that is there has not ended, whatever was known.
+        tracker.made(Cgroup { table: 0, id: 12 }, Some(7), false, owner("2"), 901);
+        assert_eq!(tracker.ended(), [(5, job("1"))]);
     }
 }

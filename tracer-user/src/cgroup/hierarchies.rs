@@ -134,6 +134,8 @@ impl<'a> Mount<'a> {
         let fields: Vec<&str> = line.split(' ').collect();
         let dash = fields.iter().skip(6).position(|field| *field == "-")? + 6;
         let options: Vec<&str> = fields.get(dash + 3)?.split(',').collect();
+        // Below a path that does not begin at the root, anything might lie.
+        fields[3..5].iter().all(|path| path.starts_with('/')).then_some(())?;
         let is_read_only = |mut options: std::str::Split<char>| options.any(|name| name == "ro");
         Some(Self {
             root: unescape(fields[3]).into(),

@@ -12,5 +12,5 @@ pub mod place;
 mod placement;
 pub mod read;
 pub mod remove;
-mod settings;
+pub(crate) mod settings;
 pub mod stale;

@@ -29,7 +29,7 @@ fn is_setting(name: &str) -> bool {
 }
 
 /// Whether the trimmed `text` of the file `name` is what the kernel puts there itself.
-fn is_default(name: &str, text: &str) -> bool {
+pub(crate) fn is_default(name: &str, text: &str) -> bool {
     // `8:0 rbps=max wbps=1048576`, `mlx5_0 hca_handle=2`, `0.00`: the numbers among the words.
     let is_number = |word: &&str| word.chars().all(|c| c.is_ascii_digit() || c == '.');
     let mut numbers =

@@ -1,8 +1,10 @@
 //! Whether a process is inside a cgroup, by its /proc/PID/cgroup.
 
-/// The text of /proc/PID/cgroup; `None` where there is no such process.
+use crate::resolve::process;
+
+/// The text of /proc/PID/cgroup, whatever bytes a cgroup's name has; `None` where there is no such process.
 pub fn read_cgroups(pid: u32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()
+    process::read_cgroup(pid).ok()
 }
 
 /// Whether `cgroups`, the text of a /proc/PID/cgroup, names a cgroup called `directory` or one below it, in

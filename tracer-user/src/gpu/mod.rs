@@ -7,7 +7,7 @@
 
 mod failure;
 mod look;
-mod member;
+pub(crate) mod member;
 mod nvml;
 mod reading;
 mod sampler;

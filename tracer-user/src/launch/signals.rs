@@ -186,7 +186,13 @@ fn descends_from(pid: u32, ancestor: u32, parent_of: impl Fn(u32) -> Option<u32>
 }
 
 fn read_parent(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    // A process's name may be any bytes.
+    parent_in(&String::from_utf8_lossy(&status))
+}
+
+/// The parent's id in the text of a /proc/PID/status.
+pub(crate) fn parent_in(status: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
@@ -246,6 +252,18 @@ mod tests {
         ] {
             assert_eq!(has_had(received(signal, code), leads), had, "{signal} {code:x} {leads}");
         }
+    }
+
+    #[test]
+    fn the_parent_of_a_process_of_any_name_is_known() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt, process::Command};
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join(OsStr::from_bytes(b"\xff\nPPid:\t7"));
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut child = Command::new(&program).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let parent = read_parent(child.id());
+        child.kill().and_then(|()| child.wait()).unwrap();
+        assert_eq!(parent, Some(std::process::id()));
     }
 
     #[test]

@@ -31,6 +31,21 @@ pub struct Exit {
 impl Exit {
     /// The status a shell would show: the code, or 128 + signal.
     pub fn status(&self) -> i32 {
-        self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(1)
+        // A recording may name any signal.
+        self.code.or(self.signal.map(|signal| signal.saturating_add(128))).unwrap_or(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_may_name_any_signal() {
+        let status = |code, signal| Exit { code, signal }.status();
+        assert_eq!(status(Some(3), Some(9)), 3);
+        assert_eq!(status(None, Some(9)), 137);
+        assert_eq!(status(None, Some(i32::MAX)), i32::MAX);
+        assert_eq!(status(None, None), 1);
     }
 }

@@ -64,14 +64,40 @@ impl RunTotals {
             return;
         }
         self.intervals += 1;
-        let per_second =
-            |amount: u64| (u128::from(amount) * 1_000_000_000 / u128::from(span_ns)) as u64;
+        let per_second = |amount: u64| {
+            let amount = u128::from(amount) * 1_000_000_000 / u128::from(span_ns);
+            u64::try_from(amount).unwrap_or(u64::MAX)
+        };
+        // A recording may hold any number.
+        let add = u64::saturating_add;
         let of =
             |key: &'static str| groups.iter().filter(move |group| group.measurement.key == key);
-        let on_cpu_ns: u64 = of("sched").filter_map(|group| group.number("on_cpu_ns")).sum();
+        let on_cpu_ns = of("sched").filter_map(|group| group.number("on_cpu_ns")).fold(0, add);
         let disk = of("block").filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
-        let disk_bytes: u64 = disk.filter_map(|group| group.number("bytes")).sum();
+        let disk_bytes = disk.filter_map(|group| group.number("bytes")).fold(0, add);
         self.peaks.millicores = self.peaks.millicores.max(per_second(on_cpu_ns) / 1_000_000);
         self.peaks.disk_bytes_per_s = self.peaks.disk_bytes_per_s.max(per_second(disk_bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tables::{BLOCK, SCHED};
+
+    #[test]
+    fn peaks_of_any_numbers_are_numbers() {
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set("on_cpu_ns", u64::MAX);
+        let block = |device: &str| {
+            let mut block = Group::unknown(&BLOCK, vec![device.into(), "read".into()]);
+            block.set("bytes", u64::MAX);
+            block
+        };
+        let groups = [sched, block("sda"), block("sdb")];
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        totals.add(100_000_000, &groups, &[]);
+        assert_eq!(totals.peaks.millicores, u64::MAX / 1_000_000);
+        assert_eq!(totals.peaks.disk_bytes_per_s, u64::MAX);
     }
 }

@@ -4,6 +4,8 @@
 //! Source: Documentation/bpf/btf.rst of the kernel. Only what jobtrace asks is decoded; nothing is
 //! copied but one offset for each type.
 
+use std::cell::Cell;
+
 use anyhow::{Context, Result, bail, ensure};
 
 /// Where the kernel shows its types.
@@ -11,6 +13,10 @@ pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
 const MAGIC: u16 = 0xeb9f;
 const TYPE_BYTES: usize = 12;
+/// Structs in one another, and members looked at, for one question: more than any kernel has. Damaged
+/// information may hold a struct in itself.
+const DEEPEST: u32 = 32;
+const MOST_MEMBERS: u32 = 1 << 13;
 
 mod kind {
     pub const PTR: u32 = 2;
@@ -78,7 +84,8 @@ impl Btf {
     pub fn member(&self, path: &str) -> Option<Member> {
         path.split('|').find_map(|path| {
             let (root, rest) = path.split_once('.')?;
-            self.named(kind::STRUCT, root).find_map(|at| self.walk(at, rest))
+            let left = Cell::new(MOST_MEMBERS);
+            self.named(kind::STRUCT, root).find_map(|at| self.walk(at, rest, DEEPEST, &left))
         })
     }
 
@@ -109,20 +116,24 @@ impl Btf {
         self.named(FUNC, name).next().is_some()
     }
 
-    fn walk(&self, at: usize, path: &str) -> Option<Member> {
+    /// The member at `path` of the struct at `at`, at most `depth` structs further in and with `left`
+    /// members to look at.
+    fn walk(&self, at: usize, path: &str, depth: u32, left: &Cell<u32>) -> Option<Member> {
+        let depth = depth.checked_sub(1)?;
         let (name, rest) = path.split_once('.').unwrap_or((path, ""));
         let bit_fields = self.u32(at + 4).ok()? >> 31 != 0;
         (0..self.vlen(at).ok()?).find_map(|index| {
+            left.set(left.get().checked_sub(1)?);
             let member = at + TYPE_BYTES + index * 12;
             let place = self.u32(member + 8).ok()?;
             let (offset, width) =
                 if bit_fields { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
             let inner = || self.at(self.plain(self.u32(member + 4).ok()?)?);
             let found = match self.name(member)? {
-                "" => self.walk(inner()?, path)?,
+                "" => self.walk(inner()?, path, depth, left)?,
                 found if found != name => return None,
                 _ if rest.is_empty() => Member { bit_offset: 0, bit_width: width },
-                _ => self.walk(inner()?, rest)?,
+                _ => self.walk(inner()?, rest, depth, left)?,
             };
             Some(Member { bit_offset: found.bit_offset + u64::from(offset), ..found })
         })
@@ -261,6 +272,22 @@ mod tests {
         assert_eq!(btf.member("outer.missing|inner.b"), plain(32));
         assert_eq!(btf.member("outer.missing"), None);
         assert_eq!(btf.member("nothing.at_all"), None);
+    }
+
+    #[test]
+    fn structs_in_themselves_have_an_end() {
+        // struct s { struct s; }, and twelve levels of four anonymous members each.
+        let own = [1, info(kind::STRUCT, 1, 0), 4, 0, 1, 0];
+        let parsed = Btf::parse(btf("\0s\0", &own)).unwrap();
+        assert_eq!(parsed.member("s.a"), None);
+        let level = |id: u32| {
+            let name = u32::from(id == 1);
+            let member = [0, (id + 1).min(12), 0];
+            [vec![name, info(kind::STRUCT, 4, 0), 4], member.repeat(4)].concat()
+        };
+        let types: Vec<u32> = (1..=12).flat_map(level).collect();
+        let parsed = Btf::parse(btf("\0s\0", &types)).unwrap();
+        assert_eq!(parsed.member("s.a"), None);
     }
 
     #[test]

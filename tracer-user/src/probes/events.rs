@@ -54,7 +54,7 @@ pub enum Event {
 
 /// An event as the kernel wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Raw {
+pub(crate) struct Raw {
     pub kind: u32,
     pub cgroup: Cgroup,
     pub slot: Slot,
@@ -75,7 +75,8 @@ pub(super) fn drain(ring: &mut RingBuf<MapData>, mut note: impl FnMut(&Raw)) -> 
     events
 }
 
-fn parse(bytes: &[u8]) -> Option<Raw> {
+/// One item of the ring; `None` where it is none of ours.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Raw> {
     let (header, path) = bytes.split_at_checked(LIFE_HEADER_BYTES)?;
     let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap_or_default());
     let id = std::mem::offset_of!(LifeEvent, id);

@@ -125,7 +125,8 @@ fn fdinfo(fd: i32) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-fn fdinfo_number(info: &str, key: &str) -> Option<u64> {
+/// The number behind `key` in a /proc/PID/fdinfo/FD.
+pub(crate) fn fdinfo_number(info: &str, key: &str) -> Option<u64> {
     let value = |line: &str| line.strip_prefix(key)?.strip_prefix(':')?.trim().parse().ok();
     info.lines().find_map(value)
 }

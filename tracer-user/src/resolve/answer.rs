@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+/// Behind the path of a cgroup that was removed, in /proc/PID/cgroup.
+pub(super) const DELETED: &str = " (deleted)";
+
 /// What a cgroup is to its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -115,6 +118,8 @@ impl Answer {
         if !self.is_job() {
             return None;
         }
+        // What the kernel adds to the path of a cgroup that is gone is no part of its name.
+        let path = path.strip_suffix(DELETED).unwrap_or(path);
         let (mut seen, mut inside) = (0, false);
         for (at, byte) in path.bytes().enumerate() {
             let is_slash = byte == b'/';
@@ -125,5 +130,22 @@ impl Answer {
             inside = !is_slash;
         }
         Some(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resolve::Resolver;
+
+    #[test]
+    fn the_root_of_a_removed_cgroup_is_its_name_alone() {
+        let resolver = Resolver::new(&[]).unwrap();
+        for (path, root) in [
+            ("/slurm/uid_1/job_2 (deleted)", "/slurm/uid_1/job_2"),
+            ("/slurm/uid_1/job_2/step_0 (deleted)", "/slurm/uid_1/job_2"),
+            ("//lxc/a//b (deleted)", "//lxc/a"),
+        ] {
+            assert_eq!(resolver.path(path).root_of(path), Some(root), "{path}");
+        }
     }
 }

@@ -41,7 +41,7 @@ pub fn read_places(path: &str) -> Places {
 }
 
 /// The same from the text of /proc/self/mountinfo and /proc/self/cgroup, whether it exists or not.
-fn places(mountinfo: &str, own_cgroups: &str, path: &str) -> Places {
+pub(crate) fn places(mountinfo: &str, own_cgroups: &str, path: &str) -> Places {
     let here = |line: &str| {
         let mut parts = line.splitn(3, ':');
         Some(format!("{}:{}:{path}\n", parts.next()?, parts.next()?))

@@ -1,5 +1,7 @@
 //! A cgroup's path made plain: components decoded, decoration gone. Pure and total.
 
+use super::answer::DELETED;
+
 /// A path that rules can match: `/a/b`, or empty for the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plain {
@@ -11,7 +13,7 @@ pub struct Plain {
 
 /// Makes `path` plain. Never fails: what is no escape stays as it is.
 pub fn plain(path: &str) -> Plain {
-    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let path = path.strip_suffix(DELETED).unwrap_or(path);
     let mut plain = Plain { bytes: Vec::with_capacity(path.len()), climbed: 0 };
     for component in path.split('/').filter(|component| !component.is_empty()) {
         if component == ".." && plain.bytes.is_empty() {

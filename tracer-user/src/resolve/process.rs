@@ -116,7 +116,11 @@ fn read_pids(directory: &Path) -> Vec<u32> {
 /// The real user id of a process; that of the owner of /proc/PID may be root's.
 pub fn read_uid(pid: u32) -> Option<u32> {
     let status = fs::read(format!("/proc/{pid}/status")).ok()?;
-    let status = String::from_utf8_lossy(&status);
+    uid_in(&String::from_utf8_lossy(&status))
+}
+
+/// The real user id in the text of a /proc/PID/status.
+pub(crate) fn uid_in(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_whitespace().next()?.parse().ok()
 }

@@ -50,7 +50,7 @@ fn absolute(object: &Path) -> Result<PathBuf> {
 }
 
 /// The test programs that cargo names in its JSON lines.
-fn executables(messages: &str) -> Vec<PathBuf> {
+pub fn executables(messages: &str) -> Vec<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -6,6 +6,8 @@ pub mod residue;
 mod steps;
 mod tally;
 
+pub use live::executables;
+
 use crate::process::{cargo, run as run_command, say, target_dir};
 use crate::{docs, ebpf, licences, packages};
 use anyhow::Result;

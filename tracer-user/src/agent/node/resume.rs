@@ -42,7 +42,10 @@ impl Node {
         node.keeper = Some(keeper);
         let now_ns = monotonic_ns();
         for known in state.jobs {
-            node.tracker.resume(&known.job, &known.names, known.lease, known.root, now_ns);
+            // Else each restart would keep the slots of ended jobs for another two minutes.
+            let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
+            let KnownJob { job, names, lease, root, .. } = &known;
+            node.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
             let details = Details::resumed(known.info, known.uid, known.ended, known.totals);
             node.details.insert(known.job, details);
         }
@@ -85,7 +88,7 @@ impl Node {
 
     fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
         if self.tracker.job(job).is_none() {
-            self.tracker.resume(job, &[], None, root, now_ns);
+            self.tracker.resume(job, &[], None, root, now_ns, now_ns);
             let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
             self.details.insert(job.clone(), details);
         }
@@ -143,6 +146,7 @@ impl Node {
                 root: tracked.root.clone(),
                 info: details.info.clone(),
                 uid: details.uid,
+                ended_ns: tracked.ended_ns,
                 ended: details.end(),
                 totals: details.totals().to_vec(),
             })

@@ -112,6 +112,11 @@ fn of_several_mounts_the_most_useful_is_taken() {
 fn what_is_no_such_line_is_passed_over() {
     let mountinfo = "\n31\n31 24 0:27 / /x rw -\n31 24 0:27 / /x rw - cgroup2\n\0\n";
     assert_eq!(seen(mountinfo, "0::/\n"), []);
+    // No root or no mount point: the directory would lie outside.
+    for mountinfo in ["31 24 0:27  //cg rw - cgroup2 c rw\n", "31 24 0:27 / cg rw - cgroup2 c rw\n"]
+    {
+        assert_eq!(seen(mountinfo, "0::/a\n"), [], "{mountinfo}");
+    }
     let good = "31 24 0:27 / /cg rw - cgroup2 cgroup2 rw\n";
     for own in ["", "0::", "0::relative", "x::/", "0:memory:/", "7::/", "99999999999::/", ":::"] {
         assert_eq!(seen(good, own), [], "{own}");

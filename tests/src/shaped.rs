@@ -10,19 +10,24 @@ use std::{
 };
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
-use jobtrace_tests::rig::cgroups;
+
+use crate::rig::cgroups;
 
 /// A directory of the test's own in some hierarchies, in which jobs are made; all goes with it.
+#[derive(Debug)]
 pub struct Shaped {
     tops: Vec<PathBuf>,
 }
 
 /// One cgroup, in each of the hierarchies.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Directories(pub Vec<PathBuf>);
 
 impl Shaped {
     /// In the hierarchies of these v1 controllers, of v2 where one is empty.
+    ///
+    /// # Panics
+    /// When one is not mounted, or this is not root; as all of this, for it is a test's.
     pub fn make(controllers: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -99,6 +104,7 @@ impl Directories {
 }
 
 /// Killed and reaped when dropped.
+#[derive(Debug)]
 pub struct Running(pub Child);
 
 impl Drop for Running {

@@ -1,0 +1,71 @@
+//! `cargo xtask soak`: the live ring's soak for as long as asked for. What it does and how near its sums
+//! must be: docs/TESTING.md.
+
+use crate::process::{as_root, cargo, is_root, output, run as run_command, say, target_dir};
+use crate::test::{executables, residue};
+use anyhow::{Context, Result, bail};
+use xtask::root;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask soak                 half an hour; on a machine that does nothing else
+  cargo xtask soak --minutes 5     a short one
+  cargo xtask soak --release       with the program that users have";
+
+/// The test, its variable and those that pass through sudo.
+const TEST: &str = "live_soak";
+const SECONDS: &str = "JOBTRACE_SOAK_SECONDS";
+const PROGRAM: &str = "JOBTRACE_BIN";
+const EXACT: &str = "JOBTRACE_TESTS_EXACT";
+
+/// Everything on for a while, the agent killed and ended again and again: what was written must be what
+/// the kernel counted. Needs root, through sudo where we are not.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 30,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// The optimised program instead of the debug one, whose overflows are checked
+    #[arg(long)]
+    release: bool,
+}
+
+/// Runs the chore.
+///
+/// # Errors
+/// When it does not build, something does not agree, or something is left behind.
+pub fn run(args: &Args) -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--package", "jobtrace"]);
+    if args.release {
+        build.arg("--release");
+    }
+    run_command(&mut build)?;
+    let built = output(
+        cargo()
+            .args(["test", "--package", "jobtrace-tests", "--test", TEST, "--no-run"])
+            .args(["--message-format", "json-render-diagnostics"]),
+    )?;
+    let programs = executables(&built);
+    let program = programs.first().with_context(|| format!("cargo built no {TEST}"))?;
+    // What it runs in the jobs.
+    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;
+    if !is_root() {
+        say("it loads BPF programs and makes cgroups");
+    }
+    let before = residue::Residue::read_as_root()?;
+    let profile = if args.release { "release" } else { "debug" };
+    let mut command = as_root(program, &[PROGRAM, SECONDS, EXACT]);
+    command.args(["--nocapture", "--test-threads=1"]).current_dir(root().join("tests"));
+    command.env(PROGRAM, target_dir().join(profile).join("jobtrace"));
+    command.env(SECONDS, (u64::from(args.minutes) * 60).to_string());
+    let soaked = run_command(&mut command);
+    let clean = residue::check(&before);
+    match (soaked, clean) {
+        (Ok(()), Ok(())) => Ok(()),
+        (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
+        (Err(error), Err(left)) => bail!("{error:#}; and {left:#}"),
+    }
+}
