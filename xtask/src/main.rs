@@ -10,6 +10,7 @@ mod licences;
 mod packages;
 mod process;
 mod test;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,7 +24,8 @@ Examples:
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
-  cargo xtask dist --deb               a Debian package in target/dist";
+  cargo xtask dist --deb               a Debian package in target/dist
+  cargo xtask vm                       jobtrace on other kernels, emulated";
 
 /// Project chores of jobtrace.
 #[derive(Parser)]
@@ -47,6 +49,8 @@ enum Chore {
     Bench(bench::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
+    /// Check jobtrace on other kernels, in emulated machines
+    Vm(vm::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
         Chore::Docs(args) => docs::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Dist(args) => dist::run(&args),
+        Chore::Vm(args) => vm::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::IdleLoop => bench::jobs::idle_loop(),

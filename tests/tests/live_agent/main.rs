@@ -7,9 +7,10 @@ mod containers;
 mod crowds;
 mod hostile;
 mod life;
-mod shaped;
 mod slurm;
 mod truth;
+
+use jobtrace_tests::rig::shaped;
 
 /// How long something may take that takes a moment.
 pub const MOMENT: Duration = Duration::from_secs(20);

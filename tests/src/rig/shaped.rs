@@ -10,7 +10,8 @@ use std::{
 };
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
-use jobtrace_tests::rig::cgroups;
+
+use super::cgroups;
 
 /// A directory of the test's own in some hierarchies, in which jobs are made; all goes with it.
 pub struct Shaped {

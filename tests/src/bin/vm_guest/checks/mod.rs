@@ -1,0 +1,67 @@
+//! What is checked: each number against the kernel's own account of the same work. Amounts and
+//! conservation, never times of the emulation.
+
+mod agent;
+mod block;
+mod faults;
+mod hooks;
+mod scheduling;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jobtrace_tests::agree::Agreement;
+use xtask::guest::{Line, Outcome};
+
+use crate::tell;
+
+/// Comparisons made, or what this kernel lacks for them.
+type Found = Result<Agreement, String>;
+
+/// All checks, by the name that the table shows.
+const CHECKS: &[(&str, fn() -> Found)] = &[
+    ("forks, threads and execs", scheduling::tasks_made),
+    ("switches, waits and time on CPU", scheduling::crowd),
+    ("sleeps", scheduling::sleeps),
+    ("minor faults", faults::minor),
+    ("major faults", faults::major),
+    ("direct writes", block::writes),
+    ("direct reads", block::reads),
+    ("write-back", block::write_back),
+    ("discards", block::discards),
+    ("failed requests", block::failures),
+    ("jobs of the agent", agent::jobs_agree),
+    ("jobs of milliseconds", agent::short_jobs),
+    ("kill for memory", agent::out_of_memory),
+    ("the node is the sum of its jobs", agent::conservation),
+];
+
+/// The hooks, then every check, whatever became of those before.
+pub fn run_all() {
+    let quiet = hooks::tell();
+    if !quiet {
+        return;
+    }
+    for (name, check) in CHECKS {
+        tell::say(&Line::Start { check: (*name).into() });
+        let (outcome, lines) = match catch_unwind(AssertUnwindSafe(check)) {
+            Ok(Ok(agreement)) => match agreement.verdict() {
+                (lines, true) => (Outcome::Ok, lines),
+                (lines, false) => (Outcome::Failed, lines),
+            },
+            Ok(Err(lacking)) => (Outcome::Absent, vec![lacking]),
+            Err(panic) => (Outcome::Failed, vec![words(panic.as_ref())]),
+        };
+        tell::say(&Line::Check { check: (*name).into(), outcome, lines });
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
+}
+
+/// The file of a workload.
+fn workload(name: &str) -> String {
+    format!("{}/{name}", xtask::guest::PROGRAMS)
+}

@@ -1,0 +1,242 @@
+//! `cargo xtask vm`: jobtrace on other kernels. Boots each in an emulated machine, has a guest of ours
+//! (`tests/src/bin/vm_guest`) load every program and hold every number against the kernel's own, and
+//! prints what came of it.
+
+mod expected;
+mod fetch;
+mod initramfs;
+mod kernels;
+mod machine;
+mod modules;
+mod sizes;
+mod table;
+
+use crate::packages::{self, Tool};
+use crate::process::{cargo, run as run_command, say, target_dir};
+use anyhow::{Context, Result, bail};
+use initramfs::Contents;
+use kernels::Kernel;
+use machine::Boot;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use table::Column;
+use xtask::guest::Work;
+use xtask::root;
+
+/// What the chore runs; `xz` unpacks modules, `strip` is in the compiler's package.
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "qemu-system-x86_64",
+        apt: "qemu-system-x86",
+        dnf: "qemu-system-x86-core",
+        zypper: "qemu-x86",
+    },
+    Tool { program: "xz", apt: "xz-utils", dnf: "xz", zypper: "xz" },
+];
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask vm                          all kernels, both versions of cgroups
+  cargo xtask vm --only 5.10,newest       two of them
+  cargo xtask vm --list                   the kernels, and which are here already
+  cargo xtask vm --write --keep-going     write docs/KERNELS.md
+  cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
+  cargo xtask vm --object FILE            check another BPF object
+  cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
+  cargo xtask vm --cpus 2,64,256 --write  memory by possible CPUs, into docs/SIZING.md";
+
+/// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
+/// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares
+/// each number with the kernel's own. Exit status 1 where something that should work does not; what
+/// a kernel lacks is shown as absent.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Only these kernels: names of --list, or how a release begins
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// A kernel by its file, instead of Debian's; may be given again
+    #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
+    kernel: Vec<PathBuf>,
+    /// Where the modules of --kernel are: its /lib/modules/RELEASE
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Only this version of cgroups
+    #[arg(long, value_enum)]
+    cgroups: Option<Cgroups>,
+    /// Name the kernels and where they are kept
+    #[arg(long)]
+    list: bool,
+    /// Look for newer releases of the kernels that are kept
+    #[arg(long)]
+    refresh: bool,
+    /// Go on with the next kernel where one failed
+    #[arg(long)]
+    keep_going: bool,
+    /// Seconds that one boot may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    timeout: u64,
+    /// Check this jobtrace instead of the one built from here
+    #[arg(long, value_name = "FILE")]
+    jobtrace: Option<PathBuf>,
+    /// Check this BPF object instead of the one that jobtrace embeds
+    #[arg(long, value_name = "FILE")]
+    object: Option<PathBuf>,
+    /// Instead of the checks, measure an agent with so many possible CPUs, on the last kernel chosen
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    cpus: Vec<u32>,
+    /// Print every comparison
+    #[arg(long)]
+    verbose: bool,
+    /// Write docs/KERNELS.md, or docs/SIZING.md with --cpus
+    #[arg(long)]
+    write: bool,
+}
+
+/// A version of cgroups to mount in the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Cgroups {
+    /// Hierarchies by controller.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+impl Cgroups {
+    fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
+/// Runs the chore.
+///
+/// # Errors
+/// When a kernel cannot be had or booted, or something that should work on it does not.
+pub fn run(args: &Args) -> Result<()> {
+    if args.list {
+        return kernels::list();
+    }
+    packages::need(TOOLS)?;
+    let kernels = chosen(args)?;
+    let contents = contents(args)?;
+    let patience = Duration::from_secs(args.timeout);
+    if !args.cpus.is_empty() {
+        let kernel = kernels.last().context("no kernel is chosen")?;
+        return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
+    }
+    let versions = args.cgroups.map_or(vec![Cgroups::V2, Cgroups::V1], |one| vec![one]);
+    let mut columns = Vec::new();
+    'kernels: for kernel in &kernels {
+        for cgroups in &versions {
+            let column = check(kernel, *cgroups, &contents, patience)?;
+            print!("{}", column.findings(args.verbose));
+            let failed = column.failures() > 0;
+            columns.push(column);
+            if failed && !args.keep_going {
+                say("stopping here; --keep-going goes on");
+                break 'kernels;
+            }
+        }
+    }
+    print!("{}", table::markdown(&columns));
+    if args.write {
+        fs::write(root().join("docs/KERNELS.md"), table::document(&columns))
+            .context("write docs/KERNELS.md")?;
+        say("wrote docs/KERNELS.md");
+    }
+    let failed: usize = columns.iter().map(Column::failures).sum();
+    if failed > 0 {
+        bail!("{failed} of the checks and hooks above failed");
+    }
+    Ok(())
+}
+
+/// Two kernels, the oldest with cgroup v1 and the newest with v2: what `cargo xtask test` runs.
+///
+/// # Errors
+/// As [`run`].
+pub fn quick() -> Result<()> {
+    packages::need(TOOLS)?;
+    let contents = Contents::build(None, None)?;
+    let mut failed = 0;
+    for (name, cgroups) in [("5.10", Cgroups::V1), ("newest", Cgroups::V2)] {
+        let kernel = kernels::get(name, false)?;
+        let column = check(&kernel, cgroups, &contents, Duration::from_secs(300))?;
+        print!("{}", column.findings(false));
+        failed += column.failures();
+    }
+    if failed > 0 {
+        bail!("{failed} checks and hooks failed on other kernels");
+    }
+    Ok(())
+}
+
+fn chosen(args: &Args) -> Result<Vec<Kernel>> {
+    if !args.kernel.is_empty() {
+        let modules = args.modules.as_deref();
+        return args.kernel.iter().map(|file| Kernel::of_file(file, modules)).collect();
+    }
+    let all = kernels::names();
+    if let Some(unknown) = args.only.iter().find(|name| !all.contains(&name.as_str())) {
+        bail!("no kernel is called {unknown}: there are {}", all.join(", "));
+    }
+    let is_meant = |name: &&str| args.only.is_empty() || args.only.iter().any(|one| one == name);
+    all.into_iter().filter(is_meant).map(|name| kernels::get(name, args.refresh)).collect()
+}
+
+fn contents(args: &Args) -> Result<Contents> {
+    let absolute = |file: &Option<PathBuf>| -> Result<Option<PathBuf>> {
+        let Some(file) = file else { return Ok(None) };
+        if !file.is_file() {
+            bail!("{} is not there", file.display());
+        }
+        Ok(Some(std::path::absolute(file)?))
+    };
+    Contents::build(absolute(&args.jobtrace)?, absolute(&args.object)?)
+}
+
+/// Boots one kernel with one version of cgroups and gathers what its guest says.
+fn check(kernel: &Kernel, cgroups: Cgroups, all: &Contents, patience: Duration) -> Result<Column> {
+    let begin = Instant::now();
+    let boot = Boot {
+        kernel,
+        cgroups,
+        work: Work::Checks,
+        contents: all,
+        possible_cpus: machine::CPUS,
+        patience,
+    };
+    let told = boot.run()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(Column::new(&kernel.name, cgroups, told, seconds))
+}
+
+/// Where the chore keeps what it makes.
+fn folder() -> Result<PathBuf> {
+    let folder = target_dir().join("vm");
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Builds what goes into the guest; `jobtrace` itself too where no other is given.
+fn build_programs(jobtrace: bool) -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]);
+    if jobtrace {
+        command.args(["--package", "jobtrace"]);
+    }
+    run_command(&mut command)?;
+    Ok(target_dir().join("debug"))
+}
+
+/// The end of a file, for messages.
+fn tail(file: &Path, lines: usize) -> String {
+    let text = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

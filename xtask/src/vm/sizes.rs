@@ -1,0 +1,96 @@
+//! Memory by possible CPUs: an agent measured on machines that could have many, into docs/SIZING.md.
+
+use super::Cgroups;
+use super::initramfs::Contents;
+use super::kernels::Kernel;
+use super::machine::Boot;
+use crate::process::say;
+use anyhow::{Context, Result, bail};
+use std::fmt::Write;
+use std::fs;
+use std::time::Duration;
+use xtask::guest::{Line, Size, Work};
+use xtask::root;
+
+/// Boots `kernel` once for each number of possible CPUs and prints what an agent took there.
+///
+/// # Errors
+/// When a boot fails, or its guest measures nothing.
+pub fn run(
+    kernel: &Kernel,
+    contents: &Contents,
+    cpus: &[u32],
+    patience: Duration,
+    write: bool,
+) -> Result<()> {
+    let mut sizes = Vec::new();
+    let mut release = String::new();
+    for possible_cpus in cpus.iter().copied() {
+        let work = Work::Sizes;
+        let cgroups = Cgroups::V2;
+        let told = Boot { kernel, cgroups, work, contents, possible_cpus, patience }.run()?;
+        if let Some(why) = told.broken {
+            bail!("{possible_cpus} CPUs: {why}");
+        }
+        for line in told.lines {
+            match line {
+                Line::Size(size) => sizes.push(size),
+                Line::Begin { release: own, .. } => release = own,
+                _ => {}
+            }
+        }
+    }
+    let text = table(&sizes);
+    print!("{text}");
+    if write {
+        fs::write(root().join("docs/SIZING.md"), document(&release, &text))
+            .context("write docs/SIZING.md")?;
+        say("wrote docs/SIZING.md");
+    }
+    Ok(())
+}
+
+fn table(sizes: &[Size]) -> String {
+    let mut text = String::from(
+        "| possible CPUs | faults | slots | maps | by the formula | agent's own memory | reading, \
+         emulated |\n|---:|---|---:|---:|---:|---:|---:|\n",
+    );
+    for size in sizes {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {:.2} MiB | {:.2} MiB | {:.1} MiB | {:.1} ms |",
+            size.possible_cpus,
+            size.faults,
+            size.slots,
+            mib(size.map_bytes),
+            mib(formula(size)),
+            mib(size.anonymous_bytes),
+            size.drain_ns as f64 / 1e6
+        );
+    }
+    text
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Bytes of maps as docs/ARCHITECTURE.md has it: fixed + slots × (CPUs × bank + overhead) + CPUs ×
+/// (a record and an event).
+fn formula(size: &Size) -> u64 {
+    let full = size.faults == "full";
+    let (bank, maps) = if full { (2_712 + 1_064, 2) } else { (2_712, 1) };
+    let fixed = if full { FIXED_FULL } else { FIXED_MAJOR };
+    fixed
+        + size.slots * (size.possible_cpus * bank + maps * 320)
+        + size.possible_cpus * (72 + 1_056)
+}
+
+/// Fixed bytes with `--faults major`, the agent's ring of events included.
+const FIXED_MAJOR: u64 = 7 << 20;
+/// The same with `--faults full`.
+const FIXED_FULL: u64 = 8 << 20;
+
+fn document(release: &str, table: &str) -> String {
+    format!("# Sizing\n\nLinux {release}\n\n{table}")
+}
