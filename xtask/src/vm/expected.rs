@@ -1,7 +1,8 @@
 //! What a kernel may lack: hooks that came with a later one, or in another form.
 
 /// A hook that kernels before a version lack, and why.
-const LATER: &[(&str, (u32, u32), &str)] = &[];
+const LATER: &[(&str, (u32, u32), &str)] =
+    &[("mark_victim", (6, 1), "its tracepoint tells a process id only, no task")];
 
 /// Why kernel `release` is known to lack the hook of `program`.
 pub fn lacks(program: &str, release: &str) -> Option<&'static str> {
@@ -26,5 +27,7 @@ mod tests {
         assert_eq!(version("7.2.13+deb14-cloud-amd64"), (7, 2));
         assert!(version("6.12.107+deb13") > version("6.1.0-50"));
         assert_eq!(lacks("sched_switch", "5.10.0"), None);
+        assert!(lacks("mark_victim", "5.10.0").is_some());
+        assert_eq!(lacks("mark_victim", "6.1.0"), None);
     }
 }

@@ -106,7 +106,9 @@ impl Apt {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        self.options.iter().for_each(|option| drop(command.args(["-o", option])));
+        for option in &self.options {
+            command.args(["-o", option]);
+        }
         command.current_dir(&self.folder);
         command
     }

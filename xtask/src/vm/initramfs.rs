@@ -3,7 +3,7 @@
 
 use super::build_programs;
 use super::kernels::Kernel;
-use crate::process::{output, run as run_command};
+use crate::process::output;
 use anyhow::{Context, Result};
 use cpio::newc::{Builder, trailer};
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ impl Contents {
                 let bytes = fs::read(&library).with_context(|| format!("read {library}"))?;
                 files.insert(library, bytes);
             }
-            run_command(Command::new("strip").arg("-o").arg(&bare).arg(&program))?;
+            output(Command::new("strip").arg("-o").arg(&bare).arg(&program))?;
             files.insert(place, fs::read(&bare).context("read the stripped program")?);
         }
         if let Some(object) = &object {

@@ -7,7 +7,7 @@ mod setup;
 mod sizes;
 mod tell;
 
-use std::{panic, process};
+use std::{env, panic, process};
 
 use anyhow::{Context, Result, bail};
 use rustix::system::{RebootCommand, reboot};
@@ -15,7 +15,9 @@ use xtask::guest::{Line, WORK, Work};
 
 fn main() {
     if process::id() != 1 {
-        eprintln!("vm_guest: the first process of a virtual machine, run `cargo xtask vm`");
+        let words: Vec<String> = env::args().skip(1).collect();
+        let error = jobs::enter_and_become(&words);
+        eprintln!("vm_guest: {error:#}; it is for virtual machines, run `cargo xtask vm`");
         process::exit(2);
     }
     if let Err(error) = work() {

@@ -84,7 +84,7 @@ pub fn discards() -> Found {
     Ok(agree)
 }
 
-/// The memory below the device's second half is gone.
+/// The memory below the device's second half is gone: writes there fail, reads do on newer kernels.
 pub fn failures() -> Found {
     let disk = RamDisk::new(COUNT * BYTES);
     disk.fail_from(COUNT / 2 * BYTES);
@@ -93,9 +93,12 @@ pub fn failures() -> Found {
     for op in ["read", "write"] {
         let command = [&*transfer, op, &disk.path(), &COUNT.to_string(), &BYTES.to_string()];
         let (job, report) = Traced::report(&[], &command);
-        agree.exact(&format!("{op}: errors met"), report.fact("errors"), COUNT / 2);
-        let errors = job.block(&disk.name(), op)["errors"].as_u64().unwrap_or(0);
-        agree.exact(&format!("{op}: errors"), errors, COUNT / 2);
+        let met = report.fact("errors");
+        let errors = job.block(&disk.name(), op)["errors"].as_u64().unwrap_or(u64::MAX);
+        agree.exact(&format!("{op}: errors"), errors, met);
+        if op == "write" {
+            agree.exact("write: errors met", met, COUNT / 2);
+        }
     }
     Ok(agree)
 }

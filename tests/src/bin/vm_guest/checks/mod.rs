@@ -31,7 +31,8 @@ const CHECKS: &[(&str, fn() -> Found)] = &[
     ("failed requests", block::failures),
     ("jobs of the agent", agent::jobs_agree),
     ("jobs of milliseconds", agent::short_jobs),
-    ("kill for memory", agent::out_of_memory),
+    ("kill for memory", agent::out_of_memory_read),
+    ("kill for memory, job gone at once", agent::out_of_memory),
     ("the node is the sum of its jobs", agent::conservation),
 ];
 
