@@ -18,15 +18,23 @@ pub const PROGRAMS: &str = "/bin";
 pub enum Work {
     /// Every hook, and every check against the kernel's own accounts.
     Checks,
+    /// Every hook, and one check of each kind: what `cargo xtask test` has time for.
+    Quick,
     /// An agent's memory and the time it takes to read it.
     Sizes,
 }
 
 impl Work {
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Checks, Self::Quick, Self::Sizes].into_iter().find(|work| work.name() == name)
+    }
+
     /// As on the kernel's command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Checks => "checks",
+            Self::Quick => "quick",
             Self::Sizes => "sizes",
         }
     }

@@ -7,7 +7,7 @@ mod steps;
 mod tally;
 
 use crate::process::{cargo, run as run_command, say, target_dir};
-use crate::{docs, ebpf, licences, packages};
+use crate::{docs, ebpf, licences, packages, vm};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use steps::Steps;
@@ -52,6 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if !args.fast {
         live_ring(&mut steps, args);
+        steps.step("two other kernels, emulated", vm::quick);
     }
     steps.finish()
 }

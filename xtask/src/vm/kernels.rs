@@ -81,6 +81,7 @@ pub fn get(name: &str, refresh: bool) -> Result<Kernel> {
     let unpacked = fetch::cloud_kernel(suite, &folder)?;
     fs::rename(&unpacked.image, folder.join(IMAGE)).context("keep the kernel")?;
     modules::gather(&unpacked.modules, &folder.join("modules"))?;
+    fs::remove_dir_all(&unpacked.modules).context("remove what else the packages hold")?;
     let mut digests = BTreeMap::new();
     for file in files(&folder)? {
         let path = file.strip_prefix(&folder)?.to_string_lossy().into_owned();

@@ -57,19 +57,19 @@ impl Boot<'_> {
     /// When the machine cannot be started, or never came as far as the guest.
     pub fn run(&self) -> Result<Told> {
         let folder = super::folder()?;
-        let name = format!("{}-{}", self.kernel.name, self.cgroups.name());
+        let name = self.name();
         let (initramfs, console) =
             (folder.join(format!("{name}.cpio")), folder.join(format!("{name}.console")));
         self.contents.write(self.kernel, &initramfs)?;
         for attempt in 1..=ATTEMPTS {
-            say(format_args!("kernel {}, cgroup {}: boot", self.kernel.name, self.cgroups.name()));
+            say(format_args!("{}: boot", self.name()));
             let told = self.once(&initramfs, &console)?;
             if !told.lines.is_empty() {
-                // A hundred megabytes for two versions of four kernels.
+                // Some tens of megabytes each.
                 let _ = std::fs::remove_file(&initramfs);
                 return Ok(told);
             }
-            say(format_args!("attempt {attempt} ended before the guest ran"));
+            say(format_args!("{}: attempt {attempt} ended before the guest ran", self.name()));
         }
         bail!(
             "kernel {} never came as far as the guest; {} ends with:\n{}",
@@ -98,6 +98,38 @@ impl Boot<'_> {
         command
     }
 
+    /// Kernel, cgroups and, where they are many, possible CPUs: for messages and files.
+    fn name(&self) -> String {
+        let many = if self.possible_cpus == CPUS {
+            String::new()
+        } else {
+            format!("-{}", self.possible_cpus)
+        };
+        format!("{}-{}{many}", self.kernel.name, self.cgroups.name())
+    }
+
+    /// Says what the guest has done, with the seconds since the line before.
+    fn progress(&self, line: &Line, since: &mut Instant) {
+        let seconds = since.elapsed().as_secs_f64();
+        match line {
+            Line::Begin { release, machine } => {
+                say(format_args!("{}: {release} {machine} runs after {seconds:.1} s", self.name()));
+            }
+            Line::Check { check, outcome, .. } => {
+                let word = match outcome {
+                    Outcome::Ok => "ok",
+                    Outcome::Unneeded => "unneeded",
+                    Outcome::Absent => "absent",
+                    Outcome::Failed => "FAILED",
+                };
+                say(format_args!("{}: {check}: {word} in {seconds:.1} s", self.name()));
+            }
+            Line::Size(size) => say(format_args!("{}: {size:?} in {seconds:.1} s", self.name())),
+            Line::Hook { .. } | Line::Start { .. } | Line::End => return,
+        }
+        *since = Instant::now();
+    }
+
     /// One attempt; no line where the guest never ran.
     fn once(&self, initramfs: &Path, console: &Path) -> Result<Told> {
         let mut command = self.command(initramfs, console);
@@ -112,7 +144,7 @@ impl Boot<'_> {
                 Ok(text) => {
                     let line: Line = serde_json::from_str(&text)
                         .with_context(|| format!("the guest said {text:?}"))?;
-                    progress(&line, &mut since);
+                    self.progress(&line, &mut since);
                     told.lines.push(line);
                     if told.lines.last() == Some(&Line::End) {
                         machine.wait(GOING);
@@ -134,28 +166,6 @@ impl Boot<'_> {
             }
         }
     }
-}
-
-/// Says what the guest has done, with the seconds since the line before.
-fn progress(line: &Line, since: &mut Instant) {
-    let seconds = since.elapsed().as_secs_f64();
-    match line {
-        Line::Begin { release, machine } => {
-            say(format_args!("Linux {release} {machine} runs after {seconds:.1} s"));
-        }
-        Line::Check { check, outcome, .. } => {
-            let word = match outcome {
-                Outcome::Ok => "ok",
-                Outcome::Unneeded => "unneeded",
-                Outcome::Absent => "absent",
-                Outcome::Failed => "FAILED",
-            };
-            say(format_args!("  {check}: {word} in {seconds:.1} s"));
-        }
-        Line::Size(size) => say(format_args!("  {size:?} in {seconds:.1} s")),
-        Line::Hook { .. } | Line::Start { .. } | Line::End => return,
-    }
-    *since = Instant::now();
 }
 
 /// A machine that ends with its value.

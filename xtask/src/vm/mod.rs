@@ -19,6 +19,9 @@ use kernels::Kernel;
 use machine::Boot;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use table::Column;
 use xtask::guest::Work;
@@ -34,6 +37,9 @@ const TOOLS: &[Tool] = &[
     },
     Tool { program: "xz", apt: "xz-utils", dnf: "xz", zypper: "xz" },
 ];
+
+/// How long a boot may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,8 +80,11 @@ pub struct Args {
     /// Go on with the next kernel where one failed
     #[arg(long)]
     keep_going: bool,
+    /// How many machines run at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    at_once: usize,
     /// Seconds that one boot may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
     timeout: u64,
     /// Check this jobtrace instead of the one built from here
     #[arg(long, value_name = "FILE")]
@@ -123,25 +132,15 @@ pub fn run(args: &Args) -> Result<()> {
     packages::need(TOOLS)?;
     let kernels = chosen(args)?;
     let contents = contents(args)?;
-    let patience = Duration::from_secs(args.timeout);
     if !args.cpus.is_empty() {
         let kernel = kernels.last().context("no kernel is chosen")?;
+        let patience = Duration::from_secs(args.timeout);
         return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
     }
     let versions = args.cgroups.map_or(vec![Cgroups::V2, Cgroups::V1], |one| vec![one]);
-    let mut columns = Vec::new();
-    'kernels: for kernel in &kernels {
-        for cgroups in &versions {
-            let column = check(kernel, *cgroups, &contents, patience)?;
-            print!("{}", column.findings(args.verbose));
-            let failed = column.failures() > 0;
-            columns.push(column);
-            if failed && !args.keep_going {
-                say("stopping here; --keep-going goes on");
-                break 'kernels;
-            }
-        }
-    }
+    let boots: Vec<_> =
+        kernels.iter().flat_map(|kernel| versions.iter().map(move |one| (kernel, *one))).collect();
+    let columns = check_all(&boots, &contents, args)?;
     print!("{}", table::markdown(&columns));
     if args.write {
         fs::write(root().join("docs/KERNELS.md"), table::document(&columns))
@@ -155,17 +154,22 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Two kernels, the oldest with cgroup v1 and the newest with v2: what `cargo xtask test` runs.
+/// Two kernels, the oldest with cgroup v1 and the newest with v2, and one check of each kind: what
+/// `cargo xtask test` runs.
 ///
 /// # Errors
 /// As [`run`].
 pub fn quick() -> Result<()> {
+    if cfg!(not(target_arch = "x86_64")) {
+        say("left out: the machines that are emulated are x86-64 ones, and this is none");
+        return Ok(());
+    }
     packages::need(TOOLS)?;
     let contents = Contents::build(None, None)?;
     let mut failed = 0;
     for (name, cgroups) in [("5.10", Cgroups::V1), ("newest", Cgroups::V2)] {
         let kernel = kernels::get(name, false)?;
-        let column = check(&kernel, cgroups, &contents, Duration::from_secs(300))?;
+        let column = check(&kernel, cgroups, Work::Quick, &contents, PATIENCE)?;
         print!("{}", column.findings(false));
         failed += column.failures();
     }
@@ -199,17 +203,55 @@ fn contents(args: &Args) -> Result<Contents> {
     Contents::build(absolute(&args.jobtrace)?, absolute(&args.object)?)
 }
 
-/// Boots one kernel with one version of cgroups and gathers what its guest says.
-fn check(kernel: &Kernel, cgroups: Cgroups, all: &Contents, patience: Duration) -> Result<Column> {
-    let begin = Instant::now();
-    let boot = Boot {
-        kernel,
-        cgroups,
-        work: Work::Checks,
-        contents: all,
-        possible_cpus: machine::CPUS,
-        patience,
+/// Makes all boots, so many at once; no more begin after one that failed unless told to keep going.
+fn check_all(
+    boots: &[(&Kernel, Cgroups)],
+    contents: &Contents,
+    args: &Args,
+) -> Result<Vec<Column>> {
+    let patience = Duration::from_secs(args.timeout);
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let done = Mutex::new(Vec::new());
+    let work = || -> Result<()> {
+        while let Some((kernel, cgroups)) = boots.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let column = check(kernel, *cgroups, Work::Checks, contents, patience);
+            let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
+            if failed && !args.keep_going && !stopped.swap(true, Ordering::Relaxed) {
+                say("no more boots begin; --keep-going goes on");
+            }
+            let column = column?;
+            print!("{}", column.findings(args.verbose));
+            done.lock().expect("no thread panics with it").push(column);
+        }
+        Ok(())
     };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..args.at_once.max(1)).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
+    })?;
+    let mut columns = done.into_inner().expect("no thread panicked with it");
+    columns.sort_by_key(|column: &Column| {
+        boots.iter().position(|(kernel, cgroups)| column.is_of(&kernel.name, *cgroups))
+    });
+    Ok(columns)
+}
+
+/// Boots one kernel with one version of cgroups and gathers what its guest says.
+fn check(
+    kernel: &Kernel,
+    cgroups: Cgroups,
+    work: Work,
+    contents: &Contents,
+    patience: Duration,
+) -> Result<Column> {
+    let begin = Instant::now();
+    let possible_cpus = machine::CPUS;
+    let boot = Boot { kernel, cgroups, work, contents, possible_cpus, patience };
     let told = boot.run()?;
     let seconds = begin.elapsed().as_secs_f64();
     Ok(Column::new(&kernel.name, cgroups, told, seconds))

@@ -86,11 +86,53 @@ fn formula(size: &Size) -> u64 {
         + size.possible_cpus * (72 + 1_056)
 }
 
-/// Fixed bytes with `--faults major`, the agent's ring of events included.
+/// Fixed bytes with `--faults major`: 5.1 MiB, and the agent's ring of events, 1.9 MiB.
 const FIXED_MAJOR: u64 = 7 << 20;
 /// The same with `--faults full`.
 const FIXED_FULL: u64 = 8 << 20;
 
+/// docs/SIZING.md.
 fn document(release: &str, table: &str) -> String {
-    format!("# Sizing\n\nLinux {release}\n\n{table}")
+    format!(
+        "# Sizing\n\n\
+         Written by `cargo xtask vm --cpus 2,64,256 --write`. An agent and no job on Linux\n\
+         {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
+         makes per-CPU maps for all possible CPUs. /sys/devices/system/cpu/possible tells how many a\n\
+         node has.\n\n\
+         Bytes of BPF maps, with the sizes and the fixed part that\n\
+         [ARCHITECTURE.md](ARCHITECTURE.md) explains:\n\n\
+         \x20   maps = fixed + slots × (possible CPUs × bank + overhead) + possible CPUs × (72 + 1,056)\n\
+         \x20   major: bank = 2,712, overhead = 320, fixed = 7.0 MiB\n\
+         \x20   full:  bank = 3,776, overhead = 640, fixed = 8.0 MiB\n\n\
+         Slots are those with banks: the spare ones (`spare_slots`), those of jobs, and one for the\n\
+         rest of the node. Both settings, `slots` and `spare_slots`, bound them.\n\n\
+         {table}\n\
+         The time to read all maps is of emulation, some 20 times slower than a real machine: what it\n\
+         shows is how it grows. `drain_ns` of `jobtrace_self` is a node's own.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_formula_is_architectures() {
+        let size = |faults: &str, slots, possible_cpus| Size {
+            possible_cpus,
+            online_cpus: 2,
+            faults: faults.into(),
+            slots,
+            map_bytes: 0,
+            drain_ns: 0,
+            anonymous_bytes: 0,
+        };
+        // docs/ARCHITECTURE.md: 33 × 2 take 7.2 MiB, 256 × 256 take 177, in full mode 8.3 and 244.
+        let shown =
+            |faults, slots, cpus| format!("{:.1}", mib(formula(&size(faults, slots, cpus))));
+        assert_eq!(shown("major", 33, 2), "7.2");
+        assert_eq!(shown("full", 33, 2), "8.3");
+        assert_eq!(shown("major", 256, 256), "176.9");
+        assert_eq!(shown("full", 256, 256), "244.4");
+    }
 }

@@ -60,6 +60,11 @@ impl Column {
         Self { kernel: kernel.to_owned(), release, cgroups, rows, broken: told.broken, seconds }
     }
 
+    /// Whether it is the boot of this kernel with these cgroups.
+    pub fn is_of(&self, kernel: &str, cgroups: Cgroups) -> bool {
+        self.kernel == kernel && self.cgroups == cgroups
+    }
+
     /// How many hooks and checks failed; one more where the guest stopped between two.
     pub fn failures(&self) -> usize {
         let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).count();
@@ -152,13 +157,16 @@ fn reasons(columns: &[Column]) -> String {
     })
 }
 
-/// Comparisons worth showing: those of scheduling, as they were made.
+/// Comparisons worth showing: one job's scheduling, as they were made.
 fn samples(columns: &[Column]) -> String {
     let mut text = String::from("| kernel | ours | the kernel's own |\n|---|---:|---|\n");
     for column in columns {
-        let lines = column.row("switches, waits and time on CPU").map_or(&[][..], |row| &row.lines);
+        let lines = column.row("jobs of the agent").map_or(&[][..], |row| &row.lines);
         for line in lines {
             let Some((what, ours, truth)) = parts(line) else { continue };
+            if !what.starts_with("71 ") {
+                continue;
+            }
             let _ = writeln!(text, "| {} {what} | {ours} | {truth} |", column.title());
         }
     }
@@ -189,8 +197,10 @@ pub fn document(columns: &[Column]) -> String {
          about every second time before it starts the first process; it is then booted again.\n\n\
          ## Hooks and checks\n\n{}\n\
          ## What is absent, and why\n\n{}\n\
-         ## Scheduling, number by number\n\n\
-         Six busy processes on two CPUs, as many in a sibling, half a second each; times in ns.\n\n{}",
+         ## One job, number by number\n\n\
+         Job 71 of an agent's four, with everything (busy processes, page faults, direct and\n\
+         buffered I/O, sleeps, short-lived children). The kernel's own number is known but for the\n\
+         moment at which the first process entered the job's cgroup: from … to. Times in ns.\n\n{}",
         markdown(columns),
         match reasons(columns) {
             empty if empty.is_empty() => "Nothing.\n".to_owned(),

@@ -55,11 +55,10 @@ fn told(line: &str) {
         release: uname.release().to_string_lossy().into_owned(),
         machine: uname.machine().to_string_lossy().into_owned(),
     });
-    match setup::option(line, WORK) {
-        Some(name) if name == Work::Sizes.name() => {
-            sizes::measure().context("cannot measure an agent").unwrap();
-        }
-        _ => checks::run_all(),
+    match setup::option(line, WORK).and_then(|name| Work::named(&name)).expect("work to do") {
+        Work::Checks => checks::run(|_| true),
+        Work::Quick => checks::run(|name| checks::QUICK.contains(&name)),
+        Work::Sizes => sizes::measure().context("cannot measure an agent").unwrap(),
     }
     tell::say(&Line::End);
 }

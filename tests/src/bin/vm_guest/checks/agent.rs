@@ -60,6 +60,11 @@ pub fn jobs_agree() -> Found {
         let bytes = points.block(quiet, "read", "bytes") + points.block(quiet, "write", "bytes");
         agree.exact(&format!("{quiet} bytes of block I/O"), bytes, 0);
     }
+    // Each job's process is the guest's own program first, outside the job.
+    agree.exact("execs of the node", points.total("job_sched", "execs"), 8);
+    // Where tracepoints can be preempted, a program may meet itself on its CPU; the kernel skips it.
+    let skipped = points.0.iter().filter_map(|point| point.number("bpf_missed")).sum();
+    agree.exact("runs that the kernel skipped", skipped, 0);
     dropped_nothing(&mut agree, &points);
     Ok(agree)
 }

@@ -13,21 +13,21 @@ const BYTES: u64 = 64 << 10;
 const COUNT: u64 = 64;
 
 pub fn reads() -> Found {
-    direct("read", "Read")
+    direct("read", "Read", true)
 }
 
 pub fn writes() -> Found {
-    direct("write", "Write")
+    direct("write", "Write", false)
 }
 
-/// Known transfers past the page cache, with a sibling on the same device.
-fn direct(op: &str, name: &str) -> Found {
+/// Known transfers past the page cache, perhaps with a sibling that does the same on the same device.
+fn direct(op: &str, name: &str, beside: bool) -> Found {
     let disk = RamDisk::new(COUNT * BYTES);
     let (transfer, path) = (workload("transfer"), disk.path());
     let command = [&*transfer, op, &path, &COUNT.to_string(), &BYTES.to_string()];
-    let sibling = Sibling::start(&command);
+    let sibling = beside.then(|| Sibling::start(&command));
     let (job, report) = Traced::report(&[], &command);
-    sibling.end();
+    sibling.map(Sibling::end);
     let mut agree = Agreement::new();
     agree.exact("errors met", report.fact("errors"), 0);
     let (bytes, ops) = job.block_amount(&disk.name(), op);

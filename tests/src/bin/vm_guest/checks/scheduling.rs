@@ -32,11 +32,11 @@ pub fn tasks_made() -> Found {
     Ok(agree)
 }
 
-/// Three busy processes on each CPU, and as many in a sibling.
+/// Three busy processes on each CPU, and one more in a sibling.
 pub fn crowd() -> Found {
     let spin = workload("spin");
     let command = [&*spin, "crowd", "6", "300"];
-    let sibling = Sibling::start(&command);
+    let sibling = Sibling::start(&[&spin, "crowd", "1", "300"]);
     let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
     sibling.end();
     let mut agree = Agreement::new();
