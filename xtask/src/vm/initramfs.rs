@@ -1,7 +1,7 @@
 //! The guest's file system: the first process, jobtrace, the workloads, the libraries they need, and a
 //! kernel's modules, as an archive that the kernel unpacks into memory.
 
-use super::build_programs;
+use super::build_workloads;
 use super::kernels::Kernel;
 use crate::process::output;
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use cpio::newc::{Builder, trailer};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use xtask::guest::{MODULES, PROGRAMS};
 
@@ -29,15 +29,15 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Builds the programs and gathers them; `jobtrace` and `object` replace what is built from here.
+    /// Builds the workloads and gathers them with `jobtrace`; `object` replaces the one in it.
     ///
     /// # Errors
     /// When they do not build, or a library is not found.
-    pub fn build(jobtrace: Option<PathBuf>, object: Option<PathBuf>) -> Result<Self> {
-        let built = build_programs(jobtrace.is_none())?;
+    pub fn build(jobtrace: &Path, object: Option<&Path>) -> Result<Self> {
+        let built = build_workloads()?;
         let mut programs = vec![
             ("/init".to_owned(), built.join(GUEST)),
-            (format!("{PROGRAMS}/jobtrace"), jobtrace.unwrap_or_else(|| built.join("jobtrace"))),
+            (format!("{PROGRAMS}/jobtrace"), jobtrace.to_owned()),
         ];
         programs
             .extend(WORKLOADS.iter().map(|name| (format!("{PROGRAMS}/{name}"), built.join(name))));
@@ -51,7 +51,7 @@ impl Contents {
             output(Command::new("strip").arg("-o").arg(&bare).arg(&program))?;
             files.insert(place, fs::read(&bare).context("read the stripped program")?);
         }
-        if let Some(object) = &object {
+        if let Some(object) = object {
             files.insert(OBJECT.to_owned(), fs::read(object).context("read the BPF object")?);
         }
         Ok(Self { files, has_object: object.is_some() })

@@ -165,7 +165,7 @@ pub fn quick() -> Result<()> {
         return Ok(());
     }
     packages::need(TOOLS)?;
-    let contents = Contents::build(None, None)?;
+    let contents = Contents::build(&build_jobtrace(false)?, None)?;
     let mut failed = 0;
     for (name, cgroups) in [("5.10", Cgroups::V1), ("newest", Cgroups::V2)] {
         let kernel = kernels::get(name, false)?;
@@ -200,7 +200,11 @@ fn contents(args: &Args) -> Result<Contents> {
         }
         Ok(Some(std::path::absolute(file)?))
     };
-    Contents::build(absolute(&args.jobtrace)?, absolute(&args.object)?)
+    let jobtrace = match absolute(&args.jobtrace)? {
+        Some(file) => file,
+        None => build_jobtrace(true)?,
+    };
+    Contents::build(&jobtrace, absolute(&args.object)?.as_deref())
 }
 
 /// Makes all boots, so many at once; no more begin after one that failed unless told to keep going.
@@ -264,15 +268,22 @@ fn folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Builds what goes into the guest; `jobtrace` itself too where no other is given.
-fn build_programs(jobtrace: bool) -> Result<PathBuf> {
+/// Builds the guest's first process and the workloads; gives their folder.
+fn build_workloads() -> Result<PathBuf> {
+    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;
+    Ok(target_dir().join("debug"))
+}
+
+/// Builds `jobtrace`: optimised as packages have it, which emulation repays in a few boots, or as the
+/// tests have built it already.
+fn build_jobtrace(optimised: bool) -> Result<PathBuf> {
     let mut command = cargo();
-    command.args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]);
-    if jobtrace {
-        command.args(["--package", "jobtrace"]);
+    command.args(["build", "--quiet", "--package", "jobtrace"]);
+    if optimised {
+        command.arg("--release");
     }
     run_command(&mut command)?;
-    Ok(target_dir().join("debug"))
+    Ok(target_dir().join(if optimised { "release/jobtrace" } else { "debug/jobtrace" }))
 }
 
 /// The end of a file, for messages.

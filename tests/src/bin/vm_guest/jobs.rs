@@ -89,6 +89,7 @@ impl Ran {
 }
 
 /// Runs a workload of ours in a job to its end.
+#[expect(clippy::zombie_processes, reason = "reap waits for it, after reading the zombie")]
 pub fn run(job: &Directories, words: &[&str]) -> Ran {
     let note = tempfile::NamedTempFile::new().unwrap();
     let mut command = Command::new(env::current_exe().unwrap());

@@ -17,8 +17,11 @@ use crate::tell;
 /// Comparisons made, or what this kernel lacks for them.
 type Found = Result<Agreement, String>;
 
+/// One check.
+type Check = fn() -> Found;
+
 /// All checks, by the name that the table shows.
-const CHECKS: &[(&str, fn() -> Found)] = &[
+const CHECKS: &[(&str, Check)] = &[
     ("forks, threads and execs", scheduling::tasks_made),
     ("switches, waits and time on CPU", scheduling::crowd),
     ("sleeps", scheduling::sleeps),

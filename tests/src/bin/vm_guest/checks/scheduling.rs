@@ -13,8 +13,9 @@ use super::{Found, workload};
 /// Switches of a workload's first process after its report: it writes that and ends, which takes long
 /// under emulation. The agent's checks know the first process's whole account and allow nothing.
 const LAST_SWITCHES: u64 = 40;
-/// What these may wait for a CPU and take of it, ns.
-const LAST_NS: u64 = 500 * MS;
+/// What these may wait for a CPU and take of it, ns: on a busy host an emulated CPU stands still now and
+/// then, and the guest takes that for time on it.
+const LAST_NS: u64 = 2000 * MS;
 /// Nothing is estimated where there is no reading between the first and the last.
 const NO_READING_MEANWHILE: [&str; 2] = ["--interval", "10m"];
 
