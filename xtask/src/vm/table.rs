@@ -194,8 +194,9 @@ pub fn document(columns: &[Column]) -> String {
          what a command's first process does after it has read its own account.\n\n\
          **ok**: attached, or agrees with the kernel. **–**: not needed, an alternative is attached.\n\
          **absent**: the kernel lacks it, and jobtrace says so. Linux 6.12 crashes in emulation\n\
-         about every second time before it starts the first process, and qemu's cmpxchg16b crashes it\n\
-         later now and then; it is booted again in these two cases, and in no other.\n\n\
+         about every second time before it starts the first process, and later now and then where\n\
+         qemu's own faults are known (cmpxchg16b, code that patches itself); it is booted again in\n\
+         these two cases, and in no other.\n\n\
          ## Hooks and checks\n\n{}\n\
          ## What is absent, and why\n\n{}\n\
          ## One job, number by number\n\n\
