@@ -19,9 +19,10 @@ pub const CPUS: u32 = 2;
 /// Linux 6.12 crashes under emulation about every second time, before the first process runs and so
 /// before any code of ours; another attempt is fair then, and only then.
 const ATTEMPTS: u32 = 8;
-/// Words of the console by which a crash is the emulator's (all seen in qemu 7.2 with Linux 6.12 only):
-/// cmpxchg16b on per-CPU data, in the memory allocator, leaves bits of a pointer in the flags; and a
-/// CPU runs into the breakpoint with which the kernel patches its own code after it is gone again.
+/// Words of the console by which a crash is the emulator's, both seen in qemu 7.2. With Linux 6.12,
+/// cmpxchg16b on per-CPU data, in the memory allocator, leaves bits of a pointer in the flags. With
+/// 6.12 and 7.2, a CPU runs into the breakpoint by which the kernel patches its own code (as attaching
+/// to a tracepoint does) after it is gone again.
 const EMULATORS: [&str; 2] = [" 65 48 0f c7 ", "Oops: int3"];
 /// Bytes of memory, as qemu takes them.
 const MEMORY: &str = "1536M";

@@ -50,7 +50,7 @@ Examples:
   cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
   cargo xtask vm --object FILE            check another BPF object
   cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
-  cargo xtask vm --cpus 2,64,256 --write  memory by possible CPUs, into docs/SIZING.md";
+  cargo xtask vm --only 6.1 --cpus 2,64,256 --write   memory by CPUs, docs/SIZING.md";
 
 /// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
 /// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares
@@ -92,7 +92,8 @@ pub struct Args {
     /// Check this BPF object instead of the one that jobtrace embeds
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
-    /// Instead of the checks, measure an agent with so many possible CPUs, on the last kernel chosen
+    /// Instead of the checks, measure an agent with so many possible CPUs, on the first kernel chosen
+    /// (newer ones than 6.6 count only CPUs that are there)
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Print every comparison
@@ -133,7 +134,7 @@ pub fn run(args: &Args) -> Result<()> {
     let kernels = chosen(args)?;
     let contents = contents(args)?;
     if !args.cpus.is_empty() {
-        let kernel = kernels.last().context("no kernel is chosen")?;
+        let kernel = kernels.first().context("no kernel is chosen")?;
         let patience = Duration::from_secs(args.timeout);
         return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
     }

@@ -34,7 +34,13 @@ pub fn run(
         }
         for line in told.lines {
             match line {
-                Line::Size(size) => sizes.push(size),
+                Line::Size(size) if size.possible_cpus == u64::from(possible_cpus) => {
+                    sizes.push(size);
+                }
+                Line::Size(size) => bail!(
+                    "the kernel has {} possible CPUs and not {possible_cpus}: use --only 6.1",
+                    size.possible_cpus
+                ),
                 Line::Begin { release: own, .. } => release = own,
                 _ => {}
             }
@@ -95,7 +101,7 @@ const FIXED_FULL: u64 = 8 << 20;
 fn document(release: &str, table: &str) -> String {
     format!(
         "# Sizing\n\n\
-         Written by `cargo xtask vm --cpus 2,64,256 --write`. An agent and no job on Linux\n\
+         Written by `cargo xtask vm --only 6.1 --cpus 8,64,256 --write`. An agent and no job on Linux\n\
          {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
          makes per-CPU maps for all possible CPUs. /sys/devices/system/cpu/possible tells how many a\n\
          node has.\n\n\
