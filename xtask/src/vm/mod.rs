@@ -50,7 +50,7 @@ Examples:
   cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
   cargo xtask vm --object FILE            check another BPF object
   cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
-  cargo xtask vm --only 6.1 --cpus 2,64,256 --write   memory by CPUs, docs/SIZING.md";
+  cargo xtask vm --only 6.1 --cpus 8,64,255 --write   memory by CPUs, docs/SIZING.md";
 
 /// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
 /// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares

@@ -101,7 +101,7 @@ const FIXED_FULL: u64 = 8 << 20;
 fn document(release: &str, table: &str) -> String {
     format!(
         "# Sizing\n\n\
-         Written by `cargo xtask vm --only 6.1 --cpus 8,64,256 --write`. An agent and no job on Linux\n\
+         Written by `cargo xtask vm --only 6.1 --cpus 8,64,255 --write`. An agent and no job on Linux\n\
          {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
          makes per-CPU maps for all possible CPUs. /sys/devices/system/cpu/possible tells how many a\n\
          node has.\n\n\
@@ -113,6 +113,8 @@ fn document(release: &str, table: &str) -> String {
          Slots are those with banks: the spare ones (`spare_slots`), those of jobs, and one for the\n\
          rest of the node. Both settings, `slots` and `spare_slots`, bound them.\n\n\
          {table}\n\
+         Kernels before 6.4 do not state the ring of events (1.9 MiB), so there the formula is above\n\
+         what they say by about that.\n\n\
          The time to read all maps is of emulation, some 20 times slower than a real machine: what it\n\
          shows is how it grows. `drain_ns` of `jobtrace_self` is a node's own.\n"
     )
