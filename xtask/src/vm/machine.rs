@@ -4,7 +4,7 @@
 use super::Cgroups;
 use super::initramfs::Contents;
 use super::kernels::Kernel;
-use crate::process::{in_words, say};
+use crate::process::{in_words, relative, say};
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -179,7 +179,7 @@ impl Boot<'_> {
                     };
                     machine.wait(Duration::ZERO);
                     let last = super::tail(console, CONSOLE_LINES);
-                    told.broken = Some(format!("{why}; {} ends with:\n{last}", console.display()));
+                    told.broken = Some(format!("{why}; {} ends with:\n{last}", relative(console)));
                     return Ok(told);
                 }
             }

@@ -74,6 +74,9 @@ pub struct Args {
     /// Name the kernels and where they are kept
     #[arg(long)]
     list: bool,
+    /// Two kernels and one check of each kind, as `cargo xtask test` has it
+    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write"])]
+    quick: bool,
     /// Look for newer releases of the kernels that are kept
     #[arg(long)]
     refresh: bool,
@@ -129,6 +132,9 @@ impl Cgroups {
 pub fn run(args: &Args) -> Result<()> {
     if args.list {
         return kernels::list();
+    }
+    if args.quick {
+        return quick();
     }
     packages::need(TOOLS)?;
     let kernels = chosen(args)?;

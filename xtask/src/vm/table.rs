@@ -144,7 +144,7 @@ fn reasons(columns: &[Column]) -> String {
         for row in &column.rows {
             let is_told = matches!(row.outcome, Outcome::Absent | Outcome::Failed);
             let Some(line) = row.lines.first().filter(|_| is_told) else { continue };
-            let why = format!("`{}`: {}", row.name, line.replace('\n', " "));
+            let why = format!("`{}`: {}", row.name, line.lines().next().unwrap_or_default());
             match all.iter_mut().find(|(own, _)| *own == why) {
                 Some((_, titles)) => titles.push(column.title()),
                 None => all.push((why, vec![column.title()])),
