@@ -122,10 +122,11 @@ pub fn cgroup_usage_ns() -> u64 {
     usec.parse::<u64>().unwrap() * 1000
 }
 
-/// Bytes and requests per operation (`Read`, `Write`, …) that the v1 blkio controller charged to the
-/// caller's cgroup on device `major:minor`; empty where blkio is not v1.
+/// Bytes and requests per operation (`Read`, `Write`, `Discard`) that the kernel charged to the
+/// caller's cgroup on device `major:minor`: by the v1 blkio controller, else by v2's io controller;
+/// empty where neither counts for that cgroup.
 pub fn cgroup_blkio(device: &str) -> BTreeMap<String, u64> {
-    let Some(directory) = own_directory("blkio") else { return BTreeMap::new() };
+    let Some(directory) = own_directory("blkio") else { return cgroup_io(device) };
     let mut values = BTreeMap::new();
     for file in ["io_service_bytes", "io_serviced"] {
         let text = fs::read_to_string(directory.join(format!("blkio.throttle.{file}"))).unwrap();
@@ -138,6 +139,28 @@ pub fn cgroup_blkio(device: &str) -> BTreeMap<String, u64> {
         }
     }
     values
+}
+
+/// The same from io.stat, a line for each device: `7:0 rbytes=0 wbytes=4096 rios=0 wios=1 …`.
+fn cgroup_io(device: &str) -> BTreeMap<String, u64> {
+    let own = own_directory("").map(|directory| directory.join("io.stat"));
+    let text = own.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let Some((_, words)) = lines.find(|(of, _)| *of == device) else { return BTreeMap::new() };
+    let names = [
+        ("rbytes", "io_service_bytes_Read"),
+        ("wbytes", "io_service_bytes_Write"),
+        ("dbytes", "io_service_bytes_Discard"),
+        ("rios", "io_serviced_Read"),
+        ("wios", "io_serviced_Write"),
+        ("dios", "io_serviced_Discard"),
+    ];
+    let value = |word: &str| {
+        let (key, value) = word.split_once('=')?;
+        let (_, name) = names.iter().find(|(own, _)| *own == key)?;
+        Some(((*name).to_owned(), value.parse().ok()?))
+    };
+    words.split(' ').filter_map(value).collect()
 }
 
 /// The node's own totals.

@@ -7,7 +7,7 @@ use std::{io::Write, ops::RangeInclusive};
 pub const MS: u64 = 1_000_000;
 
 /// The comparisons of one test.
-#[must_use = "call end"]
+#[must_use = "call end or verdict"]
 #[derive(Debug, Default)]
 pub struct Agreement {
     lines: Vec<String>,
@@ -78,6 +78,11 @@ impl Agreement {
         let short = if exact() { 0 } else { low * 15 / 1000 + 8 * each };
         let shown = if low == high { low.to_string() } else { format!("{low} to {high}") };
         self.compare(what, ours, shown, low.saturating_sub(short)..=high);
+    }
+
+    /// All comparisons, a line each, and whether every one held.
+    pub fn verdict(self) -> (Vec<String>, bool) {
+        (self.lines, !self.failed)
     }
 
     /// Fails the test if one comparison failed.

@@ -8,7 +8,6 @@ pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
 pub mod rig;
-pub mod shaped;
 pub mod sibling;
 pub mod soak;
 pub mod traced;

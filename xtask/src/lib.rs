@@ -1,5 +1,7 @@
-//! The part of the chores that tests use too: which sources the committed BPF object stands for.
+//! The part of the chores that tests use too: which sources the committed BPF object stands for, and
+//! what a virtual machine of `cargo xtask vm` tells its host.
 
+pub mod guest;
 pub mod source_digest;
 
 use std::path::{Path, PathBuf};

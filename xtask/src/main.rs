@@ -13,6 +13,7 @@ mod packages;
 mod process;
 mod soak;
 mod test;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,7 +30,8 @@ Examples:
   cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
   cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
   cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
-  cargo xtask dist --deb               a Debian package in target/dist";
+  cargo xtask dist --deb               a Debian package in target/dist
+  cargo xtask vm                       jobtrace on other kernels, emulated";
 
 /// Project chores of jobtrace.
 #[derive(Parser)]
@@ -59,6 +61,8 @@ enum Chore {
     Fuzz(fuzz::Args),
     /// Everything on for half an hour, against the kernel's own accounts
     Soak(soak::Args),
+    /// Check jobtrace on other kernels, in emulated machines
+    Vm(vm::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -86,6 +90,7 @@ fn main() -> ExitCode {
         Chore::Dist(args) => dist::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => soak::run(&args),
+        Chore::Vm(args) => vm::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Timed(args) => compare::compile_job::timed(&args),

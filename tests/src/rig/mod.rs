@@ -31,6 +31,7 @@ pub mod full_disk;
 pub mod influx;
 pub mod mount;
 pub mod read_only;
+pub mod shaped;
 pub mod slurm;
 pub mod systemd;
 pub mod workload;

@@ -14,8 +14,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     account::Report,
+    rig::shaped::{Directories, Shaped},
     rig::workload::{report, workload},
-    shaped::{Directories, Shaped},
 };
 
 /// A crew begins a job so often, unless one takes longer.

@@ -24,12 +24,12 @@ use crate::{
     agree::Agreement,
     daemon::{Agent, Setup, kernel::Held},
     disk::RamDisk,
+    rig::shaped::Shaped,
     rig::{
         bpffs::{Bpffs, PINS},
         churn::Churn,
         wait_for,
     },
-    shaped::Shaped,
 };
 use jobs::{Crew, Done};
 use totals::Totals;

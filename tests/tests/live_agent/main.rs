@@ -12,5 +12,7 @@ mod life;
 mod slurm;
 mod truth;
 
+use jobtrace_tests::rig::shaped;
+
 /// How long something may take that takes a moment.
 pub const MOMENT: Duration = Duration::from_secs(20);

@@ -15,7 +15,7 @@ use jobtrace_tests::{
     disk::RamDisk,
 };
 
-use super::shaped::Shaped;
+use jobtrace_tests::rig::shaped::Shaped;
 
 const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");

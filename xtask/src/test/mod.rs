@@ -9,7 +9,7 @@ mod tally;
 pub use live::executables;
 
 use crate::process::{cargo, run as run_command, say, target_dir};
-use crate::{docs, ebpf, licences, packages};
+use crate::{docs, ebpf, licences, packages, vm};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use steps::Steps;
@@ -54,6 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     if !args.fast {
         live_ring(&mut steps, args);
+        steps.step("two other kernels, emulated", vm::quick);
     }
     steps.finish()
 }

@@ -11,7 +11,7 @@ use std::{
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
 
-use crate::rig::cgroups;
+use super::cgroups;
 
 /// A directory of the test's own in some hierarchies, in which jobs are made; all goes with it.
 #[derive(Debug)]

@@ -1,0 +1,74 @@
+//! What is checked: each number against the kernel's own account of the same work. Amounts and
+//! conservation, never times of the emulation.
+
+mod agent;
+mod block;
+mod faults;
+mod hooks;
+mod scheduling;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jobtrace_tests::agree::Agreement;
+use xtask::guest::{Line, Outcome};
+
+use crate::tell;
+
+/// Comparisons made, or what this kernel lacks for them.
+type Found = Result<Agreement, String>;
+
+/// One check.
+type Check = fn() -> Found;
+
+/// All checks, by the name that the table shows.
+const CHECKS: &[(&str, Check)] = &[
+    ("forks, threads and execs", scheduling::tasks_made),
+    ("switches, waits and time on CPU", scheduling::crowd),
+    ("sleeps", scheduling::sleeps),
+    ("minor faults", faults::minor),
+    ("major faults", faults::major),
+    ("direct writes", block::writes),
+    ("direct reads", block::reads),
+    ("write-back", block::write_back),
+    ("discards", block::discards),
+    ("failed requests", block::failures),
+    ("jobs of the agent", agent::jobs_agree),
+    ("jobs of milliseconds", agent::short_jobs),
+    ("kill for memory", agent::out_of_memory_read),
+    ("kill for memory, job gone at once", agent::out_of_memory),
+    ("the node is the sum of its jobs", agent::conservation),
+];
+
+/// One check of each kind.
+pub const QUICK: [&str; 4] =
+    ["switches, waits and time on CPU", "major faults", "direct reads", "jobs of the agent"];
+
+/// The hooks, then the checks that are meant, whatever became of those before.
+pub fn run(is_meant: impl Fn(&str) -> bool) {
+    if !hooks::tell() {
+        return;
+    }
+    for (name, check) in CHECKS.iter().filter(|(name, _)| is_meant(name)) {
+        tell::say(&Line::Start { check: (*name).into() });
+        let (outcome, lines) = match catch_unwind(AssertUnwindSafe(check)) {
+            Ok(Ok(agreement)) => match agreement.verdict() {
+                (lines, true) => (Outcome::Ok, lines),
+                (lines, false) => (Outcome::Failed, lines),
+            },
+            Ok(Err(lacking)) => (Outcome::Absent, vec![lacking]),
+            Err(panic) => (Outcome::Failed, vec![words(panic.as_ref())]),
+        };
+        tell::say(&Line::Check { check: (*name).into(), outcome, lines });
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
+}
+
+/// The file of a workload.
+fn workload(name: &str) -> String {
+    format!("{}/{name}", xtask::guest::PROGRAMS)
+}

@@ -1,0 +1,37 @@
+//! The line to the host: the second serial port.
+
+use std::{
+    fs::File,
+    io::Write,
+    sync::{Mutex, OnceLock},
+};
+
+use anyhow::{Context, Result};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use xtask::guest::Line;
+
+/// The serial ports that may be the second one: a PC's, and an ARM server's.
+const PORTS: [&str; 2] = ["/dev/ttyS1", "/dev/hvc0"];
+
+static HOST: OnceLock<Mutex<File>> = OnceLock::new();
+
+/// Opens it, and has it pass bytes unchanged.
+///
+/// # Errors
+/// When there is none.
+pub fn open() -> Result<()> {
+    let open = |path: &&str| File::options().write(true).open(path).ok();
+    let port = PORTS.iter().find_map(open).context("no serial port to the host")?;
+    let mut settings = tcgetattr(&port).context("no terminal")?;
+    settings.make_raw();
+    tcsetattr(&port, OptionalActions::Now, &settings).context("a raw terminal")?;
+    let _ = HOST.set(Mutex::new(port));
+    Ok(())
+}
+
+/// Tells the host. A machine that cannot is of no use, so a failure ends the work.
+pub fn say(line: &Line) {
+    let text = serde_json::to_string(line).unwrap() + "\n";
+    let mut port = HOST.get().expect("opened first").lock().unwrap();
+    port.write_all(text.as_bytes()).unwrap();
+}

@@ -1,0 +1,302 @@
+//! `cargo xtask vm`: jobtrace on other kernels. Boots each in an emulated machine, has a guest of ours
+//! (`tests/src/bin/vm_guest`) load every program and hold every number against the kernel's own, and
+//! prints what came of it.
+
+mod expected;
+mod fetch;
+mod initramfs;
+mod kernels;
+mod machine;
+mod modules;
+mod sizes;
+mod table;
+
+use crate::packages::{self, Tool};
+use crate::process::{cargo, run as run_command, say, target_dir};
+use anyhow::{Context, Result, bail};
+use initramfs::Contents;
+use kernels::Kernel;
+use machine::Boot;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use table::Column;
+use xtask::guest::Work;
+use xtask::root;
+
+/// What the chore runs; `xz` unpacks modules, `strip` is in the compiler's package.
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "qemu-system-x86_64",
+        apt: "qemu-system-x86",
+        dnf: "qemu-system-x86-core",
+        zypper: "qemu-x86",
+    },
+    Tool { program: "xz", apt: "xz-utils", dnf: "xz", zypper: "xz" },
+];
+
+/// How long a boot may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask vm                          all kernels, both versions of cgroups
+  cargo xtask vm --only 5.10,newest       two of them
+  cargo xtask vm --list                   the kernels, and which are here already
+  cargo xtask vm --write --keep-going     write docs/KERNELS.md
+  cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
+  cargo xtask vm --object FILE            check another BPF object
+  cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
+  cargo xtask vm --only 6.1 --cpus 8,64,255 --write   memory by CPUs, docs/SIZING.md";
+
+/// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
+/// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares
+/// each number with the kernel's own. Exit status 1 where something that should work does not; what
+/// a kernel lacks is shown as absent.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Only these kernels: names of --list, or how a release begins
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// A kernel by its file, instead of Debian's; may be given again
+    #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
+    kernel: Vec<PathBuf>,
+    /// Where the modules of --kernel are: its /lib/modules/RELEASE
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// Only this version of cgroups
+    #[arg(long, value_enum)]
+    cgroups: Option<Cgroups>,
+    /// Name the kernels and where they are kept
+    #[arg(long)]
+    list: bool,
+    /// Two kernels and one check of each kind, as `cargo xtask test` has it
+    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write"])]
+    quick: bool,
+    /// Look for newer releases of the kernels that are kept
+    #[arg(long)]
+    refresh: bool,
+    /// Go on with the next kernel where one failed
+    #[arg(long)]
+    keep_going: bool,
+    /// How many machines run at once
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    at_once: usize,
+    /// Seconds that one boot may take
+    #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
+    timeout: u64,
+    /// Check this jobtrace instead of the one built from here
+    #[arg(long, value_name = "FILE")]
+    jobtrace: Option<PathBuf>,
+    /// Check this BPF object instead of the one that jobtrace embeds
+    #[arg(long, value_name = "FILE")]
+    object: Option<PathBuf>,
+    /// Instead of the checks, measure an agent with so many possible CPUs, on the first kernel chosen
+    /// (newer ones than 6.6 count only CPUs that are there)
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    cpus: Vec<u32>,
+    /// Print every comparison
+    #[arg(long)]
+    verbose: bool,
+    /// Write docs/KERNELS.md, or docs/SIZING.md with --cpus
+    #[arg(long)]
+    write: bool,
+}
+
+/// A version of cgroups to mount in the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Cgroups {
+    /// Hierarchies by controller.
+    V1,
+    /// The unified hierarchy.
+    V2,
+}
+
+impl Cgroups {
+    fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+        }
+    }
+}
+
+/// Runs the chore.
+///
+/// # Errors
+/// When a kernel cannot be had or booted, or something that should work on it does not.
+pub fn run(args: &Args) -> Result<()> {
+    if args.list {
+        return kernels::list();
+    }
+    if args.quick {
+        return quick();
+    }
+    packages::need(TOOLS)?;
+    let kernels = chosen(args)?;
+    let contents = contents(args)?;
+    if !args.cpus.is_empty() {
+        let kernel = kernels.first().context("no kernel is chosen")?;
+        let patience = Duration::from_secs(args.timeout);
+        return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
+    }
+    let versions = args.cgroups.map_or(vec![Cgroups::V2, Cgroups::V1], |one| vec![one]);
+    let boots: Vec<_> =
+        kernels.iter().flat_map(|kernel| versions.iter().map(move |one| (kernel, *one))).collect();
+    let columns = check_all(&boots, &contents, args)?;
+    print!("{}", table::markdown(&columns));
+    if args.write {
+        fs::write(root().join("docs/KERNELS.md"), table::document(&columns))
+            .context("write docs/KERNELS.md")?;
+        say("wrote docs/KERNELS.md");
+    }
+    let failed: usize = columns.iter().map(Column::failures).sum();
+    if failed > 0 {
+        bail!("{failed} of the checks and hooks above failed");
+    }
+    Ok(())
+}
+
+/// Two kernels, the oldest with cgroup v1 and the newest with v2, and one check of each kind: what
+/// `cargo xtask test` runs.
+///
+/// # Errors
+/// As [`run`].
+pub fn quick() -> Result<()> {
+    if cfg!(not(target_arch = "x86_64")) {
+        say("left out: the machines that are emulated are x86-64 ones, and this is none");
+        return Ok(());
+    }
+    packages::need(TOOLS)?;
+    let contents = Contents::build(&build_jobtrace(false)?, None)?;
+    let mut failed = 0;
+    for (name, cgroups) in [("5.10", Cgroups::V1), ("newest", Cgroups::V2)] {
+        let kernel = kernels::get(name, false)?;
+        let column = check(&kernel, cgroups, Work::Quick, &contents, PATIENCE)?;
+        print!("{}", column.findings(false));
+        failed += column.failures();
+    }
+    if failed > 0 {
+        bail!("{failed} checks and hooks failed on other kernels");
+    }
+    Ok(())
+}
+
+fn chosen(args: &Args) -> Result<Vec<Kernel>> {
+    if !args.kernel.is_empty() {
+        let modules = args.modules.as_deref();
+        return args.kernel.iter().map(|file| Kernel::of_file(file, modules)).collect();
+    }
+    let all = kernels::names();
+    if let Some(unknown) = args.only.iter().find(|name| !all.contains(&name.as_str())) {
+        bail!("no kernel is called {unknown}: there are {}", all.join(", "));
+    }
+    let is_meant = |name: &&str| args.only.is_empty() || args.only.iter().any(|one| one == name);
+    all.into_iter().filter(is_meant).map(|name| kernels::get(name, args.refresh)).collect()
+}
+
+fn contents(args: &Args) -> Result<Contents> {
+    let absolute = |file: &Option<PathBuf>| -> Result<Option<PathBuf>> {
+        let Some(file) = file else { return Ok(None) };
+        if !file.is_file() {
+            bail!("{} is not there", file.display());
+        }
+        Ok(Some(std::path::absolute(file)?))
+    };
+    let jobtrace = match absolute(&args.jobtrace)? {
+        Some(file) => file,
+        None => build_jobtrace(true)?,
+    };
+    Contents::build(&jobtrace, absolute(&args.object)?.as_deref())
+}
+
+/// Makes all boots, so many at once; no more begin after one that failed unless told to keep going.
+fn check_all(
+    boots: &[(&Kernel, Cgroups)],
+    contents: &Contents,
+    args: &Args,
+) -> Result<Vec<Column>> {
+    let patience = Duration::from_secs(args.timeout);
+    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let done = Mutex::new(Vec::new());
+    let work = || -> Result<()> {
+        while let Some((kernel, cgroups)) = boots.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            let column = check(kernel, *cgroups, Work::Checks, contents, patience);
+            let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
+            if failed && !args.keep_going && !stopped.swap(true, Ordering::Relaxed) {
+                say("no more boots begin; --keep-going goes on");
+            }
+            let column = column?;
+            print!("{}", column.findings(args.verbose));
+            done.lock().expect("no thread panics with it").push(column);
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..args.at_once.max(1)).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
+    })?;
+    let mut columns = done.into_inner().expect("no thread panicked with it");
+    columns.sort_by_key(|column: &Column| {
+        boots.iter().position(|(kernel, cgroups)| column.is_of(&kernel.name, *cgroups))
+    });
+    Ok(columns)
+}
+
+/// Boots one kernel with one version of cgroups and gathers what its guest says.
+fn check(
+    kernel: &Kernel,
+    cgroups: Cgroups,
+    work: Work,
+    contents: &Contents,
+    patience: Duration,
+) -> Result<Column> {
+    let begin = Instant::now();
+    let possible_cpus = machine::CPUS;
+    let boot = Boot { kernel, cgroups, work, contents, possible_cpus, patience };
+    let told = boot.run()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Ok(Column::new(&kernel.name, cgroups, told, seconds))
+}
+
+/// Where the chore keeps what it makes.
+fn folder() -> Result<PathBuf> {
+    let folder = target_dir().join("vm");
+    fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Builds the guest's first process and the workloads; gives their folder.
+fn build_workloads() -> Result<PathBuf> {
+    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;
+    Ok(target_dir().join("debug"))
+}
+
+/// Builds `jobtrace`: optimised as packages have it, which emulation repays in a few boots, or as the
+/// tests have built it already.
+fn build_jobtrace(optimised: bool) -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--package", "jobtrace"]);
+    if optimised {
+        command.arg("--release");
+    }
+    run_command(&mut command)?;
+    Ok(target_dir().join(if optimised { "release/jobtrace" } else { "debug/jobtrace" }))
+}
+
+/// The end of a file, for messages.
+fn tail(file: &Path, lines: usize) -> String {
+    let text = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
