@@ -16,7 +16,7 @@ use jobtrace_tests::{
 use super::{
     MOMENT,
     life::{forks, quiet},
-    rig::shaped::Shaped,
+    shaped::Shaped,
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");

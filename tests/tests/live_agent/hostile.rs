@@ -6,7 +6,7 @@ use jobtrace_tests::agent::Agent;
 
 use super::{
     life::{forks, quiet},
-    rig::shaped::Shaped,
+    shaped::Shaped,
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");

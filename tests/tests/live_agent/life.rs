@@ -14,7 +14,7 @@ use jobtrace_tests::{
 
 use super::{
     MOMENT,
-    rig::shaped::{Directories, Running, Shaped},
+    shaped::{Directories, Running, Shaped},
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");

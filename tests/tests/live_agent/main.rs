@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use jobtrace_tests::shaped;
-
 mod containers;
 mod crowds;
 mod hostile;

@@ -15,7 +15,7 @@ use jobtrace_tests::{
     disk::RamDisk,
 };
 
-use jobtrace_tests::rig::shaped::Shaped;
+use super::shaped::Shaped;
 
 const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
