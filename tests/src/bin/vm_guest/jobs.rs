@@ -8,6 +8,8 @@ use std::{
     os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Error, Result, anyhow};
@@ -18,6 +20,9 @@ use jobtrace_tests::{
     rig::shaped::{Directories, Shaped},
     work::reap,
 };
+
+/// Until a task that has closed its files is off its CPU for the last time, all CPUs being busy.
+const LAST_WAIT: Duration = Duration::from_millis(500);
 
 /// The hierarchy by which the agent tells jobs apart: v2, or the v1 controller that sites use.
 pub fn hierarchy() -> &'static str {
@@ -100,6 +105,8 @@ pub fn run(job: &Directories, words: &[&str]) -> Ran {
     let mut child = command.spawn().unwrap();
     let mut printed = String::new();
     child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    // A zombie may wait for its CPU once more before it is off it for good, and that counts.
+    thread::sleep(LAST_WAIT);
     let (end, status) = reap(child.id() as i32);
     assert_eq!(status, 0, "{words:?} ended with wait status {status}: {printed}");
     let noted = fs::read_to_string(note.path()).unwrap();

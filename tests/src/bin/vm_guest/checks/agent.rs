@@ -46,9 +46,14 @@ pub fn jobs_agree() -> Found {
     }
     let mixed = &ran[0].report;
     let forks = mixed.fact("forks") + mixed.fact("children");
+    // Where tracepoints can be preempted (Linux 7.2), two tasks may meet in one program on a CPU: the
+    // kernel skips the second, which is told as bpf_missed. That many may be short, no more.
+    let skipped: u64 = points.0.iter().filter_map(|point| point.number("bpf_missed")).sum();
     for (job, forks) in [("71", forks), ("72", 50), ("73", 1), ("74", 0)] {
-        agree.exact(&format!("{job} forks"), points.sum(job, "job_sched", "forks"), forks);
-        agree.exact(&format!("{job} execs"), points.sum(job, "job_sched", "execs"), 1);
+        for (field, truth) in [("forks", forks), ("execs", 1)] {
+            let ours = points.sum(job, "job_sched", field);
+            agree.between(&format!("{job} {field}"), ours, truth.saturating_sub(skipped)..=truth);
+        }
     }
     let direct = mixed.fact("direct") * TRANSFERS;
     let of_file = points.only(|point| point.tag("device") == disks[1].name());
@@ -61,10 +66,9 @@ pub fn jobs_agree() -> Found {
         agree.exact(&format!("{quiet} bytes of block I/O"), bytes, 0);
     }
     // Each job's process is the guest's own program first, outside the job.
-    agree.exact("execs of the node", points.total("job_sched", "execs"), 8);
-    // Where tracepoints can be preempted, a program may meet itself on its CPU; the kernel skips it.
-    let skipped = points.0.iter().filter_map(|point| point.number("bpf_missed")).sum();
-    agree.exact("runs that the kernel skipped", skipped, 0);
+    let execs = points.total("job_sched", "execs");
+    agree.between("execs of the node", execs, 8_u64.saturating_sub(skipped)..=8);
+    agree.between("runs that the kernel skipped", skipped, 0..=2);
     dropped_nothing(&mut agree, &points);
     Ok(agree)
 }
