@@ -16,6 +16,15 @@ use steps::Steps;
 use xtask::root;
 use xtask::source_digest::OBJECT;
 
+/// A shell script ignores these in what it starts in the background, and what is ignored stays so in
+/// every program below: tests that send them would see nothing.
+fn take_signals() {
+    for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+        // SAFETY: the default is a valid disposition of each.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Installs what is missing, then runs format, lints, docs, licences and all tests; the live ring
 /// loads BPF programs and needs root, through sudo where we are not.
 #[derive(clap::Args)]
@@ -39,6 +48,7 @@ pub struct Args {
 /// # Errors
 /// When a step fails; the steps that did are named.
 pub fn run(args: &Args) -> Result<()> {
+    take_signals();
     let mut steps = Steps::default();
     if !args.fast {
         steps.step("workloads", || packages::need(packages::WORKLOADS));
