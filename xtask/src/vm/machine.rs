@@ -53,6 +53,17 @@ pub struct Told {
     pub lines: Vec<Line>,
     /// Why the last is not [`Line::End`].
     pub broken: Option<String>,
+    /// Boots before it that count for nothing.
+    pub lost: LostBoots,
+}
+
+/// Boots that crashed and were made again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LostBoots {
+    /// Before the guest's first process.
+    pub early: u32,
+    /// Later, in what is known of the emulator.
+    pub late: u32,
 }
 
 impl Boot<'_> {
@@ -66,21 +77,26 @@ impl Boot<'_> {
         let (initramfs, console) =
             (folder.join(format!("{name}.cpio")), folder.join(format!("{name}.console")));
         self.contents.write(self.kernel, &initramfs)?;
+        let mut lost = LostBoots::default();
         for attempt in 1..=ATTEMPTS {
             say(format_args!("{}: boot", self.name()));
-            let told = self.once(&initramfs, &console)?;
+            let mut told = self.once(&initramfs, &console)?;
+            told.lost = lost;
+            let ran = !told.lines.is_empty();
             if told.broken.is_some() && self.is_emulators(&console) {
                 say(format_args!(
-                    "{}: attempt {attempt} crashed in cmpxchg16b: again",
+                    "{}: attempt {attempt} crashed where the emulator is known to err: again",
                     self.name()
                 ));
+                *if ran { &mut lost.late } else { &mut lost.early } += 1;
                 continue;
             }
-            if !told.lines.is_empty() {
+            if ran {
                 // Some tens of megabytes each.
                 let _ = std::fs::remove_file(&initramfs);
                 return Ok(told);
             }
+            lost.early += 1;
             say(format_args!("{}: attempt {attempt} ended before the guest ran", self.name()));
         }
         bail!(
@@ -156,7 +172,7 @@ impl Boot<'_> {
         let mut machine = Machine(child);
         let lines = machine.lines()?;
         let end = Instant::now() + self.patience;
-        let mut told = Told { lines: Vec::new(), broken: None };
+        let mut told = Told { lines: Vec::new(), broken: None, lost: LostBoots::default() };
         let mut since = Instant::now();
         loop {
             match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -2,7 +2,7 @@
 
 use super::Cgroups;
 use super::expected;
-use super::machine::Told;
+use super::machine::{LostBoots, Told};
 use std::fmt::Write;
 use xtask::guest::{Line, Outcome};
 
@@ -16,6 +16,7 @@ pub struct Column {
     rows: Vec<Row>,
     /// Why it ended early.
     broken: Option<String>,
+    lost: LostBoots,
     seconds: f64,
 }
 
@@ -57,7 +58,8 @@ impl Column {
             let lines = vec![why.clone()];
             rows.push(Row { name, is_hook: false, outcome: Outcome::Failed, lines });
         }
-        Self { kernel: kernel.to_owned(), release, cgroups, rows, broken: told.broken, seconds }
+        let (kernel, broken, lost) = (kernel.to_owned(), told.broken, told.lost);
+        Self { kernel, release, cgroups, rows, broken, lost, seconds }
     }
 
     /// Whether it is the boot of this kernel with these cgroups.
@@ -115,7 +117,17 @@ fn word(outcome: Outcome) -> &'static str {
 
 /// Hooks, then checks, by kernel and version of cgroups.
 pub fn markdown(columns: &[Column]) -> String {
-    table(columns, true) + "\n" + &table(columns, false)
+    table(columns, true) + "\n" + &table(columns, false) + &lost_boots(columns)
+}
+
+/// Two more rows: boots that crashed and were made again.
+fn lost_boots(columns: &[Column]) -> String {
+    let row = |name: &str, count: fn(&LostBoots) -> u32| {
+        let cells = columns.iter().map(|column| count(&column.lost).to_string());
+        format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "))
+    };
+    row("boots lost before the guest ran", |lost| lost.early)
+        + &row("boots lost later", |lost| lost.late)
 }
 
 fn table(columns: &[Column], hooks: bool) -> String {
@@ -196,7 +208,7 @@ pub fn document(columns: &[Column]) -> String {
          **absent**: the kernel lacks it, and jobtrace says so. Linux 6.12 crashes in emulation\n\
          about every second time before it starts the first process, and later now and then where\n\
          qemu's own faults are known (cmpxchg16b, code that patches itself); it is booted again in\n\
-         these two cases, and in no other.\n\n\
+         these two cases, and in no other. The last rows count such boots.\n\n\
          ## Hooks and checks\n\n{}\n\
          ## What is absent, and why\n\n{}\n\
          ## One job, number by number\n\n\
@@ -217,7 +229,7 @@ mod tests {
     use super::*;
 
     fn told(lines: Vec<Line>, broken: Option<&str>) -> Told {
-        Told { lines, broken: broken.map(str::to_owned) }
+        Told { lines, broken: broken.map(str::to_owned), lost: LostBoots { early: 2, late: 0 } }
     }
 
     fn begin() -> Line {
@@ -251,6 +263,7 @@ mod tests {
         let column =
             Column::new("6.1", Cgroups::V1, told(vec![begin(), check, Line::End], None), 1.0);
         let text = markdown(&[column]);
+        assert!(text.contains("| boots lost before the guest ran | 2 |"), "{text}");
         assert!(text.contains("| check | 6.1.0 v1 |\n|---|---|\n| forks | ok |\n"), "{text}");
         let line = "ok   a b: ours 3, kernel's 3 to 4, allowed 1 to 5";
         assert_eq!(parts(line), Some(("a b", "3", "3 to 4")));

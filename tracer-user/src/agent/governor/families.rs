@@ -74,7 +74,7 @@ pub static COSTS: [Cost; FAMILIES] = [
         gives: "job_sched but forks and execs, minor and major of job_fault",
         needs: None,
         sheddable: true,
-        source: "docs/OVERHEAD.md, sched pipe: 5397 - 5080 ns for two switches",
+        source: "cargo xtask bench, AMD EPYC, sched pipe: 5397 - 5080 ns for two switches",
     },
     Cost {
         family: Family::MajorFault,
@@ -105,7 +105,7 @@ pub static COSTS: [Cost; FAMILIES] = [
         gives: "minor_latency_ns, major_latency_ns",
         needs: Some(Family::Sched),
         sheddable: true,
-        source: "docs/OVERHEAD.md, minor faults: 1676 - 1498 ns",
+        source: "cargo xtask bench, AMD EPYC, minor faults: 1676 - 1498 ns",
     },
     Cost {
         family: Family::Block,
@@ -117,7 +117,7 @@ pub static COSTS: [Cost; FAMILIES] = [
         gives: "job_block",
         needs: None,
         sheddable: true,
-        source: "docs/OVERHEAD.md, fio on a file: 207.9 ns a run, the empty program's 60.5 left in",
+        source: "cargo xtask bench, fio on a file: 207.9 ns a run, the empty program's 60.5 left in",
     },
     Cost {
         family: Family::LifeCycle,
