@@ -4,23 +4,23 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     os::fd::OwnedFd,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use anyhow::Result;
-use tracer_ebpf::records::PATH_BYTES;
 
+mod arrivals;
 mod care;
 mod learn;
 mod resume;
 
 use super::{
-    details::{Details, read_start_wall_ns},
+    details::Details,
     hierarchy::View,
     log::Log,
     overhead::{self, Overhead},
-    state::{Entry, Keeper},
-    tracker::{Owner, Tracker},
+    state::Keeper,
+    tracker::Tracker,
     users::Users,
 };
 use crate::{
@@ -31,8 +31,8 @@ use crate::{
         snapshot::Snapshot,
         source::Source,
     },
-    probes::{Cgroup, Event, Probes},
-    resolve::{Answer, Resolver},
+    probes::{Cgroup, Probes},
+    resolve::Resolver,
 };
 
 /// What of the configuration matters here.
@@ -152,41 +152,6 @@ impl Node {
         if self.handle_events(log) { self.care(log) } else { Ok(()) }
     }
 
-    /// Handles what happened, without anything that takes long; whether anything did.
-    fn handle_events(&mut self, log: &Log) -> bool {
-        let keeper = &mut self.keeper;
-        let events = self.probes.events(|lease, cgroup, path| {
-            if let Some(keeper) = keeper {
-                // Where it cannot be written, note_owner says so.
-                let _ = keeper.note(&Entry::Made(lease, cgroup, path.to_owned()));
-            }
-        });
-        let is_cgroup = |event: &&Event| !matches!(event, Event::Executed { .. });
-        self.overhead.saw_cgroups(events.iter().filter(is_cgroup).count() as u64);
-        let any = !events.is_empty();
-        for event in events {
-            match event {
-                Event::Made { cgroup, lease, fresh, path } => {
-                    let path = self.seen(cgroup, &path);
-                    self.made(cgroup, lease, fresh, &path, wall_ns(), log);
-                }
-                Event::Removed { cgroup } => self.tracker.removed(cgroup, monotonic_ns()),
-                Event::Executed { lease, pid, uid } => self.executed(lease, pid, uid, log),
-            }
-        }
-        any
-    }
-
-    /// The kernel's `path` of `cgroup` as this process sees it.
-    fn seen(&mut self, cgroup: Cgroup, path: &Path) -> PathBuf {
-        if path.as_os_str().len() + 1 >= PATH_BYTES {
-            // Cut off by the kernel: what is left may be the name of another job.
-            self.view.find(cgroup).unwrap_or_default()
-        } else {
-            self.view.seen(cgroup, path)
-        }
-    }
-
     /// Whether slots wait to be freed: call [`Self::care`] in a moment.
     pub fn has_ended(&self) -> bool {
         !self.to_end.is_empty() || self.probes.has_ended()
@@ -200,71 +165,6 @@ impl Node {
             }
         }
         self.care(log)
-    }
-
-    fn made(
-        &mut self,
-        cgroup: Cgroup,
-        lease: Option<u32>,
-        fresh: bool,
-        path: &Path,
-        start_wall_ns: u64,
-        log: &Log,
-    ) {
-        let answer = self.resolver.path(&path.to_string_lossy());
-        let owner = self.owner(path, &answer);
-        let is_job = owner.is_some();
-        if is_job && lease.is_none() {
-            self.unplaced.insert(cgroup, path.to_owned());
-        }
-        let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
-        self.apply(actions, log);
-        if !is_job {
-            return;
-        }
-        if self.probes.charged_for(cgroup).is_none() || !self.view.exists(cgroup, path) {
-            self.unplaced.insert(cgroup, path.to_owned());
-        }
-        // In a cgroup that was nobody's yet, or had no slot, no program was told of.
-        let is_untold = fresh || lease.is_none();
-        let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
-        let Some(tracked) = self.tracker.job(&job) else { return };
-        if let Some(details) = self.details.get_mut(&job) {
-            details.set_ended(None);
-            details.note(&answer);
-            if is_untold {
-                self.learn_from_tasks(&job, log);
-            }
-            return;
-        }
-        if let Some(uid) = answer.uid {
-            // So that the name is there at the first tick.
-            self.users.ask(uid);
-        }
-        let start = match start_wall_ns {
-            0 => read_start_wall_ns(self.view.pids(&tracked.root)).unwrap_or_else(wall_ns),
-            start => start,
-        };
-        self.details.insert(job.clone(), Details::new(&answer, start));
-        if is_untold {
-            self.learn_from_tasks(&job, log);
-        }
-    }
-
-    /// The job that `path`, which says `answer`, belongs to.
-    fn owner(&self, path: &Path, answer: &Answer) -> Option<Owner> {
-        let is_job = answer.is_job() && !self.settings.ignored.contains(&answer.manager);
-        is_job.then(|| Owner {
-            job: self.name(answer),
-            root: root(path, answer, self.settings.steps),
-        })
-    }
-
-    /// What the path alone names the job.
-    fn name(&self, answer: &Answer) -> Job {
-        let step = answer.step.clone().filter(|_| self.settings.steps).unwrap_or_default();
-        let user = answer.user.clone().unwrap_or_default();
-        Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step }
     }
 
     /// A snapshot with the jobs' files.
@@ -373,39 +273,5 @@ impl Node {
     fn count_lost_events(&self) -> u64 {
         let lost = self.previous.own.iter().filter_map(|own| own.number("dropped_cgroup_event"));
         lost.sum()
-    }
-}
-
-/// The topmost directory of the job that `answer` found in `path`, or of its step where steps are series
-/// of their own.
-fn root(path: &Path, answer: &Answer, steps: bool) -> PathBuf {
-    let job = path.components().take(1 + answer.root);
-    let Some(step) = answer.step.as_ref().filter(|_| steps) else { return job.collect() };
-    let step = format!("step_{step}");
-    let below = path.components().skip(1 + answer.root);
-    let count = below.take_while(|part| part.as_os_str() != step.as_str()).count();
-    path.components().take(2 + answer.root + count).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-
-    #[test]
-    fn a_jobs_directory_and_a_steps_are_found_in_any_path() {
-        let resolver = Resolver::new(&[]).unwrap();
-        let found = |path: &[u8], steps: bool| {
-            let path = Path::new(std::ffi::OsStr::from_bytes(path));
-            let answer = resolver.path(&path.to_string_lossy());
-            root(path, &answer, steps)
-        };
-        let v2 = b"/a.slice/n_slurmstepd.scope/job_7/step_1/user/task_0";
-        assert_eq!(found(v2, false), Path::new("/a.slice/n_slurmstepd.scope/job_7"));
-        assert_eq!(found(v2, true), Path::new("/a.slice/n_slurmstepd.scope/job_7/step_1"));
-        assert_eq!(found(b"/slurm/uid_0/job_7", true), Path::new("/slurm/uid_0/job_7"));
-        let odd = found(b"/\xff\xfe/slurm/uid_0/job_7/step_batch", true);
-        assert_eq!(odd.as_os_str().as_bytes(), b"/\xff\xfe/slurm/uid_0/job_7/step_batch");
     }
 }

@@ -86,6 +86,24 @@ impl Answer {
     /// Longest text; a cgroup's own name is no longer.
     pub const LONGEST_BYTES: usize = 255;
 
+    /// All that it says in words.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let optional = [
+            &self.step,
+            &self.task,
+            &self.array,
+            &self.user,
+            &self.sluid,
+            &self.container,
+            &self.qos,
+            &self.runtime,
+            &self.node,
+            &self.cluster,
+        ];
+        let given = optional.into_iter().flatten();
+        given.chain([&self.manager, &self.job, &self.rule]).map(String::as_str)
+    }
+
     /// An answer that knows no more than this.
     pub(super) fn new(role: Role, manager: &str, rule: &str) -> Self {
         Self {

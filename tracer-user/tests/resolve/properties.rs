@@ -13,26 +13,8 @@ fn resolver() -> &'static Resolver {
     &RESOLVER
 }
 
-/// All that an answer says in words.
-fn texts(answer: &Answer) -> Vec<&str> {
-    let optional = [
-        &answer.step,
-        &answer.task,
-        &answer.array,
-        &answer.user,
-        &answer.sluid,
-        &answer.container,
-        &answer.qos,
-        &answer.runtime,
-        &answer.node,
-        &answer.cluster,
-    ];
-    let given = optional.into_iter().flatten().map(String::as_str);
-    given.chain([answer.manager.as_str(), &answer.job, &answer.rule]).collect()
-}
-
 fn is_sound(answer: &Answer, path: &str) {
-    for text in texts(answer) {
+    for text in answer.texts() {
         assert!(text.len() <= Answer::LONGEST_BYTES * 3, "{path:?}: {answer:?}");
         assert!(!text.bytes().any(|byte| byte.is_ascii_control()), "{path:?}: {answer:?}");
     }

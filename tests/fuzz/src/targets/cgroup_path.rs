@@ -32,20 +32,7 @@ pub fn run(data: &[u8]) {
 
 /// What holds for every answer.
 pub fn sound(answer: &Answer, path: &str) {
-    let optional = [
-        &answer.step,
-        &answer.task,
-        &answer.array,
-        &answer.user,
-        &answer.sluid,
-        &answer.container,
-        &answer.qos,
-        &answer.runtime,
-        &answer.node,
-        &answer.cluster,
-    ];
-    let given = optional.into_iter().flatten();
-    for text in given.chain([&answer.manager, &answer.job, &answer.rule]) {
+    for text in answer.texts() {
         // What stands for a bad byte is longer than it.
         assert!(text.len() <= Answer::LONGEST_BYTES * 3, "{path:?}: {answer:?}");
         assert!(!text.bytes().any(|byte| byte.is_ascii_control()), "{path:?}: {answer:?}");
