@@ -168,6 +168,8 @@ fn cgroup_io(device: &str) -> BTreeMap<String, u64> {
 pub struct Node {
     /// Time on CPU of all tasks, where cpuacct is v1.
     pub on_cpu_ns: Option<u64>,
+    /// Of that, the threads of process 1.
+    pub first_process_ns: u64,
     /// Context switches, those of the idle tasks included.
     pub switches: u64,
     /// Tasks made.
@@ -193,6 +195,7 @@ impl Node {
         let usage = |path| fs::read_to_string(path).unwrap().trim().parse().unwrap();
         let mut node = Self {
             on_cpu_ns: cpuacct.map(usage),
+            first_process_ns: threads_on_cpu_ns(1),
             switches: number("ctxt "),
             forks: number("processes "),
             ..Self::default()
@@ -209,4 +212,12 @@ impl Node {
         }
         node
     }
+}
+
+/// Time on CPU of the threads that `pid` has now.
+fn threads_on_cpu_ns(pid: i32) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let texts =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+    texts.map(|text| text.split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }

@@ -101,8 +101,9 @@ fn node(agree: &mut Agreement, seen: &Seen, totals: &Totals) {
     // Of two switches one may be the idle task's, which is nobody's.
     agree.between("the node's switches", switches, *all.start() / 2..=*all.end());
     if before.on_cpu_ns.is_some() {
-        let truth = grown(|node| node.on_cpu_ns.unwrap_or(0));
-        agree.near("the node's on_cpu_ns", totals.all("job_sched.on_cpu_ns"), truth, 2, 20 * MS);
+        let (low, high) = grown(|node| node.on_cpu_ns.unwrap_or(0)).into_inner();
+        let first = after.first_process_ns.saturating_sub(before.first_process_ns);
+        agree.seen("the node's on_cpu_ns", totals.all("job_sched.on_cpu_ns"), low..=high, first);
     }
     let span_ns = seen.span.as_nanos() as u64;
     let told_ns = totals.own.get("interval_ns").copied().unwrap_or(0);
