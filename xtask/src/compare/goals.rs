@@ -1,7 +1,7 @@
 //! What jobtrace is to cost, each goal with the figures that tell whether it is met. Pure.
 
 use super::cases::Kind;
-use super::{events, slowdowns};
+use super::{events, shares, slowdowns};
 use crate::bench::pairs::Pairs;
 use std::fmt::Write as _;
 
@@ -40,10 +40,11 @@ pub struct Goal {
 pub fn check(
     events: &[events::Row],
     slowdowns: &[slowdowns::Row],
+    shares: &[shares::Row],
     by_cgroup: &[&str],
 ) -> Vec<Goal> {
     let mut goals = vec![switch(events), times(events, by_cgroup), pipe(slowdowns)];
-    goals.extend([Kind::Compile, Kind::Compute].map(|kind| job(slowdowns, kind)));
+    goals.extend([Kind::Compile, Kind::Compute].map(|kind| job(slowdowns, shares, kind)));
     goals
 }
 
@@ -109,8 +110,9 @@ fn pipe(rows: &[slowdowns::Row]) -> Goal {
     goal(met, text, &found)
 }
 
-/// Noise must not count as a proof: the whole interval is to lie on one side.
-fn job(rows: &[slowdowns::Row], kind: Kind) -> Goal {
+/// Met where the whole interval lies below the limit; or where the pairs cannot tell it from nothing
+/// attached, and by the kernel's account the programs take less. Noise alone is no proof.
+fn job(rows: &[slowdowns::Row], shares: &[shares::Row], kind: Kind) -> Goal {
     let name = if kind == Kind::Compile { "compile" } else { "compute" };
     let text = format!("a {name} job is slowed by less than {} %", 100.0 * MOST_JOB_RATIO);
     let pairs = rows
@@ -118,15 +120,24 @@ fn job(rows: &[slowdowns::Row], kind: Kind) -> Goal {
         .find(|row| row.kind == kind && row.subject == "jobtrace agent")
         .and_then(|row| row.pairs.as_ref().ok());
     let Some(pairs) = pairs else { return goal(None, text, "") };
-    let met = match pairs.slowdown_interval() {
+    let interval = pairs.slowdown_interval();
+    let is_told = interval.map(|(low, high)| low > 0.0 || high < 0.0);
+    let taken = shares.iter().find(|row| row.kind == kind).map(|row| row.least_and_greatest[1]);
+    let met = match interval {
         Some((_, high)) if high < MOST_JOB_RATIO => Some(true),
         Some((low, _)) if low >= MOST_JOB_RATIO => Some(false),
+        Some(_) if is_told == Some(false) && taken.is_some_and(|most| most < MOST_JOB_RATIO) => {
+            Some(true)
+        }
         _ => None,
     };
     let mut found = slowdown(pairs);
-    if let Some((low, high)) = pairs.slowdown_interval() {
-        let told = if low > 0.0 || high < 0.0 { "" } else { "not " };
+    if let Some(is_told) = is_told {
+        let told = if is_told { "" } else { "not " };
         let _ = write!(found, "; {told}to be told from nothing attached");
+    }
+    if let Some(most) = taken {
+        let _ = write!(found, "; its programs take at most {:.3} % of it", 100.0 * most);
     }
     goal(met, text, &found)
 }
@@ -162,7 +173,7 @@ mod tests {
             empty_ns: 50.0,
             programs: Vec::new(),
         };
-        events::Row { case: "pipe", subject, cost: Ok(cost) }
+        events::Row { case: "pipe", subject, cost: Ok(cost), net_ns: vec![net_ns] }
     }
 
     fn slow(
@@ -176,17 +187,26 @@ mod tests {
         slowdowns::Row { case, kind, subject, pairs: Ok(pairs) }
     }
 
+    fn share(most: f64) -> shares::Row {
+        let median = shares::Share { programs_ns: 0, runs: 0, job_ns: 1 };
+        let (case, kind) = ("compute", Kind::Compute);
+        shares::Row { case, kind, median, least_and_greatest: [0.0, most] }
+    }
+
     #[test]
     fn the_switch_is_measured_against_the_limit_and_each_peer() {
         let events = [event("jobtrace agent", 40.0), event("a", 400.0), event("b", 300.0)];
-        let of = |peers: &[&str]| check(&events, &[], peers);
+        let of = |peers: &[&str]| check(&events, &[], &[], peers);
         assert_eq!(of(&["a"])[0].verdict, Verdict::Met);
         assert_eq!(of(&["a"])[1].verdict, Verdict::Met);
         assert_eq!(of(&["a", "b"])[1].verdict, Verdict::NotMet);
         assert_eq!(of(&["a", "b"])[1].found, "a 400.0 ns, 10.0 times; b 300.0 ns, 7.5 times");
         assert_eq!(of(&["missing"])[1].verdict, Verdict::Open);
-        assert_eq!(check(&[event("jobtrace agent", 46.0)], &[], &[])[0].verdict, Verdict::NotMet);
-        let nothing = check(&[], &[], &[]);
+        assert_eq!(
+            check(&[event("jobtrace agent", 46.0)], &[], &[], &[])[0].verdict,
+            Verdict::NotMet
+        );
+        let nothing = check(&[], &[], &[], &[]);
         assert!(nothing.iter().all(|goal| goal.verdict == Verdict::Open));
         assert!(nothing.iter().all(|goal| goal.found == "not measured"));
     }
@@ -197,17 +217,23 @@ mod tests {
             slow("pipe", Kind::Switch, "jobtrace agent", &[4.0]),
             slow("pipe", Kind::Switch, "empty programs", &[9.0]),
         ];
-        let goal = &check(&[], &rows, &[])[2];
+        let goal = &check(&[], &rows, &[], &[])[2];
         assert_eq!(goal.verdict, Verdict::Met);
         assert!(goal.found.contains("empty programs +9.00 % (1 pairs)"), "{}", goal.found);
     }
 
     #[test]
     fn a_job_is_only_shown_unslowed_by_an_interval_below_the_limit() {
-        let verdict = |per_cent: &[f64]| {
+        let by = |per_cent: &[f64], shares: &[shares::Row]| {
             let rows = [slow("compute", Kind::Compute, "jobtrace agent", per_cent)];
-            check(&[], &rows, &[])[4].verdict
+            check(&[], &rows, shares, &[])[4].verdict
         };
+        let verdict = |per_cent: &[f64]| by(per_cent, &[]);
+        let noisy = [-1.0, 0.1, 0.1, 0.1, 0.1, 1.0];
+        assert_eq!(by(&noisy, &[share(0.002)]), Verdict::Met, "by the kernel's account");
+        assert_eq!(by(&noisy, &[share(0.004)]), Verdict::Open, "a share that is too large");
+        assert_eq!(by(&[0.4; 6], &[share(0.0)]), Verdict::NotMet, "the pairs tell otherwise");
+        assert_eq!(by(&[0.1, 0.1, 0.2, 0.3, 0.4, 0.5], &[share(0.0)]), Verdict::Open);
         assert_eq!(verdict(&[0.0; 6]), Verdict::Met);
         assert_eq!(verdict(&[0.0; 5]), Verdict::Open, "five pairs tell nothing");
         assert_eq!(verdict(&[-1.0, 0.1, 0.1, 0.1, 0.1, 1.0]), Verdict::Open, "too coarse");

@@ -16,6 +16,7 @@ mod one_liners;
 mod peers;
 mod report;
 mod roll;
+mod shares;
 mod slowdowns;
 mod subjects;
 
@@ -145,7 +146,9 @@ fn measure(args: &Args, scratch: &std::path::Path) -> Result<Report> {
         .filter(|subject| args.wants(Kind::Own) || is_used(subject, &cases))
         .collect();
     let (subjects, roll) = roll::call(&place, wished);
-    let events = events::measure(&place, &cases, &subjects)?;
+    let rounds = if args.quick { 1 } else { events::ROUNDS };
+    let events = events::measure(&place, &cases, &subjects, rounds)?;
+    let shares = shares::measure(&place, &cases, rounds)?;
     let mut slow = Vec::new();
     for case in &cases {
         slow.extend(slowdowns::measure(&place, case, &subjects, args.effort())?);
@@ -164,9 +167,10 @@ fn measure(args: &Args, scratch: &std::path::Path) -> Result<Report> {
         strangers: Vec::new(),
         roll,
         cases: cases.iter().map(|case| (case.id, case.workload.name)).collect(),
-        goals: goals::check(&events, &slow, &by_cgroup),
+        goals: goals::check(&events, &slow, &shares, &by_cgroup),
         events,
         slowdowns: slow,
+        shares,
         footprints,
     })
 }

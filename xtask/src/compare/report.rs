@@ -1,7 +1,7 @@
 //! The comparison as Markdown. Pure.
 
 use super::goals::{Goal, Verdict, slowdown};
-use super::{events, footprint, roll, slowdowns};
+use super::{events, footprint, roll, shares, slowdowns};
 use std::fmt::Write as _;
 
 /// All that was found.
@@ -20,6 +20,8 @@ pub struct Report {
     pub events: Vec<events::Row>,
     /// Whole workloads.
     pub slowdowns: Vec<slowdowns::Row>,
+    /// The agent's programs in jobs.
+    pub shares: Vec<shares::Row>,
     /// The tracers themselves.
     pub footprints: Vec<footprint::Row>,
     /// What of it was wanted.
@@ -37,8 +39,8 @@ what this kernel refuses, says so and is left out below.
 
 const EVENTS: &str = "
 ## Time in BPF programs for one event
-The kernel's own statistics (`kernel.bpf_stats_enabled`) over one run of the workload: all programs
-of a tracer that ran meanwhile, but for those on hooks of another family, for each switch, page
+The kernel's own statistics (`kernel.bpf_stats_enabled`): the median of five runs of the workload
+(peers three), in turns, in brackets the least and the greatest. All programs of a tracer that ran meanwhile, but for those on hooks of another family, for each switch, page
 fault or block request. Empty programs on the same hooks ran at the same time (for a hook without
 one, that of the first hook of the family stands in), and the statistics add about 50 ns to each run
 of either: the last column is what the tracer's programs take themselves. What the kernel does
@@ -65,6 +67,17 @@ its programs.
 
 | workload | tracer | plain | slowdown | least to greatest |
 | --- | --- | ---: | ---: | ---: |
+";
+
+const SHARES: &str = "
+### What the agent's programs take of these jobs
+Too little for pairs to show, so by the kernel's statistics: time in all of jobtrace's programs, on all
+CPUs, while the job ran, as a part of the job's time on CPUs. The statistics are in it (about 50 ns a
+run), the way into a program and the caches are not. The median of five runs; from the least to the
+greatest.
+
+| workload | time on CPUs | runs of programs | share of it | least to greatest |
+| --- | ---: | ---: | ---: | ---: |
 ";
 
 const FOOTPRINTS: &str = "
@@ -102,8 +115,25 @@ impl Report {
         self.add_roll(&mut text);
         self.add_events(&mut text);
         self.add_slowdowns(&mut text);
+        self.add_shares(&mut text);
         self.add_footprints(&mut text);
         text
+    }
+
+    fn add_shares(&self, text: &mut String) {
+        if self.shares.is_empty() {
+            return;
+        }
+        text.push_str(SHARES);
+        for shares::Row { case, median, least_and_greatest, .. } in &self.shares {
+            let [least, greatest] = least_and_greatest.map(|ratio| 100.0 * ratio);
+            let shares::Share { job_ns, runs, .. } = median;
+            let (ms, ratio) = (*job_ns as f64 / 1e6, 100.0 * median.ratio());
+            let _ = writeln!(
+                text,
+                "| {case} | {ms:.0} ms | {runs} | {ratio:.3} % | {least:.3} to {greatest:.3} % |"
+            );
+        }
     }
 
     fn add_roll(&self, text: &mut String) {
@@ -129,21 +159,23 @@ impl Report {
             return;
         }
         text.push_str(EVENTS);
-        for events::Row { case, subject, cost } in &self.events {
+        for events::Row { case, subject, cost, net_ns } in &self.events {
             let _ = match cost {
                 Ok(cost) => writeln!(
                     text,
-                    "| {case} | {subject} | {} | {:.1} | {:.1} | **{:.1}** |",
+                    "| {case} | {subject} | {} | {:.1} | {:.1} | **{:.1}** ({:.1} to {:.1}) |",
                     cost.events,
                     cost.gross_ns,
                     cost.empty_ns,
                     cost.net_ns(),
+                    net_ns.first().unwrap_or(&cost.net_ns()),
+                    net_ns.last().unwrap_or(&cost.net_ns()),
                 ),
                 Err(why) => writeln!(text, "| {case} | {subject} | failed: {why} | – | – | – |"),
             };
         }
         text.push_str(PROGRAMS);
-        for events::Row { case, subject, cost } in &self.events {
+        for events::Row { case, subject, cost, .. } in &self.events {
             for program in cost.iter().flat_map(|cost| &cost.programs) {
                 let empty = program.empty_ns.map_or("–".to_owned(), |ns| format!("{ns:.1}"));
                 let _ = writeln!(
@@ -239,6 +271,7 @@ mod tests {
         let entry = |id, seen| roll::Entry { id, tells: "all", version: "1.0".to_owned(), seen };
         let slow =
             |subject, pairs| slowdowns::Row { case: "pipe", kind: Kind::Switch, subject, pairs };
+        let event = |subject, cost, net_ns| events::Row { case: "pipe", subject, cost, net_ns };
         let report = Report {
             machine: "2 CPUs".to_owned(),
             repeat: "Repeat it".to_owned(),
@@ -246,10 +279,16 @@ mod tests {
             roll: vec![entry("x", Ok(seen)), entry("y", Err("missing: get it".to_owned()))],
             cases: vec![("pipe", "a pipe")],
             events: vec![
-                events::Row { case: "pipe", subject: "x", cost: Ok(cost) },
-                events::Row { case: "pipe", subject: "y", cost: Err("no".to_owned()) },
+                event("x", Ok(cost), vec![38.0, 40.0, 47.5]),
+                event("y", Err("no".to_owned()), Vec::new()),
             ],
             slowdowns: vec![slow("x", Ok(pairs)), slow("y", Err("ended".to_owned()))],
+            shares: vec![shares::Row {
+                case: "compile",
+                kind: Kind::Compile,
+                median: shares::Share { programs_ns: 100_000, runs: 900, job_ns: 1_000_000_000 },
+                least_and_greatest: [0.000_05, 0.000_2],
+            }],
             footprints: vec![footprint::Row { subject: "x", interval_s: 10, taken: Ok(taken) }],
             goals: vec![Goal { verdict: Verdict::Met, text: "g".into(), found: "f".into() }],
         };
@@ -260,11 +299,12 @@ mod tests {
             "| x | all | 1.0 | a, b | 1.5 MiB |",
             "| y | all | 1.0 | skipped: missing: get it | – |",
             "| pipe | a pipe |",
-            "| pipe | x | 1000 | 90.0 | 50.0 | **40.0** |",
+            "| pipe | x | 1000 | 90.0 | 50.0 | **40.0** (38.0 to 47.5) |",
             "| pipe | y | failed: no | – | – | – |",
             "| pipe | x | `sched_switch` | 1000 | 90.0 | 50.0 |",
             "| pipe | x | 100 ns | +5.00 % (3 pairs) | +4.0 to +6.0 % |",
             "| pipe | y | – | failed: ended | – |",
+            "| compile | 1000 ms | 900 | 0.010 % | 0.005 to 0.020 % |",
             "| x | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB |",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
