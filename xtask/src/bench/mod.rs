@@ -4,6 +4,7 @@
 //! full of jobs.
 
 pub mod agent;
+mod beside;
 pub mod fault_loop;
 pub mod jobs;
 pub mod machine;
@@ -22,6 +23,7 @@ use anyhow::{Context, Result, bail};
 use pairs::Pairs;
 use report::{Report, Slowdown};
 use std::fs;
+use std::path::PathBuf;
 use workloads::{Kind, Tracing, Workload};
 use xtask::root;
 
@@ -34,6 +36,9 @@ pub struct Args {
     /// Only the workloads of this kind, or only the agent
     #[arg(long, value_enum, conflicts_with = "write")]
     only: Option<Kind>,
+    /// Instead of all else, this checkout's programs beside those of another jobtrace, on the same events
+    #[arg(long, value_name = "JOBTRACE", conflicts_with = "write")]
+    beside: Option<PathBuf>,
     /// Write the result to docs/OVERHEAD.md too
     #[arg(long)]
     write: bool,
@@ -72,6 +77,10 @@ pub fn run(args: &Args) -> Result<()> {
         })
         .collect();
 
+    if let Some(other) = &args.beside {
+        print!("{}", beside::table(&workloads, other, args.pairs)?);
+        return Ok(());
+    }
     let (programs, memory) = programs::measure(&workloads)?;
     let slowdowns =
         workloads.iter().map(|w| slowdown(w, args.pairs)).collect::<Result<Vec<_>>>()?;

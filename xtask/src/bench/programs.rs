@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 const NAME_BYTES: usize = 15;
 
 /// Fewer runs than this say more of the machine than of the program.
-const ENOUGH_RUNS: u64 = 5_000;
+pub const ENOUGH_RUNS: u64 = 5_000;
 
 /// One program's cost under one workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +97,8 @@ fn costs(
     costs
 }
 
-fn mean(time_ns: u64, runs: u64) -> Option<f64> {
+/// Nanoseconds of a run.
+pub fn mean(time_ns: u64, runs: u64) -> Option<f64> {
     (runs > 0).then(|| time_ns as f64 / runs as f64)
 }
 
@@ -105,13 +106,17 @@ fn mean(time_ns: u64, runs: u64) -> Option<f64> {
 /// programs, a program that does nothing; prints one line `ID NAME` for each, ID being the empty
 /// program's and NAME the name of the program of ours whose hook it shares; then the line `ready`;
 /// holds them until its standard input ends; and exits with 0.
-struct Empties {
+pub struct Empties {
     process: Child,
     programs: Vec<(String, OwnedFd)>,
 }
 
 impl Empties {
-    fn start() -> Result<Self> {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it cannot attach them.
+    pub fn start() -> Result<Self> {
         let mut process = Command::new(target_dir().join("release/jobtrace"))
             .arg("bench-empty")
             .stdin(Stdio::piped())
@@ -133,7 +138,11 @@ impl Empties {
         anyhow::bail!("`jobtrace bench-empty` ended before it was ready")
     }
 
-    fn figures(&self) -> Result<BTreeMap<String, Program>> {
+    /// What each has run so far, by the name of ours on its hook.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn figures(&self) -> Result<BTreeMap<String, Program>> {
         self.programs.iter().map(|(name, held)| Ok((name.clone(), bpf::program(held)?))).collect()
     }
 }
