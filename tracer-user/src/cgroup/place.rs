@@ -11,7 +11,7 @@ use std::{
 pub struct Place {
     /// The kernel's `hierarchy_id`: 0 is v2.
     pub number: u32,
-    /// v1 controllers of the hierarchy; empty for v2.
+    /// Controllers of the hierarchy: v1's are its own, v2's those on offer.
     pub controllers: Vec<String>,
     /// Where the hierarchy is mounted: the last of the directory's ancestors.
     pub mount: PathBuf,
@@ -41,7 +41,9 @@ impl Places {
 
     /// The place in the v1 hierarchy of `controller`.
     pub fn v1(&self, controller: &str) -> Option<&Place> {
-        let has = |place: &&Place| place.controllers.iter().any(|name| name == controller);
+        let has = |place: &&Place| {
+            place.number != 0 && place.controllers.iter().any(|name| name == controller)
+        };
         self.0.iter().find(has)
     }
 

@@ -29,7 +29,8 @@ fn known(group: &Group) -> Vec<(&'static str, u64)> {
 
 #[test]
 fn v2_with_all_its_files() {
-    let (mount, place) = place(0, &[], "a/job");
+    // An agent knows what v2 offers; that makes none of them v1's.
+    let (mount, place) = place(0, &["cpuset", "cpu", "io", "memory", "pids"], "a/job");
     write(
         &place.directory,
         &[
