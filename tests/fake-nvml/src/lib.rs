@@ -4,9 +4,13 @@
 //! Each [`Fake`] is a copy of the library in a folder of its own, so that the loader keeps them apart: tests
 //! in one process have one driver each.
 
+mod driver;
+mod events;
 mod functions;
+mod gpm;
+mod parts;
 mod place;
 pub mod scenario;
 
 pub use place::Fake;
-pub use scenario::{Gpu, Process, Scenario};
+pub use scenario::{Gpm, Gpu, Process, Scenario};

@@ -7,7 +7,7 @@ use crate::gpu::{Found, look};
 
 /// One finding for each maker, and one for each value that a device does not tell.
 pub fn checks() -> Vec<Finding> {
-    let mut findings = nvidia(look(None));
+    let mut findings = nvidia(look(None, "/".into()));
     findings.push(amd(Path::new("/sys/class/kfd/kfd/topology/nodes")));
     findings
 }
@@ -24,8 +24,8 @@ fn nvidia(found: Found) -> Vec<Finding> {
             "see whether nvidia-smi answers, and dmesg for NVRM",
         ),
         Found::Failure(error) => missing(
-            format!("libnvidia-ml.so.1 answers: {error}"),
-            "check that the driver is loaded: nvidia-smi",
+            error,
+            "check that the driver is loaded and of the library's version: nvidia-smi, dmesg",
         ),
         Found::Gpus { driver, names, lacking } => {
             let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));

@@ -31,6 +31,8 @@ pub struct Settings {
     pub period: Duration,
     /// The library; by default the loader's `libnvidia-ml.so.1`.
     pub library: Option<PathBuf>,
+    /// Where sys and proc are found; `/`, but for tests and containers.
+    pub root: PathBuf,
     /// Where there is no library or no driver: look again after this time, or never.
     pub retry: Option<Duration>,
     /// After a device is lost: open the library anew after this time, then after twice as long, and so on.
@@ -42,6 +44,7 @@ impl Default for Settings {
         Self {
             period: Duration::from_secs(1),
             library: None,
+            root: PathBuf::from("/"),
             retry: None,
             back_off: Duration::from_secs(5),
         }

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use super::reading::{Busy, Device, DeviceReading, ProcessReading, Reading};
+use super::{
+    detail::Detail,
+    reading::{Busy, Device, DeviceReading, ProcessReading, Reading},
+};
 use crate::model::{group::Group, hist::Hist, tables::GPU};
 
 /// Readings further apart than this leave open who was on a device between them.
@@ -29,6 +32,7 @@ pub struct Totals<K> {
 struct Seen<K> {
     monotonic_ns: u64,
     energy_millijoules: Option<u64>,
+    ecc_uncorrected: Option<u64>,
     on_it: BTreeSet<K>,
 }
 
@@ -37,7 +41,9 @@ struct Seen<K> {
 struct Used {
     /// As it was when the job first came: its tags are one series.
     device: Arc<Device>,
-    busy: Option<(Hist, Hist)>,
+    busy: Option<Hist>,
+    memory_busy: Option<Hist>,
+    detail: Detail,
     power: Option<Hist>,
     clock: Option<Hist>,
     energy_millijoules: Option<u64>,
@@ -56,6 +62,7 @@ struct Part {
     processes: u64,
     memory_bytes: Option<u64>,
     busy: Option<Busy>,
+    sm_activity_ppm: Option<u64>,
     /// A process of it does not tell how busy or how large it is: neither is then known of the job.
     is_memory_unknown: bool,
     is_busy_unknown: bool,
@@ -95,7 +102,10 @@ impl<K: Ord + Clone> Totals<K> {
             // A counter that fell began anew with its driver.
             read.energy_millijoules?.checked_sub(seen.energy_millijoules?)
         });
-        let near = seen.is_some_and(|seen| now_ns.saturating_sub(seen.monotonic_ns) <= MAX_GAP_NS);
+        let since_ns = seen.map(|seen| now_ns.saturating_sub(seen.monotonic_ns));
+        let since_ns = since_ns.filter(|since_ns| *since_ns <= MAX_GAP_NS);
+        let near = since_ns.is_some();
+        let ecc = seen.and_then(|seen| read.ecc_uncorrected?.checked_sub(seen.ecc_uncorrected?));
         for (job, part) in &parts {
             let devices = self.jobs.entry(job.clone()).or_default();
             let used = devices.entry(read.device.uuid.clone()).or_insert_with(|| Used {
@@ -105,10 +115,19 @@ impl<K: Ord + Clone> Totals<K> {
             });
             let was_on_it = seen.is_some_and(|seen| seen.on_it.contains(job));
             used.add(now_ns, read, part, shared, energy.filter(|_| near || was_on_it));
+            used.detail.add(read, part.sm_activity_ppm, shared, since_ns.unwrap_or(0));
+            used.detail.add_errors(ecc, read.xids.as_deref());
         }
-        let energy_millijoules = read.energy_millijoules;
+        // An error often ends the process that met it: it is also theirs who have just left.
+        for job in seen.iter().flat_map(|seen| &seen.on_it).filter(|job| !parts.contains_key(job)) {
+            let devices = self.jobs.get_mut(job);
+            if let Some(used) = devices.and_then(|used| used.get_mut(&read.device.uuid)) {
+                used.detail.add_errors(ecc, read.xids.as_deref());
+            }
+        }
+        let DeviceReading { energy_millijoules, ecc_uncorrected, .. } = *read;
         let on_it = parts.into_keys().collect();
-        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, on_it };
+        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, ecc_uncorrected, on_it };
         self.devices.insert(read.device.uuid.clone(), seen);
     }
 
@@ -166,9 +185,16 @@ impl Part {
             Some(busy) => {
                 let sum = self.busy.get_or_insert_default();
                 sum.sm_ppm = (sum.sm_ppm + busy.sm_ppm).min(1_000_000);
-                sum.memory_ppm = (sum.memory_ppm + busy.memory_ppm).min(1_000_000);
+                sum.memory_ppm = match (sum.memory_ppm, busy.memory_ppm) {
+                    (Some(sum), Some(more)) => Some((sum + more).min(1_000_000)),
+                    (sum, more) => sum.or(more),
+                };
             }
             None => self.is_busy_unknown = true,
+        }
+        if let Some(ppm) = process.sm_activity_ppm {
+            let sum = self.sm_activity_ppm.get_or_insert(0);
+            *sum = (*sum + ppm).min(1_000_000);
         }
     }
 }
@@ -190,17 +216,11 @@ impl Used {
             false => (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy)),
         };
         if let Some(Busy { sm_ppm, memory_ppm }) = busy {
-            let (sm, memory) = self.busy.get_or_insert_default();
-            sm.record(sm_ppm);
-            memory.record(memory_ppm);
+            record(&mut self.busy, Some(sm_ppm));
+            record(&mut self.memory_busy, memory_ppm);
         }
-        for (hist, value) in
-            [(&mut self.power, read.power_milliwatts), (&mut self.clock, read.sm_clock_hz)]
-        {
-            if let Some(value) = value {
-                hist.get_or_insert_default().record(value);
-            }
-        }
+        record(&mut self.power, read.power_milliwatts);
+        record(&mut self.clock, read.sm_clock_hz);
         if let Some(energy) = energy {
             *self.energy_millijoules.get_or_insert(0) += energy;
         }
@@ -214,20 +234,21 @@ impl Used {
 
     fn group(&self, is_current: bool) -> Group {
         let device = &self.device;
-        let tags = vec![device.index.to_string(), device.uuid.clone(), device.model.clone()];
-        let mut group = Group::unknown(&GPU, tags);
-        let (sm, memory) = self.busy.as_ref().map(|(sm, memory)| (sm, memory)).unzip();
+        let Device { uuid, model, vendor, parent, .. } = &**device;
+        let texts = [&device.number(), uuid, model, vendor, parent];
+        let mut group = Group::unknown(&GPU, texts.map(String::clone).into());
         let hists = [
-            ("utilization_ratio", sm),
-            ("memory_utilization_ratio", memory),
-            ("power_watts", self.power.as_ref()),
-            ("sm_clock_hz", self.clock.as_ref()),
+            ("utilization_ratio", &self.busy),
+            ("memory_utilization_ratio", &self.memory_busy),
+            ("power_watts", &self.power),
+            ("sm_clock_hz", &self.clock),
         ];
         for (name, hist) in hists {
             if let Some(hist) = hist {
                 group.set_hist(name, hist.clone());
             }
         }
+        self.detail.fill(&mut group);
         group.set("memory_used_bytes", self.memory_used_bytes.filter(|_| is_current));
         group.set("processes", is_current.then_some(self.processes));
         group.set("memory_peak_bytes", self.memory_peak_bytes);
@@ -236,6 +257,13 @@ impl Used {
         group.set("temperature_max_celsius", self.temperature_celsius);
         group.set("readings_shared", self.shared);
         group
+    }
+}
+
+/// Adds `value` to `hist`, where it is known.
+pub(super) fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+    if let Some(value) = value {
+        hist.get_or_insert_default().record(value);
     }
 }
 

@@ -134,8 +134,8 @@ pub static CPU: Measurement = Measurement {
 pub static GPU: Measurement = Measurement {
     name: "job_gpu",
     key: "gpu",
-    tags: &["gpu", "uuid", "model"],
-    help: "GPUs while processes of the job are on them, by readings once a second (NVML). `gpu` is NVML's index, which may change with a boot; `uuid` does not.",
+    tags: &["gpu", "uuid", "model", "vendor", "parent"],
+    help: "GPUs while processes of the job are on them, by readings once a second: NVIDIA's through NVML, AMD's, Intel's and others' from the kernel's files. `gpu` is the driver's index, which may change with a boot; `uuid` does not: NVML's, `GPU-` and the unique id of AMD's, else `PCI-` and the address. `vendor` is `nvidia`, `amd`, `intel` or the kernel's driver. A MIG instance is a device of its own: `gpu` is `0:1` for the second of GPU 0, `parent` the whole's uuid.",
     fields: &[
         Field::histogram(
             "utilization_ratio",
@@ -176,6 +176,56 @@ pub static GPU: Measurement = Measurement {
             Celsius,
             "Highest temperature read while the job was on the device.",
         ),
+        Field::histogram(
+            "sm_activity_ratio",
+            PartsPerMillion,
+            Place::Agent,
+            "Share of the multiprocessors' time in which work was on them (NVIDIA from Hopper on, by GPM). AMD: share of the compute units that the waves of the job's processes would fill at the moment of the reading.",
+        ),
+        Field::histogram(
+            "tensor_activity_ratio",
+            PartsPerMillion,
+            Place::Agent,
+            "Share of the multiprocessors' time in which their tensor units worked (GPM); absent while others are on the device.",
+        ),
+        Field::histogram(
+            "dram_activity_ratio",
+            PartsPerMillion,
+            Place::Agent,
+            "Share of the device memory's bandwidth in use (GPM); absent while others are on the device.",
+        ),
+        Field::histogram("memory_clock_hz", Hertz, Place::Agent, "Clock of the device's memory."),
+        Field::agent(
+            "throttled_power_ns",
+            Counter,
+            Nanoseconds,
+            "Time in which the power limit or the supply's brake held the clocks down: each reading that says so counts the time since the one before.",
+        ),
+        Field::agent(
+            "throttled_thermal_ns",
+            Counter,
+            Nanoseconds,
+            "The same for heat. Both may be the case at once.",
+        ),
+        Field::agent(
+            "throttled_other_ns",
+            Counter,
+            Nanoseconds,
+            "The same for other reasons (a slower GPU of a boost group, a slowdown without a reason); clocks that were set so, and idling, are none.",
+        ),
+        Field::agent(
+            "ecc_uncorrected_errors",
+            Counter,
+            Count,
+            "Errors of the device's memory that ECC could not correct, while the job was on it or in the second after.",
+        ),
+        Field::agent(
+            "xid_errors",
+            Counter,
+            Count,
+            "XID errors that NVIDIA's driver reported of the device, while the job was on it or in the second after.",
+        ),
+        Field::agent("xid_last", Constant, Count, "Code of the newest of them."),
         Field::agent("processes", Gauge, Count, "Processes of the job on the device."),
         Field::agent(
             "readings_shared",
@@ -342,3 +392,8 @@ pub static SELF: Measurement = Measurement {
 
 /// Every measurement with a table, in the order of their output.
 pub static ALL: [&Measurement; 7] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &GPU, &SELF];
+
+/// How many of its tags a recording has at least: those of the oldest one.
+pub fn oldest_tags(measurement: &Measurement) -> usize {
+    if std::ptr::eq(measurement, &GPU) { 3 } else { measurement.tags.len() }
+}

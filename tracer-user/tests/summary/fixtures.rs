@@ -44,7 +44,9 @@ fn group(
     numbers: &[(&str, u64)],
     hists: &[(&str, Hist)],
 ) -> Group {
-    let mut group = Group::unknown(table, tags.iter().map(|tag| (*tag).to_owned()).collect());
+    let mut tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    tags.resize(table.tags.len(), String::new());
+    let mut group = Group::unknown(table, tags);
     numbers.iter().for_each(|(name, number)| group.set(name, *number));
     hists.iter().for_each(|(name, hist)| group.set_hist(name, hist.clone()));
     group
