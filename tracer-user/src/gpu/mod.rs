@@ -2,20 +2,25 @@
 //!
 //! A thread of its own asks the driver (`work`, `nvml`), since a call may block for long, and adds
 //! each [`Reading`] to the [`Totals`] of the jobs; whoever drains the kernel takes the totals and waits
-//! for nothing. Readings name no maker: another source needs to fill in the same ones. Refuses to tell
+//! for nothing. Beside each reading it lays what the job's tasks did (`tasks`), which tells why a device
+//! was idle (`idle`). Readings name no maker: another source needs to fill in the same ones. Refuses to tell
 //! which job a process is of: that is an argument.
 
+mod claim;
 mod failure;
+mod idle;
 mod look;
 pub(crate) mod member;
 mod nvml;
 mod reading;
 mod sampler;
+mod tasks;
 mod totals;
 mod work;
 
+pub use claim::{Claim, Claims};
 pub use look::{Found, look};
 pub use member::is_inside;
 pub use reading::{Busy, Device, DeviceReading, ProcessReading, Reading};
-pub use sampler::{Sampler, Settings};
+pub use sampler::{Cost, Sampler, Settings};
 pub use totals::Totals;

@@ -80,7 +80,8 @@ impl<'nvml> Gpu<'nvml> {
         let model = handle.name().unwrap_or_default();
         let memory = handle.memory_info().ok();
         let memory_total_bytes = memory.map(|memory| memory.total).filter(|total| *total > 0);
-        let device = Arc::new(Device { index, uuid, model, memory_total_bytes });
+        let minor = handle.minor_number().ok();
+        let device = Arc::new(Device { index, minor, uuid, model, memory_total_bytes });
         Ok(Self { handle, device })
     }
 

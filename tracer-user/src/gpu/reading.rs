@@ -16,6 +16,8 @@ pub struct Reading {
 pub struct Device {
     /// The driver's number for it, which is not its minor number and may change with a boot.
     pub index: u32,
+    /// The number of its device file, where that is told.
+    pub minor: Option<u32>,
     /// Its name for ever.
     pub uuid: String,
     /// `NVIDIA H100 80GB HBM3`.

@@ -11,6 +11,7 @@ use std::{
 };
 
 use nvml_wrapper::{Nvml, error::NvmlError};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     failure::is_absent,
@@ -61,6 +62,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
                     None => return,
                 },
                 Err(Absence::Failed(text)) => {
+                    self.failed(1);
                     self.shared.totals().note(None, text);
                     self.sleep_until(Instant::now() + back_off);
                     back_off = (back_off * 2).min(MAX_BACK_OFF);
@@ -103,6 +105,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
                 Err(NvmlError::NoPermission) => {}
                 Err(error) => {
                     let text = format!("GPU {index} could not be opened ({error})");
+                    self.failed(1);
                     self.shared.totals().note(None, text);
                     lost_at = Some(Instant::now());
                 }
@@ -117,6 +120,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
             }
             let before = gpus.len();
             self.read(&mut gpus, known);
+            self.failed((before - gpus.len()) as u64);
             if lost_at.is_none() {
                 readings = readings.saturating_add(1);
                 lost_at = (gpus.len() < before).then(Instant::now);
@@ -153,6 +157,16 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         for (uuid, text) in notes {
             totals.note(Some(&uuid), text);
         }
+        drop(totals);
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32).as_nanos() as u64;
+        self.shared.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+        self.shared.readings.fetch_add(1, Ordering::Relaxed);
+        self.shared.came.notify_one();
+    }
+
+    fn failed(&self, count: u64) {
+        self.shared.failures.fetch_add(count, Ordering::Relaxed);
     }
 
     fn is_stopped(&self) -> bool {
