@@ -2,22 +2,27 @@
 //!
 //! A thread of its own asks each source (`work`, `source`: `nvml` for NVIDIA's, `cards` for all others),
 //! since a call may block for long, and adds each [`Reading`] to the [`Totals`] of the jobs; whoever
-//! drains the kernel takes the totals and waits for nothing. Refuses to tell which job a process is of:
-//! that is an argument.
+//! drains the kernel takes the totals and waits for nothing. Beside each reading it lays what the job's
+//! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
+//! of: that is an argument.
 
+mod claim;
 mod detail;
 mod failure;
+mod idle;
 mod look;
 pub(crate) mod member;
 mod nvml;
 mod reading;
 mod sampler;
 mod source;
+mod tasks;
 mod totals;
 mod work;
 
+pub use claim::{Claim, Claims};
 pub use look::{Found, look};
 pub use member::is_inside;
 pub use reading::{Activity, Busy, Device, DeviceReading, ProcessReading, Reading, Throttled};
-pub use sampler::{Sampler, Settings};
+pub use sampler::{Cost, Sampler, Settings};
 pub use totals::Totals;

@@ -95,7 +95,7 @@ impl Source for Nvidia {
                 Ok(library) => self.open = Some(Open::new(library, answers)),
                 Err(Absence::None) => return Presence::Absent,
                 Err(Absence::Failed(error)) => {
-                    answers.say_of_all(format!(
+                    answers.say_failed(format!(
                         "GPUs are unknown: NVML answers: {error} (see nvidia-smi)"
                     ));
                     self.closed_until = Some(Instant::now() + self.back_off);
@@ -120,7 +120,7 @@ impl Open {
                 // Not this caller's to see, as in a container with some of the devices.
                 Err(NvmlError::NoPermission) => {}
                 Err(error) => {
-                    answers.say_of_all(format!("GPU {index} could not be opened ({error})"));
+                    answers.say_failed(format!("GPU {index} could not be opened ({error})"));
                     lost_at = Some(Instant::now());
                 }
             }
@@ -134,7 +134,8 @@ impl Open {
         self.gpus.retain_mut(|gpu| match gpu.read(known, proc, answers) {
             Ok(()) => true,
             Err(error) => {
-                answers.say(gpu.uuid(), [format!("{} was lost for a time ({error})", gpu.name())]);
+                answers
+                    .say_lost(gpu.uuid(), format!("{} was lost for a time ({error})", gpu.name()));
                 false
             }
         });

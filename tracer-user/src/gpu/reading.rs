@@ -16,6 +16,8 @@ pub struct Reading {
 pub struct Device {
     /// The driver's number for it, which is not its minor number and may change with a boot.
     pub index: u32,
+    /// The number of its device file, where that is told.
+    pub minor: Option<u32>,
     /// Of a part of a device (MIG): its number there, which may change when parts are made anew.
     pub instance: Option<u32>,
     /// Who made it: `nvidia`, `amd`, `intel`; of others the name of the kernel's driver.

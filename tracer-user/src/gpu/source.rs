@@ -24,6 +24,8 @@ pub struct Answers {
     pub devices: Vec<DeviceReading>,
     /// What is to be said, of one device by its uuid, or of all.
     pub notes: Vec<(Option<String>, String)>,
+    /// Devices lost, and openings that failed.
+    pub failures: u64,
 }
 
 impl Answers {
@@ -32,8 +34,15 @@ impl Answers {
         self.notes.extend(texts.into_iter().map(|text| (Some(uuid.to_owned()), text)));
     }
 
-    /// Says `text` to everybody.
-    pub fn say_of_all(&mut self, text: String) {
+    /// Says of one device that it was lost, and of what.
+    pub fn say_lost(&mut self, uuid: &str, text: String) {
+        self.failures += 1;
+        self.say(uuid, [text]);
+    }
+
+    /// Says to everybody what could not be opened.
+    pub fn say_failed(&mut self, text: String) {
+        self.failures += 1;
         self.notes.push((None, text));
     }
 }

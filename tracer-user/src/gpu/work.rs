@@ -7,8 +7,10 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     nvml::Nvidia,
@@ -80,6 +82,13 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         for (uuid, text) in answers.notes {
             totals.note(uuid.as_deref(), text);
         }
+        drop(totals);
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32).as_nanos() as u64;
+        self.shared.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+        self.shared.readings.fetch_add(1, Ordering::Relaxed);
+        self.shared.failures.fetch_add(answers.failures, Ordering::Relaxed);
+        self.shared.came.notify_one();
     }
 
     fn is_stopped(&self) -> bool {

@@ -128,6 +128,7 @@ fn describe(handle: &Handle, device: Device) -> Result<Arc<Device>, NvmlError> {
         uuid: handle.uuid()?,
         model: handle.name().unwrap_or_default(),
         vendor: "nvidia".into(),
+        minor: handle.minor_number().ok(),
         memory_total_bytes: memory.map(|memory| memory.total).filter(|total| *total > 0),
         ..device
     }))
