@@ -1,13 +1,14 @@
 //! One look at the devices and at what they tell, for somebody who waits for it.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{RecvTimeoutError, sync_channel},
     thread,
     time::Duration,
 };
 
 use super::{
+    cards::Cards,
     nvml::Nvidia,
     source::{Answers, Presence, Source},
 };
@@ -66,4 +67,23 @@ fn ask(library: Option<PathBuf>, root: PathBuf) -> Found {
     let more: Vec<_> = said.into_iter().filter(|text| !lacking.contains(text)).collect();
     lacking.extend(more);
     Found::Gpus { driver, names, lacking }
+}
+
+/// A GPU that the kernel's files tell of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCard {
+    /// `amd`, `intel`, else the kernel's driver.
+    pub vendor: String,
+    /// Number and model.
+    pub name: String,
+    /// What it does not tell, a sentence each.
+    pub lacking: Vec<String>,
+}
+
+/// All GPUs but NVIDIA's; sys and proc are below `root`.
+pub fn look_at_cards(root: &Path) -> Vec<FoundCard> {
+    let mut cards = Cards::new(root);
+    cards.read(&mut Answers::default());
+    let found = |(vendor, name, lacking)| FoundCard { vendor, name, lacking };
+    cards.devices().into_iter().map(found).collect()
 }

@@ -6,6 +6,7 @@
 //! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
 //! of: that is an argument.
 
+mod cards;
 mod claim;
 mod detail;
 mod failure;
@@ -21,7 +22,7 @@ mod totals;
 mod work;
 
 pub use claim::{Claim, Claims};
-pub use look::{Found, look};
+pub use look::{Found, FoundCard, look, look_at_cards};
 pub use member::is_inside;
 pub use reading::{Activity, Busy, Device, DeviceReading, ProcessReading, Reading, Throttled};
 pub use sampler::{Cost, Sampler, Settings};

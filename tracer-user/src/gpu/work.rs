@@ -13,6 +13,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
+    cards::Cards,
     nvml::Nvidia,
     reading::{ProcessReading, Reading},
     sampler::{Settings, Shared},
@@ -53,8 +54,9 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     fn sources(&self) -> Vec<Due> {
         let Settings { library, root, back_off, .. } = &self.settings;
         let nvidia = Nvidia::new(library.clone(), *back_off, &root.join("proc"));
+        let sources: [Box<dyn Source>; 2] = [Box::new(nvidia), Box::new(Cards::new(root))];
         let at = Instant::now();
-        vec![Due { source: Box::new(nvidia), at }]
+        sources.into_iter().map(|source| Due { source, at }).collect()
     }
 
     /// One reading of all sources that are due at `now`; one that is not to be asked again is taken out.

@@ -1,6 +1,6 @@
 //! A command traced now: cgroup, probes, command, and readings until it ends.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 
@@ -70,7 +70,7 @@ async fn trace(args: &Run) -> Result<u8> {
         }
     };
     // Not before: the command is forked off a process of one thread.
-    source.gpus = gpus(&cgroup);
+    source.gpus = gpus(&cgroup, &args.sysfs_root);
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
     if let Some(before) = before {
         let zero = zero(before, source.snapshot(), running.started_ns());
@@ -162,12 +162,13 @@ impl Source for Live {
 }
 
 /// The sampling of the GPUs that processes of the command are on; where there are none, it ends by itself.
-fn gpus(cgroup: &JobCgroup) -> Option<Sampler<Lease>> {
+fn gpus(cgroup: &JobCgroup, root: &Path) -> Option<Sampler<Lease>> {
     let name = cgroup.places().own().next()?.directory.file_name()?.to_str()?.to_owned();
     let owner = move |process: &gpu::ProcessReading| {
         gpu::is_inside(&process.cgroups, &name).then_some(LEASE)
     };
-    let started = Sampler::start(gpu::Settings::default(), owner);
+    let settings = gpu::Settings { root: root.to_owned(), ..gpu::Settings::default() };
+    let started = Sampler::start(settings, owner);
     started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
 }
 
