@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::reading::Device;
 
 /// More numbers than any node has GPUs: a range beyond is somebody's joke.
@@ -11,7 +13,8 @@ const MOST: u64 = 1024;
 const LEAST_UUID: usize = 8;
 
 /// One GPU, as somebody names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Its UUID, or the beginning of it; of a MIG instance too.
     Uuid(String),
@@ -22,7 +25,7 @@ pub enum Claim {
 }
 
 /// The GPUs that a job was given.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Claims {
     /// Which.
     pub of: BTreeSet<Claim>,
@@ -43,7 +46,9 @@ impl Claims {
                 continue;
             }
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else { continue };
+            let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
+                continue;
+            };
             if first <= last && u64::from(last - first) < MOST {
                 claims.extend((first..=last).map(number));
             }
@@ -74,7 +79,10 @@ mod tests {
             ("0,2", vec![minor(0), minor(2)]),
             ("0-2,5", vec![minor(0), minor(1), minor(2), minor(5)]),
             (" 3 ", vec![minor(3)]),
-            ("GPU-8932f937-d72c,GPU-8932f938", vec![uuid("GPU-8932f937-d72c"), uuid("GPU-8932f938")]),
+            (
+                "GPU-8932f937-d72c,GPU-8932f938",
+                vec![uuid("GPU-8932f937-d72c"), uuid("GPU-8932f938")],
+            ),
             ("MIG-1f0c-2", vec![uuid("MIG-1f0c-2")]),
             ("", vec![]),
             ("all", vec![]),
@@ -92,7 +100,12 @@ mod tests {
 
     #[test]
     fn an_index_is_no_minor_number() {
-        let device = Device { index: 0, minor: Some(3), uuid: "GPU-8932f937-d7".into(), ..Device::default() };
+        let device = Device {
+            index: 0,
+            minor: Some(3),
+            uuid: "GPU-8932f937-d7".into(),
+            ..Device::default()
+        };
         let have = |claim| Claims { of: [claim].into(), is_relative: false }.have(&device);
         assert!(have(Claim::Index(0)) && have(Claim::Minor(3)));
         assert!(!have(Claim::Minor(0)) && !have(Claim::Index(3)));

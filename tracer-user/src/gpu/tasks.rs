@@ -126,7 +126,12 @@ mod tests {
             ("waits of 100 ms", &[(100 * MS, 9)], 45, 100),
             ("half a second: a quarter of it, on the mean", &[(S / 2, 1)], 125, 500),
             ("as long as the stretch", &[(S, 1)], 500, 1_000),
-            ("five seconds: they ended half a second into it, on the mean", &[(5 * S, 1)], 4_500, 5_000),
+            (
+                "five seconds: they ended half a second into it, on the mean",
+                &[(5 * S, 1)],
+                4_500,
+                5_000,
+            ),
             ("eight tasks", &[(5 * S, 8)], 36_000, 5_000),
             ("one long and many short ones", &[(5 * S, 1), (MS, 300)], 4_500, 5_000),
         ] {
@@ -171,7 +176,10 @@ mod tests {
         let waits = Waits { within_ns: 8 * MS, before_ns: S, reach_ns: S };
         let whole = TaskTimes { on_cpu_ns: 100, blocked: waits, ..TaskTimes::default() };
         let part = whole.part(S / 4, S);
-        assert_eq!((part.on_cpu_ns, part.blocked.within_ns, part.blocked.before_ns), (25, 2 * MS, 0));
+        assert_eq!(
+            (part.on_cpu_ns, part.blocked.within_ns, part.blocked.before_ns),
+            (25, 2 * MS, 0)
+        );
         assert_eq!(whole.part(2 * S, S).on_cpu_ns, 100, "no more than there was");
     }
 }

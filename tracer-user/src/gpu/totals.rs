@@ -177,7 +177,9 @@ impl<K: Ord + Clone> Totals<K> {
         let is_busy = read.busy.is_some_and(|busy| busy.sm_ppm > 0);
         let is_untold = users == 0 && !others && is_busy && holders.len() == 1;
         for job in &holders {
-            parts.entry(job.clone()).or_insert_with(|| if is_untold { Part::default() } else { Part::none() });
+            parts
+                .entry(job.clone())
+                .or_insert_with(|| if is_untold { Part::default() } else { Part::none() });
         }
         let seen = self.devices.get(&read.device.uuid);
         let energy = seen.and_then(|seen| {
