@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::reading::Device;
 
 /// More numbers than any node has GPUs: a range beyond is somebody's joke.
@@ -11,7 +13,8 @@ const MOST: u64 = 1024;
 const LEAST_UUID: usize = 8;
 
 /// One GPU, as somebody names it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Claim {
     /// Its UUID, or the beginning of it; of a MIG instance too.
     Uuid(String),
@@ -22,7 +25,7 @@ pub enum Claim {
 }
 
 /// The GPUs that a job was given.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Claims {
     /// Which.
     pub of: BTreeSet<Claim>,

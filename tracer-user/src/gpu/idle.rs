@@ -42,17 +42,21 @@ impl Parts {
 }
 
 /// Splits `idle_ns` of a device by what `tasks` did in the same stretch of time. `beside_ns` is how long
-/// the job's devices were busy in it, all added up: so much time on CPU went with them, to feed them or to
-/// spin until they were done, and keeps none idle.
+/// the job's devices were busy in it, all added up: so long tasks were runnable, on a CPU or waiting for one,
+/// to feed them or to spin until they were done. That keeps none idle, and is left out first.
 ///
 /// Each state accounts for as much idle time as the tasks spent in it; where that is more than there is,
 /// the states share it in that proportion.
 pub fn split(idle_ns: u64, beside_ns: u64, tasks: &TaskTimes) -> Parts {
+    let (on_cpu_ns, run_queue_ns) = (tasks.on_cpu_ns, tasks.run_queue.within_ns);
+    let runnable = u128::from(on_cpu_ns) + u128::from(run_queue_ns);
+    let beside = runnable.min(beside_ns.into());
+    let on_cpu_beside = (beside * u128::from(on_cpu_ns)).checked_div(runnable).unwrap_or(0);
     let times = [
         tasks.faulting.unwrap_or_default().within_ns,
         tasks.blocked.within_ns,
-        tasks.run_queue.within_ns,
-        tasks.on_cpu_ns.saturating_sub(beside_ns),
+        run_queue_ns - (beside - on_cpu_beside) as u64,
+        on_cpu_ns - on_cpu_beside as u64,
     ];
     let total: u128 = times.iter().map(|ns| u128::from(*ns)).sum();
     let mut upto = 0_u128;

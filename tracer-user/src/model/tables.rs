@@ -267,7 +267,7 @@ pub static GPU: Measurement = Measurement {
             "idle_while_run_queue_ns",
             Counter,
             Nanoseconds,
-            "Of idle_ns, what waits of the job's tasks for a CPU account for.",
+            "Of idle_ns, what waits of the job's tasks for a CPU account for, beyond those beside busy devices as below.",
         ),
         Field::agent(
             "idle_while_faulting_ns",
@@ -279,7 +279,7 @@ pub static GPU: Measurement = Measurement {
             "idle_while_on_cpu_ns",
             Counter,
             Nanoseconds,
-            "Of idle_ns, what the tasks' time on CPU accounts for, beyond that in which the job's devices were busy: so long they are taken to feed them or to spin until they are done.",
+            "Of idle_ns, what the tasks' time on CPU accounts for. As long as the job's devices were busy, tasks are taken to have fed them or to have spun until they were done, on CPU or waiting for one: that is left out.",
         ),
         Field::agent(
             "idle_other_ns",

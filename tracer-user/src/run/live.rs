@@ -77,10 +77,11 @@ async fn trace(args: &Run) -> Result<u8> {
         accept(zero, &mut pipeline, &mut recorder);
     }
     let ended =
-        watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
-            .await?;
+        watch(&mut running, args.interval, &mut source, &mut pipeline, &mut recorder).await?;
     let wall = wall_ns();
     source.probes.settle(LEASE);
+    source.look(&mut pipeline);
+    source.gpus.iter().for_each(|gpus| gpus.settle(&LEASE));
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();
@@ -96,8 +97,14 @@ async fn trace(args: &Run) -> Result<u8> {
     Ok(if status == 0 && !complete { 1 } else { status })
 }
 
-/// Reads once each interval until the command ends.
-async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()) -> Result<Ended> {
+/// Reads once each interval until the command ends, and looks at its tasks after each reading of the GPUs.
+async fn watch(
+    running: &mut Running,
+    interval: Duration,
+    source: &mut Live,
+    pipeline: &mut Pipeline,
+    recorder: &mut Recording,
+) -> Result<Ended> {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks.tick().await;
@@ -105,8 +112,17 @@ async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()
         tokio::select! {
             biased;
             ended = running.wait() => return ended,
-            _ = ticks.tick() => read(),
+            () = reading(source.gpus.as_ref()) => source.look(pipeline),
+            _ = ticks.tick() => read(source, pipeline, recorder),
         }
+    }
+}
+
+/// Waits for the next reading of the GPUs; for ever where they are not sampled.
+async fn reading(gpus: Option<&Sampler<Lease>>) {
+    match gpus {
+        Some(gpus) => gpus.reading().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -148,6 +164,24 @@ struct Live {
     probes: Probes,
     reader: CgroupReader,
     gpus: Option<Sampler<Lease>>,
+}
+
+impl Live {
+    /// Lays what the command's tasks did beside what its GPUs did.
+    fn look(&mut self, pipeline: &mut Pipeline) {
+        let Some(gpus) = self.gpus.as_ref().filter(|gpus| !gpus.watched().is_empty()) else {
+            return;
+        };
+        match self.probes.look(&[LEASE]) {
+            Ok(found) => {
+                let groups = found.as_ref().and_then(|found| found.get(&LEASE));
+                gpus.look(&LEASE, monotonic_ns(), groups.map(Vec::as_slice));
+            }
+            Err(error) => {
+                pipeline.complain(&error.context("a look at the command's tasks is lost"))
+            }
+        }
+    }
 }
 
 impl Source for Live {

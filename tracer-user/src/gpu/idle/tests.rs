@@ -60,6 +60,13 @@ fn a_second_of_which_the_device_was_idle_for_a_part() {
             [1_000, 0, 0, 0, 0],
         ),
         ("too many tasks for the CPUs", 1_000, 0, tasks(2_000, 0, 6_000, 0), [0, 750, 0, 250, 0]),
+        (
+            "one task reads and spins, on a CPU that it has half of the time",
+            500,
+            500,
+            tasks(400, 200, 400, 0),
+            [200, 150, 0, 150, 0],
+        ),
         ("a mapped file", 1_000, 0, tasks(100, 0, 0, 900), [0, 0, 900, 100, 0]),
     ] {
         let parts = split(idle * MS, busy * MS, &tasks);
@@ -152,7 +159,10 @@ proptest! {
         // Roundings of running sums move a nanosecond from one to the next.
         prop_assert!(parts.blocked_ns <= tasks.blocked.within_ns.saturating_add(1));
         prop_assert!(parts.run_queue_ns <= tasks.run_queue.within_ns.saturating_add(1));
-        prop_assert!(parts.on_cpu_ns <= tasks.on_cpu_ns.saturating_sub(beside_ns).saturating_add(1));
+        let runnable = u128::from(parts.on_cpu_ns) + u128::from(parts.run_queue_ns);
+        let all = u128::from(tasks.on_cpu_ns) + u128::from(tasks.run_queue.within_ns);
+        prop_assert!(parts.on_cpu_ns <= tasks.on_cpu_ns.saturating_add(1));
+        prop_assert!(runnable <= all.saturating_sub(beside_ns.into()) + 1);
         prop_assert!(parts.faulting_ns <= tasks.faulting.unwrap_or_default().within_ns);
     }
 
