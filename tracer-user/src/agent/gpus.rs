@@ -33,12 +33,16 @@ pub struct Settings {
     pub retry: Duration,
     /// The site's folder of files that name the job of each GPU.
     pub held_dir: Option<PathBuf>,
+    /// Folder with the sys and proc of other makers' GPUs.
+    pub root: PathBuf,
 }
 
 impl From<&config::Gpu> for Settings {
     fn from(config: &config::Gpu) -> Self {
         let held_dir = Some(config.held_dir.clone()).filter(|dir| !dir.as_os_str().is_empty());
-        Self { sample: config.sample, period: config.period.0, retry: config.retry.0, held_dir }
+        let (period, retry) = (config.period.0, config.retry.0);
+        let root = config.sysfs_root.clone();
+        Self { sample: config.sample, period, retry, held_dir, root }
     }
 }
 
@@ -117,6 +121,7 @@ impl Gpus {
         let settings = gpu::Settings {
             period: self.settings.period,
             retry: Some(self.settings.retry),
+            root: self.settings.root.clone(),
             ..gpu::Settings::default()
         };
         match Sampler::start(settings, owner) {
@@ -137,7 +142,7 @@ impl Gpus {
     ) {
         *lock(&self.rules) =
             Rules { resolver: Arc::clone(resolver), steps, ignored: ignored.to_vec() };
-        let is_other = |of: &Settings| (of.sample, of.period, of.retry);
+        let is_other = |of: &Settings| (of.sample, of.period, of.retry, of.root.clone());
         let is_new = is_other(&settings) != is_other(&self.settings);
         self.settings = settings;
         if is_new {

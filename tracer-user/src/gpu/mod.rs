@@ -6,7 +6,7 @@
 //! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
 //! of: that is an argument.
 
-mod cards;
+pub(crate) mod cards;
 mod claim;
 mod detail;
 mod failure;

@@ -255,6 +255,13 @@ pub static KEYS: &[Key] = &[
          and the job's environment.",
     ),
     value(
+        "gpu.sysfs_root",
+        Effect::Reload,
+        "a path from / on",
+        "Folder with the sys and proc in which AMD's, Intel's and others' GPUs are looked for: in a \
+         container, where the host's are.",
+    ),
+    value(
         "jobs.ignore",
         Effect::Reload,
         "a list of managers, such as [\"session\"]",

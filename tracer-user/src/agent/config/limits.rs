@@ -65,6 +65,10 @@ impl Config {
         check(held_dir.is_absolute() || held_dir.as_os_str().is_empty(), "gpu.held_dir", &|| {
             format!("{:?} does not begin with /", held_dir.display().to_string())
         });
+        let root = &self.gpu.sysfs_root;
+        check(root.is_absolute(), "gpu.sysfs_root", &|| {
+            format!("{:?} does not begin with /", root.display().to_string())
+        });
         let distinct: BTreeSet<_> = self.rules.iter().map(|r| &r.name).collect();
         check(distinct.len() == self.rules.len(), "rule", &|| "two have one name".to_owned());
         for rule in &self.rules {

@@ -124,6 +124,8 @@ pub struct Gpu {
     pub retry: Time,
     /// Folder of files that name the job of each GPU; empty: none.
     pub held_dir: PathBuf,
+    /// Folder with the sys and proc of AMD's, Intel's and others' GPUs.
+    pub sysfs_root: PathBuf,
 }
 
 /// `[jobs]`.
@@ -271,6 +273,7 @@ impl Default for Gpu {
             period: Time::seconds(1),
             retry: Time::seconds(300),
             held_dir: "/run/gpustat".into(),
+            sysfs_root: "/".into(),
         }
     }
 }
