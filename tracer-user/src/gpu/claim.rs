@@ -57,12 +57,13 @@ impl Claims {
     }
 
     /// Whether `device` is among them. Where a device's minor number is not told its index stands in: they
-    /// differ on few nodes.
+    /// differ on few nodes. A number means a whole device: of a MIG instance only the UUID speaks.
     pub fn have(&self, device: &Device) -> bool {
+        let is_whole = device.instance.is_none();
         self.of.iter().any(|claim| match claim {
             Claim::Uuid(uuid) => device.uuid.starts_with(uuid.as_str()),
-            Claim::Minor(minor) => device.minor.unwrap_or(device.index) == *minor,
-            Claim::Index(index) => device.index == *index,
+            Claim::Minor(minor) => is_whole && device.minor.unwrap_or(device.index) == *minor,
+            Claim::Index(index) => is_whole && device.index == *index,
         })
     }
 }
@@ -112,5 +113,9 @@ mod tests {
         assert!(have(Claim::Uuid("GPU-8932".into())) && !have(Claim::Uuid("GPU-9932".into())));
         let unknown = Device { minor: None, ..device.clone() };
         assert!(Claims { of: [Claim::Minor(0)].into(), is_relative: false }.have(&unknown));
+        let part = Device { instance: Some(0), uuid: "MIG-1f0c".into(), ..unknown };
+        let have = |claim| Claims { of: [claim].into(), is_relative: false }.have(&part);
+        assert!(!have(Claim::Minor(0)) && !have(Claim::Index(0)));
+        assert!(have(Claim::Uuid("MIG-1f0c".into())));
     }
 }

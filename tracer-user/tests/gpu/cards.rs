@@ -133,8 +133,8 @@ fn a_client_is_as_busy_as_its_busiest_engine() {
     writer.join().unwrap();
     assert_eq!(group.tags, ["0", "PCI-0000:4d:00.0", "Intel 0x56c0", "intel", ""]);
     let share = mean(&group, "utilization_ratio").unwrap();
-    // A busy machine writes late, never ahead.
-    assert!((350_000..510_000).contains(&share), "{share}");
+    // A busy machine writes late: a reading has too little, the next one what was left.
+    assert!((350_000..600_000).contains(&share), "{share}");
     assert_eq!(group.number("memory_used_bytes"), Some(2 << 20), "once");
     assert_eq!(group.number("processes"), Some(2));
     assert_eq!(mean(&group, "sm_clock_hz"), Some(1_550_000_000));
