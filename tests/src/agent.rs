@@ -43,6 +43,14 @@ impl Agent {
     /// # Errors
     /// When it does not start: the end of its log says why.
     pub fn start(settings: &str) -> Result<Self> {
+        Self::start_by(Command::new(program()?), settings)
+    }
+
+    /// As [`Self::start`], through `command`: jobtrace, in an environment of the test's.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_by(mut command: Command, settings: &str) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
         let path = |name: &str| folder.path().join(name);
         let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
@@ -52,7 +60,6 @@ impl Agent {
             path("state")
         );
         fs::write(path("jobtrace.toml"), text)?;
-        let mut command = Command::new(program()?);
         command.arg("agent").arg("--config").arg(path("jobtrace.toml"));
         command.env_remove("NOTIFY_SOCKET");
         let log = path("log");

@@ -76,6 +76,10 @@ pub struct Run {
     /// all (full)
     #[arg(long, value_enum, default_value_t = FaultMode::Full)]
     pub faults: FaultMode,
+    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
+    /// host's there, and for tests
+    #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
+    pub sysfs_root: PathBuf,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
@@ -83,7 +87,7 @@ pub struct Run {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Take the readings from a recording instead of running a command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "sysfs_root"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]
@@ -140,6 +144,10 @@ pub struct Doctor {
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
+    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
+    /// host's there, and for tests
+    #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
+    pub sysfs_root: PathBuf,
 }
 
 /// Tell which job a cgroup or a process belongs to, and by which rule.

@@ -205,6 +205,11 @@ fn garbage_is_refused_with_its_file_and_line() {
             format!("{head}\n{}", own(r#"{"measurement":"job_block","tags":["sda"],"values":{}}"#)),
             "wants other tags",
         ),
+        (
+            2,
+            format!("{head}\n{}", own(r#"{"measurement":"job_gpu","tags":["0","a"],"values":{}}"#)),
+            "wants other tags",
+        ),
         (2, format!("{head}\n{}", end.replace("code", "cod")), "unknown field `cod`"),
         (3, format!("{head}\n{end}\n{one}"), "something follows the recording's end"),
     ];

@@ -2,11 +2,17 @@
 //! any time, fails as told and hangs as told. Never shipped.
 //!
 //! Each [`Fake`] is a copy of the library in a folder of its own, so that the loader keeps them apart: tests
-//! in one process have one driver each.
+//! in one process have one driver each. [`Tree`] stands for the kernel's files of other makers' GPUs.
 
+mod driver;
+mod events;
 mod functions;
+mod gpm;
+mod parts;
 mod place;
 pub mod scenario;
+mod tree;
 
 pub use place::Fake;
-pub use scenario::{Gpu, Process, Scenario};
+pub use scenario::{Gpm, Gpu, Process, Scenario};
+pub use tree::Tree;

@@ -39,8 +39,24 @@ pub struct Gpu {
     pub energy_mj: u64,
     /// Megahertz.
     pub sm_clock_mhz: u32,
+    /// Megahertz.
+    pub memory_clock_mhz: u32,
     /// Degrees Celsius.
     pub temperature: u32,
+    /// Bits of what throttles it, as nvml.h names them.
+    pub throttle: u64,
+    /// Uncorrected errors of its memory so far; `None`: not offered.
+    pub ecc: Option<u64>,
+    /// XID errors so far: code, and the GPU instance that it is of. Append to it.
+    pub xids: Vec<(u64, Option<u32>)>,
+    /// What its counters measure; `None`: it has none.
+    pub gpm: Option<Gpm>,
+    /// Whether it is divided into instances, even into none.
+    pub mig: bool,
+    /// Its MIG instances, by their number; one without a uuid is a gap.
+    pub parts: Vec<Gpu>,
+    /// Of an instance: the id of its GPU instance.
+    pub instance: Option<u32>,
     /// What computes on it.
     pub processes: Vec<Process>,
     /// What draws on it.
@@ -49,6 +65,18 @@ pub struct Gpu {
     pub errors: BTreeMap<String, u32>,
     /// Milliseconds that a function takes.
     pub hang_ms: BTreeMap<String, u64>,
+}
+
+/// Percentages by GPM; `None`: this one is not offered.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gpm {
+    /// Of the multiprocessors' time.
+    pub sm: Option<f64>,
+    /// Of their tensor units'.
+    pub tensor: Option<f64>,
+    /// Of the memory's bandwidth.
+    pub dram: Option<f64>,
 }
 
 /// One process on a device.

@@ -9,8 +9,8 @@ mod targets;
 use std::path::{Path, PathBuf};
 
 use targets::{
-    agent_state, btf, cgroup_files, cgroup_path, config, environ, line_protocol, mounts,
-    proc_cgroup, proc_files, recording, ring_event, spool,
+    agent_state, btf, cgroup_files, cgroup_path, config, drm_client, environ, line_protocol,
+    mounts, proc_cgroup, proc_files, recording, ring_event, spool,
 };
 
 /// What is fed with bytes.
@@ -35,6 +35,7 @@ pub static TARGETS: &[Target] = &[
     target("cgroup_files", "memory.stat, cpu.max, pressure and their like", cgroup_files::run),
     target("cgroup_path", "a cgroup's path, from resolver to line protocol", cgroup_path::run),
     target("config", "jobtrace.toml, times and sizes", config::run),
+    target("drm_client", "/proc/PID/fdinfo of a file open on a GPU", drm_client::run),
     target("environ", "/proc/PID/environ of a job's process", environ::run),
     target(
         "line_protocol",

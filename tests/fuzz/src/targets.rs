@@ -5,6 +5,7 @@ pub mod btf;
 pub mod cgroup_files;
 pub mod cgroup_path;
 pub mod config;
+pub mod drm_client;
 pub mod environ;
 pub mod line_protocol;
 pub mod mounts;

@@ -224,6 +224,7 @@ impl Agent {
                 ready.clear_ready();
                 self.attempt(Node::take_events);
             }
+            () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
             () = sleep_until(care), if self.node.has_ended() => self.attempt(Node::care),
             () = sleep_until(alive_at), if notify.watchdog_every().is_some() => {}
         }
@@ -298,7 +299,7 @@ impl Agent {
         let difference = config::reload_difference(&self.config, &new)?;
         let together = self.config.reloaded(&new)?;
         let resolver = Resolver::new(&together.rules)?;
-        self.node.set(resolver, settings(&together));
+        self.node.set(resolver, settings(&together), &self.log);
         self.output.reload(&together);
         self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
         self.config = together;
@@ -317,6 +318,7 @@ fn settings(config: &Config) -> Settings {
         steps: config.steps,
         ignored: config.jobs.ignore.clone(),
         overhead: (&config.overhead).into(),
+        gpus: (&config.gpu).into(),
     }
 }
 

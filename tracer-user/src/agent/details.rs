@@ -10,6 +10,7 @@ use procfs::process::Process;
 
 use crate::{
     cgroup::{place::Places, read::CgroupReader},
+    gpu::{Claim, Claims},
     model::{
         group::{Group, Value},
         info::JobInfo,
@@ -33,6 +34,8 @@ pub struct Details {
     pub uid: Option<u32>,
     /// What its scheduler's environment and its paths tell, by field.
     facts: BTreeMap<&'static str, FieldValue>,
+    /// The GPUs that its environment names.
+    claims: Option<Claims>,
     reader: Option<CgroupReader>,
     /// Readings so far: limits are set, and directories made, after the first directory.
     readings: u32,
@@ -46,10 +49,10 @@ impl Details {
     /// Of a job that began at `start_wall_ns`.
     pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let (facts, uid, reader, readings) = (BTreeMap::new(), None, None, 0);
+        let (facts, uid, claims, reader, readings) = (BTreeMap::new(), None, None, None, 0);
         let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
         let mut details =
-            Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told };
+            Self { info, uid, facts, claims, reader, readings, totals, told_ns, ended, end_told };
         details.note(answer);
         details
     }
@@ -79,15 +82,25 @@ impl Details {
         end: Option<(u64, bool)>,
         totals: Vec<Group>,
     ) -> Self {
-        let (facts, reader, readings, told_ns) = (BTreeMap::new(), None, 0, None);
+        let (facts, claims, reader, readings, told_ns) = (BTreeMap::new(), None, None, 0, None);
         let (ended, end_told) =
             (end.map(|(wall_ns, _)| wall_ns), end.is_some_and(|(_, told)| told));
-        Self { info, uid, facts, reader, readings, totals, told_ns, ended, end_told }
+        Self { info, uid, facts, claims, reader, readings, totals, told_ns, ended, end_told }
     }
 
     /// When its last cgroup was removed, and whether that has been told.
     pub fn end(&self) -> Option<(u64, bool)> {
         Some((self.ended?, self.end_told))
+    }
+
+    /// The GPUs that its environment names.
+    pub fn claims(&self) -> Option<&Claims> {
+        self.claims.as_ref()
+    }
+
+    /// As an agent before this one knew them.
+    pub fn set_claims(&mut self, claims: Option<Claims>) {
+        self.claims = claims;
     }
 
     /// Its values so far.
@@ -129,6 +142,7 @@ impl Details {
             self.info.start_wall_ns = seconds.saturating_mul(1_000_000_000);
         }
         self.uid = self.uid.or(facts.uid);
+        self.claims = claims(facts).or(self.claims.take());
         self.told_ns = None;
     }
 
@@ -226,6 +240,16 @@ impl Details {
         }
         fields.into_iter().collect()
     }
+}
+
+/// The GPUs that an environment names. Slurm counts device files, over the whole node; CUDA and ROCm count
+/// the devices that a process sees, so within a device cgroup from zero.
+fn claims(facts: &JobFacts) -> Option<Claims> {
+    let is_slurms = facts.gpus_by.as_ref().is_some_and(|variable| variable.starts_with("SLURM_"));
+    let number = if is_slurms { Claim::Minor } else { Claim::Index };
+    let of = Claims::parse(facts.gpus.as_ref()?, number);
+    let is_relative = of.iter().any(|claim| matches!(claim, Claim::Index(_)));
+    (!of.is_empty()).then_some(Claims { of, is_relative })
 }
 
 /// When the oldest process in `pids` began, nanoseconds since the Unix epoch.

@@ -155,6 +155,13 @@ impl View {
         Places(all.filter_map(place).collect())
     }
 
+    /// The devices that the v1 controller lets the job use, as it lists them; `None` without that controller:
+    /// what a program of v2 allows cannot be read.
+    pub fn read_devices(&self, root: &Path) -> Option<String> {
+        let devices = self.hierarchies.v1("devices")?;
+        fs::read_to_string(below(&devices.mount, root).join("devices.list")).ok()
+    }
+
     /// Processes in the job's directories.
     pub fn pids(&self, root: &Path) -> BTreeSet<u32> {
         let mut pids = BTreeSet::new();

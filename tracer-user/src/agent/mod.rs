@@ -5,6 +5,7 @@ pub mod config;
 pub mod daemon;
 pub mod details;
 pub mod governor;
+pub mod gpus;
 pub mod grid;
 pub mod hierarchy;
 pub mod last_stamp;

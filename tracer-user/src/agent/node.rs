@@ -5,17 +5,20 @@ use std::{
     io,
     os::fd::OwnedFd,
     path::PathBuf,
+    sync::Arc,
 };
 
 use anyhow::Result;
 
 mod arrivals;
 mod care;
+mod gpus;
 mod learn;
 mod resume;
 
 use super::{
     details::Details,
+    gpus::{self as sampling, Gpus},
     hierarchy::View,
     log::Log,
     overhead::{self, Overhead},
@@ -46,6 +49,8 @@ pub struct Settings {
     pub ignored: Vec<String>,
     /// What the probes may cost.
     pub overhead: overhead::Settings,
+    /// How GPUs are sampled.
+    pub gpus: sampling::Settings,
 }
 
 /// An interval of the whole node.
@@ -65,9 +70,10 @@ pub struct Measured {
 pub struct Node {
     probes: Probes,
     view: View,
-    resolver: Resolver,
+    resolver: Arc<Resolver>,
     tracker: Tracker,
     details: BTreeMap<Job, Details>,
+    gpus: Gpus,
     /// Cgroups of jobs that have, or had when they were removed, no entry in the kernel's table: their
     /// removal is not told.
     unplaced: BTreeMap<Cgroup, PathBuf>,
@@ -97,7 +103,7 @@ impl Node {
         settings: Settings,
         log: &Log,
     ) -> Result<Self> {
-        let mut node = Self::new(probes, view, resolver, settings)?;
+        let mut node = Self::new(probes, view, resolver, settings, log)?;
         node.care_for(care::START_MOST, log)?;
         node.find_existing(log)?;
         node.previous = node.read()?;
@@ -105,9 +111,18 @@ impl Node {
         Ok(node)
     }
 
-    fn new(probes: Probes, view: View, resolver: Resolver, settings: Settings) -> Result<Self> {
+    fn new(
+        probes: Probes,
+        view: View,
+        resolver: Resolver,
+        settings: Settings,
+        log: &Log,
+    ) -> Result<Self> {
+        let resolver = Arc::new(resolver);
+        let (sampling, steps) = (settings.gpus.clone(), settings.steps);
         Ok(Self {
             overhead: Overhead::new(settings.overhead, &probes),
+            gpus: Gpus::start(sampling, &resolver, steps, &settings.ignored, log),
             probes,
             view,
             resolver,
@@ -125,8 +140,11 @@ impl Node {
     }
 
     /// Takes over other settings.
-    pub fn set(&mut self, resolver: Resolver, settings: Settings) {
-        self.resolver = resolver;
+    pub fn set(&mut self, resolver: Resolver, settings: Settings, log: &Log) {
+        self.resolver = Arc::new(resolver);
+        let (sampling, steps) = (settings.gpus.clone(), settings.steps);
+        let (resolver, ignored) = (&self.resolver, &settings.ignored);
+        self.gpus.set(sampling, resolver, steps, ignored, monotonic_ns(), log);
         self.overhead.set(settings.overhead);
         self.settings = settings;
     }
@@ -193,6 +211,8 @@ impl Node {
         let mut interval = snapshot.since(&self.previous);
         self.previous = snapshot;
         let now_ns = self.previous.monotonic_ns;
+        self.look_at_gpus(log)?;
+        self.add_gpus(&mut interval, log);
         self.overhead.tick(&mut interval, now_ns, &mut self.probes, log);
         let mut jobs = attribute(&interval, self.tracker.owners());
         for (_, job) in self.tracker.ended() {

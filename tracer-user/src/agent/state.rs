@@ -15,6 +15,7 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    gpu::Claims,
     model::{
         group::Group,
         info::JobInfo,
@@ -50,6 +51,9 @@ pub struct KnownJob {
     pub ended: Option<(u64, bool)>,
     /// Its values so far.
     pub totals: Vec<Group>,
+    /// The GPUs that its environment names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<Claims>,
 }
 
 /// All of it.

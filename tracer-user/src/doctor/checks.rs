@@ -1,13 +1,15 @@
 //! The checks, each by doing the thing itself where that is harmless.
 
+use std::path::Path;
+
 use crate::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
     doctor::{Finding, State, gpu},
     probes::{self, FaultMode, HOOKS, HookState, Layout, Options, btf::VMLINUX},
 };
 
-/// Runs all checks.
-pub fn all() -> Vec<Finding> {
+/// Runs all checks; GPUs are looked for in sys and proc below `root`.
+pub fn all(root: &Path) -> Vec<Finding> {
     let mut findings = vec![kernel(), types(), capabilities()];
     findings.extend(hierarchies());
     let (layout, cgroup) = cgroup();
@@ -15,7 +17,7 @@ pub fn all() -> Vec<Finding> {
     findings.extend(hooks(&layout));
     findings.push(pressure());
     findings.push(memlock());
-    findings.extend(gpu::checks());
+    findings.extend(gpu::checks(root));
     findings
 }
 

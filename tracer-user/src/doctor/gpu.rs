@@ -1,14 +1,15 @@
-//! Which GPU libraries and drivers are here.
+//! Which GPU libraries, drivers and files are here.
 
 use std::path::Path;
 
 use super::{Finding, State};
-use crate::gpu::{Found, look};
+use crate::gpu::{Found, FoundCard, look, look_at_cards};
 
-/// One finding for each maker, and one for each value that a device does not tell.
-pub fn checks() -> Vec<Finding> {
-    let mut findings = nvidia(look(None));
-    findings.push(amd(Path::new("/sys/class/kfd/kfd/topology/nodes")));
+/// One finding for each maker, and one for each value that a device does not tell; sys and proc are below
+/// `root`.
+pub fn checks(root: &Path) -> Vec<Finding> {
+    let mut findings = nvidia(look(None, root.to_owned()));
+    findings.extend(cards(&look_at_cards(root)));
     findings
 }
 
@@ -24,8 +25,8 @@ fn nvidia(found: Found) -> Vec<Finding> {
             "see whether nvidia-smi answers, and dmesg for NVRM",
         ),
         Found::Failure(error) => missing(
-            format!("libnvidia-ml.so.1 answers: {error}"),
-            "check that the driver is loaded: nvidia-smi",
+            error,
+            "check that the driver is loaded and of the library's version: nvidia-smi, dmesg",
         ),
         Found::Gpus { driver, names, lacking } => {
             let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));
@@ -38,20 +39,33 @@ fn nvidia(found: Found) -> Vec<Finding> {
     }
 }
 
-/// The kernel's compute driver lists its nodes; those with SIMD units are GPUs.
-fn amd(nodes: &Path) -> Finding {
-    let properties = std::fs::read_dir(nodes).into_iter().flatten().flatten();
-    let is_gpu = |text: &String| {
-        text.lines().any(|line| line.starts_with("simd_count ") && !line.ends_with(" 0"))
-    };
-    let count = properties
-        .filter_map(|node| std::fs::read_to_string(node.path().join("properties")).ok())
-        .filter(is_gpu)
-        .count();
-    match count {
-        0 => Finding::ok("AMD GPUs", "none"),
-        count => Finding::ok("AMD GPUs", format!("{count}")),
+/// AMD's and Intel's, also where there are none; others where there are some.
+fn cards(found: &[FoundCard]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (subject, vendor) in
+        [("AMD GPUs", Some("amd")), ("Intel GPUs", Some("intel")), ("other GPUs", None)]
+    {
+        let is_of = |card: &&FoundCard| match vendor {
+            Some(vendor) => card.vendor == vendor,
+            None => !["amd", "intel"].contains(&card.vendor.as_str()),
+        };
+        let cards: Vec<_> = found.iter().filter(is_of).collect();
+        let names: Vec<_> = cards.iter().map(|card| card.name.as_str()).collect();
+        match (names.len(), vendor) {
+            (0, None) => {}
+            (0, Some(_)) => {
+                findings.push(Finding::ok(subject, "none (no card with a render node)"))
+            }
+            (count, _) => {
+                findings.push(Finding::ok(subject, format!("{count}: {}", names.join(", "))));
+            }
+        }
+        findings.extend(cards.iter().flat_map(|card| &card.lacking).map(|lacking| {
+            let cure = "see whether the driver is the kernel's own and of this kernel's age";
+            Finding::new(subject, State::Missing, lacking.as_str(), cure)
+        }));
     }
+    findings
 }
 
 #[cfg(test)]
@@ -71,14 +85,28 @@ mod tests {
     }
 
     #[test]
-    fn amd_nodes_with_simd_units_are_gpus() {
-        let nodes = tempfile::tempdir().unwrap();
-        for (node, simd) in [("0", 0), ("1", 304)] {
-            std::fs::create_dir(nodes.path().join(node)).unwrap();
-            let text = format!("cpu_cores_count 1\nsimd_count {simd}\n");
-            std::fs::write(nodes.path().join(node).join("properties"), text).unwrap();
-        }
-        assert_eq!(amd(nodes.path()).detail, "1");
-        assert_eq!(amd(&nodes.path().join("absent")).detail, "none");
+    fn cards_are_told_by_maker() {
+        let subjects = |found: &[FoundCard]| -> Vec<_> {
+            cards(found).into_iter().map(|finding| (finding.subject, finding.detail)).collect()
+        };
+        let none = "none (no card with a render node)";
+        let pair = |subject: &str, detail: &str| (subject.to_owned(), detail.to_owned());
+        assert_eq!(subjects(&[]), [pair("AMD GPUs", none), pair("Intel GPUs", none)]);
+        let card = |vendor: &str, name: &str, lacking: &[&str]| FoundCard {
+            vendor: vendor.into(),
+            name: name.into(),
+            lacking: lacking.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        let found =
+            [card("amd", "a", &["a lacks"]), card("amd", "b", &[]), card("nouveau", "c", &[])];
+        assert_eq!(
+            subjects(&found),
+            [
+                pair("AMD GPUs", "2: a, b"),
+                pair("AMD GPUs", "a lacks"),
+                pair("Intel GPUs", none),
+                pair("other GPUs", "1: c"),
+            ]
+        );
     }
 }

@@ -56,7 +56,7 @@ impl Finding {
 /// # Errors
 /// When the findings cannot be printed.
 pub fn run(args: &Doctor) -> Result<u8> {
-    let findings = checks::all();
+    let findings = checks::all(&args.sysfs_root);
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings)? + "\n",
         false => table(&findings),

@@ -1,17 +1,16 @@
 //! One look at the devices and at what they tell, for somebody who waits for it.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{RecvTimeoutError, sync_channel},
     thread,
     time::Duration,
 };
 
-use nvml_wrapper::{Nvml, error::NvmlError};
-
 use super::{
-    failure::is_absent,
-    nvml::{Gpu, Known},
+    cards::Cards,
+    nvml::Nvidia,
+    source::{Answers, Presence, Source},
 };
 
 /// A driver that has to wake its devices first takes seconds.
@@ -37,16 +36,12 @@ pub enum Found {
     },
 }
 
-/// Looks, through `library` or else the loader's `libnvidia-ml.so.1`.
-pub fn look(library: Option<PathBuf>) -> Found {
+/// Looks, through `library` or else the loader's `libnvidia-ml.so.1`; /proc is below `root`.
+pub fn look(library: Option<PathBuf>, root: PathBuf) -> Found {
     let (tell, told) = sync_channel(1);
     let work = move || {
-        let found = ask(library).unwrap_or_else(|error| match is_absent(&error) {
-            true => Found::Nothing,
-            false => Found::Failure(error.to_string()),
-        });
         // Nobody listens any more where it took too long.
-        let _ = tell.send(found);
+        let _ = tell.send(ask(library, root));
     };
     if let Err(error) = thread::Builder::new().spawn(work) {
         return Found::Failure(error.to_string());
@@ -58,29 +53,37 @@ pub fn look(library: Option<PathBuf>) -> Found {
     }
 }
 
-fn ask(library: Option<PathBuf>) -> Result<Found, NvmlError> {
-    let mut builder = Nvml::builder();
-    if let Some(library) = &library {
-        builder.lib_path(library.as_os_str());
+fn ask(library: Option<PathBuf>, root: PathBuf) -> Found {
+    let mut nvidia = Nvidia::new(library, PATIENCE, &root.join("proc"));
+    let mut answers = Answers::default();
+    if nvidia.read(&mut answers) == Presence::Absent {
+        return Found::Nothing;
     }
-    let nvml = builder.init()?;
-    let (count, driver) = (nvml.device_count()?, nvml.sys_driver_version()?);
-    if count == 0 {
-        return Ok(Found::Nothing);
-    }
-    let mut known = Known::default();
-    let (mut names, mut lacking) = (Vec::new(), Vec::new());
-    for index in 0..count {
-        match Gpu::open(&nvml, index) {
-            Ok(gpu) => {
-                names.push(gpu.name());
-                match gpu.read(&mut known) {
-                    Ok((_, notes)) => lacking.extend(notes),
-                    Err(error) => lacking.push(format!("{} fails: {error}", gpu.name())),
-                }
-            }
-            Err(error) => lacking.push(format!("GPU {index} could not be opened ({error})")),
-        }
-    }
-    Ok(Found::Gpus { driver, names, lacking })
+    let said: Vec<_> = answers.notes.into_iter().map(|(_, text)| text).collect();
+    let Some(driver) = nvidia.driver() else { return Found::Failure(said.join("; ")) };
+    let (names, lacking): (Vec<_>, Vec<_>) = nvidia.devices().into_iter().unzip();
+    // What is said of a device that answers, is among what it lacks.
+    let mut lacking: Vec<String> = lacking.into_iter().flatten().collect();
+    let more: Vec<_> = said.into_iter().filter(|text| !lacking.contains(text)).collect();
+    lacking.extend(more);
+    Found::Gpus { driver, names, lacking }
+}
+
+/// A GPU that the kernel's files tell of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCard {
+    /// `amd`, `intel`, else the kernel's driver.
+    pub vendor: String,
+    /// Number and model.
+    pub name: String,
+    /// What it does not tell, a sentence each.
+    pub lacking: Vec<String>,
+}
+
+/// All GPUs but NVIDIA's; sys and proc are below `root`.
+pub fn look_at_cards(root: &Path) -> Vec<FoundCard> {
+    let mut cards = Cards::new(root);
+    cards.read(&mut Answers::default());
+    let found = |(vendor, name, lacking)| FoundCard { vendor, name, lacking };
+    cards.devices().into_iter().map(found).collect()
 }

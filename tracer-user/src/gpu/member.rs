@@ -1,10 +1,12 @@
 //! Whether a process is inside a cgroup, by its /proc/PID/cgroup.
 
-use crate::resolve::process;
+use std::{fs, path::Path};
 
-/// The text of /proc/PID/cgroup, whatever bytes a cgroup's name has; `None` where there is no such process.
-pub fn read_cgroups(pid: u32) -> Option<String> {
-    process::read_cgroup(pid).ok()
+/// The text of PID/cgroup below `proc`, whatever bytes a cgroup's name has; `None` where there is no such
+/// process.
+pub fn read_cgroups(proc: &Path, pid: u32) -> Option<String> {
+    let bytes = fs::read(proc.join(pid.to_string()).join("cgroup")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Whether `cgroups`, the text of a /proc/PID/cgroup, names a cgroup called `directory` or one below it, in
@@ -33,7 +35,7 @@ mod tests {
         ] {
             assert_eq!(is_inside(text, name), inside, "{text}");
         }
-        let own = read_cgroups(std::process::id()).unwrap();
-        assert!(!own.is_empty() && read_cgroups(u32::MAX).is_none());
+        let own = read_cgroups(Path::new("/proc"), std::process::id()).unwrap();
+        assert!(!own.is_empty() && read_cgroups(Path::new("/proc"), u32::MAX).is_none());
     }
 }

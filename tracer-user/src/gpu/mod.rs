@@ -1,21 +1,29 @@
 //! GPUs: what the devices and the processes on them do, read once a second, and which job that was.
 //!
-//! A thread of its own asks the driver (`work`, `nvml`), since a call may block for long, and adds
-//! each [`Reading`] to the [`Totals`] of the jobs; whoever drains the kernel takes the totals and waits
-//! for nothing. Readings name no maker: another source needs to fill in the same ones. Refuses to tell
-//! which job a process is of: that is an argument.
+//! A thread of its own asks each source (`work`, `source`: `nvml` for NVIDIA's, `cards` for all others),
+//! since a call may block for long, and adds each [`Reading`] to the [`Totals`] of the jobs; whoever
+//! drains the kernel takes the totals and waits for nothing. Beside each reading it lays what the job's
+//! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
+//! of: that is an argument.
 
+pub(crate) mod cards;
+mod claim;
+mod detail;
 mod failure;
+mod idle;
 mod look;
 pub(crate) mod member;
 mod nvml;
 mod reading;
 mod sampler;
+mod source;
+mod tasks;
 mod totals;
 mod work;
 
-pub use look::{Found, look};
+pub use claim::{Claim, Claims};
+pub use look::{Found, FoundCard, look, look_at_cards};
 pub use member::is_inside;
-pub use reading::{Busy, Device, DeviceReading, ProcessReading, Reading};
-pub use sampler::{Sampler, Settings};
+pub use reading::{Activity, Busy, Device, DeviceReading, ProcessReading, Reading, Throttled};
+pub use sampler::{Cost, Sampler, Settings};
 pub use totals::Totals;

@@ -16,12 +16,30 @@ pub struct Reading {
 pub struct Device {
     /// The driver's number for it, which is not its minor number and may change with a boot.
     pub index: u32,
+    /// The number of its device file, where that is told.
+    pub minor: Option<u32>,
+    /// Of a part of a device (MIG): its number there, which may change when parts are made anew.
+    pub instance: Option<u32>,
+    /// Who made it: `nvidia`, `amd`, `intel`; of others the name of the kernel's driver.
+    pub vendor: String,
+    /// Of a part of a device (MIG): the uuid of the whole. Else empty.
+    pub parent: String,
     /// Its name for ever.
     pub uuid: String,
     /// `NVIDIA H100 80GB HBM3`.
     pub model: String,
     /// All of its memory.
     pub memory_total_bytes: Option<u64>,
+}
+
+impl Device {
+    /// Its number as text: `0`; `0:2` for part 2 of device 0, as `nvidia-smi -L` counts them.
+    pub fn number(&self) -> String {
+        match self.instance {
+            None => self.index.to_string(),
+            Some(instance) => format!("{}:{instance}", self.index),
+        }
+    }
 }
 
 /// One device at one moment. `None` is what the device or its driver does not tell.
@@ -31,6 +49,8 @@ pub struct DeviceReading {
     pub device: Arc<Device>,
     /// How busy it is.
     pub busy: Option<Busy>,
+    /// What its parts do, where the hardware counts that.
+    pub activity: Activity,
     /// Memory in use, whoever's.
     pub memory_used_bytes: Option<u64>,
     /// Power now, or the driver's short average.
@@ -39,8 +59,16 @@ pub struct DeviceReading {
     pub energy_millijoules: Option<u64>,
     /// Clock of the multiprocessors.
     pub sm_clock_hz: Option<u64>,
+    /// Clock of the memory.
+    pub memory_clock_hz: Option<u64>,
     /// Temperature of the chip.
     pub temperature_celsius: Option<u64>,
+    /// What holds its clocks down now.
+    pub throttled: Option<Throttled>,
+    /// Errors of its memory that could not be corrected, since the driver was loaded.
+    pub ecc_uncorrected: Option<u64>,
+    /// XID codes reported since the last reading, in their order; `None` where nobody tells them.
+    pub xids: Option<Vec<u64>>,
     /// The processes that hold it, each once.
     pub processes: Vec<ProcessReading>,
 }
@@ -50,8 +78,30 @@ pub struct DeviceReading {
 pub struct Busy {
     /// A kernel ran.
     pub sm_ppm: u64,
-    /// Device memory was read or written.
-    pub memory_ppm: u64,
+    /// Device memory was read or written; not every maker tells.
+    pub memory_ppm: Option<u64>,
+}
+
+/// Shares that counters in the hardware measure, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Activity {
+    /// Of the multiprocessors' time: some work was on them.
+    pub sm_ppm: Option<u64>,
+    /// Of the multiprocessors' time: their tensor units worked.
+    pub tensor_ppm: Option<u64>,
+    /// Of the memory's bandwidth: in use.
+    pub dram_ppm: Option<u64>,
+}
+
+/// What holds the clocks down. What the administrator set, and having nothing to do, is none of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Throttled {
+    /// The power limit, or the supply's brake.
+    pub power: bool,
+    /// Too hot.
+    pub thermal: bool,
+    /// Anything else: a slow peer, a slowdown of the hardware without a reason.
+    pub other: bool,
 }
 
 /// One process on one device.
@@ -65,4 +115,6 @@ pub struct ProcessReading {
     pub memory_bytes: Option<u64>,
     /// How busy it kept the device.
     pub busy: Option<Busy>,
+    /// Its share of the multiprocessors, in millionths, where that is told by process.
+    pub sm_activity_ppm: Option<u64>,
 }

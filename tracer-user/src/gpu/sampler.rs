@@ -2,6 +2,7 @@
 //! answers again, and a state that is too old is unknown.
 
 use std::{
+    collections::BTreeMap,
     io,
     path::PathBuf,
     sync::{
@@ -13,7 +14,10 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Notify;
+
 use super::{
+    claim::Claims,
     reading::ProcessReading,
     totals::{STALE_NS, Totals},
     work::Work,
@@ -31,6 +35,8 @@ pub struct Settings {
     pub period: Duration,
     /// The library; by default the loader's `libnvidia-ml.so.1`.
     pub library: Option<PathBuf>,
+    /// Where sys and proc are found; `/`, but for tests and containers.
+    pub root: PathBuf,
     /// Where there is no library or no driver: look again after this time, or never.
     pub retry: Option<Duration>,
     /// After a device is lost: open the library anew after this time, then after twice as long, and so on.
@@ -42,10 +48,22 @@ impl Default for Settings {
         Self {
             period: Duration::from_secs(1),
             library: None,
+            root: PathBuf::from("/"),
             retry: None,
             back_off: Duration::from_secs(5),
         }
     }
+}
+
+/// What the sampling took and could not do so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// CPU time of its thread.
+    pub cpu_ns: u64,
+    /// Readings.
+    pub readings: u64,
+    /// Devices lost, and openings of the library that failed.
+    pub failures: u64,
 }
 
 /// Samples until it is dropped. `K` names a job.
@@ -63,6 +81,12 @@ pub(super) struct Shared<K> {
     pub asking_since_ns: AtomicU64,
     /// The thread is to end.
     pub stop: AtomicBool,
+    /// Told after each reading.
+    pub came: Notify,
+    /// As in [`Cost`].
+    pub cpu_ns: AtomicU64,
+    pub readings: AtomicU64,
+    pub failures: AtomicU64,
 }
 
 impl<K: Ord + Clone + Send + 'static> Sampler<K> {
@@ -79,6 +103,10 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
             totals: Mutex::new(Totals::default()),
             asking_since_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            came: Notify::new(),
+            cpu_ns: AtomicU64::new(0),
+            readings: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
         });
         let (end, ended) = sync_channel(1);
         let work = Work { shared: Arc::clone(&shared), settings, owner };
@@ -88,6 +116,39 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
             let _ = end.send(());
         })?;
         Ok(Self { shared, thread: thread.thread().clone(), ended })
+    }
+
+    /// Waits for the next reading, or one that came since the last call: [`Self::look`] is due then. One
+    /// caller at a time; it may stop waiting.
+    pub async fn reading(&self) {
+        self.shared.came.notified().await;
+    }
+
+    /// As [`Totals::watched`].
+    pub fn watched(&self) -> Vec<K> {
+        self.shared.totals().watched()
+    }
+
+    /// As [`Totals::look`].
+    pub fn look(&self, job: &K, now_ns: u64, groups: Option<&[Group]>) {
+        self.shared.totals().look(job, now_ns, groups);
+    }
+
+    /// As [`Totals::settle`].
+    pub fn settle(&self, job: &K) {
+        self.shared.totals().settle(job);
+    }
+
+    /// As [`Totals::claim`].
+    pub fn claim(&self, claims: BTreeMap<K, Claims>) {
+        self.shared.totals().claim(claims);
+    }
+
+    /// What it took so far.
+    pub fn cost(&self) -> Cost {
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let Shared { cpu_ns, readings, failures, .. } = &*self.shared;
+        Cost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
     }
 
     /// As [`Totals::groups_for`].

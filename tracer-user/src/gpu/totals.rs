@@ -6,11 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use super::reading::{Busy, Device, DeviceReading, ProcessReading, Reading};
+use super::{
+    claim::Claims,
+    detail::Detail,
+    idle::{Idle, LATE_NS, Stretch},
+    reading::{Busy, Device, DeviceReading, ProcessReading, Reading},
+    tasks::TaskTimes,
+};
 use crate::model::{group::Group, hist::Hist, tables::GPU};
 
 /// Readings further apart than this leave open who was on a device between them.
 const MAX_GAP_NS: u64 = 5_000_000_000;
+/// Readings that wait for a look at the job's tasks; where nobody looks, the oldest is done without.
+const MOST_OPEN: usize = 64;
 /// A state older than this is unknown: the driver has not answered since.
 pub const STALE_NS: u64 = 5_000_000_000;
 
@@ -19,8 +27,12 @@ pub const STALE_NS: u64 = 5_000_000_000;
 /// Whose a process is, is settled with each reading: at the next export it may have gone.
 #[derive(Debug)]
 pub struct Totals<K> {
-    jobs: BTreeMap<K, BTreeMap<String, Used>>,
+    jobs: BTreeMap<K, Of>,
     devices: BTreeMap<String, Seen<K>>,
+    /// What each job was given.
+    claims: BTreeMap<K, Claims>,
+    /// Jobs on a device that they did not claim by numbers of their own: those mean something else.
+    refuted: BTreeSet<K>,
     notes: Vec<(Option<String>, String)>,
 }
 
@@ -29,7 +41,27 @@ pub struct Totals<K> {
 struct Seen<K> {
     monotonic_ns: u64,
     energy_millijoules: Option<u64>,
+    ecc_uncorrected: Option<u64>,
     on_it: BTreeSet<K>,
+}
+
+/// One job's devices.
+#[derive(Debug, Default)]
+struct Of {
+    devices: BTreeMap<String, Used>,
+    /// Readings since the last look at its tasks.
+    open: Vec<Open>,
+    /// When its tasks were looked at last, and what they had done.
+    looked: Option<(u64, Vec<Group>)>,
+}
+
+/// A reading of the devices that a job has.
+#[derive(Debug, Default)]
+struct Open {
+    /// By uuid, where they tell how busy they were.
+    devices: Vec<(String, Stretch)>,
+    /// How long the job itself kept them busy, all of them added up.
+    beside_ns: u64,
 }
 
 /// One job's values of one device.
@@ -37,14 +69,19 @@ struct Seen<K> {
 struct Used {
     /// As it was when the job first came: its tags are one series.
     device: Arc<Device>,
-    busy: Option<(Hist, Hist)>,
+    busy: Option<Hist>,
+    memory_busy: Option<Hist>,
+    detail: Detail,
     power: Option<Hist>,
     clock: Option<Hist>,
     energy_millijoules: Option<u64>,
     memory_peak_bytes: Option<u64>,
     temperature_celsius: Option<u64>,
     shared: u64,
-    /// When the job was last on it, and how.
+    held_ns: u64,
+    used_ns: u64,
+    idle: Idle,
+    /// When the job last had it, and how.
     seen_ns: u64,
     memory_used_bytes: Option<u64>,
     processes: u64,
@@ -56,23 +93,66 @@ struct Part {
     processes: u64,
     memory_bytes: Option<u64>,
     busy: Option<Busy>,
+    sm_activity_ppm: Option<u64>,
     /// A process of it does not tell how busy or how large it is: neither is then known of the job.
     is_memory_unknown: bool,
     is_busy_unknown: bool,
 }
 
+/// One job's part in one reading, as [`Used`] counts it.
+struct Share<'a> {
+    part: &'a Part,
+    /// Others are on the device too, or instead.
+    is_shared: bool,
+    is_used: bool,
+    /// Since the reading before; zero where that was long ago.
+    span_ns: u64,
+    energy: Option<u64>,
+}
+
 impl<K> Default for Totals<K> {
     fn default() -> Self {
-        Self { jobs: BTreeMap::new(), devices: BTreeMap::new(), notes: Vec::new() }
+        Self {
+            jobs: BTreeMap::new(),
+            devices: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            refuted: BTreeSet::new(),
+            notes: Vec::new(),
+        }
     }
 }
 
 impl<K: Ord + Clone> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
     pub fn add(&mut self, reading: &Reading, owner: impl Fn(&ProcessReading) -> Option<K>) {
+        let mut open: BTreeMap<K, Open> = BTreeMap::new();
         for device in &reading.devices {
-            self.add_device(reading.monotonic_ns, device, &owner);
+            self.add_device(reading.monotonic_ns, device, &owner, &mut open);
         }
+        for (job, open) in open {
+            let of = self.jobs.entry(job).or_default();
+            of.open.push(open);
+            if of.open.len() > MOST_OPEN {
+                let oldest = of.open.remove(0);
+                of.close(&oldest, |_| None);
+            }
+        }
+    }
+
+    /// What each job was given, from now on: nothing but this.
+    pub fn claim(&mut self, claims: BTreeMap<K, Claims>) {
+        self.refuted.retain(|job| self.claims.get(job) == claims.get(job));
+        self.claims = claims;
+    }
+
+    /// Who was given `device`: of several by numbers that may be relative, none.
+    fn claimed_by(&self, device: &Device) -> Vec<K> {
+        let mut by: Vec<(&K, &Claims)> = self.claims.iter().collect();
+        by.retain(|(job, claims)| claims.have(device) && !self.refuted.contains(*job));
+        if by.iter().filter(|(_, claims)| claims.is_relative).count() > 1 {
+            by.retain(|(_, claims)| !claims.is_relative);
+        }
+        by.into_iter().map(|(job, _)| job.clone()).collect()
     }
 
     fn add_device(
@@ -80,6 +160,7 @@ impl<K: Ord + Clone> Totals<K> {
         now_ns: u64,
         read: &DeviceReading,
         owner: impl Fn(&ProcessReading) -> Option<K>,
+        open: &mut BTreeMap<K, Open>,
     ) {
         let mut parts: BTreeMap<K, Part> = BTreeMap::new();
         let mut others = false;
@@ -89,33 +170,118 @@ impl<K: Ord + Clone> Totals<K> {
                 None => others = true,
             }
         }
-        let shared = others || parts.len() > 1;
+        let users = parts.len();
+        for job in parts.keys() {
+            let own = self.claims.get(job);
+            if own.is_some_and(|own| own.is_relative && !own.have(&read.device)) {
+                self.refuted.insert(job.clone());
+            }
+        }
+        let holders = self.claimed_by(&read.device);
+        // Drivers that do not tell processes, or not those of a container: who alone has it uses it.
+        let is_busy = read.busy.is_some_and(|busy| busy.sm_ppm > 0);
+        let is_untold = users == 0 && !others && is_busy && holders.len() == 1;
+        for job in &holders {
+            parts
+                .entry(job.clone())
+                .or_insert_with(|| if is_untold { Part::default() } else { Part::none() });
+        }
         let seen = self.devices.get(&read.device.uuid);
         let energy = seen.and_then(|seen| {
             // A counter that fell began anew with its driver.
             read.energy_millijoules?.checked_sub(seen.energy_millijoules?)
         });
-        let near = seen.is_some_and(|seen| now_ns.saturating_sub(seen.monotonic_ns) <= MAX_GAP_NS);
+        let before_ns = seen.map(|seen| seen.monotonic_ns);
+        let span_ns = before_ns.map_or(0, |before_ns| now_ns.saturating_sub(before_ns));
+        let near = before_ns.is_some() && span_ns <= MAX_GAP_NS;
+        let ecc = seen.and_then(|seen| read.ecc_uncorrected?.checked_sub(seen.ecc_uncorrected?));
         for (job, part) in &parts {
-            let devices = self.jobs.entry(job.clone()).or_default();
-            let used = devices.entry(read.device.uuid.clone()).or_insert_with(|| Used {
+            let of = self.jobs.entry(job.clone()).or_default();
+            let used = of.devices.entry(read.device.uuid.clone()).or_insert_with(|| Used {
                 device: Arc::clone(&read.device),
                 energy_millijoules: read.energy_millijoules.map(|_| 0),
                 ..Used::default()
             });
             let was_on_it = seen.is_some_and(|seen| seen.on_it.contains(job));
-            used.add(now_ns, read, part, shared, energy.filter(|_| near || was_on_it));
+            let is_used = part.processes > 0 || is_untold;
+            let is_shared = match users {
+                0 => others || holders.len() > 1,
+                _ => others || users > 1 || !is_used,
+            };
+            let span_ns = if near { span_ns } else { 0 };
+            let energy = energy.filter(|_| near || was_on_it);
+            let busy = used.add(now_ns, read, &Share { part, is_shared, is_used, span_ns, energy });
+            used.detail.add(read, part.sm_activity_ppm, is_shared, span_ns);
+            used.detail.add_errors(ecc, read.xids.as_deref());
+            let of_span = |busy: Busy| span_ns * busy.sm_ppm.min(1_000_000) / 1_000_000;
+            // Whoever keeps it busy, it is not idle.
+            if let (Some(device), true) = (read.busy.or(busy.filter(|_| !is_shared)), span_ns > 0) {
+                let open = open.entry(job.clone()).or_default();
+                let busy_ns = of_span(device);
+                let stretch = Stretch { begin_ns: now_ns - span_ns, end_ns: now_ns, busy_ns };
+                open.devices.push((read.device.uuid.clone(), stretch));
+                open.beside_ns += busy.map_or(busy_ns, of_span);
+            }
         }
-        let energy_millijoules = read.energy_millijoules;
+        // An error often ends the process that met it: it is also theirs who have just left.
+        for job in seen.iter().flat_map(|seen| &seen.on_it).filter(|job| !parts.contains_key(job)) {
+            let devices = self.jobs.get_mut(job);
+            if let Some(used) = devices.and_then(|of| of.devices.get_mut(&read.device.uuid)) {
+                used.detail.add_errors(ecc, read.xids.as_deref());
+            }
+        }
+        let DeviceReading { energy_millijoules, ecc_uncorrected, .. } = *read;
         let on_it = parts.into_keys().collect();
-        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, on_it };
+        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, ecc_uncorrected, on_it };
         self.devices.insert(read.device.uuid.clone(), seen);
+    }
+
+    /// The jobs whose tasks are to be looked at after each reading: those with devices.
+    pub fn watched(&self) -> Vec<K> {
+        self.jobs.keys().cloned().collect()
+    }
+
+    /// Looks at what the tasks of `job` have done up to `now_ns`, cumulative, soon after a reading; `None`
+    /// where that is not known. The readings since the look before are split by what came between.
+    pub fn look(&mut self, job: &K, now_ns: u64, groups: Option<&[Group]>) {
+        let Some(of) = self.jobs.get_mut(job) else { return };
+        let open = std::mem::take(&mut of.open);
+        let begin_ns = open.iter().flat_map(|open| &open.devices).map(|(_, at)| at.begin_ns).min();
+        let before = of.looked.take();
+        of.looked = groups.map(|groups| {
+            let counted = |group: &&Group| matches!(group.measurement.key, "sched" | "fault");
+            (now_ns, groups.iter().filter(counted).cloned().collect())
+        });
+        let near = |at_ns: u64| begin_ns.is_none_or(|begin_ns| begin_ns <= at_ns + MAX_GAP_NS);
+        match (before.filter(|(at_ns, _)| near(*at_ns)), &of.looked) {
+            (Some((at_ns, older)), Some((_, newer))) => {
+                let span_ns = now_ns.saturating_sub(at_ns).max(1);
+                let tasks = TaskTimes::between(&older, newer, span_ns);
+                if let Some(tasks) = &tasks {
+                    of.devices.values_mut().for_each(|used| used.idle.lay_back(at_ns, tasks));
+                }
+                for open in &open {
+                    of.close(open, |part_ns| Some(tasks.as_ref()?.part(part_ns, span_ns)));
+                }
+            }
+            // The first look: what the tasks did before it, nobody knows.
+            (None, Some(_)) => {}
+            (_, None) => open.iter().for_each(|open| of.close(open, |_| None)),
+        }
+        of.settle(now_ns.saturating_sub(LATE_NS));
+    }
+
+    /// `job` has ended: idle time that nothing accounts for waits no longer.
+    pub fn settle(&mut self, job: &K) {
+        if let Some(of) = self.jobs.get_mut(job) {
+            of.settle(u64::MAX);
+        }
     }
 
     /// The groups of `job`, cumulative, one for each device it ever was on. A state is known only while
     /// the job is on the device and the driver answers: `now_ns` is CLOCK_MONOTONIC.
     pub fn groups_for(&self, job: &K, now_ns: u64) -> Vec<Group> {
-        let devices = self.jobs.get(job).into_iter().flatten();
+        let devices = self.jobs.get(job).into_iter().flat_map(|of| &of.devices);
         devices
             .map(|(uuid, used)| {
                 let seen_ns = self.devices.get(uuid).map(|seen| seen.monotonic_ns);
@@ -128,6 +294,8 @@ impl<K: Ord + Clone> Totals<K> {
     /// Forgets a job that has ended.
     pub fn forget(&mut self, job: &K) {
         self.jobs.remove(job);
+        self.claims.remove(job);
+        self.refuted.remove(job);
     }
 
     /// Keeps what must be said, once: of one device, by its uuid, or of all.
@@ -140,10 +308,10 @@ impl<K: Ord + Clone> Totals<K> {
 
     /// What must be said to the owner of `job`: of all GPUs, and of those that it was on.
     pub fn notes_for(&self, job: &K) -> Vec<String> {
-        let devices = self.jobs.get(job);
+        let of = self.jobs.get(job);
         let concerns = |uuid: &Option<String>| match uuid {
             None => true,
-            Some(uuid) => devices.is_some_and(|devices| devices.contains_key(uuid)),
+            Some(uuid) => of.is_some_and(|of| of.devices.contains_key(uuid)),
         };
         let notes = self.notes.iter().filter(|(uuid, _)| concerns(uuid));
         notes.map(|(_, text)| text.clone()).collect()
@@ -155,7 +323,28 @@ impl<K: Ord + Clone> Totals<K> {
     }
 }
 
+impl Of {
+    fn close(&mut self, open: &Open, tasks: impl Fn(u64) -> Option<TaskTimes>) {
+        for (uuid, stretch) in &open.devices {
+            if let Some(used) = self.devices.get_mut(uuid) {
+                let tasks = tasks(stretch.span_ns());
+                used.idle.add(*stretch, open.beside_ns, tasks.as_ref());
+            }
+        }
+    }
+
+    fn settle(&mut self, until_ns: u64) {
+        self.devices.values_mut().for_each(|used| used.idle.settle(until_ns));
+    }
+}
+
 impl Part {
+    /// Of a job without a process on the device.
+    fn none() -> Self {
+        let busy = Some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
+        Self { memory_bytes: Some(0), busy, ..Self::default() }
+    }
+
     fn add(&mut self, process: &ProcessReading) {
         self.processes += 1;
         match process.memory_bytes {
@@ -166,68 +355,68 @@ impl Part {
             Some(busy) => {
                 let sum = self.busy.get_or_insert_default();
                 sum.sm_ppm = (sum.sm_ppm + busy.sm_ppm).min(1_000_000);
-                sum.memory_ppm = (sum.memory_ppm + busy.memory_ppm).min(1_000_000);
+                sum.memory_ppm = match (sum.memory_ppm, busy.memory_ppm) {
+                    (Some(sum), Some(more)) => Some((sum + more).min(1_000_000)),
+                    (sum, more) => sum.or(more),
+                };
             }
             None => self.is_busy_unknown = true,
+        }
+        if let Some(ppm) = process.sm_activity_ppm {
+            let sum = self.sm_activity_ppm.get_or_insert(0);
+            *sum = (*sum + ppm).min(1_000_000);
         }
     }
 }
 
 impl Used {
-    fn add(
-        &mut self,
-        now_ns: u64,
-        read: &DeviceReading,
-        part: &Part,
-        shared: bool,
-        energy: Option<u64>,
-    ) {
+    /// Adds a reading, and gives how busy the job kept the device in it.
+    fn add(&mut self, now_ns: u64, read: &DeviceReading, share: &Share) -> Option<Busy> {
+        let part = share.part;
         let own_memory = part.memory_bytes.filter(|_| !part.is_memory_unknown);
         let own_busy = part.busy.filter(|_| !part.is_busy_unknown);
         // Of a device that others are on too, only what its processes tell is the job's.
-        let (memory, busy) = match shared {
+        let (memory, busy) = match share.is_shared {
             true => (own_memory, own_busy),
             false => (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy)),
         };
         if let Some(Busy { sm_ppm, memory_ppm }) = busy {
-            let (sm, memory) = self.busy.get_or_insert_default();
-            sm.record(sm_ppm);
-            memory.record(memory_ppm);
+            record(&mut self.busy, Some(sm_ppm));
+            record(&mut self.memory_busy, memory_ppm);
         }
-        for (hist, value) in
-            [(&mut self.power, read.power_milliwatts), (&mut self.clock, read.sm_clock_hz)]
-        {
-            if let Some(value) = value {
-                hist.get_or_insert_default().record(value);
-            }
-        }
-        if let Some(energy) = energy {
+        record(&mut self.power, read.power_milliwatts);
+        record(&mut self.clock, read.sm_clock_hz);
+        if let Some(energy) = share.energy {
             *self.energy_millijoules.get_or_insert(0) += energy;
         }
         self.memory_peak_bytes = self.memory_peak_bytes.max(memory);
         self.temperature_celsius = self.temperature_celsius.max(read.temperature_celsius);
-        self.shared += u64::from(shared);
+        self.shared += u64::from(share.is_shared);
+        self.held_ns += share.span_ns;
+        self.used_ns += if share.is_used { share.span_ns } else { 0 };
         self.seen_ns = now_ns;
         self.memory_used_bytes = memory;
         self.processes = part.processes;
+        busy
     }
 
     fn group(&self, is_current: bool) -> Group {
         let device = &self.device;
-        let tags = vec![device.index.to_string(), device.uuid.clone(), device.model.clone()];
-        let mut group = Group::unknown(&GPU, tags);
-        let (sm, memory) = self.busy.as_ref().map(|(sm, memory)| (sm, memory)).unzip();
+        let Device { uuid, model, vendor, parent, .. } = &**device;
+        let texts = [&device.number(), uuid, model, vendor, parent];
+        let mut group = Group::unknown(&GPU, texts.map(String::clone).into());
         let hists = [
-            ("utilization_ratio", sm),
-            ("memory_utilization_ratio", memory),
-            ("power_watts", self.power.as_ref()),
-            ("sm_clock_hz", self.clock.as_ref()),
+            ("utilization_ratio", &self.busy),
+            ("memory_utilization_ratio", &self.memory_busy),
+            ("power_watts", &self.power),
+            ("sm_clock_hz", &self.clock),
         ];
         for (name, hist) in hists {
             if let Some(hist) = hist {
                 group.set_hist(name, hist.clone());
             }
         }
+        self.detail.fill(&mut group);
         group.set("memory_used_bytes", self.memory_used_bytes.filter(|_| is_current));
         group.set("processes", is_current.then_some(self.processes));
         group.set("memory_peak_bytes", self.memory_peak_bytes);
@@ -235,7 +424,17 @@ impl Used {
         group.set("energy_joules", self.energy_millijoules);
         group.set("temperature_max_celsius", self.temperature_celsius);
         group.set("readings_shared", self.shared);
+        group.set("held_ns", self.held_ns);
+        group.set("used_ns", self.used_ns);
+        self.idle.tell(&mut group);
         group
+    }
+}
+
+/// Adds `value` to `hist`, where it is known.
+pub(super) fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+    if let Some(value) = value {
+        hist.get_or_insert_default().record(value);
     }
 }
 

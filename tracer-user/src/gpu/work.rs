@@ -1,5 +1,5 @@
-//! The thread that asks the driver: opens the library, reads period by period, and opens it anew for the
-//! sake of a device that was lost.
+//! The thread that asks the sources, period by period. One that has nothing to tell is left alone for a
+//! while.
 
 use std::{
     sync::{
@@ -10,20 +10,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nvml_wrapper::{Nvml, error::NvmlError};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    failure::is_absent,
-    nvml::{Gpu, Known},
+    cards::Cards,
+    nvml::Nvidia,
     reading::{ProcessReading, Reading},
     sampler::{Settings, Shared},
+    source::{Answers, Presence, Source},
 };
 use crate::clock::monotonic_ns;
-
-/// Longest time until a lost device is looked for again.
-const MAX_BACK_OFF: Duration = Duration::from_secs(300);
-/// Readings without a loss after which the next one is the first again.
-const WELL: u32 = 60;
 
 /// What the thread does.
 pub(super) struct Work<K, F> {
@@ -32,127 +28,69 @@ pub(super) struct Work<K, F> {
     pub owner: F,
 }
 
-/// Why a library is closed.
-enum Closed {
-    Stopped,
-    Lost { was_well: bool },
+/// A source, and when it is to be asked next.
+struct Due {
+    source: Box<dyn Source>,
+    at: Instant,
 }
 
 impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
-    /// Samples until it is stopped, or for want of a driver.
+    /// Samples until it is stopped, or for want of devices.
     pub fn run(&self) {
-        let mut known = Known::default();
-        let mut back_off = self.settings.back_off;
-        while !self.is_stopped() {
-            match self.open() {
-                Ok(nvml) => match self.sample(&nvml, &mut known, back_off) {
-                    Closed::Stopped => {
-                        // The process ends: what the kernel cleans up anyway need not take its time.
-                        std::mem::forget(nvml);
-                        return;
-                    }
-                    Closed::Lost { was_well } => {
-                        let next = if was_well { self.settings.back_off } else { back_off * 2 };
-                        back_off = next.min(MAX_BACK_OFF);
-                    }
-                },
-                Err(Absence::None) => match self.settings.retry {
-                    Some(retry) => self.sleep_until(Instant::now() + retry),
-                    None => return,
-                },
-                Err(Absence::Failed(text)) => {
-                    self.shared.totals().note(None, text);
-                    self.sleep_until(Instant::now() + back_off);
-                    back_off = (back_off * 2).min(MAX_BACK_OFF);
-                }
-            }
-        }
-    }
-
-    fn open(&self) -> Result<Nvml, Absence> {
-        let asking = Asking::begin(&self.shared);
-        let mut builder = Nvml::builder();
-        if let Some(library) = &self.settings.library {
-            builder.lib_path(library.as_os_str());
-        }
-        let opened = builder.init().and_then(|nvml| match nvml.device_count()? {
-            0 => Ok(None),
-            _ => Ok(Some(nvml)),
-        });
-        drop(asking);
-        match opened {
-            Ok(Some(nvml)) => Ok(nvml),
-            Ok(None) => Err(Absence::None),
-            Err(error) if is_absent(&error) => Err(Absence::None),
-            Err(error) => Err(Absence::Failed(format!(
-                "GPUs are unknown: NVML answers: {error} (see nvidia-smi)"
-            ))),
-        }
-    }
-
-    /// Reads the devices period by period. A lost one is left out, and after `back_off` the library is to
-    /// be opened anew for its sake.
-    fn sample(&self, nvml: &Nvml, known: &mut Known, back_off: Duration) -> Closed {
-        let mut lost_at = None;
-        let mut gpus = Vec::new();
-        let asking = Asking::begin(&self.shared);
-        for index in 0..nvml.device_count().unwrap_or(0) {
-            match Gpu::open(nvml, index) {
-                Ok(gpu) => gpus.push(gpu),
-                // Not this caller's to see, as in a container with some of the devices.
-                Err(NvmlError::NoPermission) => {}
-                Err(error) => {
-                    let text = format!("GPU {index} could not be opened ({error})");
-                    self.shared.totals().note(None, text);
-                    lost_at = Some(Instant::now());
-                }
-            }
-        }
-        drop(asking);
+        let mut sources = self.sources();
         let mut next = Instant::now();
-        let mut readings = 0_u32;
-        while !self.is_stopped() {
-            if lost_at.is_some_and(|at| at.elapsed() >= back_off) {
-                return Closed::Lost { was_well: readings >= WELL };
-            }
-            let before = gpus.len();
-            self.read(&mut gpus, known);
-            if lost_at.is_none() {
-                readings = readings.saturating_add(1);
-                lost_at = (gpus.len() < before).then(Instant::now);
-            }
+        while !self.is_stopped() && !sources.is_empty() {
+            self.read(&mut sources, next);
             // Periods that a slow driver took are not made up for.
             next = (next + self.settings.period).max(Instant::now());
+            let first = sources.iter().map(|due| due.at).min();
+            next = first.map_or(next, |first| first.max(next));
             self.sleep_until(next);
         }
-        Closed::Stopped
+        // The process ends: what the kernel cleans up anyway need not take its time.
+        std::mem::forget(sources);
     }
 
-    /// One reading; a device that is lost is taken out of `gpus`.
-    fn read(&self, gpus: &mut Vec<Gpu>, known: &mut Known) {
+    fn sources(&self) -> Vec<Due> {
+        let Settings { library, root, back_off, .. } = &self.settings;
+        let nvidia = Nvidia::new(library.clone(), *back_off, &root.join("proc"));
+        let sources: [Box<dyn Source>; 2] = [Box::new(nvidia), Box::new(Cards::new(root))];
+        let at = Instant::now();
+        sources.into_iter().map(|source| Due { source, at }).collect()
+    }
+
+    /// One reading of all sources that are due at `now`; one that is not to be asked again is taken out.
+    fn read(&self, sources: &mut Vec<Due>, now: Instant) {
         let asking = Asking::begin(&self.shared);
-        let mut devices = Vec::new();
-        let mut notes = Vec::new();
-        gpus.retain(|gpu| match gpu.read(known) {
-            Ok((device, said)) => {
-                devices.push(device);
-                notes.extend(said.into_iter().map(|text| (gpu.uuid().to_owned(), text)));
-                true
+        let mut answers = Answers::default();
+        sources.retain_mut(|due| {
+            if due.at > now {
+                return true;
             }
-            Err(error) => {
-                let text = format!("{} was lost for a time ({error})", gpu.name());
-                notes.push((gpu.uuid().to_owned(), text));
-                false
+            match (due.source.read(&mut answers), self.settings.retry) {
+                (Presence::Here, _) => true,
+                (Presence::Absent, Some(retry)) => {
+                    due.at = Instant::now() + retry;
+                    true
+                }
+                (Presence::Absent, None) => false,
             }
         });
         // Values are of the end of a reading that took long, not of its beginning.
-        let reading = Reading { monotonic_ns: monotonic_ns(), devices };
+        let reading = Reading { monotonic_ns: monotonic_ns(), devices: answers.devices };
         drop(asking);
         let mut totals = self.shared.totals();
         totals.add(&reading, &self.owner);
-        for (uuid, text) in notes {
-            totals.note(Some(&uuid), text);
+        for (uuid, text) in answers.notes {
+            totals.note(uuid.as_deref(), text);
         }
+        drop(totals);
+        let cpu = clock_gettime(ClockId::ThreadCPUTime);
+        let cpu_ns = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32).as_nanos() as u64;
+        self.shared.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+        self.shared.readings.fetch_add(1, Ordering::Relaxed);
+        self.shared.failures.fetch_add(answers.failures, Ordering::Relaxed);
+        self.shared.came.notify_one();
     }
 
     fn is_stopped(&self) -> bool {
@@ -169,13 +107,6 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
             thread::park_timeout(left);
         }
     }
-}
-
-enum Absence {
-    /// Nothing of NVIDIA's is here.
-    None,
-    /// Something is, and does not work.
-    Failed(String),
 }
 
 /// The driver is being asked, as long as this lives.

@@ -225,10 +225,13 @@ impl<'de> Deserialize<'de> for Group {
             tables::ALL.iter().find(|table| table.name == named.measurement).ok_or_else(|| {
                 D::Error::custom(format!("unknown measurement {}", named.measurement))
             })?;
-        if measurement.tags.len() != named.tags.len() {
+        let mut tags = named.tags;
+        if !(tables::oldest_tags(measurement)..=measurement.tags.len()).contains(&tags.len()) {
             return Err(D::Error::custom(format!("{} wants other tags", named.measurement)));
         }
-        let mut group = Self::unknown(measurement, named.tags);
+        // An older recording lacks those that came later.
+        tags.resize(measurement.tags.len(), String::new());
+        let mut group = Self::unknown(measurement, tags);
         for (name, value) in named.values {
             let index = measurement.fields.iter().position(|field| field.name == name);
             let index = index.ok_or_else(|| D::Error::custom(format!("unknown field {name}")))?;

@@ -230,13 +230,38 @@ impl Probes {
         }
     }
 
+    /// What the tasks of `leases` have done up to now, cumulative: scheduling and page faults alone, of
+    /// these slots alone, so that it can be asked each second. `None` while the switch hook is detached.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn look(&mut self, leases: &[Lease]) -> Result<Option<BTreeMap<Lease, Vec<Group>>>> {
+        if !self.runs_switches() {
+            return Ok(None);
+        }
+        let begin = Instant::now();
+        let mut slots = BTreeMap::new();
+        for lease in leases {
+            if let Some(slot) = self.leases.slot(*lease) {
+                slots.insert(*lease, self.read_slot(*lease, slot)?);
+            }
+        }
+        if !slots.is_empty() {
+            let cpus = self.read_cpus().context("cannot read the CPUs' records")?;
+            self.add_running(&mut slots, &cpus);
+        }
+        self.drain += begin.elapsed();
+        Ok(Some(slots))
+    }
+
     /// Adds what runs now to `on_cpu_ns`.
     fn add_running(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, cpus: &[CpuRecord]) {
         let ahead = ahead_of_run_queues(|| self.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
         for cpu in &self.running_now(cpus) {
-            let Some(lease) = self.leases.holder(cpu.slot as Slot) else { continue };
+            let lease = self.leases.holder(cpu.slot as Slot);
+            let Some(lease) = lease.filter(|lease| slots.contains_key(lease)) else { continue };
             *uncharged.entry(lease).or_default() += uncharged_ns(cpu, now, read_account);
         }
         for (lease, groups) in slots {

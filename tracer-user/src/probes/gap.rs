@@ -83,10 +83,15 @@ impl Probes {
         hooks.any(|(hook, state)| *state == HookState::Attached && programs.contains(&hook.program))
     }
 
+    /// Whether the switch hook is attached.
+    pub(super) fn runs_switches(&self) -> bool {
+        let mut hooks = HOOKS.iter().filter(|hook| hook.group == REQUIRED_GROUP);
+        hooks.any(|hook| self.programs.is_attached(hook.program))
+    }
+
     /// The records of those CPUs of which it is known what they run.
     pub(super) fn running_now(&self, cpus: &[CpuRecord]) -> Vec<CpuRecord> {
-        let mut hooks = HOOKS.iter().filter(|hook| hook.group == REQUIRED_GROUP);
-        if !hooks.any(|hook| self.programs.is_attached(hook.program)) {
+        if !self.runs_switches() {
             return Vec::new();
         }
         let renewed =

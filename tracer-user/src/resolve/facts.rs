@@ -56,6 +56,9 @@ pub struct JobFacts {
     /// GPUs held on this node, as written: numbers, ranges, UUIDs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpus: Option<String>,
+    /// The variable that tells them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus_by: Option<String>,
     /// Memory asked for on each node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_per_node_bytes: Option<u64>,
@@ -116,6 +119,13 @@ impl JobFacts {
             array_task: get(Fact::ArrayTask)
                 .filter(|index| index != "undefined" && !(answer.manager == "lsf" && index == "0")),
             gpus: get(Fact::Gpus),
+            gpus_by: variables
+                .iter()
+                .zip(&values)
+                .find(|((_, fact), value)| {
+                    *fact == Fact::Gpus && value.is_some_and(|v| !v.is_empty())
+                })
+                .map(|((name, _), _)| (*name).to_owned()),
             // Zero is Slurm's word for all there is.
             memory_per_node_bytes: number(Fact::MemoryMib)
                 .filter(|mib| *mib > 0)

@@ -1,6 +1,6 @@
 //! A command traced now: cgroup, probes, command, and readings until it ends.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 
@@ -70,17 +70,18 @@ async fn trace(args: &Run) -> Result<u8> {
         }
     };
     // Not before: the command is forked off a process of one thread.
-    source.gpus = gpus(&cgroup);
+    source.gpus = gpus(&cgroup, &args.sysfs_root);
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
     if let Some(before) = before {
         let zero = zero(before, source.snapshot(), running.started_ns());
         accept(zero, &mut pipeline, &mut recorder);
     }
     let ended =
-        watch(&mut running, args.interval, || read(&mut source, &mut pipeline, &mut recorder))
-            .await?;
+        watch(&mut running, args.interval, &mut source, &mut pipeline, &mut recorder).await?;
     let wall = wall_ns();
     source.probes.settle(LEASE);
+    source.look(&mut pipeline);
+    source.gpus.iter().for_each(|gpus| gpus.settle(&LEASE));
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
     let _signals = running.into_signals();
@@ -96,8 +97,14 @@ async fn trace(args: &Run) -> Result<u8> {
     Ok(if status == 0 && !complete { 1 } else { status })
 }
 
-/// Reads once each interval until the command ends.
-async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()) -> Result<Ended> {
+/// Reads once each interval until the command ends, and looks at its tasks after each reading of the GPUs.
+async fn watch(
+    running: &mut Running,
+    interval: Duration,
+    source: &mut Live,
+    pipeline: &mut Pipeline,
+    recorder: &mut Recording,
+) -> Result<Ended> {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks.tick().await;
@@ -105,8 +112,17 @@ async fn watch(running: &mut Running, interval: Duration, mut read: impl FnMut()
         tokio::select! {
             biased;
             ended = running.wait() => return ended,
-            _ = ticks.tick() => read(),
+            () = reading(source.gpus.as_ref()) => source.look(pipeline),
+            _ = ticks.tick() => read(source, pipeline, recorder),
         }
+    }
+}
+
+/// Waits for the next reading of the GPUs; for ever where they are not sampled.
+async fn reading(gpus: Option<&Sampler<Lease>>) {
+    match gpus {
+        Some(gpus) => gpus.reading().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -150,6 +166,24 @@ struct Live {
     gpus: Option<Sampler<Lease>>,
 }
 
+impl Live {
+    /// Lays what the command's tasks did beside what its GPUs did.
+    fn look(&mut self, pipeline: &mut Pipeline) {
+        let Some(gpus) = self.gpus.as_ref().filter(|gpus| !gpus.watched().is_empty()) else {
+            return;
+        };
+        match self.probes.look(&[LEASE]) {
+            Ok(found) => {
+                let groups = found.as_ref().and_then(|found| found.get(&LEASE));
+                gpus.look(&LEASE, monotonic_ns(), groups.map(Vec::as_slice));
+            }
+            Err(error) => {
+                pipeline.complain(&error.context("a look at the command's tasks is lost"))
+            }
+        }
+    }
+}
+
 impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
@@ -162,12 +196,13 @@ impl Source for Live {
 }
 
 /// The sampling of the GPUs that processes of the command are on; where there are none, it ends by itself.
-fn gpus(cgroup: &JobCgroup) -> Option<Sampler<Lease>> {
+fn gpus(cgroup: &JobCgroup, root: &Path) -> Option<Sampler<Lease>> {
     let name = cgroup.places().own().next()?.directory.file_name()?.to_str()?.to_owned();
     let owner = move |process: &gpu::ProcessReading| {
         gpu::is_inside(&process.cgroups, &name).then_some(LEASE)
     };
-    let started = Sampler::start(gpu::Settings::default(), owner);
+    let settings = gpu::Settings { root: root.to_owned(), ..gpu::Settings::default() };
+    let started = Sampler::start(settings, owner);
     started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
 }
 

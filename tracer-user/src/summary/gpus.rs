@@ -3,8 +3,8 @@
 use super::{
     Style,
     facts::Facts,
+    gpu_idle::is_unused,
     line::{Line, Tone, labelled},
-    reading::Finding,
     text,
     units::{self, UNKNOWN},
 };
@@ -15,12 +15,6 @@ const MAX_GPUS: usize = 8;
 /// Columns of a GPU's number and of its model.
 const MAX_INDEX: usize = 12;
 const MAX_MODEL: usize = 24;
-/// Fewer readings say nothing about a job.
-const SEVERAL: u64 = 5;
-/// A GPU that is busy for less than this part of the time is mostly waited for by nobody.
-const IDLE: f64 = 0.5;
-/// GPUs that are busy for this part of the time set the pace.
-const FULL: f64 = 0.9;
 
 /// Nothing for a job without GPUs.
 pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
@@ -43,41 +37,6 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
     lines
 }
 
-/// Whether the GPUs set the pace or wait. Shared ones are left out: how busy a part of one could be, nobody
-/// knows.
-pub(super) fn finding(facts: &Facts) -> Option<Finding> {
-    let own = |group: &&Group| group.number("readings_shared") == Some(0);
-    let busy = |group: &Group| {
-        let hist = group.hist("utilization_ratio").filter(|hist| hist.count() >= SEVERAL)?;
-        hist.mean().map(|ppm| (ppm / 1e6).min(1.0))
-    };
-    let shares: Vec<f64> = facts.totals.stats.groups("gpu").filter(own).filter_map(busy).collect();
-    let idle: Vec<f64> = shares.iter().copied().filter(|share| *share < IDLE).collect();
-    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
-    if let Some(weight) = (!idle.is_empty()).then(|| 1.0 - mean(&idle)) {
-        let part = units::percent(mean(&idle));
-        let text = match (idle.len(), shares.len()) {
-            (1, 1) => {
-                format!(
-                    "the GPU was busy {part} of the time: the rest of the program keeps it waiting"
-                )
-            }
-            (some, all) => {
-                format!("{some} of {all} GPUs were busy only {part} of the time on average")
-            }
-        };
-        return Some(Finding { weight, tone: Tone::Warn, text });
-    }
-    let is_full = !shares.is_empty() && shares.iter().all(|share| *share >= FULL);
-    is_full.then(|| {
-        let part = units::percent(mean(&shares));
-        let who = if shares.len() == 1 { "the GPU was" } else { "the GPUs were" };
-        let text =
-            format!("{who} busy {part} of the time: a faster CPU or disk would not help much");
-        Finding { weight: mean(&shares), tone: Tone::Good, text }
-    })
-}
-
 fn values(group: &Group) -> String {
     let mean = |name| group.hist(name).and_then(Hist::mean);
     let mut parts = Vec::new();
@@ -96,6 +55,9 @@ fn values(group: &Group) -> String {
     }
     if let Some(millijoules @ 1..) = group.number("energy_joules") {
         parts.push(units::joules(millijoules as f64 / 1e3));
+    }
+    if is_unused(group) {
+        parts.push("held, used by no process of it".into());
     }
     if group.number("readings_shared").is_some_and(|shared| shared > 0) {
         parts.push("shared with others".into());

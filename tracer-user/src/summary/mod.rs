@@ -6,6 +6,7 @@
 
 mod facts;
 mod footer;
+mod gpu_idle;
 mod gpus;
 mod headline;
 mod line;

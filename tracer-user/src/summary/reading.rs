@@ -6,7 +6,7 @@
 use super::{
     Style,
     facts::{Disk, Facts},
-    gpus,
+    gpu_idle,
     line::{Line, Tone, labelled},
     resources::MEMORY_IS_SHORT,
     units::{bytes, cores, count, duration, percent},
@@ -19,7 +19,7 @@ const LEAST_NS: u64 = 100_000_000;
 /// From a fifth of the time on, blocking is worth the reader's first look.
 const BLOCKED: f64 = 0.20;
 /// Disks that were busy for less than this part of the blocked time do not explain it.
-const DISKS_EXPLAIN: f64 = 0.25;
+pub(super) const DISKS_EXPLAIN: f64 = 0.25;
 /// Waits of a few percent are normal on any shared node.
 const WAITED: f64 = 0.15;
 /// Throttling behind this part of the wait for a CPU is its cause.
@@ -66,7 +66,7 @@ const fn advice(find: fn(&Facts) -> Option<Finding>) -> Rule {
     Rule { is_fact: false, find }
 }
 
-static RULES: [Rule; 10] = [
+static RULES: [Rule; 11] = [
     fact(out_of_memory),
     fact(disk_errors),
     advice(blocked),
@@ -76,7 +76,8 @@ static RULES: [Rule; 10] = [
     advice(all_asleep),
     advice(idle_cores),
     advice(memory_short),
-    advice(gpus::finding),
+    advice(gpu_idle::finding),
+    advice(gpu_idle::unused),
 ];
 
 /// The sentences, the weightiest first.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod damaged;
+mod gpus;
 mod outputs;
 mod program;
 mod replayed;

@@ -29,7 +29,7 @@ const COST: [(&str, &[&str]); 7] = [
     ("nvmlDeviceGetMemoryInfo_v2", &["memory_total_bytes"]),
     ("nvmlDeviceGetPowerUsage", &["power_watts"]),
     ("nvmlDeviceGetTotalEnergyConsumption", &["energy_joules"]),
-    ("nvmlDeviceGetClockInfo", &["sm_clock_hz"]),
+    ("nvmlDeviceGetClockInfo", &["sm_clock_hz", "memory_clock_hz"]),
     ("nvmlDeviceGetTemperature", &["temperature_max_celsius"]),
     ("nvmlDeviceGetGraphicsRunningProcesses_v3", &[]),
 ];
@@ -44,10 +44,14 @@ fn failing(function: &str, error: u32) -> Scenario {
     state
 }
 
-/// Names of the fields that are unknown.
+/// Names of the fields that are unknown, but for the code of an error where there was none, and for what
+/// needs a look at the kernel's counters.
 fn unknown(group: &Group) -> Vec<&'static str> {
     let fields = group.measurement.fields.iter().zip(&group.values);
-    fields.filter(|(_, value)| value.is_none()).map(|(field, _)| field.name).collect()
+    let unknown = fields.filter(|(_, value)| value.is_none()).map(|(field, _)| field.name);
+    let is_other =
+        |name: &str| ["xid_last", "busy_ns"].contains(&name) || name.starts_with("idle_");
+    unknown.filter(|name| !is_other(name)).collect()
 }
 
 /// Values of the field's histogram, where it is one: what cannot grow from one reading alone.
@@ -96,6 +100,45 @@ fn a_function_that_the_library_lacks_costs_its_value() {
     }
 }
 
+/// The same of what only some models have.
+const RARE: [(&str, &[&str]); 10] = [
+    ("nvmlGpmQueryDeviceSupport", &ACTIVITY),
+    ("nvmlGpmSampleAlloc", &ACTIVITY),
+    ("nvmlGpmSampleGet", &ACTIVITY),
+    ("nvmlGpmMetricsGet", &ACTIVITY),
+    ("nvmlDeviceGetCurrentClocksThrottleReasons", &THROTTLING),
+    ("nvmlDeviceGetTotalEccErrors", &["ecc_uncorrected_errors"]),
+    ("nvmlEventSetCreate", &["xid_errors"]),
+    ("nvmlDeviceRegisterEvents", &["xid_errors"]),
+    ("nvmlEventSetWait_v2", &["xid_errors"]),
+    ("nvmlDeviceGetMigMode", &[]),
+];
+const ACTIVITY: [&str; 3] = ["sm_activity_ratio", "tensor_activity_ratio", "dram_activity_ratio"];
+const THROTTLING: [&str; 3] = ["throttled_power_ns", "throttled_thermal_ns", "throttled_other_ns"];
+
+#[test]
+fn a_value_that_only_some_models_have_is_missing_in_silence() {
+    for (function, fields) in RARE {
+        let mut state = failing(function, NOT_SUPPORTED);
+        // These two ask for no device.
+        state.errors.insert(function.into(), NOT_SUPPORTED);
+        for fake in [Fake::new(&state), Fake::lacking(&self::state(), function)] {
+            let sampler = start(&fake);
+            let group = wait(&sampler, 1, has_enough);
+            assert_eq!(unknown(&group), fields, "{function}");
+            assert_eq!(sampler.notes(), [""; 0], "{function}");
+        }
+    }
+    // What frees what was taken: without it nothing is taken.
+    for (function, fields) in
+        [("nvmlGpmSampleFree", &ACTIVITY[..]), ("nvmlEventSetFree", &["xid_errors"])]
+    {
+        let fake = Fake::lacking(&state(), function);
+        let group = wait(&start(&fake), 1, has_enough);
+        assert_eq!(unknown(&group), fields, "{function}");
+    }
+}
+
 #[test]
 fn a_value_that_is_not_there_for_a_moment_comes_back() {
     for error in [NOT_FOUND, 10, 21] {
@@ -126,7 +169,8 @@ fn utilisation_by_process_may_be_missing() {
     let fake = Fake::new(&shared);
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 3);
-    assert_eq!(unknown(&group), ["utilization_ratio", "memory_utilization_ratio"]);
+    let fields = [&["utilization_ratio", "memory_utilization_ratio"][..], &ACTIVITY].concat();
+    assert_eq!(unknown(&group), fields, "and what is the whole device's");
     assert_eq!(sampler.notes_for(&1).len(), 1);
 }
 

@@ -19,11 +19,12 @@ fn a_device_is_told_of_by_the_job_that_is_on_it_alone() {
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 5);
     let most = begin.elapsed().as_millis() as u64 * 512;
-    assert_eq!(group.tags, ["1", "GPU-a", "NVIDIA H100 80GB HBM3"]);
+    assert_eq!(group.tags, ["1", "GPU-a", "NVIDIA H100 80GB HBM3", "nvidia", ""]);
     assert_eq!(mean(&group, "utilization_ratio"), Some(810_000));
     assert_eq!(mean(&group, "memory_utilization_ratio"), Some(400_000));
     assert_eq!(mean(&group, "power_watts"), Some(512_000));
     assert_eq!(mean(&group, "sm_clock_hz"), Some(1_980_000_000));
+    assert_eq!(mean(&group, "memory_clock_hz"), Some(2_619_000_000));
     for (name, expected) in [
         ("memory_used_bytes", 41 * GIB),
         ("memory_peak_bytes", 41 * GIB),
@@ -76,6 +77,7 @@ fn two_jobs_on_one_device_get_what_their_own_processes_did() {
         assert!(group.number("readings_shared") >= Some(3), "job {job}");
         // What only the device tells is told, and that it is not the job's alone.
         assert_eq!(mean(&group, "power_watts"), Some(512_000), "job {job}");
+        assert_eq!(group.hist("sm_activity_ratio"), None, "the device's is not the job's");
     }
     // The driver keeps giving the same sample: it was counted once.
     let samples = |group: &Group| group.hist("utilization_ratio").unwrap().count();

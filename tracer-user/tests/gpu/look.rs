@@ -6,7 +6,7 @@ use jobtrace::gpu::{Found, look};
 use super::rig::{gpu, scenario};
 
 fn found(fake: &Fake) -> Found {
-    look(Some(fake.library()))
+    look(Some(fake.library()), "/nonexistent".into())
 }
 
 #[test]
@@ -32,5 +32,6 @@ fn nothing_and_failure_are_told_apart() {
     };
     assert_eq!(found(&Fake::new(&failing(9))), Found::Nothing);
     let Found::Failure(why) = found(&Fake::new(&failing(18))) else { panic!("no failure") };
-    assert_eq!(why, "RM detects a driver/library version mismatch");
+    let answer = "RM detects a driver/library version mismatch";
+    assert_eq!(why, format!("GPUs are unknown: NVML answers: {answer} (see nvidia-smi)"));
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fake_nvml::{Fake, Gpu, Process, Scenario};
+use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
 use jobtrace::{
     clock::monotonic_ns,
     gpu::{ProcessReading, Sampler, Settings},
@@ -40,7 +40,10 @@ pub fn gpu(uuid: &str, processes: Vec<Process>) -> Gpu {
         power_mw: 512_000,
         energy_mj: 7_000_000,
         sm_clock_mhz: 1980,
+        memory_clock_mhz: 2619,
         temperature: 61,
+        ecc: Some(3),
+        gpm: Some(Gpm { sm: Some(70.5), tensor: Some(30.25), dram: Some(12.0) }),
         processes,
         ..Gpu::default()
     }
@@ -55,6 +58,8 @@ pub fn settings(fake: &Fake) -> Settings {
     Settings {
         period: Duration::from_millis(10),
         library: Some(fake.library()),
+        // Neither devices nor processes of this machine.
+        root: "/nonexistent".into(),
         retry: None,
         back_off: Duration::from_millis(100),
     }

@@ -44,7 +44,9 @@ fn group(
     numbers: &[(&str, u64)],
     hists: &[(&str, Hist)],
 ) -> Group {
-    let mut group = Group::unknown(table, tags.iter().map(|tag| (*tag).to_owned()).collect());
+    let mut tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    tags.resize(table.tags.len(), String::new());
+    let mut group = Group::unknown(table, tags);
     numbers.iter().for_each(|(name, number)| group.set(name, *number));
     hists.iter().for_each(|(name, hist)| group.set_hist(name, hist.clone()));
     group
@@ -224,6 +226,53 @@ pub fn idle_gpus() -> RunTotals {
         let tags = [&index.to_string(), "GPU-1f0c", "NVIDIA A100-SXM4-40GB"];
         let used = [("memory_peak_bytes", GIB), ("readings_shared", 0)];
         let hists = [("utilization_ratio", hist(&[(percent * 10_000, 80)]))];
+        totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
+    }
+    totals
+}
+
+/// A GPU that waits for a disk.
+pub fn starved_gpu() -> RunTotals {
+    let mut totals = io_bound();
+    let idle = totals.elapsed_ns / 100 * 71;
+    let used = [
+        ("readings_shared", 0),
+        ("held_ns", totals.elapsed_ns),
+        ("used_ns", totals.elapsed_ns),
+        ("busy_ns", totals.elapsed_ns - idle),
+        ("idle_ns", idle),
+        ("idle_while_blocked_ns", idle / 10 * 8),
+        ("idle_while_run_queue_ns", 0),
+        ("idle_while_faulting_ns", 0),
+        ("idle_while_on_cpu_ns", idle / 10),
+        ("idle_other_ns", idle - idle / 10 * 8 - idle / 10),
+    ];
+    let hists = [("utilization_ratio", hist(&[(290_000, totals.elapsed_ns / S)]))];
+    let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
+    totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
+    totals
+}
+
+/// Two GPUs of which one is fed by a task too slow for it and the other by none.
+pub fn gpus_held() -> RunTotals {
+    let mut totals = serial();
+    let second = totals.elapsed_ns / 10;
+    for (index, used_ns, on_cpu, other) in [("0", totals.elapsed_ns, 5, 3), ("1", 0, 5, 5)] {
+        let idle = (on_cpu + other) * second;
+        let used = [
+            ("readings_shared", 0),
+            ("held_ns", totals.elapsed_ns),
+            ("used_ns", used_ns),
+            ("busy_ns", totals.elapsed_ns - idle),
+            ("idle_ns", idle),
+            ("idle_while_blocked_ns", 0),
+            ("idle_while_run_queue_ns", 0),
+            ("idle_while_on_cpu_ns", on_cpu * second),
+            ("idle_other_ns", other * second),
+        ];
+        let busy = 1_000_000 - (on_cpu + other) * 100_000;
+        let hists = [("utilization_ratio", hist(&[(busy, totals.elapsed_ns / S)]))];
+        let tags = [index, "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
         totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
     }
     totals

@@ -41,6 +41,8 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("first_touch", fixtures::first_touch(), usual),
         ("gpu", fixtures::gpu(), usual),
         ("idle_gpus", fixtures::idle_gpus(), usual),
+        ("starved_gpu", fixtures::starved_gpu(), usual),
+        ("gpus_held", fixtures::gpus_held(), usual),
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),
         ("killed", fixtures::killed(), usual),

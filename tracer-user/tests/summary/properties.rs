@@ -83,9 +83,8 @@ fn group() -> impl Strategy<Value = Group> {
     let tags = (".{0,20}", prop_oneof![Just("read"), Just("write"), Just("flush"), Just("odd")]);
     (0..ALL.len(), numbers, hists, tags).prop_map(|(table, numbers, hists, (device, op))| {
         let table = ALL[table];
-        let model = device.clone();
-        let tags = [device, op.to_owned(), model];
-        let tags = tags.into_iter().take(table.tags.len()).collect();
+        let tags = [device.as_str(), op].into_iter().cycle();
+        let tags = tags.take(table.tags.len()).map(str::to_owned).collect();
         let mut group = Group::unknown(table, tags);
         for (index, field) in table.fields.iter().enumerate() {
             match (field.kind, &hists[index % 16]) {

@@ -228,6 +228,40 @@ pub static KEYS: &[Key] = &[
          CAP_SYS_ADMIN: never (then it is estimated), for one interval in 30, or always.",
     ),
     value(
+        "gpu.sample",
+        Effect::Reload,
+        YES_NO,
+        "Whether GPUs are sampled. Where there are none this costs nothing but a look each `retry`.",
+    ),
+    value(
+        "gpu.period",
+        Effect::Reload,
+        "\"200ms\" to \"2s\"",
+        "Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so that less \
+         than 1s gains little.",
+    ),
+    value(
+        "gpu.retry",
+        Effect::Reload,
+        "\"10s\" to \"1d\"",
+        "Time until a GPU driver that was not there is looked for again.",
+    ),
+    value(
+        "gpu.held_dir",
+        Effect::Reload,
+        "a path from / on, or empty for none",
+        "Folder of files that say whose each GPU is, as a site's prolog writes them: a file is called by \
+         the GPU's UUID or number, its first word is the job's id. It is believed before the device cgroup \
+         and the job's environment.",
+    ),
+    value(
+        "gpu.sysfs_root",
+        Effect::Reload,
+        "a path from / on",
+        "Folder with the sys and proc in which AMD's, Intel's and others' GPUs are looked for: in a \
+         container, where the host's are.",
+    ),
+    value(
         "jobs.ignore",
         Effect::Reload,
         "a list of managers, such as [\"session\"]",

@@ -54,6 +54,21 @@ impl Config {
         check((1..=3600).contains(&back_off.0.as_secs()), "overhead.back_off", &|| {
             format!("{back_off} is not from 1s to 1h")
         });
+        let (period, retry) = (self.gpu.period, self.gpu.retry);
+        check((200..=2_000).contains(&period.0.as_millis()), "gpu.period", &|| {
+            format!("{period} is not from 200ms to 2s")
+        });
+        check((10..=86_400).contains(&retry.0.as_secs()), "gpu.retry", &|| {
+            format!("{retry} is not from 10s to 1d")
+        });
+        let held_dir = &self.gpu.held_dir;
+        check(held_dir.is_absolute() || held_dir.as_os_str().is_empty(), "gpu.held_dir", &|| {
+            format!("{:?} does not begin with /", held_dir.display().to_string())
+        });
+        let root = &self.gpu.sysfs_root;
+        check(root.is_absolute(), "gpu.sysfs_root", &|| {
+            format!("{:?} does not begin with /", root.display().to_string())
+        });
         let distinct: BTreeSet<_> = self.rules.iter().map(|r| &r.name).collect();
         check(distinct.len() == self.rules.len(), "rule", &|| "two have one name".to_owned());
         for rule in &self.rules {

@@ -51,6 +51,8 @@ pub struct Config {
     pub export: Export,
     /// What the probes may cost.
     pub overhead: Overhead,
+    /// How GPUs are sampled.
+    pub gpu: Gpu,
     /// What is a job.
     pub jobs: Jobs,
     /// Rules of the site, tried before the built-in ones.
@@ -108,6 +110,22 @@ pub struct Overhead {
     pub back_off: Time,
     /// Whether the kernel measures the probes' run time.
     pub statistics: Statistics,
+}
+
+/// `[gpu]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gpu {
+    /// Whether to sample.
+    pub sample: bool,
+    /// Time between two readings.
+    pub period: Time,
+    /// Time until a driver that was not there is looked for again.
+    pub retry: Time,
+    /// Folder of files that name the job of each GPU; empty: none.
+    pub held_dir: PathBuf,
+    /// Folder with the sys and proc of AMD's, Intel's and others' GPUs.
+    pub sysfs_root: PathBuf,
 }
 
 /// `[jobs]`.
@@ -212,6 +230,7 @@ impl Default for Config {
             state: State::default(),
             export: Export::default(),
             overhead: Overhead::default(),
+            gpu: Gpu::default(),
             jobs: Jobs::default(),
             rules: Vec::new(),
         }
@@ -243,6 +262,18 @@ impl Default for Export {
             hlog: false,
             by_manager: BTreeMap::new(),
             by_job: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Gpu {
+    fn default() -> Self {
+        Self {
+            sample: true,
+            period: Time::seconds(1),
+            retry: Time::seconds(300),
+            held_dir: "/run/gpustat".into(),
+            sysfs_root: "/".into(),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::Node;
 use crate::{
     agent::{
         details::{Details, read_start_wall_ns},
+        gpus,
         log::Log,
         state::Entry,
         tracker::Owner,
@@ -115,9 +116,7 @@ impl Node {
 
     /// What the path alone names the job.
     pub(super) fn name(&self, answer: &Answer) -> Job {
-        let step = answer.step.clone().filter(|_| self.settings.steps).unwrap_or_default();
-        let user = answer.user.clone().unwrap_or_default();
-        Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step }
+        gpus::name(answer, self.settings.steps)
     }
 }
 

@@ -37,7 +37,7 @@ impl Node {
         keeper: Keeper,
         log: &Log,
     ) -> Result<Self> {
-        let mut node = Self::new(probes, view, resolver, settings)?;
+        let mut node = Self::new(probes, view, resolver, settings, log)?;
         // From the first event on: the agent after this one may have to know.
         node.keeper = Some(keeper);
         let now_ns = monotonic_ns();
@@ -46,7 +46,8 @@ impl Node {
             let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
             let KnownJob { job, names, lease, root, .. } = &known;
             node.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
-            let details = Details::resumed(known.info, known.uid, known.ended, known.totals);
+            let mut details = Details::resumed(known.info, known.uid, known.ended, known.totals);
+            details.set_claims(known.gpus);
             node.details.insert(known.job, details);
         }
         for (lease, job) in &state.owners {
@@ -149,6 +150,7 @@ impl Node {
                 ended_ns: tracked.ended_ns,
                 ended: details.end(),
                 totals: details.totals().to_vec(),
+                gpus: details.claims().cloned(),
             })
         };
         let jobs = self.tracker.jobs().filter_map(known).collect();

@@ -5,7 +5,7 @@ use super::*;
 const S: u64 = 1_000_000_000;
 
 fn process(pid: u32, memory: u64, sm_percent: Option<u64>) -> ProcessReading {
-    let busy = sm_percent.map(|percent| Busy { sm_ppm: percent * 10_000, memory_ppm: 0 });
+    let busy = sm_percent.map(|percent| Busy { sm_ppm: percent * 10_000, memory_ppm: Some(0) });
     ProcessReading { pid, memory_bytes: Some(memory), busy, ..ProcessReading::default() }
 }
 
@@ -14,7 +14,7 @@ fn device(energy: Option<u64>, processes: &[ProcessReading]) -> DeviceReading {
     let device = Device { uuid: "GPU-a".into(), ..Device::default() };
     DeviceReading {
         device: Arc::new(device),
-        busy: Some(Busy { sm_ppm: 900_000, memory_ppm: 100_000 }),
+        busy: Some(Busy { sm_ppm: 900_000, memory_ppm: Some(100_000) }),
         memory_used_bytes: Some(1_000),
         power_milliwatts: Some(200_000),
         energy_millijoules: energy,

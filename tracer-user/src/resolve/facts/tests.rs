@@ -49,6 +49,7 @@ fn all_that_slurm_says() {
         array_job: text("200"),
         array_task: text("11"),
         gpus: text("0-3,7"),
+        gpus_by: text("SLURM_JOB_GPUS"),
         memory_per_node_bytes: Some(4 << 30),
         cluster: text("c1"),
         start_s: Some(1_773_765_869),

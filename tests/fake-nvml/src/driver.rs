@@ -1,0 +1,210 @@
+//! The driver behind the functions: its state, and how they answer or fail. A device's handle is its index
+//! plus one; of a MIG instance, that of the whole and its own number plus one in the upper half.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{CStr, c_char, c_uint},
+    fs,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    place::SCENARIO,
+    scenario::{Gpu, Scenario},
+};
+
+pub type Return = u32;
+pub type Handle = *mut std::ffi::c_void;
+
+pub const SUCCESS: Return = 0;
+pub const UNINITIALIZED: Return = 1;
+pub const INVALID_ARGUMENT: Return = 2;
+pub const NOT_SUPPORTED: Return = 3;
+pub const NOT_FOUND: Return = 6;
+pub const INSUFFICIENT_SIZE: Return = 7;
+pub const TIMEOUT: Return = 10;
+pub const NO_VALUE: u32 = u32::MAX;
+pub const UNKNOWN_MEMORY: u64 = u64::MAX;
+
+/// What drivers do not tell of a MIG instance.
+const WHOLE_ONLY: [&str; 8] = [
+    "nvmlDeviceGetUtilizationRates",
+    "nvmlDeviceGetProcessUtilization",
+    "nvmlDeviceGetPowerUsage",
+    "nvmlDeviceGetTotalEnergyConsumption",
+    "nvmlDeviceGetClockInfo",
+    "nvmlDeviceGetTemperature",
+    "nvmlDeviceGetCurrentClocksThrottleReasons",
+    "nvmlDeviceGetTotalEccErrors",
+];
+
+/// The driver of this copy of the library.
+pub struct Driver {
+    /// When it was opened first.
+    since: Instant,
+    pub opened: u32,
+    /// File and state that the scenario was read from, so that it is read anew only when replaced.
+    read: Option<(u64, i64, i64)>,
+    scenario: Scenario,
+    /// What callers allocated, by its handle: a device that it was filled from, and a number.
+    pub samples: BTreeMap<usize, (usize, u32)>,
+    /// Sets of events: the device, and how many of its errors were told.
+    pub sets: BTreeMap<usize, (usize, usize)>,
+    allocated: usize,
+}
+
+static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
+
+/// The file beside this very copy of the library.
+fn scenario_path() -> PathBuf {
+    // SAFETY: all-zero is a valid Dl_info, which dladdr fills in; its name lives as long as the library.
+    let name = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        let own: *const () = crate::functions::nvmlInit_v2 as *const ();
+        assert_ne!(libc::dladdr(own.cast(), &mut info), 0, "the library is loaded");
+        CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
+    };
+    PathBuf::from(name).with_file_name(SCENARIO)
+}
+
+impl Driver {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            opened: 0,
+            read: None,
+            scenario: Scenario::default(),
+            samples: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            allocated: 0,
+        }
+    }
+
+    /// A handle that no other call got.
+    pub fn allocate(&mut self) -> usize {
+        self.allocated += 1;
+        self.allocated
+    }
+
+    /// The state as of now.
+    pub fn now(&self) -> &Scenario {
+        self.scenario.at(self.since.elapsed().as_millis() as u64)
+    }
+
+    /// The device or instance of that handle.
+    pub fn device(&self, handle: usize) -> Option<&Gpu> {
+        let whole = self.now().gpus.get((handle & 0xffff).checked_sub(1)?)?;
+        match (handle >> 16).checked_sub(1) {
+            None => Some(whole),
+            Some(part) => whole.parts.get(part).filter(|_| whole.mig),
+        }
+    }
+
+    fn refresh(&mut self) {
+        let path = scenario_path();
+        let Ok(file) = fs::metadata(&path) else { return };
+        let state = Some((file.ino(), file.mtime(), file.mtime_nsec()));
+        if self.read != state
+            && let Ok(text) = fs::read(&path)
+        {
+            self.scenario = serde_json::from_slice(&text).expect("the scenario is one");
+            self.read = state;
+        }
+    }
+}
+
+/// Runs `answer` on the state, unless `function` is to fail.
+pub fn driver(function: &str, answer: impl FnOnce(&mut Driver) -> Return) -> Return {
+    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+    let driver = driver.get_or_insert_with(Driver::new);
+    driver.refresh();
+    match driver.now().errors.get(function) {
+        Some(error) => *error,
+        None => answer(driver),
+    }
+}
+
+/// Runs `answer` on a device and the time since the first opening, unless `function` is to fail there;
+/// after it hung, if it is to.
+pub fn gpu(
+    handle: Handle,
+    function: &str,
+    answer: impl FnOnce(&Gpu, Duration) -> Return,
+) -> Return {
+    let found = |driver: &mut Driver| {
+        Some((driver.device(handle as usize)?.clone(), driver.since.elapsed()))
+    };
+    let mut device = None;
+    let asked = driver(function, |driver| {
+        if driver.opened == 0 {
+            return UNINITIALIZED;
+        }
+        device = found(driver);
+        SUCCESS
+    });
+    let Some((gpu, elapsed)) = device else {
+        return if asked == SUCCESS { INVALID_ARGUMENT } else { asked };
+    };
+    // Out of the lock: only this call hangs.
+    if let Some(ms) = gpu.hang_ms.get(function) {
+        thread::sleep(Duration::from_millis(*ms));
+    }
+    let is_part = handle as usize >> 16 != 0;
+    match gpu.errors.get(function) {
+        Some(error) => *error,
+        None if is_part && WHOLE_ONLY.contains(&function) => NOT_SUPPORTED,
+        None => answer(&gpu, elapsed),
+    }
+}
+
+/// Writes `value` for the caller.
+///
+/// # Safety
+/// `out` is null or may be written to.
+pub unsafe fn give<T>(out: *mut T, value: T) -> Return {
+    if out.is_null() {
+        return INVALID_ARGUMENT;
+    }
+    // SAFETY: not null, and the caller's word.
+    unsafe { out.write(value) };
+    SUCCESS
+}
+
+/// Writes `text` and its end for the caller.
+///
+/// # Safety
+/// `length` bytes at `out` may be written to.
+pub unsafe fn give_text(out: *mut c_char, length: c_uint, text: &str) -> Return {
+    if text.len() >= length as usize {
+        return INSUFFICIENT_SIZE;
+    }
+    // SAFETY: the caller's word; text and its end fit.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr().cast(), out, text.len());
+        out.add(text.len()).write(0);
+    }
+    SUCCESS
+}
+
+/// Writes `list` for the caller; where it does not fit, says how much room it wants.
+///
+/// # Safety
+/// `count` may be read and written, and as many elements at `out` as it says be written to.
+pub unsafe fn give_list<T: Copy>(count: *mut c_uint, out: *mut T, list: &[T]) -> Return {
+    // SAFETY: the caller's word.
+    unsafe {
+        let room = count.read() as usize;
+        count.write(list.len() as c_uint);
+        if list.len() > room {
+            return INSUFFICIENT_SIZE;
+        }
+        if !list.is_empty() {
+            std::ptr::copy_nonoverlapping(list.as_ptr(), out, list.len());
+        }
+    }
+    SUCCESS
+}

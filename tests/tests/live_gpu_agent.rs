@@ -1,0 +1,197 @@
+//! Live ring: GPUs of the node's jobs as the agent tells them, by a driver made for the test.
+
+use std::{fs, process::Command, thread, time::Duration};
+
+use fake_nvml::{Fake, Gpu, Process, Scenario};
+use jobtrace_tests::{
+    account::Report,
+    agent::{Agent, Points},
+    agree::tried_again,
+    disk::RamDisk,
+    rig::shaped::{Running, Shaped},
+    traced::program,
+};
+
+const ALTERNATE: &str = env!("CARGO_BIN_EXE_alternate");
+const TRANSFER: &str = env!("CARGO_BIN_EXE_transfer");
+const MIB: u64 = 1 << 20;
+const USER: u32 = 65_534;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// `NVML_ERROR_GPU_IS_LOST`.
+const LOST: u32 = 15;
+
+fn gpu(uuid: &str) -> Gpu {
+    Gpu {
+        uuid: uuid.into(),
+        name: "NVIDIA H100 80GB HBM3".into(),
+        power_mw: 90_000,
+        ..Gpu::default()
+    }
+}
+
+fn scenario(uuids: &[&str]) -> Scenario {
+    Scenario { gpus: uuids.iter().map(|uuid| gpu(uuid)).collect(), ..Scenario::default() }
+}
+
+/// An agent with the test's driver, which tells jobs apart in v2.
+fn agent(fake: &Fake, more: &str) -> Agent {
+    let mut command = Command::new(program().unwrap());
+    command.env("LD_LIBRARY_PATH", fake.folder());
+    Agent::start_by(command, &format!("hierarchy = \"v2\"\n{more}")).unwrap()
+}
+
+/// Sum of a field over the lines of a job and a device.
+fn sum(points: &Points, job: &str, uuid: &str, field: &str) -> u64 {
+    let of = |point: &&jobtrace_tests::agent::Point| {
+        point.measurement == "job_gpu" && point.tag("job") == job && point.tag("uuid") == uuid
+    };
+    points.0.iter().filter(of).filter_map(|point| point.number(field)).sum()
+}
+
+/// The devices that a job has lines of.
+fn devices(points: &Points, job: &str) -> Vec<String> {
+    let of = points.0.iter().filter(|of| of.measurement == "job_gpu" && of.tag("job") == job);
+    let mut uuids: Vec<_> = of.map(|point| point.tag("uuid").to_owned()).collect();
+    uuids.sort();
+    uuids.dedup();
+    uuids
+}
+
+#[test]
+fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
+    tried_again(|| {
+        let (disk, other) = (RamDisk::new(64 * MIB), RamDisk::new(64 * MIB));
+        let (disk, other) = (disk.path(), other.path());
+        let fake = Fake::new(&scenario(&["GPU-own", "GPU-held", "GPU-free", "GPU-site"]));
+        let held = tempfile::tempdir().unwrap();
+        fs::write(held.path().join("GPU-site"), "84 65534\n").unwrap();
+        let shaped = Shaped::make(&[""]);
+        let agent = agent(&fake, &format!("gpu.held_dir = {:?}", held.path()));
+        let folder = fake.folder().to_str().unwrap().to_owned();
+        let [trains, holds, reads, site] =
+            [(81, "step_0"), (82, "step_0"), (83, "step_0"), (84, "")]
+                .map(|(job, step)| shaped.job(USER, job, step));
+        let words = [ALTERNATE, &folder, "0", &disk, "20", "30", "spin"];
+        let printed = thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut sleeps = holds.command("sleep");
+                let held =
+                    [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "1"), ("SLURM_JOB_UID", "65534")];
+                assert!(sleeps.arg("12").envs(held).status().unwrap().success());
+            });
+            // Reads like the training, beside it.
+            scope.spawn(|| {
+                let mut sibling = reads.command(TRANSFER);
+                let _running =
+                    Running(sibling.args(["read", &other, "100000", "262144"]).spawn().unwrap());
+                thread::sleep(Duration::from_secs(18));
+            });
+            scope.spawn(|| site.run(&["sleep", "6"]));
+            trains.run(&words)
+        });
+        let points = agent.settle().unwrap();
+        (81..85).for_each(|job| shaped.remove_job(USER, job));
+        let ended = agent.stop().unwrap();
+        let report: Report = serde_json::from_str(&printed).unwrap();
+
+        assert_eq!(devices(&ended, "81"), ["GPU-own"]);
+        assert_eq!(devices(&ended, "82"), ["GPU-held"]);
+        assert_eq!(devices(&ended, "83"), Vec::<String>::new(), "the sibling has no GPU");
+        assert_eq!(devices(&ended, "84"), ["GPU-site"]);
+        assert_eq!(devices(&ended, "_system"), Vec::<String>::new());
+
+        let own = |field: &str| sum(&ended, "81", "GPU-own", field) as f64;
+        let (busy, idle) = (own("busy_ns"), own("idle_ns"));
+        let parts = [
+            "idle_while_blocked_ns",
+            "idle_while_run_queue_ns",
+            "idle_while_faulting_ns",
+            "idle_while_on_cpu_ns",
+            "idle_other_ns",
+        ];
+        assert_eq!(parts.map(own).iter().sum::<f64>(), idle);
+        let fact = |name: &str| report.facts[name] as f64;
+        let whole = fact("busy_ns") + fact("idle_ns");
+        assert!(busy + idle > whole - 3e9 && busy + idle < whole * 1.05, "{busy} {idle} {whole}");
+        for (field, fact) in
+            [("idle_ns", fact("idle_ns")), ("idle_while_blocked_ns", fact("blocked_ns"))]
+        {
+            let (ours, truth) = (own(field) / (busy + idle), fact / whole);
+            println!("{field}: {ours:.4} of the time, the workload says {truth:.4}");
+            assert!((ours - truth).abs() <= 0.05, "{field}: {ours} for {truth}");
+        }
+        // Every interval's parts are its idle time.
+        for point in points.0.iter().filter(|point| point.number("idle_other_ns").is_some()) {
+            let sum: u64 = parts.iter().filter_map(|part| point.number(part)).sum();
+            assert_eq!(Some(sum), point.number("idle_ns"), "{point:?}");
+        }
+        for (job, uuid, least, most) in
+            [("82", "GPU-held", 8.0, 13.5), ("84", "GPU-site", 3.0, 7.5)]
+        {
+            let held = sum(&ended, job, uuid, "held_ns") as f64 / 1e9;
+            assert!((least..most).contains(&held), "{job} held {uuid} for {held} s");
+            assert_eq!(sum(&ended, job, uuid, "used_ns"), 0, "{job}");
+            let idle = sum(&ended, job, uuid, "idle_ns") as f64 / 1e9;
+            assert!(idle > least - 2.0 && idle <= held, "{job}: idle {idle} of {held}");
+        }
+        let agents: Vec<_> =
+            ended.0.iter().filter(|of| of.measurement == "jobtrace_self").collect();
+        let total = |field: &str| agents.iter().filter_map(|of| of.number(field)).sum::<u64>();
+        assert!(total("gpu_readings") >= 15 && total("gpu_failures") == 0);
+        assert!(total("gpu_cpu_ns") > 0 && total("gpu_cpu_ns") < total("cpu_ns"));
+    });
+}
+
+#[test]
+fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
+    let fake = Fake::without_library();
+    let shaped = Shaped::make(&[""]);
+    let agent = agent(&fake, "gpu.retry = \"10s\"\ngpu.held_dir = \"\"");
+    let job = shaped.job(USER, 91, "step_0");
+    let mut running = Running(job.command("sleep").arg("600").spawn().unwrap());
+    let of = |uuid: &str| {
+        let processes =
+            vec![Process { pid: running.0.id(), memory: Some(MIB), ..Process::default() }];
+        Gpu { processes, utilization: 50, ..gpu(uuid) }
+    };
+    let well = || Scenario { gpus: vec![of("GPU-a"), of("GPU-b")], ..Scenario::default() };
+    let used = |points: &Points, uuid: &str| sum(points, "91", uuid, "used_ns");
+    let settled = agent.settle().unwrap();
+    assert_eq!(devices(&settled, "91"), Vec::<String>::new(), "there is no driver yet");
+
+    fake.set(&well());
+    fake.install();
+    let grows = |what: &str, from: u64, uuid: &str| {
+        agent.wait_for(what, PATIENCE, |now| Some(used(now, uuid)).filter(|ns| *ns > from)).unwrap()
+    };
+    grows("the driver that came late is found", 0, "GPU-a");
+    grows("so is its second device", 0, "GPU-b");
+
+    let mut hangs = well();
+    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetUtilizationRates".into(), 8_000);
+    fake.set(&hangs);
+    thread::sleep(Duration::from_secs(2));
+    let sched =
+        |points: &Points| points.0.iter().filter(|of| of.measurement == "jobtrace_self").count();
+    let before = sched(&agent.points().unwrap());
+    thread::sleep(Duration::from_secs(4));
+    let ticks = sched(&agent.points().unwrap()) - before;
+    assert!(ticks >= 3, "{ticks} intervals in 4 s while the driver hangs");
+
+    let mut lost = well();
+    lost.gpus[0].errors.insert("nvmlDeviceGetUtilizationRates".into(), LOST);
+    fake.set(&lost);
+    let said = || agent.log().contains("was lost for a time").then_some(());
+    jobtrace_tests::rig::wait_for("the loss is said", PATIENCE, said).unwrap();
+    let (a, b) = (used(&agent.points().unwrap(), "GPU-a"), used(&agent.points().unwrap(), "GPU-b"));
+    grows("the other goes on", b, "GPU-b");
+    fake.set(&well());
+    grows("it is back", a, "GPU-a");
+
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    shaped.remove_job(USER, 91);
+    let ended = agent.stop().unwrap();
+    let failures = ended.0.iter().filter_map(|of| of.number("gpu_failures")).sum::<u64>();
+    assert!((1..10).contains(&failures), "{failures}");
+}

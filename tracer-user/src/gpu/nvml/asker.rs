@@ -1,0 +1,143 @@
+//! Asking a device for one value after the other: what it does not tell is not asked for again.
+
+use std::collections::HashMap;
+
+use nvml_wrapper::error::NvmlError;
+
+use crate::gpu::failure::Failure;
+
+/// The values of a device, as a note names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    Utilization,
+    Memory,
+    Power,
+    Energy,
+    Clock,
+    Temperature,
+    ComputeProcesses,
+    GraphicsProcesses,
+    ProcessUtilization,
+    MemoryClock,
+    Activity,
+    Throttling,
+    Ecc,
+    Xids,
+    Parts,
+}
+
+impl Value {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Utilization => "utilisation",
+            Self::Memory => "memory in use",
+            Self::Power => "power",
+            Self::Energy => "energy",
+            Self::Clock => "clock",
+            Self::Temperature => "temperature",
+            Self::ComputeProcesses => "which processes compute",
+            Self::GraphicsProcesses => "which processes draw",
+            Self::ProcessUtilization => "utilisation by process",
+            Self::MemoryClock => "memory clock",
+            Self::Activity => "activity of multiprocessors, tensor units and memory",
+            Self::Throttling => "throttling",
+            Self::Ecc => "ECC errors",
+            Self::Xids => "XID errors",
+            Self::Parts => "MIG instances",
+        }
+    }
+
+    /// Whether the owner of a job is to hear that it is missing. What only some models have is a matter of
+    /// `doctor`'s.
+    const fn is_expected(self) -> bool {
+        !matches!(
+            self,
+            Self::MemoryClock
+                | Self::Activity
+                | Self::Throttling
+                | Self::Ecc
+                | Self::Xids
+                | Self::Parts
+        )
+    }
+}
+
+/// What is known of devices beyond one opening of the library, by uuid.
+#[derive(Default)]
+pub struct Known(HashMap<String, Memory>);
+
+/// What is known of one device.
+#[derive(Default)]
+pub struct Memory {
+    given_up: Vec<(Value, String)>,
+    /// Stamp of the newest utilisation sample of any process, as the driver counts.
+    pub last_sample_us: Option<u64>,
+}
+
+impl Known {
+    /// What is known of the device of that uuid.
+    pub fn of(&mut self, uuid: &str) -> &mut Memory {
+        self.0.entry(uuid.to_owned()).or_default()
+    }
+
+    /// What the device called `name` does not tell, a sentence each. That it has no parts is no lack.
+    pub fn lacking(&self, uuid: &str, name: &str) -> Vec<String> {
+        let given_up = self.0.get(uuid).into_iter().flat_map(|memory| &memory.given_up);
+        let lacking = given_up.filter(|(value, _)| *value != Value::Parts);
+        lacking.map(|(value, why)| sentence(name, *value, why)).collect()
+    }
+}
+
+fn sentence(name: &str, value: Value, why: &str) -> String {
+    format!("{name} does not tell its {} ({why})", value.name())
+}
+
+/// Asks one device, and gathers what is to be said of it.
+pub struct Asker<'a> {
+    /// Its number and model.
+    pub name: String,
+    /// It is a MIG instance: most values are not offered, and it may go at any time.
+    pub is_part: bool,
+    /// What is known of it.
+    pub memory: &'a mut Memory,
+    /// What is to be said from now on.
+    pub notes: Vec<String>,
+}
+
+impl Asker<'_> {
+    /// The value, unless the device does not tell it.
+    ///
+    /// # Errors
+    /// When the device is lost.
+    pub fn ask<T>(
+        &mut self,
+        value: Value,
+        mut call: impl FnMut() -> Result<T, NvmlError>,
+    ) -> Result<Option<T>, NvmlError> {
+        if self.memory.given_up.iter().any(|(known, _)| *known == value) {
+            return Ok(None);
+        }
+        let answer = match call() {
+            // A process came between the question for their number and that for them.
+            Err(NvmlError::InsufficientSize(_)) => call(),
+            answer => answer,
+        };
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            // An instance that was destroyed since it was listed.
+            Err(NvmlError::InvalidArg) if self.is_part => Ok(None),
+            Err(error) => match Failure::of(&error) {
+                Failure::Lost => Err(error),
+                Failure::NotNow => Ok(None),
+                Failure::Never => {
+                    let why = error.to_string();
+                    if value.is_expected() && !self.is_part {
+                        self.notes.push(sentence(&self.name, value, &why));
+                    }
+                    self.memory.given_up.push((value, why));
+                    Ok(None)
+                }
+            },
+        }
+    }
+}

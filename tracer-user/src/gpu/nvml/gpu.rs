@@ -1,0 +1,295 @@
+//! One device of an opened library, or its MIG instances where it is divided: asked for all they tell.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::Path,
+    sync::Arc,
+};
+
+use nvml_wrapper::{
+    Nvml,
+    bitmasks::device::ThrottleReasons,
+    enum_wrappers::device::{Clock, EccCounter, MemoryError, TemperatureSensor},
+    error::{NvmlError, nvml_try},
+};
+
+use super::{
+    asker::{Asker, Known, Value},
+    gpm::Gpm,
+    processes::{busy, by_pid, shares},
+    xids::{Xid, Xids},
+};
+use crate::gpu::{
+    failure::Failure,
+    member::read_cgroups,
+    reading::{Busy, Device, DeviceReading, ProcessReading, Throttled},
+    source::Answers,
+};
+
+type Handle = nvml_wrapper::Device<'static>;
+
+/// One device, whole.
+pub struct Gpu {
+    handle: Handle,
+    device: Arc<Device>,
+    xids: Xids,
+    /// Of the device, or of its instances by uuid.
+    gpm: HashMap<String, Gpm>,
+}
+
+/// A MIG instance as it is now.
+struct Part {
+    handle: Handle,
+    device: Arc<Device>,
+    /// Id of its GPU instance.
+    id: Option<u32>,
+}
+
+impl Gpu {
+    /// The device of that index.
+    ///
+    /// # Errors
+    /// When it cannot be had, or has no uuid.
+    pub fn open(nvml: &'static Nvml, index: u32) -> Result<Self, NvmlError> {
+        let handle = nvml.device_by_index(index)?;
+        let device = describe(&handle, Device { index, ..Device::default() })?;
+        Ok(Self { handle, device, xids: Xids::default(), gpm: HashMap::new() })
+    }
+
+    /// Its name for ever.
+    pub fn uuid(&self) -> &str {
+        &self.device.uuid
+    }
+
+    /// Its number and model, as a note names it.
+    pub fn name(&self) -> String {
+        name(&self.device)
+    }
+
+    /// Asks for everything; each process's cgroups are read below `proc`.
+    ///
+    /// # Errors
+    /// When the device is lost. Its errors are told in `answers` even then.
+    pub fn read(
+        &mut self,
+        known: &mut Known,
+        proc: &Path,
+        answers: &mut Answers,
+    ) -> Result<(), NvmlError> {
+        let Self { handle, device, xids, gpm } = self;
+        let mut asker = asker(known, device, false);
+        let told = asker.ask(Value::Xids, || xids.read(handle));
+        let parts = asker.ask(Value::Parts, || parts(handle, device));
+        answers.say(&device.uuid, asker.notes);
+        let told = told?;
+        let (parts, mut read) = match parts {
+            Ok(parts) => (parts.flatten(), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let mut rest: VecDeque<(&Arc<Device>, Option<&Part>)> = match &parts {
+            Some(parts) => parts.iter().map(|part| (&part.device, Some(part))).collect(),
+            None => [(&*device, None)].into(),
+        };
+        gpm.retain(|uuid, _| rest.iter().any(|(device, _)| device.uuid == *uuid));
+        while read.is_ok()
+            && let Some((device, part)) = rest.front().copied()
+        {
+            let mut reader = Reader { handle, device, gpm, part, proc };
+            read = reader.read(known, told.as_deref(), answers).map(|reading| {
+                answers.devices.push(reading);
+                rest.pop_front();
+            });
+        }
+        // The device is lost with these; why it is may be what was reported.
+        if told.as_ref().is_some_and(|told| !told.is_empty()) {
+            answers.devices.extend(rest.into_iter().map(|(device, part)| DeviceReading {
+                device: Arc::clone(device),
+                xids: codes(told.as_deref(), part),
+                ..DeviceReading::default()
+            }));
+        }
+        read
+    }
+}
+
+fn name(device: &Device) -> String {
+    format!("GPU {} ({})", device.number(), device.model)
+}
+
+fn asker<'a>(known: &'a mut Known, device: &Device, is_part: bool) -> Asker<'a> {
+    let memory = known.of(&device.uuid);
+    Asker { name: name(device), is_part, memory, notes: Vec::new() }
+}
+
+/// Fills in what does not change about a device.
+fn describe(handle: &Handle, device: Device) -> Result<Arc<Device>, NvmlError> {
+    let memory = handle.memory_info().ok();
+    Ok(Arc::new(Device {
+        uuid: handle.uuid()?,
+        model: handle.name().unwrap_or_default(),
+        vendor: "nvidia".into(),
+        minor: handle.minor_number().ok(),
+        memory_total_bytes: memory.map(|memory| memory.total).filter(|total| *total > 0),
+        ..device
+    }))
+}
+
+/// The instances there are now; `None` for a device that is not divided. They come and go while it runs.
+fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<Part>>, NvmlError> {
+    if whole.mig_mode()?.current == 0 {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for number in 0..whole.mig_device_count()? {
+        let handle = match whole.mig_device_by_index(number) {
+            Err(NvmlError::NotFound | NvmlError::InvalidArg) => continue,
+            handle => handle?,
+        };
+        let part = Device {
+            index: device.index,
+            instance: Some(number),
+            parent: device.uuid.clone(),
+            ..Device::default()
+        };
+        match describe(&handle, part) {
+            Ok(device) => parts.push(Part { id: instance_id(&handle).ok(), handle, device }),
+            Err(error) if Failure::of(&error) == Failure::Lost => return Err(error),
+            // Destroyed since it was listed.
+            Err(_) => {}
+        }
+    }
+    Ok(Some(parts))
+}
+
+/// The id of an instance's GPU instance, which the wrapper does not ask for.
+fn instance_id(part: &Handle) -> Result<u32, NvmlError> {
+    let ask = part.nvml().lib().nvmlDeviceGetGpuInstanceId.as_ref();
+    let ask = ask.map_err(|_| NvmlError::NotSupported)?;
+    let mut id = 0;
+    // SAFETY: the handle is of this library, which writes one number.
+    nvml_try(unsafe { ask(part.handle(), &mut id) })?;
+    Ok(id)
+}
+
+/// The codes that concern an instance, or the whole device.
+fn codes(xids: Option<&[Xid]>, part: Option<&Part>) -> Option<Vec<u64>> {
+    let concerns = |xid: &&Xid| match (part, xid.instance) {
+        (Some(part), Some(instance)) => part.id == Some(instance),
+        _ => true,
+    };
+    xids.map(|xids| xids.iter().filter(concerns).map(|xid| xid.code).collect())
+}
+
+/// One reading of a device or an instance.
+struct Reader<'a> {
+    /// Of the whole device.
+    handle: &'a Handle,
+    device: &'a Arc<Device>,
+    gpm: &'a mut HashMap<String, Gpm>,
+    part: Option<&'a Part>,
+    proc: &'a Path,
+}
+
+impl Reader<'_> {
+    fn read(
+        &mut self,
+        known: &mut Known,
+        xids: Option<&[Xid]>,
+        answers: &mut Answers,
+    ) -> Result<DeviceReading, NvmlError> {
+        let (whole, part) = (self.handle, self.part);
+        let gpu = part.map_or(whole, |part| &part.handle);
+        let mut asker = asker(known, self.device, part.is_some());
+        let gpm = self.gpm.entry(self.device.uuid.clone()).or_default();
+        let utilization = asker.ask(Value::Utilization, || gpu.utilization_rates())?;
+        let busy = utilization.map(|rates| busy(rates.gpu, rates.memory));
+        let hertz = |megahertz: u32| u64::from(megahertz) * 1_000_000;
+        let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
+        let reading = DeviceReading {
+            device: Arc::clone(self.device),
+            busy,
+            activity: asker
+                .ask(Value::Activity, || match &instance {
+                    Some(Err(_)) => Err(NvmlError::NotSupported),
+                    Some(Ok(id)) => gpm.read(whole, Some(*id)),
+                    None => gpm.read(whole, None),
+                })?
+                .unwrap_or_default(),
+            memory_used_bytes: asker.ask(Value::Memory, || Ok(gpu.memory_info()?.used))?,
+            power_milliwatts: asker.ask(Value::Power, || Ok(gpu.power_usage()?.into()))?,
+            energy_millijoules: asker.ask(Value::Energy, || gpu.total_energy_consumption())?,
+            sm_clock_hz: asker.ask(Value::Clock, || Ok(hertz(gpu.clock_info(Clock::SM)?)))?,
+            memory_clock_hz: asker
+                .ask(Value::MemoryClock, || Ok(hertz(gpu.clock_info(Clock::Memory)?)))?,
+            temperature_celsius: asker
+                .ask(Value::Temperature, || Ok(gpu.temperature(TemperatureSensor::Gpu)?.into()))?,
+            throttled: asker
+                .ask(Value::Throttling, || Ok(throttled(gpu.current_throttle_reasons()?)))?,
+            ecc_uncorrected: asker.ask(Value::Ecc, || {
+                gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+            })?,
+            xids: codes(xids, part),
+            processes: processes(&mut asker, gpu, busy, self.proc)?,
+        };
+        answers.say(&self.device.uuid, asker.notes);
+        Ok(reading)
+    }
+}
+
+/// Families of reasons. A slowdown of the hardware that comes with its cause is of that family.
+fn throttled(reasons: ThrottleReasons) -> Throttled {
+    use ThrottleReasons as R;
+    let power = reasons.intersects(R::SW_POWER_CAP | R::HW_POWER_BRAKE_SLOWDOWN);
+    let thermal = reasons.intersects(R::SW_THERMAL_SLOWDOWN | R::HW_THERMAL_SLOWDOWN);
+    let caused = reasons.intersects(R::HW_THERMAL_SLOWDOWN | R::HW_POWER_BRAKE_SLOWDOWN);
+    let other = reasons.intersects(R::SYNC_BOOST | R::DISPLAY_CLOCK_SETTING)
+        || reasons.contains(R::HW_SLOWDOWN) && !caused;
+    Throttled { power, thermal, other }
+}
+
+fn processes(
+    asker: &mut Asker,
+    gpu: &Handle,
+    device: Option<Busy>,
+    proc: &Path,
+) -> Result<Vec<ProcessReading>, NvmlError> {
+    let compute = asker.ask(Value::ComputeProcesses, || gpu.running_compute_processes())?;
+    let graphics = asker.ask(Value::GraphicsProcesses, || gpu.running_graphics_processes())?;
+    let mut processes = by_pid(&compute.unwrap_or_default());
+    for (pid, memory) in by_pid(&graphics.unwrap_or_default()) {
+        // One that does both is in both lists, with all of its memory in each.
+        let known = processes.entry(pid).or_default();
+        *known = (*known).max(memory);
+    }
+    // With one process the device's own figure is better, and the question is spared.
+    let shares = if processes.len() > 1 { own_shares(asker, gpu, device)? } else { None };
+    let process = |(pid, memory_bytes)| ProcessReading {
+        pid,
+        cgroups: read_cgroups(proc, pid).unwrap_or_default(),
+        memory_bytes,
+        busy: shares.as_ref().map(|shares| shares.get(&pid).copied().unwrap_or_default()),
+        ..ProcessReading::default()
+    };
+    Ok(processes.into_iter().map(process).collect())
+}
+
+/// How busy each process was since the last reading; `None` where that is not told or nothing new is.
+fn own_shares(
+    asker: &mut Asker,
+    gpu: &Handle,
+    device: Option<Busy>,
+) -> Result<Option<BTreeMap<u32, Busy>>, NvmlError> {
+    let last_us = asker.memory.last_sample_us;
+    let samples =
+        asker.ask(Value::ProcessUtilization, || match gpu.process_utilization_stats(last_us) {
+            Err(NvmlError::NotFound) => Ok(Vec::new()),
+            samples => samples,
+        })?;
+    let Some(samples) = samples else { return Ok(None) };
+    let newest = samples.iter().map(|sample| sample.timestamp).max();
+    asker.memory.last_sample_us = last_us.max(newest);
+    let shares = shares(samples, last_us);
+    // No sample is no work, if the device says so too; else there is none yet.
+    let is_idle = device.is_some_and(|device| device.sm_ppm == 0);
+    Ok((!shares.is_empty() || is_idle).then_some(shares))
+}

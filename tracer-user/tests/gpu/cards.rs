@@ -1,0 +1,255 @@
+//! GPUs that the kernel's files tell of, in trees made for the test.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use fake_nvml::Tree;
+use jobtrace::gpu::{Sampler, Settings};
+
+use super::rig::{GIB, NOBODY, ONE, TWO, groups, mean, owner, readings, until, wait};
+
+const INTEL: &str = "0000:4d:00.0";
+
+fn settings(tree: &Tree) -> Settings {
+    Settings {
+        period: Duration::from_millis(10),
+        library: Some(tree.path("no library")),
+        root: tree.root().to_owned(),
+        ..Settings::default()
+    }
+}
+
+fn start(tree: &Tree) -> Sampler<u32> {
+    Sampler::start(settings(tree), owner).unwrap()
+}
+
+/// What a driver like i915 tells of a client.
+fn client(address: &str, id: u32, render_ns: u64, local_kib: u64) -> String {
+    format!(
+        "pos:\t0\nflags:\t02\ndrm-driver:\ti915\ndrm-client-id:\t{id}\ndrm-pdev:\t{address}\n\
+         drm-resident-local0:\t{local_kib} KiB\ndrm-engine-render:\t{render_ns} ns\n"
+    )
+}
+
+#[test]
+fn amds_cards_tell_of_themselves_and_of_who_computes() {
+    let tree = Tree::new();
+    tree.amd(0, "5df8f2c7a2a1c3e2", 4711);
+    tree.amd(1, "5df8f2c7a2a1c3e3", 815);
+    tree.computes(ONE, 815, GIB, 26);
+    // The runtime opens all cards.
+    tree.computes(ONE, 4711, 0, 0);
+    let sampler = start(&tree);
+    let group = wait(&sampler, 1, |group| readings(group) >= 5);
+    assert_eq!(group.tags, ["1", "GPU-5df8f2c7a2a1c3e3", "AMD Instinct MI210", "amd", ""]);
+    for (name, expected) in [
+        ("utilization_ratio", 730_000),
+        ("memory_utilization_ratio", 210_000),
+        ("sm_activity_ratio", 250_000),
+        ("power_watts", 231_000),
+        ("sm_clock_hz", 1_700_000_000),
+        ("memory_clock_hz", 1_600_000_000),
+    ] {
+        assert_eq!(mean(&group, name), Some(expected), "{name}");
+    }
+    for (name, expected) in [
+        ("memory_used_bytes", Some(GIB)),
+        ("memory_total_bytes", Some(68_702_699_520)),
+        ("temperature_max_celsius", Some(58)),
+        ("processes", Some(1)),
+        ("energy_joules", None),
+        ("xid_errors", None),
+    ] {
+        assert_eq!(group.number(name), expected, "{name}");
+    }
+    assert_eq!(sampler.notes(), [""; 0]);
+}
+
+#[test]
+fn jobs_on_one_card_of_amds_have_their_own_memory_and_compute_units() {
+    let tree = Tree::new();
+    tree.amd(0, "1", 7);
+    tree.computes(ONE, 7, GIB, 52);
+    tree.computes(TWO, 7, 2 * GIB, 26);
+    let sampler = start(&tree);
+    for (job, bytes, ppm) in [(1, GIB, 500_000), (2, 2 * GIB, 250_000)] {
+        let group = wait(&sampler, job, |group| readings(group) >= 3);
+        assert_eq!(group.number("memory_used_bytes"), Some(bytes), "job {job}");
+        assert_eq!(mean(&group, "sm_activity_ratio"), Some(ppm), "job {job}");
+        assert_eq!(mean(&group, "utilization_ratio"), None, "whose part is whose is not told");
+        assert!(group.number("readings_shared") >= Some(3), "job {job}");
+    }
+}
+
+#[test]
+fn a_card_without_a_unique_id_is_known_by_its_address() {
+    let tree = Tree::new();
+    tree.amd(3, "0", 7);
+    tree.take("sys/class/drm/card3/device/product_name");
+    tree.computes(ONE, 7, GIB, 0);
+    let group = wait(&start(&tree), 1, |group| readings(group) >= 1);
+    assert_eq!(group.tags, ["0", "PCI-0000:03:00.0", "AMD 0x740f", "amd", ""]);
+}
+
+#[test]
+fn a_client_is_as_busy_as_its_busiest_engine() {
+    let tree = Arc::new(Tree::new());
+    tree.card(0, "i915", "8086:56C0", INTEL, 128);
+    tree.put("sys/class/drm/card0/gt/gt0/rps_act_freq_mhz", "1550\n");
+    tree.put("sys/class/drm/card0/device/hwmon/hwmon2/energy1_input", "5000000\n");
+    let begin = Instant::now();
+    // Half of the time, in two descriptors of one client; a child holds it, too.
+    let write = move |tree: &Tree| {
+        let text = client(INTEL, 7, begin.elapsed().as_nanos() as u64 / 2, 2048);
+        for (pid, descriptor) in [(ONE, 3), (ONE, 9), (ONE + 1, 3)] {
+            tree.opens(pid, descriptor, "/dev/dri/renderD128", &text);
+        }
+    };
+    write(&tree);
+    let sampler =
+        Sampler::start(Settings { period: Duration::from_millis(50), ..settings(&tree) }, owner)
+            .unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let (tree, done) = (Arc::clone(&tree), Arc::clone(&done));
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                write(&tree);
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let busy = |group: &jobtrace::model::group::Group| {
+        group.hist("utilization_ratio").map_or(0, |hist| hist.count())
+    };
+    let group = wait(&sampler, 1, |group| busy(group) >= 20);
+    done.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    assert_eq!(group.tags, ["0", "PCI-0000:4d:00.0", "Intel 0x56c0", "intel", ""]);
+    let share = mean(&group, "utilization_ratio").unwrap();
+    // A busy machine writes late: a reading has too little, the next one what was left.
+    assert!((350_000..600_000).contains(&share), "{share}");
+    assert_eq!(group.number("memory_used_bytes"), Some(2 << 20), "once");
+    assert_eq!(group.number("processes"), Some(2));
+    assert_eq!(mean(&group, "sm_clock_hz"), Some(1_550_000_000));
+    assert_eq!(group.number("energy_joules"), Some(0), "the counter stands");
+    assert_eq!(mean(&group, "memory_utilization_ratio"), None);
+}
+
+#[test]
+fn what_only_opened_a_card_is_not_on_it() {
+    let tree = Tree::new();
+    tree.card(0, "i915", "8086:56C0", INTEL, 128);
+    tree.card(1, "nvidia", "10DE:2330", "0000:01:00.0", 129);
+    tree.put("sys/class/drm/card2/device/uevent", "DRIVER=ast\nPCI_ID=1A03:2000\n");
+    tree.opens(ONE, 3, "/dev/dri/renderD128", &client(INTEL, 1, 0, 0));
+    tree.opens(ONE, 4, "/dev/nvidia0", "pos: 0\n");
+    tree.opens(ONE, 5, "/dev/dri/renderD129", &client("0000:01:00.0", 1, 5, 5));
+    tree.opens(ONE, 6, "/tmp/renderD128", &client(INTEL, 9, 5, 5));
+    tree.opens(TWO, 3, "/dev/dri/renderD128", &client(INTEL, 2, 0, 4));
+    let sampler = start(&tree);
+    wait(&sampler, 2, |group| group.number("processes") == Some(1));
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(groups(&sampler, 1), []);
+    tree.opens(ONE, 3, "/dev/dri/renderD128", &client(INTEL, 1, 1, 0));
+    let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    assert_eq!(group.tags[1], "PCI-0000:4d:00.0");
+}
+
+#[test]
+fn a_process_that_opens_a_card_late_is_found() {
+    let tree = Tree::new();
+    tree.card(0, "panfrost", "", "", 128);
+    for pid in [ONE, TWO, NOBODY] {
+        tree.opens(pid, 1, "/dev/null", "pos: 0\n");
+    }
+    let sampler = start(&tree);
+    thread::sleep(Duration::from_millis(300));
+    // A device of another bus is known by its node.
+    let text = "drm-driver: panfrost\ndrm-client-id: 3\ndrm-engine-fragment: 5 ns\n";
+    tree.opens(ONE, 3, "/dev/dri/renderD128", text);
+    let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    assert_eq!(group.tags, ["0", "DRM-panfrost128", "panfrost", "panfrost", ""]);
+    tree.take(&format!("proc/{ONE}"));
+    wait(&sampler, 1, |group| group.number("processes").is_none());
+}
+
+#[test]
+fn whatever_is_in_the_files_costs_that_value() {
+    let tree = Tree::new();
+    let device = "sys/class/drm/card0/device";
+    let occupancy = format!("sys/class/kfd/kfd/proc/{ONE}/stats_7/cu_occupancy");
+    for (file, field) in [
+        (format!("{device}/gpu_busy_percent"), "utilization_ratio"),
+        (format!("{device}/mem_busy_percent"), "memory_utilization_ratio"),
+        (format!("{device}/hwmon/hwmon4/power1_average"), "power_watts"),
+        (format!("{device}/hwmon/hwmon4/freq1_input"), "sm_clock_hz"),
+        (occupancy, "sm_activity_ratio"),
+    ] {
+        for bytes in
+            [&b""[..], b"N/A\n", b"-5\n", b"\xff\xfe\0", b"99999999999999999999\n", &[b'7'; 99999]]
+        {
+            tree.amd(0, "1", 7);
+            tree.computes(ONE, 7, GIB, 26);
+            tree.put(&file, bytes);
+            let sampler = start(&tree);
+            let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+            assert_eq!(group.hist(field), None, "{file} {bytes:?}");
+            assert_eq!(group.number("memory_peak_bytes"), Some(GIB));
+        }
+    }
+    // A folder in place of a file, and no files at all but these.
+    tree.amd(0, "1", 7);
+    tree.take(&format!("{device}/gpu_busy_percent"));
+    tree.put(&format!("{device}/gpu_busy_percent/x"), "");
+    tree.take(&format!("{device}/hwmon"));
+    let group = wait(&start(&tree), 1, |group| group.number("processes") == Some(1));
+    assert_eq!((group.hist("utilization_ratio"), group.hist("power_watts")), (None, None));
+}
+
+#[test]
+fn a_card_that_sleeps_is_left_asleep() {
+    let tree = Tree::new();
+    tree.amd(0, "1", 7);
+    tree.computes(ONE, 7, GIB, 0);
+    let sampler = start(&tree);
+    wait(&sampler, 1, |group| readings(group) >= 1);
+    tree.put("sys/class/drm/card0/device/power/runtime_status", "suspended\n");
+    thread::sleep(Duration::from_millis(50));
+    let before = groups(&sampler, 1);
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(readings(&groups(&sampler, 1)[0]), readings(&before[0]), "nothing is read");
+}
+
+#[test]
+fn a_card_that_goes_is_said_and_one_that_comes_is_found() {
+    let tree = Tree::new();
+    let retry = Some(Duration::from_millis(20));
+    let sampler = Sampler::start(Settings { retry, ..settings(&tree) }, owner).unwrap();
+    thread::sleep(Duration::from_millis(60));
+    assert_eq!((groups(&sampler, 1), sampler.notes()), (vec![], vec![]));
+    // The driver is loaded later.
+    tree.amd(0, "1", 7);
+    tree.computes(ONE, 7, GIB, 0);
+    let before = wait(&sampler, 1, |group| readings(group) >= 2);
+    tree.take("sys/class/drm/card0");
+    let notes = until(|| Some(sampler.notes_for(&1)).filter(|notes| !notes.is_empty()));
+    assert_eq!(notes, ["GPU 0 (AMD Instinct MI210) was lost for a time (its files are gone)"]);
+    tree.amd(0, "1", 7);
+    wait(&sampler, 1, |group| readings(group) > readings(&before) + 2);
+    assert_eq!(sampler.notes().len(), 1, "once");
+}
+
+#[test]
+fn without_cards_no_thread_stays() {
+    let tree = Tree::new();
+    let sampler = start(&tree);
+    until(|| (!sampler.is_running()).then_some(()));
+    assert_eq!(sampler.notes(), [""; 0]);
+}

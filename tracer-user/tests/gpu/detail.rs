@@ -1,0 +1,132 @@
+//! What only some devices tell: activity, throttling, errors.
+
+use std::time::Instant;
+
+use fake_nvml::{Fake, Gpm, Gpu, Scenario};
+
+use super::rig::{
+    GIB, ONE, TWO, gpu, groups, mean, process, readings, scenario, start, until, wait,
+};
+
+const LOST: u32 = 15;
+
+fn state(change: impl Fn(&mut Gpu)) -> Scenario {
+    let mut gpu = gpu("GPU-a", vec![process(ONE, GIB)]);
+    change(&mut gpu);
+    scenario(vec![gpu])
+}
+
+#[test]
+fn activity_is_what_the_counters_say_between_two_samples() {
+    let fake = Fake::new(&state(|_| {}));
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| readings(group) >= 5);
+    for (name, ppm) in [
+        ("sm_activity_ratio", 705_000),
+        ("tensor_activity_ratio", 302_500),
+        ("dram_activity_ratio", 120_000),
+    ] {
+        assert_eq!(mean(&group, name), Some(ppm), "{name}");
+        // The first sample alone says nothing.
+        assert_eq!(group.hist(name).unwrap().count(), readings(&group) - 1, "{name}");
+    }
+}
+
+#[test]
+fn a_counter_that_this_device_lacks_costs_itself() {
+    let partly = Gpm { sm: Some(50.0), tensor: None, dram: Some(f64::MAX) };
+    let fake = Fake::new(&state(|gpu| gpu.gpm = Some(partly)));
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| readings(group) >= 3);
+    assert_eq!(mean(&group, "sm_activity_ratio"), Some(500_000));
+    assert_eq!(group.hist("tensor_activity_ratio"), None);
+    assert_eq!(mean(&group, "dram_activity_ratio"), Some(1_000_000), "no more than all");
+    assert_eq!(sampler.notes(), [""; 0]);
+}
+
+#[test]
+fn time_throttled_counts_by_family() {
+    // Bits, and whether each family is meant: power, thermal, other.
+    for (bits, families) in [
+        (0x0, [false, false, false]),
+        (0x1 | 0x2, [false, false, false]), // idle, and clocks that were set so
+        (0x4, [true, false, false]),
+        (0x8 | 0x80, [true, false, false]),
+        (0x20, [false, true, false]),
+        (0x8 | 0x40, [false, true, false]),
+        (0x8, [false, false, true]),
+        (0x10, [false, false, true]),
+        (0x100, [false, false, true]),
+        (0x4 | 0x20 | 0x10 | 1 << 40, [true, true, true]),
+    ] {
+        let fake = Fake::new(&state(|gpu| gpu.throttle = bits));
+        let begin = Instant::now();
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, |group| readings(group) >= 6);
+        let most = begin.elapsed().as_nanos() as u64;
+        for (family, is_meant) in ["power", "thermal", "other"].into_iter().zip(families) {
+            let ns = group.number(&format!("throttled_{family}_ns")).unwrap();
+            let (least, most) = if is_meant { (40_000_000, most) } else { (0, 0) };
+            assert!((least..=most).contains(&ns), "{bits:#x} {family}: {ns}");
+        }
+    }
+}
+
+#[test]
+fn errors_of_memory_are_those_that_came() {
+    let fake = Fake::new(&state(|_| {}));
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| readings(group) >= 3);
+    assert_eq!(group.number("ecc_uncorrected_errors"), Some(0), "three were there before");
+    fake.set(&state(|gpu| gpu.ecc = Some(5)));
+    wait(&sampler, 1, |group| group.number("ecc_uncorrected_errors") == Some(2));
+    fake.set(&state(|gpu| gpu.ecc = Some(1)));
+    let reset = wait(&sampler, 1, |group| readings(group) >= 20);
+    assert_eq!(reset.number("ecc_uncorrected_errors"), Some(2), "counted anew since a reset");
+    fake.set(&state(|gpu| gpu.ecc = Some(2)));
+    wait(&sampler, 1, |group| group.number("ecc_uncorrected_errors") == Some(3));
+}
+
+#[test]
+fn an_xid_is_told_of_who_is_on_the_device_or_has_just_left() {
+    let with = |xids: &[u64], processes: &[u32]| {
+        state(|gpu| {
+            gpu.xids = xids.iter().map(|code| (*code, None)).collect();
+            gpu.processes = processes.iter().map(|pid| process(*pid, GIB)).collect();
+        })
+    };
+    let fake = Fake::new(&with(&[13], &[ONE]));
+    let sampler = start(&fake);
+    let xids = |job| {
+        let group = groups(&sampler, job).pop();
+        group.map(|group| (group.number("xid_errors"), group.number("xid_last")))
+    };
+    wait(&sampler, 1, |group| readings(group) >= 2);
+    assert_eq!(xids(1), Some((Some(0), None)), "what came before is nobody's");
+    fake.set(&with(&[13, 31], &[ONE, TWO]));
+    until(|| (xids(1) == Some((Some(1), Some(31)))).then_some(()));
+    until(|| (xids(2) == Some((Some(1), Some(31)))).then_some(()));
+    // It ends the process that met it.
+    fake.set(&with(&[13, 31, 45, 43], &[TWO]));
+    until(|| (xids(2) == Some((Some(3), Some(43)))).then_some(()));
+    assert_eq!(xids(1), Some((Some(3), Some(43))));
+    fake.set(&with(&[13, 31, 45, 43, 94], &[TWO]));
+    until(|| (xids(2) == Some((Some(4), Some(94)))).then_some(()));
+    assert_eq!(xids(1), Some((Some(3), Some(43))), "it left long before");
+}
+
+#[test]
+fn an_xid_is_told_even_where_the_device_is_lost_with_it() {
+    let fake = Fake::new(&state(|_| {}));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 2);
+    fake.set(&state(|gpu| {
+        gpu.xids = vec![(79, None)];
+        gpu.errors = [("nvmlDeviceGetPowerUsage".to_owned(), LOST)].into();
+    }));
+    let group = wait(&sampler, 1, |group| group.number("xid_last") == Some(79));
+    assert_eq!(group.number("xid_errors"), Some(1));
+    assert_eq!(group.number("processes"), None, "what is lost has no state");
+    fake.set(&state(|gpu| gpu.xids = vec![(79, None)]));
+    wait(&sampler, 1, |group| group.number("processes") == Some(1));
+}
