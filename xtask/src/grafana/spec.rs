@@ -1,0 +1,297 @@
+//! The vocabulary in which a dashboard is described: what is asked of which measurement, and how it is
+//! shown. Knows no query language and no JSON.
+
+/// One dashboard.
+pub struct Dashboard {
+    /// For ever the same: links and provisioning go by it.
+    pub uid: &'static str,
+    /// Its name, in each edition.
+    pub title: &'static str,
+    /// For whom it is, in a sentence or two.
+    pub help: &'static str,
+    /// What its readers choose.
+    pub variables: &'static [Variable],
+    /// Tags that its choices narrow, in every query.
+    pub scope: &'static [Scope],
+    /// The time range it opens with, `now-6h`.
+    pub from: &'static str,
+    /// Its panels, from the top.
+    pub rows: Vec<Row>,
+}
+
+/// A choice at a dashboard's top, besides the data source and the agent's interval.
+#[derive(Clone, Copy)]
+pub struct Variable {
+    /// The tag whose values are offered, and its own name.
+    pub tag: &'static str,
+    /// What stands before it.
+    pub label: &'static str,
+    /// The measurement and field that a value must have in the time range.
+    pub of: (&'static str, &'static str),
+    /// The scopes by which the values offered are narrowed.
+    pub within: &'static [Scope],
+    /// Several values at once, all of them at first.
+    pub many: bool,
+}
+
+/// A tag and how the choice of it narrows a query.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// The one value that was chosen.
+    One(&'static str),
+    /// Any of the values that were chosen.
+    AnyOf(&'static str),
+    /// All that is not this value.
+    Not(&'static str, &'static str),
+    /// This value, whatever was chosen.
+    Is(&'static str, &'static str),
+}
+
+impl Scope {
+    /// The tag it narrows.
+    pub fn tag(&self) -> &'static str {
+        match self {
+            Self::One(tag) | Self::AnyOf(tag) | Self::Not(tag, _) | Self::Is(tag, _) => tag,
+        }
+    }
+}
+
+/// Panels under one heading.
+pub struct Row {
+    /// The heading.
+    pub title: &'static str,
+    /// Repeated for each chosen value of this variable.
+    pub each: Option<&'static str>,
+    /// From the left; a panel that no longer fits begins a new line.
+    pub panels: Vec<Panel>,
+}
+
+/// One panel.
+pub struct Panel {
+    /// A few words.
+    pub title: &'static str,
+    /// What it shows and what to make of it, for somebody who sees it for the first time.
+    pub help: &'static str,
+    /// How it is drawn.
+    pub look: Look,
+    /// Grafana's name of the values' unit.
+    pub unit: &'static str,
+    /// Columns of 24.
+    pub width: u32,
+    /// Rows of some 30 pixels.
+    pub height: u32,
+    /// From which values on which colour; below the first all is well.
+    pub limits: &'static [(f64, &'static str)],
+    /// What it asks.
+    pub asks: Vec<Ask>,
+    /// What Grafana does with the answers, in turn.
+    pub steps: Vec<Step>,
+    /// Units of columns that have another, by their heading.
+    pub units: &'static [(&'static str, &'static str)],
+}
+
+/// How a panel is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// Lines over time.
+    Lines,
+    /// Areas over time, one upon the other.
+    Stack,
+    /// Numbers: of values over time their mean.
+    Numbers,
+    /// Numbers: the last.
+    Last,
+    /// Horizontal bars.
+    Bars,
+    /// Vertical bars, one for each row of a table.
+    Columns,
+    /// Buckets over time, coloured by their counts.
+    Heatmap,
+    /// Rows.
+    Table,
+}
+
+/// One question; each becomes a query in the language of the edition.
+#[derive(Clone)]
+pub struct Ask {
+    /// Name of the answer; `{tag}` stands for a tag's value.
+    pub legend: &'static str,
+    /// What is asked.
+    pub what: What,
+}
+
+/// What a question is about.
+#[derive(Clone)]
+pub enum What {
+    /// A value in each step of time, by some tags.
+    OverTime(Term, &'static [&'static str]),
+    /// A value in each hour, for the whole range, by some tags.
+    Hourly(Term, &'static [&'static str]),
+    /// One value for the whole range, by some tags.
+    Whole(Term, &'static [&'static str]),
+    /// Counts of `job_hist`'s buckets over time, by their bound.
+    Buckets(&'static str),
+    /// Facts of `job_info`.
+    Facts(Facts),
+}
+
+/// A value made of a measurement's fields.
+#[derive(Clone, Copy)]
+pub struct Term {
+    /// The measurement.
+    pub of: &'static str,
+    /// What is made of its fields.
+    pub value: Value,
+    /// Narrowed to these values of tags.
+    pub only: &'static [(&'static str, &'static str)],
+    /// The value is multiplied by this.
+    pub times: f64,
+}
+
+/// How points become one value. Fields of histograms go by their parts (`x_sum`).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value {
+    /// A counter by time: of nanoseconds how many at once, else how many a second.
+    Rate(&'static str),
+    /// A counter's sum.
+    Sum(&'static str),
+    /// A state: its mean over time, added over all series.
+    Level(&'static str),
+    /// The largest of all.
+    Largest(&'static str),
+    /// The sum of one field by the sum of another.
+    Ratio(&'static str, &'static str),
+    /// The sum of the products of two fields of a point: what is held times how long.
+    Product(&'static str, &'static str),
+    /// How many series have the field.
+    Series(&'static str),
+}
+
+/// Rows of `job_info`.
+#[derive(Clone)]
+pub struct Facts {
+    /// Field, heading, factor; the factor of a text is 1.
+    pub fields: &'static [(&'static str, &'static str, f64)],
+    /// Rows with totals only: those of jobs that have ended.
+    pub ended: bool,
+    /// So many, the newest first.
+    pub newest: Option<u32>,
+    /// Computed columns: heading and an expression of fields, `a * (b - c)`.
+    pub computed: &'static [(&'static str, &'static str)],
+}
+
+/// What Grafana does with the answers.
+#[derive(Clone)]
+pub enum Step {
+    /// Join the answers' rows that agree in this column.
+    Join(&'static str),
+    /// Rows that agree in these columns become one, with the named columns added up.
+    Group {
+        /// Columns that must agree.
+        by: &'static [&'static str],
+        /// Columns to compute.
+        of: &'static [&'static str],
+        /// `sum` or `mean`.
+        how: &'static str,
+    },
+    /// A column from two: heading, left, operator, right.
+    Compute(&'static str, &'static str, &'static str, &'static str),
+    /// The time becomes a text: its hour or weekday, by a format of moment.js.
+    Clock(&'static str),
+    /// Columns to leave out, and new names.
+    Arrange {
+        /// Left out.
+        without: &'static [&'static str],
+        /// Old name, new name.
+        names: &'static [(&'static str, &'static str)],
+    },
+    /// Rows by this column, the largest first unless `up`.
+    Sort {
+        /// The column.
+        by: &'static str,
+        /// The smallest first.
+        up: bool,
+    },
+    /// So many rows.
+    First(u32),
+}
+
+/// A value over time.
+pub const fn over_time(legend: &'static str, term: Term, by: &'static [&'static str]) -> Ask {
+    Ask { legend, what: What::OverTime(term, by) }
+}
+
+/// One value for the whole range.
+pub const fn whole(legend: &'static str, term: Term, by: &'static [&'static str]) -> Ask {
+    Ask { legend, what: What::Whole(term, by) }
+}
+
+/// A value of all series of a measurement.
+pub const fn term(of: &'static str, value: Value) -> Term {
+    Term { of, value, only: &[], times: 1.0 }
+}
+
+impl Term {
+    /// The same, multiplied.
+    pub const fn times(self, times: f64) -> Self {
+        Self { times, ..self }
+    }
+
+    /// The same, of some series only.
+    pub const fn only(self, only: &'static [(&'static str, &'static str)]) -> Self {
+        Self { only, ..self }
+    }
+}
+
+impl Value {
+    /// The fields it is made of.
+    pub fn fields(self) -> Vec<&'static str> {
+        match self {
+            Self::Rate(a) | Self::Sum(a) | Self::Level(a) | Self::Largest(a) | Self::Series(a) => {
+                vec![a]
+            }
+            Self::Ratio(a, b) | Self::Product(a, b) => vec![a, b],
+        }
+    }
+}
+
+impl Panel {
+    /// One with a width of 12, a height of 8 and nothing asked.
+    pub fn new(look: Look, unit: &'static str, title: &'static str, help: &'static str) -> Self {
+        let (width, height) = (12, 8);
+        let (limits, asks, steps): (_, _, _) = (&[][..], Vec::new(), Vec::new());
+        Self { title, help, look, unit, width, height, limits, asks, steps, units: &[] }
+    }
+
+    /// The same, of another size.
+    pub fn size(self, width: u32, height: u32) -> Self {
+        Self { width, height, ..self }
+    }
+
+    /// The same, asking for a value over time.
+    pub fn line(self, legend: &'static str, term: Term, by: &'static [&'static str]) -> Self {
+        self.ask(over_time(legend, term, by))
+    }
+
+    /// The same with one more question.
+    pub fn ask(mut self, ask: Ask) -> Self {
+        self.asks.push(ask);
+        self
+    }
+
+    /// The same with limits.
+    pub fn limits(self, limits: &'static [(f64, &'static str)]) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same with one more step.
+    pub fn step(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    /// The same with units of single columns.
+    pub fn units(self, units: &'static [(&'static str, &'static str)]) -> Self {
+        Self { units, ..self }
+    }
+}
