@@ -42,12 +42,12 @@ pub fn variable(variable: &Variable) -> Json {
 
 /// The question's query.
 pub fn query(ask: &Ask, scope: &[Scope]) -> String {
-    // An answer over time is named by its alias, a table's column by its own name.
-    let name = ask.legend.replace(['{', '}'], "");
+    // An answer by tags is named by its alias, a table's column by its own name.
+    let name = if ask.legend.contains('{') { "value" } else { ask.legend };
     match &ask.what {
-        What::OverTime(term, by) => value(term, by, scope, &name, Some("$__interval")),
-        What::Hourly(term, by) => value(term, by, scope, &name, Some(HOUR)),
-        What::Whole(term, by) => value(term, by, scope, &name, None),
+        What::OverTime(term, by) => value(term, by, scope, name, Some("$__interval")),
+        What::Hourly(term, by) => value(term, by, scope, name, Some(HOUR)),
+        What::Whole(term, by) => value(term, by, scope, name, None),
         What::Buckets(metric) => format!(
             r#"SELECT sum("n") FROM "job_hist" WHERE {} GROUP BY time($__interval), "le" fill(0)"#,
             condition(scope, &[("metric", metric)])

@@ -174,12 +174,10 @@ pub fn check(dashboard: &Dashboard) -> Result<()> {
     asks.into_iter().try_for_each(|ask| check_ask(ask, dashboard.scope))
 }
 
-/// Whether a question's answer is empty until the fields in [`PENDING`] are written.
-pub fn asks_pending(ask: &Ask) -> bool {
+/// The fields and measurement that a question is about, of all but buckets and facts.
+pub fn term_of(ask: &Ask) -> Option<Term> {
     match &ask.what {
-        What::OverTime(term, _) | What::Hourly(term, _) | What::Whole(term, _) => {
-            term.value.fields().into_iter().any(|name| is_pending(term.of, name))
-        }
-        What::Buckets(_) | What::Facts(_) => false,
+        What::OverTime(term, _) | What::Hourly(term, _) | What::Whole(term, _) => Some(*term),
+        What::Buckets(_) | What::Facts(_) => None,
     }
 }
