@@ -143,7 +143,6 @@ fn condition(scope: &[Scope], only: &[(&str, &str)]) -> String {
         .map(|scope| match scope {
             Scope::One(tag) | Scope::AnyOf(tag) => format!(r#""{tag}" =~ /^${{{tag}:regex}}$/"#),
             Scope::Not(tag, value) => format!(r#""{tag}" != '{value}'"#),
-            Scope::Is(tag, value) => format!(r#""{tag}" = '{value}'"#),
         })
         .collect();
     all.extend(only.iter().map(|(tag, value)| format!(r#""{tag}" = '{value}'"#)));

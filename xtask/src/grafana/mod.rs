@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use serde_json::Value as Json;
 
 pub mod cluster;
+pub mod flux;
 pub mod influxql;
 pub mod job;
 mod json;
@@ -12,7 +13,9 @@ pub mod layout;
 pub mod names;
 pub mod node;
 mod panels;
+pub mod promql;
 pub mod spec;
+pub mod sql;
 #[cfg(test)]
 mod tests;
 
@@ -57,7 +60,7 @@ pub struct Written {
 /// When one names a field or tag that is not in the tables, or its panels overlap.
 pub fn all() -> Result<Vec<Written>> {
     let wanted: [(fn() -> Dashboard, &[&'static Edition]); 3] = [
-        (job::dashboard, &[&influxql::EDITION]),
+        (job::dashboard, &[&influxql::EDITION, &flux::EDITION, &sql::EDITION, &promql::EDITION]),
         (node::dashboard, &[&influxql::EDITION]),
         (cluster::dashboard, &[&influxql::EDITION]),
     ];

@@ -75,6 +75,11 @@ pub fn unit(measurement: &str, name: &str) -> Result<Unit> {
     }
 }
 
+/// Tags of the measurement's own, beside every job's.
+pub fn own_tags(measurement: &str) -> &'static [&'static str] {
+    table(measurement).map_or(&[], |table| table.tags)
+}
+
 /// Checks that the measurement has the tag.
 fn tag(measurement: &str, name: &str) -> Result<()> {
     let own: &[&str] = match measurement {

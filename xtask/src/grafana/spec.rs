@@ -43,15 +43,13 @@ pub enum Scope {
     AnyOf(&'static str),
     /// All that is not this value.
     Not(&'static str, &'static str),
-    /// This value, whatever was chosen.
-    Is(&'static str, &'static str),
 }
 
 impl Scope {
     /// The tag it narrows.
     pub fn tag(&self) -> &'static str {
         match self {
-            Self::One(tag) | Self::AnyOf(tag) | Self::Not(tag, _) | Self::Is(tag, _) => tag,
+            Self::One(tag) | Self::AnyOf(tag) | Self::Not(tag, _) => tag,
         }
     }
 }
