@@ -6,6 +6,7 @@ use std::{
     fs,
     path::Path,
     process::Command,
+    sync::OnceLock,
     thread,
     time::Duration,
 };
@@ -13,7 +14,7 @@ use std::{
 use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use jobtrace_tests::{
-    agent::{Points, Value},
+    agent::{Point, Points, Value},
     daemon::files,
     disk::RamDisk,
     rig::{
@@ -41,8 +42,13 @@ pub struct Data {
 }
 
 impl Data {
-    /// Runs the jobs; some 20 seconds.
-    pub fn make() -> Self {
+    /// Of runs that are made once, in some 20 seconds.
+    pub fn get() -> &'static Self {
+        static DATA: OnceLock<Data> = OnceLock::new();
+        DATA.get_or_init(Self::make)
+    }
+
+    fn make() -> Self {
         let lines = agents() + &on_a_gpu();
         let folder = tempfile::tempdir().unwrap();
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -52,11 +58,12 @@ impl Data {
         Self { lines, points }
     }
 
-    /// First and last stamp, in milliseconds, outwards.
+    /// A range of whole seconds around all stamps, in milliseconds.
     pub fn range_ms(&self) -> (i64, i64) {
         let stamps = || self.points.0.iter().map(|point| point.time_ns);
+        let seconds = |ns: i64| ns.div_euclid(1_000_000_000);
         let (first, last) = (stamps().min().unwrap(), stamps().max().unwrap());
-        (first / 1_000_000, last.div_euclid(1_000_000) + 1)
+        ((seconds(first) - 1) * 1000, (seconds(last) + 1) * 1000)
     }
 
     /// The fields that were written, by measurement.
@@ -69,24 +76,25 @@ impl Data {
         all
     }
 
-    /// The values of a tag on a measurement's points of a job.
-    pub fn tags(&self, measurement: &str, job: Option<&str>, tag: &str) -> BTreeSet<&str> {
-        let of_it = self.points.0.iter().filter(|point| {
-            point.measurement == measurement && job.is_none_or(|job| point.tag("job") == job)
-        });
-        of_it.map(|point| point.tag(tag)).filter(|value| !value.is_empty()).collect()
+    /// All points.
+    pub fn points(&self) -> &[Point] {
+        &self.points.0
     }
 
-    /// Sum of a field over all points of a measurement that `wanted` wants.
-    pub fn sum(&self, measurement: &str, job: &str, field: &str) -> f64 {
-        let of_it = self.points.0.iter();
-        let of_it = of_it.filter(|p| p.measurement == measurement && p.tag("job") == job);
+    /// Sum of a field over all points of a job's, those of some tags where `only` names them.
+    pub fn sum(&self, of: &str, job: &str, field: &str, only: &[(&str, &str)]) -> f64 {
+        let wanted = |point: &&Point| {
+            point.measurement == of
+                && point.tag("job") == job
+                && only.iter().all(|(tag, value)| point.tag(tag) == *value)
+        };
         let number = |value: &Value| match value {
             Value::Integer(number) => *number as f64,
             Value::Float(number) => *number,
             Value::Text(_) => 0.0,
         };
-        of_it.filter_map(|point| point.fields.get(field).map(number)).sum()
+        let points = self.points.0.iter().filter(wanted);
+        points.filter_map(|point| point.fields.get(field).map(number)).sum()
     }
 }
 

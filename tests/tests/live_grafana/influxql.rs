@@ -8,10 +8,10 @@ use xtask::grafana::{self, Written, names};
 
 use super::{
     data::Data,
-    expand::{Choice, panels, variables},
+    expand::{Choice, expected_sum, is_near, questions, variables},
 };
 
-const DB: &str = "jobtrace";
+pub const DB: &str = "jobtrace";
 
 /// Fields that a kernel may be unable to tell: stall times need PSI and cgroup v2, throttling a quota's
 /// controller.
@@ -74,7 +74,7 @@ pub fn choices(influx: &Influx, written: &Written, data: &Data) -> Vec<Choice> {
 }
 
 /// Fields of a dashboard's queries that nobody has written.
-fn missing(written: &Written, data: &Data) -> BTreeSet<&'static str> {
+pub fn missing(written: &Written, data: &Data) -> BTreeSet<&'static str> {
     let fields = data.fields();
     let asks = written.dashboard.rows.iter().flat_map(|row| &row.panels).flat_map(|p| &p.asks);
     let terms = asks.filter_map(names::term_of);
@@ -85,36 +85,48 @@ fn missing(written: &Written, data: &Data) -> BTreeSet<&'static str> {
         .collect()
 }
 
+/// Sum of the values of all rows: what is no tag and no time.
+fn sum(rows: &[Row]) -> f64 {
+    let named = ["time", "measurement", "job", "host", "user", "device", "op", "gpu", "le"];
+    let values = rows.iter().flat_map(|row| row.iter());
+    values.filter(|(key, _)| !named.contains(&key.as_str())).filter_map(|(_, v)| v.as_f64()).sum()
+}
+
 #[test]
 fn every_query_is_answered_with_data_of_real_runs() {
-    let data = Data::make();
-    let influx = filled(&data);
-    let mut count = 0;
+    let data = Data::get();
+    let influx = filled(data);
+    let (mut count, mut summed) = (0, 0);
     for written in grafana::all().unwrap() {
         if written.edition.key != "influxql" {
             continue;
         }
         let title = written.dashboard.title;
-        let choices = choices(&influx, &written, &data);
-        let missing = missing(&written, &data);
+        let choices = choices(&influx, &written, data);
+        let missing = missing(&written, data);
         let known = |field: &&str| {
             KERNELS.contains(field) || names::PENDING.iter().any(|(_, name)| name == field)
         };
         assert!(missing.iter().all(known), "{title}: nobody wrote one of {missing:?}");
-        for panel in panels(&written.json) {
-            for target in panel["targets"].as_array().unwrap() {
-                let query = target["query"].as_str().unwrap();
-                let mut told = false;
-                for choice in &choices {
-                    let query = choice.influxql(query);
-                    told |= influx.query(DB, &query).unwrap().iter().any(tells);
+        for (panel, _, ask, target) in questions(&written) {
+            let query = target["query"].as_str().unwrap();
+            let mut told = false;
+            for choice in &choices {
+                let query = choice.influxql(query);
+                let rows = influx.query(DB, &query).unwrap();
+                told |= rows.iter().any(tells);
+                let Some(job) = choice.one("job") else { continue };
+                if let Some(expected) = expected_sum(ask, data, job) {
+                    let found = sum(&rows);
+                    assert!(is_near(found, expected), "{found} is not {expected}: {query}");
+                    summed += usize::from(expected > 0.0);
                 }
-                let unknown = missing.iter().any(|field| query.contains(&format!("\"{field}\"")));
-                assert!(told || unknown, "{title}: {} answers nothing: {query}", panel["title"]);
-                count += usize::from(told);
             }
+            let unknown = missing.iter().any(|field| query.contains(&format!("\"{field}\"")));
+            assert!(told || unknown, "{title}: {} answers nothing: {query}", panel.title);
+            count += usize::from(told);
         }
     }
-    eprintln!("{count} queries told something");
-    assert!(count > 80, "{count} queries told something");
+    eprintln!("{count} queries told something, {summed} sums are those of the files");
+    assert!(count > 80 && summed > 20, "{count} queries told something, {summed} sums");
 }

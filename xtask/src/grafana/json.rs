@@ -152,18 +152,12 @@ fn choice(variable: &Variable, edition: &Edition) -> Json {
         true => json!({ "selected": true, "text": ["All"], "value": ["$__all"] }),
         false => json!({}),
     };
-    let query = (edition.variable)(variable);
-    let definition = match &query {
-        Json::String(text) => text.clone(),
-        other => other["query"].as_str().unwrap_or_default().to_owned(),
-    };
     json!({
         "type": "query",
         "name": variable.tag,
         "label": variable.label,
         "datasource": panels::source(edition),
-        "query": query,
-        "definition": definition,
+        "query": (edition.variable)(variable),
         "regex": "",
         "refresh": 2,
         // By number where they are numbers; of jobs the newest first.

@@ -1,0 +1,15 @@
+//! Dashboards in Grafana's own schema.
+
+use jobtrace_tests::rig::scripts;
+use xtask::grafana;
+
+use super::well;
+
+#[test]
+fn every_dashboard_is_in_grafanas_schema() {
+    let folder = xtask::root().join(grafana::FOLDER);
+    let files = grafana::all().unwrap();
+    let files: Vec<_> = files.iter().map(|written| folder.join(&written.file)).collect();
+    assert!(files.len() >= 6, "{files:?}");
+    eprint!("{}", well(&scripts::python("schema.py", &files).unwrap()));
+}
