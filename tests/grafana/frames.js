@@ -15,8 +15,10 @@ for (const name of ['window', 'document', 'navigator', 'HTMLElement', 'Element',
 const g = require('@grafana/data');
 const { lastValueFrom } = require('rxjs');
 
+// Some of them are there under two names.
+const transformers = new Map(Object.values(g.standardTransformers).map((one) => [one.id, one]));
 g.standardTransformersRegistry.setInit(() =>
-  Object.values(g.standardTransformers).map((transformation) => ({
+  [...transformers.values()].map((transformation) => ({
     id: transformation.id,
     name: transformation.name,
     transformation,
@@ -72,8 +74,8 @@ function tableFrames(target) {
   );
   const fields = ['Time', ...tags, ...columns].map((name, at) => {
     const values = rows.map((row) => row[at]);
-    const some = values.find((value) => value !== null);
-    const type = at === 0 ? g.FieldType.time : g.guessFieldTypeFromValue(some);
+    const isNumber = values.some((value) => typeof value === 'number');
+    const type = at === 0 ? g.FieldType.time : isNumber ? g.FieldType.number : g.FieldType.string;
     return { name, type, values };
   });
   return [g.createDataFrame({ refId: target.refId, fields })];
@@ -107,7 +109,7 @@ function heatmap(panel, all) {
   demand(before > 0 && total(buckets) === before, panel, `${total(buckets)} of ${before} counts`);
   const display = g.getDisplayProcessor({ field: { type: g.FieldType.number, config: { unit: panel.options.yAxis.unit } }, theme: g.createTheme() });
   const shown = g.formattedValueToString(display(bounds[0]));
-  demand(/ns$/.test(shown), panel, `a bound is shown as ${shown}`);
+  demand(/ (ns|µs|ms|s)$/.test(shown), panel, `a bound is shown as ${shown}`);
   return `${bounds.length} buckets from ${shown}`;
 }
 
@@ -127,6 +129,9 @@ function table(panel, all, asked) {
   for (const { matcher } of panel.fieldConfig.overrides) {
     demand(names.includes(matcher.options), panel, `no column ${matcher.options} of ${names}`);
   }
+  const numbers = frame.fields.filter((field) => field.type === g.FieldType.number);
+  const odd = numbers.filter((field) => field.values.some((value) => value !== null && !Number.isFinite(value)));
+  demand(odd.length === 0, panel, `no numbers in ${odd.map((field) => field.name)}`);
   const left = frame.fields.map((field) => field.name).filter((name) => asked.transformed && /^Time/.test(name));
   demand(left.length === 0 || panel.type === 'barchart', panel, `${left} left of ${names}`);
   for (const { id, options } of panel.transformations) {

@@ -43,7 +43,8 @@ fn answered(influx: &Influx, panel: &Json, title: &str, choices: &[Choice]) -> J
         asked.collect()
     };
     let answers = choices.iter().map(of);
-    let told = |answers: &Vec<Json>| answers.iter().map(|t| t["series"].to_string().len()).sum::<usize>();
+    let told =
+        |answers: &Vec<Json>| answers.iter().map(|t| t["series"].to_string().len()).sum::<usize>();
     let best = answers.max_by_key(told).unwrap();
     let mut panel = panel.clone();
     panel["targets"] = json!(best);

@@ -56,15 +56,16 @@ fn cores() -> Row {
          jobs.",
     )
     .ask(over_time("used", term("job_sched", Value::Rate("on_cpu_ns")), &[]))
-    .ask(over_time("held", term("job_cpu", Value::Level("cores_held")), &[]))
+    .ask(over_time("held", term("job_cpu", Value::Weighted("cores_held")), &[]))
     .size(18, 8);
     let nodes = Panel::new(
         Look::Last,
         "short",
         "In the time range",
-        "Jobs and nodes that were told of. A node that is missing sends nothing: see its agent.",
+        "Jobs that ran, and nodes that they ran on. A node that you miss sends nothing: see its agent.",
     )
-    .ask(whole("series of jobs and nodes", term("job_sched", Value::Series("on_cpu_ns")), &[]))
+    .ask(whole("jobs", term("job_sched", Value::Different("on_cpu_ns", "job")), &[]))
+    .ask(whole("nodes", term("job_sched", Value::Different("on_cpu_ns", "host")), &[]))
     .size(6, 8);
     let users = joined(
         Panel::new(
@@ -156,7 +157,8 @@ fn offenders() -> Row {
         Look::Table,
         "bytes",
         "Memory: largest use against the limit",
-        "Of one node each. A limit far above the largest use is memory that no other job could have.",
+        "Of jobs with a limit, each job's fullest node. A limit far above the largest use is memory that no \
+         other job could have.",
     )
     .ask(whole("largest use", term("job_memory", Value::Largest("peak_bytes")), &["job", "user"]))
     .ask(whole("limit", term("job_memory", Value::Largest("limit_bytes")), &["job"]))

@@ -95,14 +95,7 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
     let one = |field: &str| source(of, &[field], scope, term.only);
     let base = match term.value {
         Value::Rate(field) => {
-            // Nanoseconds of the step.
-            let ns = match step {
-                Some(step) => format!("float(v: int(v: {step}))"),
-                None => {
-                    "(float(v: uint(v: v.timeRangeStop)) - float(v: uint(v: v.timeRangeStart)))"
-                        .into()
-                }
-            };
+            let ns = nanoseconds(step);
             let per = match unit(of, field) {
                 Ok(Unit::Nanoseconds) => "",
                 _ => " * 1000000000.0",
@@ -112,50 +105,24 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
         }
         Value::Sum(field) => one(field) + &window("sum", by, step),
         Value::Largest(field) => one(field) + &window("max", by, step),
-        Value::Level(field) | Value::Series(field) => {
-            let (each, all) = match term.value {
-                Value::Level(_) => ("mean", "sum"),
-                _ => ("last", "count"),
-            };
-            let each = match step {
+        Value::Level(field) => {
+            let mean = match step {
                 Some(step) => format!(
-                    "\n  |> aggregateWindow(every: {step}, fn: {each}, createEmpty: false, timeSrc: \"_start\")"
+                    "\n  |> aggregateWindow(every: {step}, fn: mean, createEmpty: false, timeSrc: \"_start\")"
                 ),
-                None => format!("\n  |> {each}()"),
+                None => "\n  |> mean()".into(),
             };
-            one(field) + &each + &window(all, by, step)
+            one(field) + &mean + &window("sum", by, step)
         }
-        Value::Ratio(a, b) | Value::Product(a, b) => {
-            let mut keys = vec!["_field"];
-            keys.extend(by);
-            let time: &[&str] = if step.is_some() { &["_time"] } else { &[] };
-            let rows: Vec<&str> = time.iter().chain(by).copied().collect();
-            let (window, sign) = match term.value {
-                Value::Ratio(..) => (window("sum", &keys, step), "/"),
-                _ => (String::new(), "*"),
-            };
-            let rows = match term.value {
-                Value::Ratio(..) => listed(&rows),
-                _ => "\"_time\"".into(),
-            };
-            let pivot = format!(
-                "\n  |> pivot(rowKey: [{rows}], columnKey: [\"_field\"], valueColumn: \"_value\")"
-            );
-            let group = format!("\n  |> group(columns: [{}])", listed(by));
-            let map = map(&format!("float(v: r.{a}) {sign} float(v: r.{b})"));
-            let keep: Vec<&str> = time.iter().chain(by).chain(&["_value"]).copied().collect();
-            let keep = format!("\n  |> keep(columns: [{}])", listed(&keep));
-            let again = match term.value {
-                Value::Product(..) => self::window("sum", by, step),
-                _ => String::new(),
-            };
-            source(of, &[a, b], scope, term.only)
-                + &window
-                + &group
-                + &pivot
-                + &map
-                + &again
-                + &keep
+        Value::Different(field, tag) => {
+            one(field) + &window("last", &[tag], step) + &window("count", by, step)
+        }
+        Value::Ratio(a, b) => ratio(source(of, &[a, b], scope, term.only), a, b, by, step),
+        Value::Product(a, b) => product(source(of, &[a, b], scope, term.only), a, b, by, step),
+        Value::Weighted(field) => {
+            let source = source(of, &[field, "interval_ns"], scope, term.only);
+            let ns = nanoseconds(step);
+            product(source, field, "interval_ns", by, step) + &map(&format!("r._value / {ns}"))
         }
     };
     let times = match term.times {
@@ -163,6 +130,46 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
         times => map(&format!("float(v: r._value) * {}", decimal(times))),
     };
     base + &times + &rename(name)
+}
+
+/// Nanoseconds of the step.
+fn nanoseconds(step: Option<&str>) -> String {
+    match step {
+        Some(step) => format!("float(v: int(v: {step}))"),
+        None => "(float(v: uint(v: v.timeRangeStop)) - float(v: uint(v: v.timeRangeStart)))".into(),
+    }
+}
+
+/// Sum by sum; the two stand in one row for that.
+fn ratio(source: String, a: &str, b: &str, by: &[&str], step: Option<&str>) -> String {
+    let time: &[&str] = if step.is_some() { &["_time"] } else { &[] };
+    let keys: Vec<&str> = ["_field"].iter().chain(by).copied().collect();
+    let rows: Vec<&str> = time.iter().chain(by).copied().collect();
+    // Without a time and tags there is one row; it needs a key all the same.
+    let (one, rows) = if rows.is_empty() {
+        ("\n  |> map(fn: (r) => ({r with all: 0}))", vec!["all"])
+    } else {
+        ("", rows)
+    };
+    let keep: Vec<&str> = time.iter().chain(by).chain(&["_value"]).copied().collect();
+    format!(
+        "{source}{}{one}\n  |> group(columns: [{}])\n  |> pivot(rowKey: [{}], columnKey: [\"_field\"], valueColumn: \
+         \"_value\"){}\n  |> keep(columns: [{}])",
+        window("sum", &keys, step),
+        listed(by),
+        listed(&rows),
+        map(&format!("float(v: r.{a}) / float(v: r.{b})")),
+        listed(&keep),
+    )
+}
+
+/// The sum of products of the two fields of a point.
+fn product(source: String, a: &str, b: &str, by: &[&str], step: Option<&str>) -> String {
+    format!(
+        "{source}\n  |> pivot(rowKey: [\"_time\"], columnKey: [\"_field\"], valueColumn: \"_value\"){}{}",
+        map(&format!("float(v: r.{a}) * float(v: r.{b})")),
+        window("sum", by, step),
+    )
 }
 
 fn rows(facts: &Facts, scope: &[Scope]) -> String {

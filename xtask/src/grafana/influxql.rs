@@ -69,11 +69,20 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
     let (of, times) = (term.of, times(term));
     // The steps of a query are counted within the time it is told itself.
     let within = step.map_or("", |_| " WHERE $timeFilter");
-    let (function, inner) = match term.value {
-        Value::Level(field) => ("sum", per_series("mean", field, of, &condition, step)),
-        Value::Series(field) => ("count", per_series("last", field, of, &condition, step)),
-        Value::Product(a, b) => {
-            ("sum", format!(r#"SELECT "{a}" * "{b}" AS "v" FROM "{of}" WHERE {condition}"#))
+    let product =
+        |a: &str, b: &str| format!(r#"SELECT "{a}" * "{b}" AS "v" FROM "{of}" WHERE {condition}"#);
+    let (all, inner) = match term.value {
+        Value::Level(field) => {
+            (r#"sum("v")"#.into(), each("mean", field, of, &condition, step, "*"))
+        }
+        Value::Different(field, tag) => {
+            let tag = format!(r#""{tag}""#);
+            (r#"count("v")"#.into(), each("last", field, of, &condition, step, &tag))
+        }
+        Value::Product(a, b) => (r#"sum("v")"#.into(), product(a, b)),
+        Value::Weighted(field) => {
+            let share = format!(r#"sum("v") / {} / 1000000"#, milliseconds(step));
+            (share, product(field, "interval_ns"))
         }
         _ => {
             let expression = expression(term, step);
@@ -82,25 +91,38 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
             );
         }
     };
-    format!(r#"SELECT {function}("v"){times} AS "{name}" FROM ({inner}){within}{groups}{fill}"#)
+    format!(r#"SELECT {all}{times} AS "{name}" FROM ({inner}){within}{groups}{fill}"#)
 }
 
-fn per_series(how: &str, field: &str, of: &str, condition: &str, step: Option<&str>) -> String {
+/// One value for each step and group.
+fn each(
+    how: &str,
+    field: &str,
+    of: &str,
+    condition: &str,
+    step: Option<&str>,
+    group: &str,
+) -> String {
     let (time, fill) = match step {
         Some(step) => (format!("time({step}), "), " fill(none)"),
         None => (String::new(), ""),
     };
     format!(
-        r#"SELECT {how}("{field}") AS "v" FROM "{of}" WHERE {condition} GROUP BY {time}*{fill}"#
+        r#"SELECT {how}("{field}") AS "v" FROM "{of}" WHERE {condition} GROUP BY {time}{group}{fill}"#
     )
 }
 
-fn expression(term: &Term, step: Option<&str>) -> String {
-    let ms = match step {
+/// The step's length.
+fn milliseconds(step: Option<&str>) -> &'static str {
+    match step {
         None => "$__range_ms",
         Some(HOUR) => "3600000",
         Some(_) => "$__interval_ms",
-    };
+    }
+}
+
+fn expression(term: &Term, step: Option<&str>) -> String {
+    let ms = milliseconds(step);
     match term.value {
         Value::Rate(field) => match unit(term.of, field) {
             Ok(Unit::Nanoseconds) => format!(r#"sum("{field}") / {ms} / 1000000"#),
@@ -109,7 +131,9 @@ fn expression(term: &Term, step: Option<&str>) -> String {
         Value::Sum(field) => format!(r#"sum("{field}")"#),
         Value::Largest(field) => format!(r#"max("{field}")"#),
         Value::Ratio(a, b) => format!(r#"sum("{a}") / sum("{b}")"#),
-        Value::Product(..) | Value::Level(_) | Value::Series(_) => unreachable!("made of a query"),
+        Value::Product(..) | Value::Level(_) | Value::Weighted(_) | Value::Different(..) => {
+            unreachable!("made of a query")
+        }
     }
 }
 
@@ -131,7 +155,7 @@ fn rows(facts: &Facts, scope: &[Scope]) -> String {
         facts.computed.iter().map(|(heading, e)| format!(r#"{} AS "{heading}""#, quoted(e))),
     );
     let condition = condition(scope, &[]);
-    let ended = if facts.ended { r#" AND "end" > 0"# } else { "" };
+    let ended = if facts.ended { r#" AND "sched_on_cpu_ns" > 0"# } else { "" };
     let newest =
         facts.newest.map_or(String::new(), |count| format!(" ORDER BY time DESC LIMIT {count}"));
     format!(r#"SELECT {} FROM "job_info" WHERE {condition}{ended}{newest}"#, columns.join(", "))

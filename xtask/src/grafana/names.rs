@@ -139,6 +139,10 @@ fn term(term: &Term, by: &[&'static str], scope: &[Scope]) -> Result<()> {
             bail!("{name} of {} is a ratio: it has no rate", term.of);
         }
     }
+    if let Value::Different(_, name) = term.value {
+        tag(term.of, name)?;
+        ensure!(by.is_empty(), "values of {name} are counted over all, not by {by:?}");
+    }
     let named = term.only.iter().map(|(key, _)| *key);
     named
         .chain(by.iter().copied())

@@ -69,7 +69,7 @@ fn jobs() -> Row {
         "Cores held",
         "Cores that each job may use at once. Beside `Cores used`: what is held and not used.",
         "short",
-        term("job_cpu", Value::Level("cores_held")),
+        term("job_cpu", Value::Weighted("cores_held")),
     );
     let waiting = by_job(
         "Tasks waiting for a CPU",

@@ -31,7 +31,7 @@ pub fn panel(panel: &Panel, scope: &[Scope], edition: &Edition, id: u32, place: 
         "interval": "$step",
         "targets": targets(panel, scope, edition),
         "transformations": panel.steps.iter().map(transformation).collect::<Vec<_>>(),
-        "fieldConfig": { "defaults": defaults(panel, edition), "overrides": overrides(panel) },
+        "fieldConfig": { "defaults": defaults(panel, edition), "overrides": overrides(panel, edition) },
         "options": options(panel),
     })
 }
@@ -119,7 +119,7 @@ fn custom(panel: &Panel) -> Json {
     }
 }
 
-fn overrides(panel: &Panel) -> Vec<Json> {
+fn overrides(panel: &Panel, edition: &Edition) -> Vec<Json> {
     let mut all: Vec<Json> = panel
         .units
         .iter()
@@ -134,6 +134,20 @@ fn overrides(panel: &Panel) -> Vec<Json> {
             json!({ "matcher": { "id": "byName", "options": heading }, "properties": properties })
         })
         .collect();
+    let by_job = |ask: &Ask| matches!(ask.what, What::Whole(_, by) if by.contains(&"job"));
+    if panel.look == Look::Table && panel.asks.iter().any(by_job) {
+        all.push(json!({
+            "matcher": { "id": "byName", "options": "job" },
+            "properties": [{ "id": "links", "value": [{
+                "title": "Open this job",
+                "url": format!(
+                    "/d/jobtrace-job-{}?${{datasource:queryparam}}&var-job=${{__value.text}}&${{__url_time_range}}",
+                    edition.key
+                ),
+                "targetBlank": false,
+            }] }],
+        }));
+    }
     // What is held or allowed is a line above what is used.
     let is_bound = |ask: &&Ask| ["held", "limit"].contains(&ask.legend);
     let lines = matches!(panel.look, Look::Lines | Look::Stack);
@@ -245,7 +259,7 @@ fn transformation(step: &Step) -> Json {
     match step {
         Step::Join(column) => json!({
             "id": "joinByField",
-            "options": { "byField": column, "mode": "outer" },
+            "options": { "byField": column, "mode": "inner" },
         }),
         Step::Group { by, of, how } => {
             let mut fields = serde_json::Map::new();

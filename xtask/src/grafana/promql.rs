@@ -60,9 +60,11 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], step: &str, ms: &str) -> Str
         Value::Sum(field) => over("sum", "sum", field),
         Value::Level(field) => over("sum", "avg", field),
         Value::Largest(field) => over("max", "max", field),
-        Value::Series(field) => over("count", "last", field),
+        Value::Different(field, tag) => {
+            format!("count(count by ({tag}) (last_over_time({of}_{field}{chosen}[{step}])))")
+        }
         Value::Ratio(a, b) => format!("{} / {}", over("sum", "sum", a), over("sum", "sum", b)),
-        Value::Product(..) => {
+        Value::Product(..) | Value::Weighted(_) => {
             unreachable!("one metric has no two fields; no dashboard of this edition asks so")
         }
     };

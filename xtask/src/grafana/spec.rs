@@ -161,8 +161,10 @@ pub enum Value {
     Ratio(&'static str, &'static str),
     /// The sum of the products of two fields of a point: what is held times how long.
     Product(&'static str, &'static str),
-    /// How many series have the field.
-    Series(&'static str),
+    /// A state weighted by how long it lasted in the step: what is held, of jobs that come and go.
+    Weighted(&'static str),
+    /// How many values a tag has among the series that have the field.
+    Different(&'static str, &'static str),
 }
 
 /// Rows of `job_info`.
@@ -181,7 +183,8 @@ pub struct Facts {
 /// What Grafana does with the answers.
 #[derive(Clone)]
 pub enum Step {
-    /// Join the answers' rows that agree in this column.
+    /// Join the answers' rows that agree in this column; a row that one answer lacks is left out, for
+    /// nothing could be computed of it.
     Join(&'static str),
     /// Rows that agree in these columns become one, with the named columns added up.
     Group {
@@ -245,9 +248,12 @@ impl Value {
     /// The fields it is made of.
     pub fn fields(self) -> Vec<&'static str> {
         match self {
-            Self::Rate(a) | Self::Sum(a) | Self::Level(a) | Self::Largest(a) | Self::Series(a) => {
-                vec![a]
-            }
+            Self::Rate(a)
+            | Self::Sum(a)
+            | Self::Level(a)
+            | Self::Largest(a)
+            | Self::Different(a, _) => vec![a],
+            Self::Weighted(a) => vec![a, "interval_ns"],
             Self::Ratio(a, b) | Self::Product(a, b) => vec![a, b],
         }
     }

@@ -57,15 +57,16 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
         )
     };
     let plain = || format!(r#""{of}" WHERE {condition}"#);
+    let ms = if step.is_some() { "$__interval_ms" } else { "$__range_ms" };
     let (expression, from, time) = match term.value {
         Value::Level(field) => {
             ("sum(\"v\")".to_owned(), series("avg", field), step.map(|_| r#""time""#.to_owned()))
         }
-        Value::Series(field) => {
-            ("count(\"v\")".to_owned(), series("max", field), step.map(|_| r#""time""#.to_owned()))
+        Value::Different(_, tag) => (format!(r#"count(DISTINCT "{tag}")"#), plain(), time),
+        Value::Weighted(field) => {
+            (format!(r#"sum("{field}" * "interval_ns") * 1.0 / {ms} / 1000000.0"#), plain(), time)
         }
         Value::Rate(field) => {
-            let ms = if step.is_some() { "$__interval_ms" } else { "$__range_ms" };
             let factor = match unit(of, field) {
                 Ok(Unit::Nanoseconds) => "/ 1000000.0",
                 _ => "* 1000.0",

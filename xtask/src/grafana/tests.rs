@@ -19,12 +19,14 @@ fn every_panel_has_an_id_of_its_own_a_text_and_a_question() {
         assert!(uids.insert(uid.to_owned()), "{uid} is there twice");
         assert!(uid.len() <= 40, "{uid} is longer than Grafana takes");
         assert!(json.get("id").is_none(), "{file}: an id belongs to one server");
-        let mut ids = BTreeSet::new();
+        let (mut ids, mut titles) = (BTreeSet::new(), BTreeSet::new());
         for panel in json["panels"].as_array().unwrap() {
             assert!(ids.insert(panel["id"].as_u64().unwrap()), "{file}: {panel}");
             if panel["type"] == "row" {
                 continue;
             }
+            let title = panel["title"].as_str().unwrap();
+            assert!(titles.insert(title.to_owned()), "{file}: two panels {title}");
             let help = panel["description"].as_str().unwrap();
             assert!(help.len() > 30 && help.ends_with('.'), "{file}: {help}");
             assert_eq!(panel["datasource"]["uid"], "${datasource}");
