@@ -1,11 +1,13 @@
 """Grafana's own schema on every dashboard: read into its types and written again, nothing may be lost.
 
-Usage: python schema.py FILE…; status 1 where a key is of no known type or a value of the wrong one.
+Usage: python schema.py FILE…; status 1 where a key is of no known type or a value of the wrong one. A file that
+ends in `.yaml` is one of provisioning, of which Grafana's documentation names the keys.
 """
 
 import json
 import sys
 
+import yaml
 from grafana_foundation_sdk.cog import plugins
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard
@@ -42,6 +44,30 @@ def findings(name, text):
             yield f"{name}: no schema of panel {kind}"
 
 
+# Keys that must be there, and those that may.
+PROVISIONED = {
+    "datasources": (
+        {"name", "uid", "type", "access", "url", "jsonData"},
+        {"user", "secureJsonData"},
+    ),
+    "providers": (
+        {"name", "type", "options"},
+        {"folder", "disableDeletion", "allowUiUpdates", "updateIntervalSeconds"},
+    ),
+}
+
+
+def provisioning(name, text):
+    """What is wrong with a file of provisioning."""
+    read = yaml.safe_load(text)
+    (kind,) = set(read) - {"apiVersion"}
+    must, may = PROVISIONED[kind]
+    for entry in read[kind]:
+        keys = set(entry)
+        if read.get("apiVersion") != 1 or must - keys or keys - must - may:
+            yield f"{name}: {kind} with {sorted(keys)}"
+
+
 def main(files):
     """Checks all files, and that the check finds what is wrong."""
     plugins.register_default_plugins()
@@ -49,6 +75,9 @@ def main(files):
     for name in files:
         with open(name, encoding="utf-8") as file:
             text = file.read()
+        if name.endswith(".yaml"):
+            found += provisioning(name, text)
+            continue
         found += findings(name, text)
         whole = json.loads(text)
         panels += len(whole["panels"])
@@ -64,7 +93,7 @@ def main(files):
                 found.append(f"{name}: the check takes a spoilt dashboard")
     for where in found:
         print(where, file=sys.stderr)
-    print(f"{panels} panels in {len(files)} dashboards")
+    print(f"{panels} panels in {len(files)} files")
     return 1 if found or not files else 0
 
 

@@ -1,8 +1,8 @@
 //! The dashboard "Cluster": what is held against what is used, by user, account, job and hour.
 
-use super::spec::{
-    Ask, Dashboard, Facts, Look, Panel, Row, Scope, Step, Term, Value, Variable, What, over_time,
-    term, whole,
+use super::{
+    compose::{over_time, term, whole},
+    spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Step, Term, Value, Variable, What},
 };
 
 const SCOPE: &[Scope] = &[Scope::AnyOf("user"), Scope::Not("job", "_system")];

@@ -5,15 +5,19 @@ use anyhow::{Context, Result};
 use serde_json::Value as Json;
 
 pub mod cluster;
+pub mod compose;
 pub mod flux;
 pub mod influxql;
 pub mod job;
+mod job_devices;
 mod json;
 pub mod layout;
 pub mod names;
 pub mod node;
+mod options;
 mod panels;
 pub mod promql;
+mod readme;
 pub mod spec;
 pub mod sql;
 #[cfg(test)]
@@ -82,8 +86,11 @@ pub fn all() -> Result<Vec<Written>> {
 /// # Errors
 /// As [`all`].
 pub fn files() -> Result<Vec<(String, String)>> {
+    let all = all()?;
     let text = |json: &Json| Ok::<_, anyhow::Error>(serde_json::to_string_pretty(json)? + "\n");
-    all()?.into_iter().map(|written| Ok((written.file, text(&written.json)?))).collect()
+    let readme = Ok(("README.md".to_owned(), readme::text(&all)));
+    let dashboards = all.iter().map(|written| Ok((written.file.clone(), text(&written.json)?)));
+    dashboards.chain([readme]).collect()
 }
 
 /// A number without an exponent, as all languages take it.

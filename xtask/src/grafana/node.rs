@@ -1,7 +1,8 @@
 //! The dashboard "Node": the jobs on one node, and what jobtrace itself costs there.
 
-use super::spec::{
-    Ask, Dashboard, Facts, Look, Panel, Row, Scope, Term, Value, Variable, What, term, whole,
+use super::{
+    compose::{term, whole},
+    spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Term, Value, Variable, What},
 };
 
 const SCOPE: &[Scope] = &[Scope::One("host")];
@@ -138,7 +139,13 @@ fn disks() -> Row {
         term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
         &["job", "gpu"],
     );
-    let power = Panel::new(Look::Stack, "watt", "GPU power", "Mean power of each GPU.").line(
+    let power = Panel::new(
+        Look::Stack,
+        "watt",
+        "GPU power",
+        "Mean power of each GPU while a job is on it. Busy and low: it does little.",
+    )
+    .line(
         "{job} {gpu}",
         term("job_gpu", Value::Ratio("power_watts_sum", "power_watts_count")),
         &["job", "gpu"],
@@ -153,7 +160,7 @@ fn own() -> Row {
         "percentunit",
         "jobtrace: share of the node's CPUs",
         "What the probes in the kernel took of all CPUs' time. The agent detaches the costliest before it \
-         passes its bound (`overhead_max`).",
+         passes its bound (`overhead.max_ratio`).",
     )
     .line("probes", own(Value::Largest("overhead_ratio")), &[])
     .limits(&[(0.01, "yellow"), (0.02, "red")]);

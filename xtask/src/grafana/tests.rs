@@ -6,8 +6,9 @@ use serde_json::Value as Json;
 
 use super::*;
 use crate::grafana::{
+    compose::{over_time, term},
     names::check_ask,
-    spec::{Value, What, over_time, term},
+    spec::{Value, What},
 };
 
 #[test]
@@ -130,6 +131,16 @@ fn the_files_are_those_of_the_description() {
     for entry in std::fs::read_dir(&folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(!name.ends_with(".json") || known.contains(&name), "{name} is of no description");
+    }
+}
+
+#[test]
+fn each_language_has_a_data_source_to_copy() {
+    let folder = crate::root().join(FOLDER).join("provisioning/datasources");
+    for Written { edition, .. } in all().unwrap() {
+        let text = std::fs::read_to_string(folder.join(format!("{}.yaml", edition.key))).unwrap();
+        assert!(text.contains(&format!("type: {}\n", edition.source)), "{text}");
+        assert!(text.contains(&format!("uid: jobtrace-{}\n", edition.key)), "{text}");
     }
 }
 
