@@ -1,6 +1,7 @@
 //! The part of the chores that tests use too: which sources the committed BPF object stands for, and
-//! what a virtual machine of `cargo xtask vm` tells its host.
+//! what a virtual machine of `cargo xtask vm` tells its host, Grafana's dashboards.
 
+pub mod grafana;
 pub mod guest;
 pub mod source_digest;
 

@@ -3,6 +3,7 @@
 mod bench;
 mod bpf;
 mod compare;
+mod dashboards;
 mod demo;
 mod dist;
 mod docs;
@@ -51,6 +52,8 @@ enum Chore {
     Test(test::Args),
     /// Write docs/METRICS.md, docs/CLI.md and the default configuration from the code
     Docs(docs::Args),
+    /// Write Grafana's dashboards, docs/grafana, from their description
+    Grafana(dashboards::Args),
     /// Measure what tracing costs
     Bench(bench::Args),
     /// Measure what tracing costs beside bpftrace, libbpf-tools, rezolus and below
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Chore::Demo(args) => demo::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
+        Chore::Grafana(args) => dashboards::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Compare(args) => compare::run(&args),
         Chore::Dist(args) => dist::run(&args),

@@ -15,7 +15,8 @@ pub struct Tool {
     pub zypper: &'static str,
 }
 
-/// What the live tests surround the agent with: a scheduler, a data base, a container, an init system.
+/// What the live tests surround the agent with: a scheduler, data bases, a container, an init system, and
+/// what runs the checks of dashboards.
 /// Other families than Debian's name them so where they have them at all; the package manager says
 /// which it does not know, and the test that needs it fails.
 pub const RIGS: &[Tool] = &[
@@ -26,6 +27,15 @@ pub const RIGS: &[Tool] = &[
     Tool { program: "munged", apt: "munge", dnf: "munge", zypper: "munge" },
     Tool { program: "influxd", apt: "influxdb", dnf: "influxdb", zypper: "influxdb" },
     Tool { program: "influx", apt: "influxdb-client", dnf: "influxdb", zypper: "influxdb" },
+    Tool {
+        program: "victoria-metrics",
+        apt: "victoria-metrics",
+        dnf: "victoria-metrics",
+        zypper: "victoria-metrics",
+    },
+    Tool { program: "node", apt: "nodejs", dnf: "nodejs", zypper: "nodejs" },
+    Tool { program: "npm", apt: "npm", dnf: "npm", zypper: "npm" },
+    Tool { program: "python3", apt: "python3", dnf: "python3", zypper: "python3" },
     Tool { program: "runc", apt: "runc", dnf: "runc", zypper: "runc" },
     Tool { program: "mmdebstrap", apt: "mmdebstrap", dnf: "mmdebstrap", zypper: "mmdebstrap" },
 ];
@@ -87,6 +97,30 @@ pub fn need(tools: &[Tool]) -> Result<()> {
     packages.sort_unstable();
     packages.dedup();
     manager.install(&packages)
+}
+
+/// Installs Python's module venv where it is missing: Debian has it in a package of its own.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub fn need_venv() -> Result<()> {
+    let has = || {
+        let mut python = std::process::Command::new("python3");
+        let asked =
+            python.args(["-c", "import ensurepip, venv"]).stderr(std::process::Stdio::null());
+        asked.status().is_ok_and(|status| status.success())
+    };
+    if has() {
+        return Ok(());
+    }
+    say("missing: Python's module venv; installing");
+    if Manager::of_this_system() == Some(Manager::Apt) {
+        apt_install(&["python3-venv"])?;
+    }
+    if !has() {
+        bail!("python3 has no module venv: install it by hand");
+    }
+    Ok(())
 }
 
 /// Installs Debian packages; fetches the package lists only when the first attempt fails.

@@ -31,9 +31,11 @@ pub mod full_disk;
 pub mod influx;
 pub mod mount;
 pub mod read_only;
+pub mod scripts;
 pub mod shaped;
 pub mod slurm;
 pub mod systemd;
+pub mod victoria;
 pub mod workload;
 
 /// How often something awaited is looked at.

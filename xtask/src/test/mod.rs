@@ -52,7 +52,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut steps = Steps::default();
     if !args.fast {
         steps.step("workloads", || packages::need(packages::WORKLOADS));
-        steps.step("rigs", || packages::need(packages::RIGS));
+        steps.step("rigs", || packages::need(packages::RIGS).and_then(|()| packages::need_venv()));
     }
     if !args.live {
         lints(&mut steps);

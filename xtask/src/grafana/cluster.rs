@@ -1,0 +1,253 @@
+//! The dashboard "Cluster": what is held against what is used, by user, account, job and hour.
+
+use super::{
+    compose::{over_time, term, whole},
+    spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Step, Term, Value, Variable, What},
+};
+
+const SCOPE: &[Scope] = &[Scope::AnyOf("user"), Scope::Not("job", "_system")];
+const VARIABLES: &[Variable] = &[Variable {
+    tag: "user",
+    label: "User",
+    of: ("job_sched", "on_cpu_ns"),
+    within: &[Scope::Not("job", "_system")],
+    many: true,
+}];
+/// Hours of a nanosecond.
+const HOURS: f64 = 1.0 / 3.6e12;
+
+/// The dashboard.
+pub fn dashboard() -> Dashboard {
+    Dashboard {
+        uid: "jobtrace-cluster",
+        title: "Cluster",
+        help: "All jobs: what is held and not used, by whom and when. Held: a core or GPU that nobody else \
+               can have. Used: time at work on it.",
+        variables: VARIABLES,
+        scope: SCOPE,
+        from: "now-7d",
+        rows: vec![cores(), offenders(), gpus(), hours()],
+    }
+}
+
+fn used() -> Term {
+    term("job_sched", Value::Sum("on_cpu_ns")).times(HOURS)
+}
+
+fn held() -> Term {
+    term("job_cpu", Value::Product("cores_held", "interval_ns")).times(HOURS)
+}
+
+/// Used and held side by side, joined by `column`, with the share used and what was not.
+fn joined(panel: Panel, column: &'static str) -> Panel {
+    panel
+        .step(Step::Join(column))
+        .step(Step::Compute("share used", "used", "/", "held"))
+        .step(Step::Compute("not used", "held", "-", "used"))
+        .units(&[("share used", "percentunit"), ("used", "h"), ("held", "h"), ("not used", "h")])
+}
+
+fn cores() -> Row {
+    let now = Panel::new(
+        Look::Stack,
+        "short",
+        "Cores used against held",
+        "The area is what all jobs used, the dashed line what they hold. The gap is what could run other \
+         jobs.",
+    )
+    .ask(over_time("used", term("job_sched", Value::Rate("on_cpu_ns")), &[]))
+    .ask(over_time("held", term("job_cpu", Value::Weighted("cores_held")), &[]))
+    .size(18, 8);
+    let nodes = Panel::new(
+        Look::Last,
+        "short",
+        "In the time range",
+        "Jobs that ran, and nodes that they ran on. A node that you miss sends nothing: see its agent.",
+    )
+    .ask(whole("jobs", term("job_sched", Value::Different("on_cpu_ns", "job")), &[]))
+    .ask(whole("nodes", term("job_sched", Value::Different("on_cpu_ns", "host")), &[]))
+    .size(6, 8);
+    let users = joined(
+        Panel::new(
+            Look::Table,
+            "short",
+            "Core hours by user",
+            "Held: cores times the time they were held. Used: time on a CPU. The largest `not used` first: \
+             a talk with these users frees most.",
+        )
+        .ask(whole("used", used(), &["user"]))
+        .ask(whole("held", held(), &["user"])),
+        "user",
+    )
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
+    .step(Step::Sort { by: "not used", up: false })
+    .limits(SHARES)
+    .size(12, 10);
+    let facts = Facts {
+        fields: &[("account", "account", 1.0), ("sched_on_cpu_ns", "used", HOURS)],
+        ended: true,
+        newest: None,
+        computed: &[("held", "cpu_cores_held * (end - start) / 3600000000000")],
+    };
+    let accounts = Panel::new(
+        Look::Table,
+        "short",
+        "Core hours by account",
+        "Of jobs that ended in the time range: accounts are facts of a job, told with its totals at its end. \
+         Without accounts in the scheduler there is one row without a name.",
+    )
+    .ask(Ask { legend: "accounts", what: What::Facts(facts) })
+    .step(Step::Group { by: &["account"], of: &["used", "held"], how: "sum" })
+    .step(Step::Arrange {
+        without: &[],
+        names: &[("used (sum)", "used"), ("held (sum)", "held")],
+    })
+    .step(Step::Compute("share used", "used", "/", "held"))
+    .step(Step::Compute("not used", "held", "-", "used"))
+    .step(Step::Sort { by: "not used", up: false })
+    .units(&[("share used", "percentunit"), ("used", "h"), ("held", "h"), ("not used", "h")])
+    .limits(SHARES)
+    .size(12, 10);
+    Row { title: "Held against used", each: None, panels: vec![now, nodes, users, accounts] }
+}
+
+/// The share used, in colours: little is bad.
+const SHARES: &[(f64, &str)] = &[(0.0, "red"), (0.25, "orange"), (0.5, "yellow"), (0.75, "green")];
+
+fn offenders() -> Row {
+    let worst = joined(
+        Panel::new(
+            Look::Table,
+            "short",
+            "Jobs that leave most unused",
+            "Core hours held and not used, the largest first. Open one in the dashboard Job to see what it \
+             waited for.",
+        )
+        .ask(whole("used", used(), &["job", "user"]))
+        .ask(whole("held", held(), &["job"])),
+        "job",
+    )
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
+    .step(Step::Sort { by: "not used", up: false })
+    .step(Step::First(25))
+    .limits(SHARES)
+    .size(12, 10);
+    let blocked = Panel::new(
+        Look::Table,
+        "h",
+        "Jobs that wait for disks most",
+        "Task hours blocked in the kernel, file systems of the network included, the largest first.",
+    )
+    .ask(whole(
+        "blocked",
+        term("job_sched", Value::Sum("blocked_ns_sum")).times(HOURS),
+        &["job", "user"],
+    ))
+    .ask(whole(
+        "waiting for a CPU",
+        term("job_sched", Value::Sum("run_queue_wait_ns_sum")).times(HOURS),
+        &["job"],
+    ))
+    .step(Step::Join("job"))
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
+    .step(Step::Sort { by: "blocked", up: false })
+    .step(Step::First(25))
+    .size(12, 10);
+    let memory = Panel::new(
+        Look::Table,
+        "bytes",
+        "Memory: largest use against the limit",
+        "Of jobs with a limit, each job's fullest node. A limit far above the largest use is memory that no \
+         other job could have.",
+    )
+    .ask(whole("largest use", term("job_memory", Value::Largest("peak_bytes")), &["job", "user"]))
+    .ask(whole("limit", term("job_memory", Value::Largest("limit_bytes")), &["job"]))
+    .step(Step::Join("job"))
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
+    .step(Step::Compute("share used", "largest use", "/", "limit"))
+    .step(Step::Sort { by: "limit", up: false })
+    .step(Step::First(25))
+    .units(&[("share used", "percentunit")])
+    .limits(SHARES)
+    .size(12, 10);
+    let killed = Panel::new(
+        Look::Table,
+        "short",
+        "Jobs killed for memory, and major faults",
+        "Tasks that the kernel ended because their job's memory was full; page faults that had to read a \
+         disk.",
+    )
+    .ask(whole("killed", term("job_fault", Value::Sum("oom_kills")), &["job", "user"]))
+    .ask(whole("major faults", term("job_fault", Value::Sum("major")), &["job"]))
+    .step(Step::Join("job"))
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
+    .step(Step::Sort { by: "major faults", up: false })
+    .step(Step::First(25))
+    .size(12, 10);
+    Row { title: "Worst offenders", each: None, panels: vec![worst, blocked, memory, killed] }
+}
+
+fn gpus() -> Row {
+    let by = &["job", "user", "host", "gpu"];
+    let idle = Panel::new(
+        Look::Table,
+        "percentunit",
+        "GPUs that do least",
+        "Share of the time in which a kernel ran, of each GPU while a job was on it; the least first. A GPU \
+         of which a job holds and never uses it has no line before its agent tells what is held.",
+    )
+    .ask(whole(
+        "share used",
+        term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
+        by,
+    ))
+    .step(Step::Arrange { without: &["Time"], names: &[] })
+    .step(Step::Sort { by: "share used", up: true })
+    .step(Step::First(25))
+    .units(&[("share used", "percentunit")])
+    .limits(SHARES)
+    .size(12, 10);
+    let busy = Panel::new(
+        Look::Lines,
+        "percentunit",
+        "GPUs: share of the time at work, by user",
+        "The mean of all GPUs that the user's jobs are on.",
+    )
+    .line(
+        "{user}",
+        term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
+        &["user"],
+    )
+    .size(12, 10);
+    Row { title: "Idle GPUs", each: None, panels: vec![idle, busy] }
+}
+
+/// Core hours by a part of the time.
+fn by_clock(title: &'static str, help: &'static str, format: &'static str) -> Panel {
+    Panel::new(Look::Columns, "h", title, help)
+        .ask(Ask { legend: "used", what: What::Hourly(used(), &[]) })
+        .ask(Ask { legend: "held", what: What::Hourly(held(), &[]) })
+        .step(Step::Join("Time"))
+        .step(Step::Clock(format))
+        .step(Step::Group { by: &["Time"], of: &["used", "held"], how: "sum" })
+        .step(Step::Sort { by: "Time", up: true })
+        .step(Step::Arrange {
+            without: &[],
+            names: &[("used (sum)", "used"), ("held (sum)", "held")],
+        })
+}
+
+fn hours() -> Row {
+    let hour = by_clock(
+        "Core hours by hour of the day",
+        "All days of the time range together, by your browser's clock: when is the cluster held, and when \
+         does it work?",
+        "HH",
+    );
+    let weekday = by_clock(
+        "Core hours by weekday",
+        "All weeks of the time range together; 1 is Monday.",
+        "E ddd",
+    );
+    Row { title: "By hour and weekday", each: None, panels: vec![hour, weekday] }
+}

@@ -1,0 +1,180 @@
+//! The dashboard "Job": what it asked of disks, memory and GPUs.
+
+use super::{
+    compose::term,
+    spec::{Ask, Look, Panel, Row, Value, What},
+};
+
+/// Four percentiles of a histogram.
+pub fn percentiles(
+    of: &'static str,
+    parts: [(&'static str, &'static str); 4],
+    panel: Panel,
+) -> Panel {
+    parts.into_iter().fold(panel, |panel, (legend, field)| {
+        panel.line(legend, term(of, Value::Largest(field)), &[])
+    })
+}
+
+/// A histogram over time.
+pub fn heat(title: &'static str, help: &'static str, metric: &'static str) -> Panel {
+    let what = What::Buckets(metric);
+    Panel::new(Look::Heatmap, "ns", title, help).ask(Ask { legend: "{le}", what })
+}
+
+/// Local disks.
+pub fn disk() -> Row {
+    let block = |value| term("job_block", value);
+    let bytes = Panel::new(
+        Look::Stack,
+        "Bps",
+        "Disk throughput",
+        "Bytes that local disks moved for the job. Network file systems (Lustre, NFS) do not pass here.",
+    )
+    .line("{device} {op}", block(Value::Rate("bytes")), &["device", "op"]);
+    let size = Panel::new(
+        Look::Lines,
+        "bytes",
+        "Mean size of a request",
+        "Below some 64 KiB a disk is slow however good it is: read and write larger pieces.",
+    )
+    .line(
+        "{device} {op}",
+        block(Value::Ratio("size_bytes_sum", "size_bytes_count")),
+        &["device", "op"],
+    );
+    let heatmap = heat(
+        "How long the disk took",
+        "Each cell counts requests that took so long on the device. Two bands are common: cache above, \
+         disk below. A band that rises says that the disk is the limit.",
+        "block.device_latency_ns",
+    );
+    let latency = percentiles(
+        "job_block",
+        [
+            ("half within", "device_latency_ns_p50"),
+            ("9 of 10 within", "device_latency_ns_p90"),
+            ("99 of 100 within", "device_latency_ns_p99"),
+            ("longest", "device_latency_ns_max"),
+        ],
+        Panel::new(
+            Look::Lines,
+            "ns",
+            "Disk latency: percentiles",
+            "From the request's issue to its end, of the worst disk in each step. A good SSD answers within \
+             0.1 ms, a hard disk within 10 ms.",
+        ),
+    );
+    let ops =
+        Panel::new(Look::Stack, "iops", "Requests", "Requests that disks completed for the job.")
+            .line("{device} {op}", block(Value::Rate("ops")), &["device", "op"]);
+    let queue = Panel::new(
+        Look::Lines,
+        "ns",
+        "Mean time in the queue",
+        "Before the disk saw the request. More than the disk itself takes: too many requests at once.",
+    )
+    .line(
+        "{device} {op}",
+        block(Value::Ratio("queue_latency_ns_sum", "queue_latency_ns_count")),
+        &["device", "op"],
+    );
+    Row { title: "Disk", each: None, panels: vec![bytes, size, heatmap, latency, ops, queue] }
+}
+
+/// Memory and page faults.
+pub fn memory() -> Row {
+    let level = |field| term("job_memory", Value::Level(field));
+    let used = Panel::new(
+        Look::Lines,
+        "bytes",
+        "Memory against its limit",
+        "In use: all that counts against the limit, the dashed line. File cache gives way when memory is \
+         short; the job's own (anonymous) memory does not. Own memory near the limit ends in a kill.",
+    )
+    .line("in use", level("current_bytes"), &[])
+    .line("own", level("anon_bytes"), &[])
+    .line("file cache", level("file_bytes"), &[])
+    .line("swapped out", level("swap_bytes"), &[])
+    .line("limit", level("limit_bytes"), &[]);
+    let fault = |value| term("job_fault", value);
+    let faults = Panel::new(
+        Look::Lines,
+        "cps",
+        "Page faults",
+        "Minor: memory used for the first time, cheap, but millions a second cost. Major: it had to come \
+         from disk, each as slow as the disk.",
+    )
+    .line("minor", fault(Value::Rate("minor")), &[])
+    .line("major", fault(Value::Rate("major")), &[]);
+    let waits = Panel::new(
+        Look::Lines,
+        "short",
+        "Tasks blocked by major faults",
+        "How many tasks stood still on average until a page had come from disk. A part of `blocked` above.",
+    )
+    .line("blocked by major faults", fault(Value::Rate("major_wait_ns_sum")), &[]);
+    let pressure = |field| term("job_memory", Value::Rate(field));
+    let stalls = Panel::new(
+        Look::Lines,
+        "short",
+        "Pressure, as the kernel sees it",
+        "Share of the time in which some task of the job stood still for want of the resource, added over \
+         its nodes. Empty where the kernel does not measure it (PSI, cgroup v1).",
+    )
+    .line("CPU", pressure("cpu_some_stall_ns"), &[])
+    .line("memory", pressure("memory_some_stall_ns"), &[])
+    .line("I/O", pressure("io_some_stall_ns"), &[]);
+    Row { title: "Memory", each: None, panels: vec![used, faults, waits, stalls] }
+}
+
+/// GPUs, and what the job did while they were idle.
+pub fn gpu() -> Row {
+    let gpu = |value| term("job_gpu", value);
+    let busy = Panel::new(
+        Look::Lines,
+        "percentunit",
+        "GPU: share of the time at work",
+        "How much of the time a kernel ran on the GPU. Long stretches far below 100 %: the GPU waits for \
+         the job; the panel beside says for what.",
+    )
+    .line(
+        "{host} {gpu}",
+        gpu(Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
+        &["host", "gpu"],
+    );
+    let idle = |field| gpu(Value::Rate(field));
+    let why = Panel::new(
+        Look::Stack,
+        "short",
+        "GPUs idle, and what the job did meanwhile",
+        "How many GPUs were idle on average, by what the job's tasks did at the same time. Blocked: data \
+         did not come from disk fast enough. Waiting for a CPU: too few cores to feed it. Faulting: memory \
+         was being set up. On CPU: the job computed on the CPU first. Other: it slept, or waited for a \
+         network.",
+    )
+    .line("blocked (I/O)", idle("idle_while_blocked_ns"), &[])
+    .line("waiting for a CPU", idle("idle_while_run_queue_ns"), &[])
+    .line("faulting", idle("idle_while_faulting_ns"), &[])
+    .line("on CPU", idle("idle_while_on_cpu_ns"), &[])
+    .line("other", idle("idle_other_ns"), &[]);
+    let memory = Panel::new(
+        Look::Lines,
+        "bytes",
+        "GPU memory",
+        "What the job's processes hold on the GPU. Much to spare: a larger batch may keep it busier.",
+    )
+    .line("{host} {gpu}", gpu(Value::Level("memory_used_bytes")), &["host", "gpu"]);
+    let power = Panel::new(
+        Look::Lines,
+        "watt",
+        "GPU power",
+        "Mean power of the whole device. A GPU that is busy and draws little does little.",
+    )
+    .line(
+        "{host} {gpu}",
+        gpu(Value::Ratio("power_watts_sum", "power_watts_count")),
+        &["host", "gpu"],
+    );
+    Row { title: "GPU", each: None, panels: vec![busy, why, memory, power] }
+}

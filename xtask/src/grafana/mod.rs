@@ -1,0 +1,118 @@
+//! Grafana's dashboards: described once (`job.rs`, `node.rs`, `cluster.rs`) and written in four query
+//! languages. Pure: it gives texts; the chore and the tests write, compare and ask.
+
+use anyhow::{Context, Result};
+use serde_json::Value as Json;
+
+pub mod cluster;
+pub mod compose;
+pub mod flux;
+pub mod influxql;
+pub mod job;
+mod job_devices;
+mod json;
+pub mod layout;
+pub mod names;
+pub mod node;
+mod options;
+mod panels;
+pub mod promql;
+mod readme;
+pub mod spec;
+pub mod sql;
+#[cfg(test)]
+mod tests;
+
+use spec::{Ask, Dashboard, Look, Scope, Variable};
+
+/// The folder of the files, from the workspace's root.
+pub const FOLDER: &str = "docs/grafana";
+
+/// A query language, with the kind of data source that speaks it.
+pub struct Edition {
+    /// Ends the files' names and the dashboards' uids.
+    pub key: &'static str,
+    /// As people call it.
+    pub name: &'static str,
+    /// Grafana's name of the data source's kind.
+    pub source: &'static str,
+    /// A question in this language.
+    pub target: fn(&Ask, &[Scope], Look) -> Json,
+    /// What a variable asks.
+    pub variable: fn(&Variable) -> Json,
+    /// Whether texts are kept: `job_info`.
+    pub facts: bool,
+    /// Whether answers by tags have the tags as labels rather than in their names.
+    pub legend_by_labels: bool,
+}
+
+/// A dashboard in a language.
+pub struct Written {
+    /// Its file's name.
+    pub file: String,
+    /// What it was made of.
+    pub dashboard: Dashboard,
+    /// The language.
+    pub edition: &'static Edition,
+    /// The file.
+    pub json: Json,
+}
+
+/// All dashboards in all their editions.
+///
+/// # Errors
+/// When one names a field or tag that is not in the tables, or its panels overlap.
+pub fn all() -> Result<Vec<Written>> {
+    let wanted: [(fn() -> Dashboard, &[&'static Edition]); 3] = [
+        (job::dashboard, &[&influxql::EDITION, &flux::EDITION, &sql::EDITION, &promql::EDITION]),
+        (node::dashboard, &[&influxql::EDITION]),
+        (cluster::dashboard, &[&influxql::EDITION]),
+    ];
+    let mut all = Vec::new();
+    for (make, editions) in wanted {
+        for edition in editions {
+            let dashboard = make();
+            names::check(&dashboard).with_context(|| format!("dashboard {}", dashboard.title))?;
+            let json = json::dashboard(&dashboard, edition)?;
+            let file = format!("{}-{}.json", dashboard.title.to_lowercase(), edition.key);
+            all.push(Written { file, dashboard, edition, json });
+        }
+    }
+    Ok(all)
+}
+
+/// The files of [`FOLDER`] that are written by the chore: names below it and texts.
+///
+/// # Errors
+/// As [`all`].
+pub fn files() -> Result<Vec<(String, String)>> {
+    let all = all()?;
+    let text = |json: &Json| Ok::<_, anyhow::Error>(serde_json::to_string_pretty(json)? + "\n");
+    let readme = Ok(("README.md".to_owned(), readme::text(&all)));
+    let dashboards = all.iter().map(|written| Ok((written.file.clone(), text(&written.json)?)));
+    dashboards.chain([readme]).collect()
+}
+
+/// A number without an exponent, as all languages take it.
+fn decimal(number: f64) -> String {
+    let text = format!("{number:.20}");
+    let text = text.trim_end_matches('0');
+    if text.ends_with('.') { format!("{text}0") } else { text.to_owned() }
+}
+
+/// `expression` with its names rewritten.
+fn words(expression: &str, rewrite: impl Fn(&str) -> String) -> String {
+    let mut text = String::new();
+    let mut word = String::new();
+    for c in expression.chars().chain([' ']) {
+        if c.is_ascii_alphanumeric() || c == '_' || c == '.' {
+            word.push(c);
+            continue;
+        }
+        let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic());
+        text.push_str(&if is_name { rewrite(&word) } else { word.clone() });
+        word.clear();
+        text.push(c);
+    }
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,214 @@
+//! The dashboard "Node": the jobs on one node, and what jobtrace itself costs there.
+
+use super::{
+    compose::{term, whole},
+    spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Term, Value, Variable, What},
+};
+
+const SCOPE: &[Scope] = &[Scope::One("host")];
+const VARIABLES: &[Variable] = &[Variable {
+    tag: "host",
+    label: "Node",
+    of: ("jobtrace_self", "cpu_ns"),
+    within: &[],
+    many: false,
+}];
+/// One line for each job.
+const JOB: &[&str] = &["job", "user"];
+
+/// The dashboard.
+pub fn dashboard() -> Dashboard {
+    Dashboard {
+        uid: "jobtrace-node",
+        title: "Node",
+        help: "One node: which job used what, and what jobtrace itself costs. `_system` is all that belongs \
+               to no job.",
+        variables: VARIABLES,
+        scope: SCOPE,
+        from: "now-6h",
+        rows: vec![jobs(), disks(), own()],
+    }
+}
+
+fn by_job(title: &'static str, help: &'static str, unit: &'static str, asked: Term) -> Panel {
+    Panel::new(Look::Stack, unit, title, help).line("{job} {user}", asked, JOB)
+}
+
+fn sched(value: Value) -> Term {
+    term("job_sched", value)
+}
+
+fn jobs() -> Row {
+    let facts = Facts {
+        fields: &[
+            ("name", "name", 1.0),
+            ("account", "account", 1.0),
+            ("partition", "partition", 1.0),
+            ("start", "began", 1e-6),
+            ("end", "ended", 1e-6),
+        ],
+        ended: false,
+        newest: Some(200),
+        computed: &[],
+    };
+    let list = Panel::new(
+        Look::Table,
+        "none",
+        "Jobs",
+        "What the scheduler tells of jobs on this node. A job that runs is told again every five minutes.",
+    )
+    .ask(Ask { legend: "facts", what: What::Facts(facts) })
+    .units(&[("began", "dateTimeAsIso"), ("ended", "dateTimeAsIso")])
+    .size(24, 6);
+    let cores = by_job(
+        "Cores used",
+        "Cores that each job kept busy. All together are what the node did.",
+        "short",
+        sched(Value::Rate("on_cpu_ns")),
+    );
+    let held = by_job(
+        "Cores held",
+        "Cores that each job may use at once. Beside `Cores used`: what is held and not used.",
+        "short",
+        term("job_cpu", Value::Weighted("cores_held")),
+    );
+    let waiting = by_job(
+        "Tasks waiting for a CPU",
+        "How many tasks stood in line on average. Several jobs at once: the node has more busy tasks than \
+         cores. One job alone: it has more busy threads than cores of its own.",
+        "short",
+        sched(Value::Rate("run_queue_wait_ns_sum")),
+    );
+    let blocked = by_job(
+        "Tasks blocked (I/O)",
+        "How many tasks stood still on average for a disk or file system. All jobs at once: the file \
+         system is slow.",
+        "short",
+        sched(Value::Rate("blocked_ns_sum")),
+    );
+    let memory = by_job(
+        "Memory",
+        "Memory charged to each job, its file cache included.",
+        "bytes",
+        term("job_memory", Value::Level("current_bytes")),
+    );
+    let faults = by_job(
+        "Major page faults",
+        "Memory that had to come from disk, each second. Many: some job has too little memory.",
+        "cps",
+        term("job_fault", Value::Rate("major")),
+    );
+    Row {
+        title: "Jobs",
+        each: None,
+        panels: vec![list, cores, held, waiting, blocked, memory, faults],
+    }
+}
+
+fn disks() -> Row {
+    let bytes = Panel::new(
+        Look::Stack,
+        "Bps",
+        "Disk throughput",
+        "Which job moves bytes on which local disk.",
+    )
+    .line(
+        "{job} {device} {op}",
+        term("job_block", Value::Rate("bytes")),
+        &["job", "device", "op"],
+    );
+    let latency = Panel::new(
+        Look::Lines,
+        "ns",
+        "Disk latency, 99 of 100 within",
+        "The disk's answer as each job saw it. All jobs high: the disk is the limit.",
+    )
+    .line(
+        "{job} {device} {op}",
+        term("job_block", Value::Largest("device_latency_ns_p99")),
+        &["job", "device", "op"],
+    );
+    let gpu = Panel::new(
+        Look::Lines,
+        "percentunit",
+        "GPUs: share of the time at work",
+        "Of each GPU while a job is on it.",
+    )
+    .line(
+        "{job} {gpu}",
+        term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
+        &["job", "gpu"],
+    );
+    let power = Panel::new(
+        Look::Stack,
+        "watt",
+        "GPU power",
+        "Mean power of each GPU while a job is on it. Busy and low: it does little.",
+    )
+    .line(
+        "{job} {gpu}",
+        term("job_gpu", Value::Ratio("power_watts_sum", "power_watts_count")),
+        &["job", "gpu"],
+    );
+    Row { title: "Disks and GPUs", each: None, panels: vec![bytes, latency, gpu, power] }
+}
+
+fn own() -> Row {
+    let own = |value| term("jobtrace_self", value);
+    let share = Panel::new(
+        Look::Lines,
+        "percentunit",
+        "jobtrace: share of the node's CPUs",
+        "What the probes in the kernel took of all CPUs' time. The agent detaches the costliest before it \
+         passes its bound (`overhead.max_ratio`).",
+    )
+    .line("probes", own(Value::Largest("overhead_ratio")), &[])
+    .limits(&[(0.01, "yellow"), (0.02, "red")]);
+    let cpu = Panel::new(
+        Look::Lines,
+        "short",
+        "jobtrace: cores used by the agent",
+        "CPU time of the agent itself; reading the maps is a part of it.",
+    )
+    .line("agent", own(Value::Rate("cpu_ns")), &[])
+    .line("reading the maps", own(Value::Rate("drain_ns")), &[]);
+    let memory = Panel::new(
+        Look::Lines,
+        "bytes",
+        "jobtrace: memory",
+        "The agent's resident memory, and that of its maps in the kernel.",
+    )
+    .line("agent", own(Value::Level("rss_bytes")), &[])
+    .line("maps", own(Value::Level("map_bytes")), &[]);
+    let lost = |legend, field| whole(legend, own(Value::Sum(field)), &[]);
+    let losses = Panel::new(
+        Look::Last,
+        "short",
+        "jobtrace: what is missing",
+        "All zero is right. No slot: more jobs than `slots`, they count as `_system`. Spool: nobody took \
+         the files in time. Late: the node was too busy to read in time, nothing is lost by it.",
+    )
+    .ask(lost("no slot", "dropped_slot"))
+    .ask(lost("no room for a cgroup", "dropped_cgroup"))
+    .ask(lost("cgroup events lost", "dropped_cgroup_event"))
+    .ask(lost("spool files dropped", "dropped_spool_files"))
+    .ask(lost("intervals lost", "dropped_intervals"))
+    .ask(lost("intervals late", "late_intervals"))
+    .ask(whole("families of probes shed", own(Value::Largest("shed_families")), &[]))
+    .ask(whole("hooks missing", own(Value::Largest("hooks_missing")), &[]))
+    .limits(&[(1.0, "orange")]);
+    let interval = Panel::new(
+        Look::Last,
+        "ns",
+        "jobtrace: the agent's interval",
+        "The largest of the time range. Choose it, or a longer one, at the top.",
+    )
+    .ask(whole("interval", own(Value::Largest("interval_ns")), &[]))
+    .size(6, 4);
+    let count =
+        Panel::new(Look::Last, "short", "Jobs with cgroups now", "As the agent counts them.")
+            .line("jobs", own(Value::Level("jobs")), &[])
+            .size(6, 4);
+    let panels = vec![share, cpu, memory, losses, interval, count];
+    Row { title: "jobtrace itself", each: None, panels }
+}
