@@ -19,6 +19,15 @@ pub struct Answer {
     pub location: Option<String>,
 }
 
+/// Why no answer came.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It may be gone next time.
+    Later(String),
+    /// It stays until somebody changes something.
+    Stop(String),
+}
+
 /// What to do with the lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {

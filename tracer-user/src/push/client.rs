@@ -17,7 +17,12 @@ use ureq::{
     tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
-use super::{answer::Answer, back_off, options::Settings, secret::Authorization};
+use super::{
+    answer::{Answer, Trouble},
+    back_off,
+    options::Settings,
+    secret::Authorization,
+};
 use crate::{
     say::{Level, say_at},
     summary::text::clean,
@@ -29,15 +34,6 @@ const CONNECT: Duration = Duration::from_secs(10);
 const LARGE: usize = 1 << 20;
 /// Most of an answer that is read.
 const ANSWER_BYTES: u64 = 64 << 10;
-
-/// Why no answer came.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// It may be gone next time.
-    Later(String),
-    /// It stays until somebody changes something.
-    Stop(String),
-}
 
 /// A server, connections to it and what we show it.
 #[derive(Debug)]

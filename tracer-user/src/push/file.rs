@@ -2,16 +2,17 @@
 //!
 //! Neither files nor sockets: a reader and what posts come in, so that every course can be tried.
 
-use std::io::{self, BufRead};
+use std::{
+    io::{self, BufRead},
+    time::Duration,
+};
 
 use super::{
-    answer::{Answer, Verdict, judge},
+    answer::{Answer, Trouble, Verdict, judge},
     batches::{Batch, Batches},
-    client::Trouble,
     reason::Refusal,
     target::Api,
 };
-use std::time::Duration;
 
 /// Below this a server's 413 is about something else than the size.
 const SMALLEST: usize = 1;
@@ -69,6 +70,14 @@ pub fn send(
                 Err(error) => return Err(error),
             },
         };
+        // What a lowered limit would refuse is not tried.
+        if batch.text.len() > *limit
+            && let Some((first, second)) = batch.halves()
+        {
+            waiting.push(second);
+            waiting.push(first);
+            continue;
+        }
         sent.requests += 1;
         let answer = match post(&batch.text) {
             Ok(answer) => answer,

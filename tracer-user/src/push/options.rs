@@ -59,7 +59,7 @@ pub struct Options {
     /// Longest time for a request and its answer [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Time>,
-    /// Most text in one request, before it is compressed [default: 10 MB]
+    /// Most text in one request, before it is compressed [default: 9 MiB]
     #[arg(long, value_name = "SIZE")]
     pub max_body: Option<Size>,
     /// Failed attempts in a row before giving up, without --follow [default: 5]
@@ -104,7 +104,7 @@ impl Options {
         Self {
             spool: Some("/var/spool/jobtrace".into()),
             timeout: Some(Time::seconds(30)),
-            max_body: Some(Size(10_000_000)),
+            max_body: Some(Size(9 << 20)),
             retries: Some(5),
             every: Some(Time::seconds(5)),
             failed_max_bytes: Some(Size(1 << 30)),
@@ -276,6 +276,6 @@ mod tests {
         }
         let settings = with(|o| o.timeout = Some(Time::seconds(600))).unwrap();
         assert_eq!(settings.timeout, Duration::from_secs(600));
-        assert_eq!((settings.max_body, settings.retries), (10_000_000, 5));
+        assert_eq!((settings.max_body, settings.retries), (9 << 20, 5));
     }
 }
