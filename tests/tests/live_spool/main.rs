@@ -2,3 +2,6 @@
 
 mod faults;
 mod influx;
+mod metrics;
+mod pushed;
+mod retention;
