@@ -26,6 +26,12 @@ pub const RIGS: &[Tool] = &[
     Tool { program: "munged", apt: "munge", dnf: "munge", zypper: "munge" },
     Tool { program: "influxd", apt: "influxdb", dnf: "influxdb", zypper: "influxdb" },
     Tool { program: "influx", apt: "influxdb-client", dnf: "influxdb", zypper: "influxdb" },
+    Tool {
+        program: "victoria-metrics",
+        apt: "victoria-metrics",
+        dnf: "victoria-metrics",
+        zypper: "victoria-metrics",
+    },
     Tool { program: "runc", apt: "runc", dnf: "runc", zypper: "runc" },
     Tool { program: "mmdebstrap", apt: "mmdebstrap", dnf: "mmdebstrap", zypper: "mmdebstrap" },
 ];

@@ -5,3 +5,4 @@ mod influx;
 mod metrics;
 mod pushed;
 mod retention;
+mod unit;
