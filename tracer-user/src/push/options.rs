@@ -23,7 +23,7 @@ const COLUMNS: usize = 94;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The server, such as https://influx.example.org:8086, without the path that lines go to
+    /// The server, such as `https://influx.example.org:8086`, without the path that lines go to
     #[arg(long)]
     pub url: Option<String>,
     /// Its interface: v1, v2, v3 (InfluxDB) or victoria [default: v2 with --org or --bucket, else v1]
