@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::{
     agent::config::{Flags, values::Time},
     probes::FaultMode,
+    push::options::Options as PushOptions,
 };
 
 /// Traces what a job does to a compute node: CPU, page faults and disk, in the kernel, per job.
@@ -29,6 +30,7 @@ pub enum Command {
     Agent(Agent),
     Doctor(Doctor),
     Resolve(Resolve),
+    Push(Push),
     /// Holds an empty program on each hook, for the benchmark.
     #[command(hide = true)]
     BenchEmpty,
@@ -176,6 +178,47 @@ pub struct Resolve {
     /// Resolve the paths in FILE (- for standard input), one on each line; what follows a tab is left out
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub tsv: Option<PathBuf>,
+}
+
+/// Send the spool's files to InfluxDB or VictoriaMetrics.
+///
+/// For sites without Telegraf or another collector. A file leaves the spool once the server has taken
+/// all of it; one with lines that the server refuses goes to `failed` beside the outbox, with the
+/// server's words in FILE.reason. What may succeed later is tried again: the server is down, slow, busy or
+/// out of order. Sending a file twice is harmless. Without --url, /etc/jobtrace/push.toml is read; there
+/// every option is a key, with `_` for `-`. Tokens and passwords come from files or the environment
+/// (JOBTRACE_PUSH_TOKEN, JOBTRACE_PUSH_PASSWORD), proxies from the environment (HTTPS_PROXY, NO_PROXY). Exit status 0 where
+/// all was sent, 1 where files were refused or stay, 2 where it cannot start or the server refuses us.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  As the package's unit does it, with the server in /etc/jobtrace/push.toml:
+      systemctl enable --now jobtrace-push
+  What a run wrote, once, into InfluxDB 1.x:
+      jobtrace run --out metrics/ -- ./simulate && jobtrace push --spool metrics/ --url http://influx:8086
+  InfluxDB 2.x:
+      jobtrace push --url https://influx:8086 --org hpc --bucket jobtrace --token-file token
+  InfluxDB 3.x, and VictoriaMetrics:
+      jobtrace push --url https://influx:8181 --api v3 --database jobtrace --token-file token
+      jobtrace push --url http://metrics:8428 --api victoria
+  What would be sent:
+      jobtrace push --url http://influx:8086 --dry-run")]
+pub struct Push {
+    /// The configuration [default: /etc/jobtrace/push.toml, where no --url is given]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Go on when all is sent, and send what comes
+    #[arg(long)]
+    pub follow: bool,
+    /// Tell what would be sent, and send nothing
+    #[arg(long, conflicts_with = "follow")]
+    pub dry_run: bool,
+    /// Print the configuration with file and options taken into account
+    #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
+    pub print_config: bool,
+    /// Where to, and how.
+    #[command(flatten)]
+    pub options: PushOptions,
 }
 
 /// Shortest time between two readings.

@@ -16,6 +16,7 @@ pub mod launch;
 pub mod model;
 pub mod node;
 pub mod probes;
+pub mod push;
 pub mod replay;
 pub mod resolve;
 pub mod run;

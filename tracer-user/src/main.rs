@@ -6,7 +6,7 @@ use clap::Parser;
 use jobtrace::{
     agent,
     cli::{Cli, Command},
-    doctor, probes, resolve, run,
+    doctor, probes, push, resolve, run,
     say::{Level, say_at},
 };
 
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())
             .and_then(|config| resolve::run(&args, &config.rules)),
+        Command::Push(args) => push::run(&args),
         Command::BenchEmpty => probes::hold_empty().map(|()| 0),
     };
     match result {

@@ -7,7 +7,7 @@ use std::fs;
 use xtask::root;
 
 /// Writes docs/METRICS.md from the metric tables, docs/CLI.md from the command line's definition and the
-/// packages' jobtrace.toml from the configuration's keys.
+/// packages' jobtrace.toml and push.toml from the configurations' keys.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare with the files and write nothing
@@ -24,6 +24,7 @@ pub fn run(args: &Args) -> Result<()> {
         ("docs/METRICS.md", jobtrace::docs::metrics()),
         ("docs/CLI.md", jobtrace::docs::cli()),
         ("xtask/dist/jobtrace.toml", Config::default_file()?),
+        ("xtask/dist/push.toml", jobtrace::push::options::Options::default_file()),
     ];
     for (name, text) in documents {
         let file = root().join(name);

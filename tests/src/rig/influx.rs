@@ -26,6 +26,8 @@ pub struct Influx {
     port: u16,
     agent: Agent,
     client: PathBuf,
+    /// Name and password.
+    user: Option<(String, String)>,
     _folder: TempDir,
 }
 
@@ -48,6 +50,15 @@ impl Influx {
     /// # Errors
     /// When InfluxDB is not installed or does not start.
     pub fn start() -> Result<Self> {
+        Self::start_as(configuration)
+    }
+
+    /// The same with a configuration of the caller's own: for a folder, a port of the API and another.
+    /// Where it lets only users in, [`Self::log_in`] comes next.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_as(configuration: impl Fn(&Path, u16, u16) -> String) -> Result<Self> {
         let (server, client) =
             (program("influxd", "influxdb")?, program("influx", "influxdb-client")?);
         let folder = folder("influx")?;
@@ -61,12 +72,38 @@ impl Influx {
         let agent = Agent::new_with_config(settings.proxy(None).build());
         let ping = format!("http://127.0.0.1:{port}/ping");
         server.wait_until("InfluxDB answers", PATIENCE, || agent.get(&ping).call().ok())?;
-        Ok(Self { _server: server, port, agent, client, _folder: folder })
+        Ok(Self { _server: server, port, agent, client, user: None, _folder: folder })
     }
 
     /// The address of its API, without a `/` at its end.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Makes the first user, an administrator, and asks as him from now on.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn log_in(&mut self, name: &str, password: &str) -> Result<()> {
+        let make =
+            format!(r#"CREATE USER "{name}" WITH PASSWORD '{password}' WITH ALL PRIVILEGES"#);
+        self.ask("", &make)?;
+        self.user = Some((name.to_owned(), password.to_owned()));
+        Ok(())
+    }
+
+    /// Runs a file of statements, as an administrator does: `influx < FILE`. What it printed has the
+    /// errors.
+    ///
+    /// # Errors
+    /// When the client cannot be started.
+    pub fn run_file(&self, file: &Path) -> Result<Output> {
+        let mut command = Command::new(&self.client);
+        command.args(["-host", "127.0.0.1", "-port", &self.port.to_string()]);
+        if let Some((name, password)) = &self.user {
+            command.args(["-username", name, "-password", password]);
+        }
+        command.stdin(fs::File::open(file)?).output().context("cannot start influx")
     }
 
     /// Makes a data base.
@@ -127,7 +164,11 @@ impl Influx {
     fn ask(&self, db: &str, query: &str) -> Result<Value> {
         let url = format!("{}/query", self.url());
         let form = [("db", db), ("q", query), ("epoch", "ns")];
-        let answer = read_answer(self.agent.post(&url).send_form(form)?)?;
+        let mut request = self.agent.post(&url);
+        if let Some((name, password)) = &self.user {
+            request = request.query("u", name).query("p", password);
+        }
+        let answer = read_answer(request.send_form(form)?)?;
         let value: Value = serde_json::from_str(&answer.body)
             .with_context(|| format!("InfluxDB answers {answer:?} to {query}"))?;
         let error = value.get("error").or_else(|| value["results"][0].get("error"));

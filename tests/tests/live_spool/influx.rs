@@ -79,7 +79,7 @@ fn whole_floats_as_integers(points: &Points) -> Points {
     points
 }
 
-fn assert_stored(influx: &Influx, db: &str, points: &Points, way: &str) {
+pub fn assert_stored(influx: &Influx, db: &str, points: &Points, way: &str) {
     let (expected, found) = (whole_floats_as_integers(points), stored(influx, db, points));
     for (series, fields) in &expected {
         assert_eq!(found.get(series), Some(fields), "{series:?} {way}");
@@ -87,7 +87,7 @@ fn assert_stored(influx: &Influx, db: &str, points: &Points, way: &str) {
     assert_eq!(found.len(), expected.len(), "{way}");
 }
 
-/// By all four ways, each twice: what is sent again changes nothing.
+/// By all five ways, each twice: what is sent again changes nothing.
 fn all_ways(influx: &Influx, outbox: &Path, points: &Points) {
     for compressed in [false, true] {
         influx.create_db(DB).unwrap();
@@ -118,6 +118,12 @@ fn all_ways(influx: &Influx, outbox: &Path, points: &Points) {
         }
         influx.query(db, &format!("DROP DATABASE \"{db}\"")).unwrap();
     }
+    influx.create_db("push").unwrap();
+    for _ in 0..2 {
+        super::pushed::push_copy(outbox, &["--url", &influx.url(), "--database", "push"]);
+        assert_stored(influx, "push", points, "by jobtrace push");
+    }
+    influx.query("push", "DROP DATABASE \"push\"").unwrap();
 }
 
 /// Counts of the interval logs beside the files, by the log's tag.

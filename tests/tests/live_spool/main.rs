@@ -2,3 +2,7 @@
 
 mod faults;
 mod influx;
+mod metrics;
+mod pushed;
+mod retention;
+mod unit;

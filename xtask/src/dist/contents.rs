@@ -9,11 +9,16 @@ use std::process::Command;
 const BOTH: &[&str] = &[
     "/usr/bin/jobtrace",
     "/etc/jobtrace/jobtrace.toml",
+    "/etc/jobtrace/push.toml",
     "/usr/lib/systemd/system/jobtrace.service",
+    "/usr/lib/systemd/system/jobtrace-push.service",
+    "/usr/share/doc/jobtrace/consumers/telegraf.conf",
+    "/usr/share/doc/jobtrace/consumers/influxdb-1.influxql",
     "/usr/lib/sysusers.d/jobtrace.conf",
     "/usr/lib/tmpfiles.d/jobtrace.conf",
     "/usr/share/man/man1/jobtrace.1.gz",
     "/usr/share/man/man1/jobtrace-agent.1.gz",
+    "/usr/share/man/man1/jobtrace-push.1.gz",
     "/usr/share/bash-completion/completions/jobtrace",
     "/usr/share/fish/vendor_completions.d/jobtrace.fish",
 ];

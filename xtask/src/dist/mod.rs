@@ -98,6 +98,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 mod tests {
     use super::*;
     use jobtrace::agent::config::{Config, DEFAULT_FILE};
+    use jobtrace::push::options::Options;
 
     fn text(name: &str) -> String {
         fs::read_to_string(root().join("xtask/dist").join(name)).expect(name)
@@ -107,6 +108,7 @@ mod tests {
     fn the_packaged_configuration_is_the_defaults() {
         let wanted = Config::default_file().expect("the defaults have a form");
         assert_eq!(text("jobtrace.toml"), wanted, "run `cargo xtask docs`");
+        assert_eq!(text("push.toml"), Options::default_file(), "run `cargo xtask docs`");
     }
 
     #[test]
@@ -116,11 +118,33 @@ mod tests {
         let spool = config.spool.dir.display();
         assert!(unit.contains(&format!("\nReadWritePaths={spool}\n")));
         assert!(folders.contains(&format!("\nd {spool} ")));
-        assert!(text("telegraf.conf").contains(&format!("\"{spool}/outbox\"")));
+        let telegraf = text("../../docs/consumers/telegraf.conf");
+        assert!(telegraf.contains(&format!("\"{spool}/outbox\"")));
+        for folder in ["outbox", "failed"] {
+            assert!(folders.contains(&format!("\nd {spool}/{folder} 2770 jobtrace jobtrace -")));
+        }
+        assert_eq!(Options::defaults().spool.as_ref(), Some(&config.spool.dir));
+        assert!(text("jobtrace-push.service").contains(&format!("\nReadWritePaths={spool}\n")));
         let state = config.state.dir.strip_prefix("/run").expect("below /run");
         assert!(unit.contains(&format!("\nRuntimeDirectory={}\n", state.display())));
         let manifest = fs::read_to_string(root().join("tracer-user/Cargo.toml")).expect("there");
-        assert!(manifest.contains(&format!("conf-files = [{DEFAULT_FILE:?}]")));
+        assert!(manifest.contains(&format!("conf-files = [{DEFAULT_FILE:?}, ")));
+    }
+
+    #[test]
+    fn the_unit_that_sends_has_no_right_but_the_spools_group() {
+        let unit = text("jobtrace-push.service");
+        let has = |line: &str| unit.lines().any(|own| own == line);
+        for line in
+            ["User=jobtrace-push", "Group=jobtrace", "CapabilityBoundingSet=", "Type=notify"]
+        {
+            assert!(has(line), "{line}");
+        }
+        assert!(!unit.contains("AmbientCapabilities") && !unit.contains("PrivateNetwork"));
+        let users = text("jobtrace.sysusers");
+        assert!(
+            users.contains("\nu jobtrace-push ") && users.contains("\nm jobtrace-push jobtrace\n")
+        );
     }
 
     #[test]

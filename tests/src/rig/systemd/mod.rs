@@ -6,7 +6,10 @@
 use std::{
     ffi::OsStr,
     fs::{self, Permissions},
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::{
+        fd::AsFd,
+        unix::{fs::PermissionsExt, process::CommandExt},
+    },
     path::{Path, PathBuf},
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
@@ -14,6 +17,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tempfile::TempDir;
 
 use super::{cache, cgroups, daemon::Daemon, folder, program, run, wait_for};
@@ -137,6 +141,17 @@ impl Systemd {
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         fs::set_permissions(&path, Permissions::from_mode(mode))?;
         Ok(())
+    }
+
+    /// Moves the calling thread, and what it starts from now on, into systemd's network, which has a
+    /// loopback and nothing else.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn join_network(&self) -> Result<()> {
+        let network = fs::File::open(format!("/proc/{}/ns/net", self.init_pid))?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+            .context("cannot join the network of systemd")
     }
 
     /// The end of what systemd and its services have printed.

@@ -250,7 +250,7 @@ fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
 }
 
 /// Line and column, both from 1, of the byte at `place`.
-fn position(text: &str, place: usize) -> (usize, usize) {
+pub(crate) fn position(text: &str, place: usize) -> (usize, usize) {
     let before = text.get(..place).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

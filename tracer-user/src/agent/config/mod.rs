@@ -13,6 +13,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use keys::{Effect, KEYS, Key};
+pub(crate) use load::position;
 pub use load::{DEFAULT_FILE, Flags, load, parse};
 pub use reload::{Difference, reload_difference};
 use values::{Size, Time};

@@ -1,0 +1,13 @@
+//! Process ring: `jobtrace push` against a server that answers well, badly, late and not at all.
+
+mod answers;
+mod failures;
+mod files;
+mod follow;
+mod killed;
+mod laws;
+mod server;
+mod settings;
+mod spool;
+mod telegraf;
+mod tls;
