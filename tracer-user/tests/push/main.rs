@@ -1,6 +1,7 @@
 //! Process ring: `jobtrace push` against a server that answers well, badly, late and not at all.
 
 mod answers;
+mod consumers;
 mod failures;
 mod files;
 mod follow;
