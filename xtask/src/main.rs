@@ -29,6 +29,7 @@ Examples:
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
   cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
+  cargo xtask grafana                  the dashboards in docs/grafana from their description
   cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
   cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
   cargo xtask dist --deb               a Debian package in target/dist

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
     thread,
@@ -29,6 +29,8 @@ const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
 const SECONDS: &str = "8";
 /// The owner of the agent's jobs, whom every system has.
 const NOBODY: u32 = 65_534;
+/// Of cgroup v2, for memory, block I/O and CPU time of the jobs.
+const CONTROLLERS: [&str; 3] = ["memory", "io", "cpu"];
 const LIMIT: u64 = 1 << 30;
 /// Stands for the command's number in what the GPU's driver is to say, until the command puts its own there.
 const PLACEHOLDER: u32 = 4_242_424_242;
@@ -132,14 +134,44 @@ fn limit(job: &Directories) {
 fn hand_down(directory: &Path) {
     let mut above: Vec<_> = directory.ancestors().collect();
     above.reverse();
-    for (parent, own) in above.iter().zip(&above[1..]) {
+    // The mount is everybody's, and `Lent` hands out what it has.
+    let is_own = |path: &&Path| path.to_string_lossy().contains("/jobtrace-agent-");
+    for (parent, own) in above.iter().zip(&above[1..]).filter(|(_, own)| is_own(own)) {
         for name in ["cpuset.cpus", "cpuset.mems"] {
             if let Ok(value) = fs::read(parent.join(name)) {
                 let _ = fs::write(own.join(name), value);
             }
         }
-        for controller in ["+memory", "+io", "+cpu"] {
-            let _ = fs::write(parent.join("cgroup.subtree_control"), controller);
+        if *own != directory {
+            for controller in CONTROLLERS {
+                let _ = fs::write(own.join("cgroup.subtree_control"), format!("+{controller}"));
+            }
+        }
+    }
+}
+
+/// Controllers that cgroup v2's root hands out while this lives, beside those that it did before.
+struct Lent {
+    file: PathBuf,
+    controllers: Vec<&'static str>,
+}
+
+impl Lent {
+    fn hand_out() -> Option<Self> {
+        let file = Hierarchies::read().unwrap().v2?.mount.join("cgroup.subtree_control");
+        let before = fs::read_to_string(&file).ok()?;
+        let lacks = |name: &&str| !before.split_whitespace().any(|known| known == *name);
+        let taken = |name: &&str| fs::write(&file, format!("+{name}")).is_ok();
+        let controllers = CONTROLLERS.into_iter().filter(lacks).filter(taken).collect();
+        Some(Self { file, controllers })
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        for name in &self.controllers {
+            // Refused while somebody below uses it, who then needs it.
+            let _ = fs::write(&self.file, format!("-{name}"));
         }
     }
 }
@@ -149,6 +181,8 @@ fn agents() -> String {
     let disks = [RamDisk::new(256 * 4096), RamDisk::new(4 << 20)];
     let [pages, file] = disks.each_ref().map(RamDisk::path);
     let hierarchy = hierarchy();
+    // Before the cgroups, so that it ends after them.
+    let _lent = Lent::hand_out();
     let shaped = Shaped::make(&directories(hierarchy));
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -240,8 +240,8 @@ fn by_clock(title: &'static str, help: &'static str, format: &'static str) -> Pa
 fn hours() -> Row {
     let hour = by_clock(
         "Core hours by hour of the day",
-        "All days of the time range together, by your browser's clock: when is the cluster held, and when \
-         does it work?",
+        "When is the cluster held, and when does it work? All days of the time range together, by your browser's \
+         clock.",
         "HH",
     );
     let weekday = by_clock(

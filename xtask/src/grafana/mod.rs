@@ -58,12 +58,15 @@ pub struct Written {
     pub json: Json,
 }
 
+/// What gives a description.
+type Make = fn() -> Dashboard;
+
 /// All dashboards in all their editions.
 ///
 /// # Errors
 /// When one names a field or tag that is not in the tables, or its panels overlap.
 pub fn all() -> Result<Vec<Written>> {
-    let wanted: [(fn() -> Dashboard, &[&'static Edition]); 3] = [
+    let wanted: [(Make, &[&'static Edition]); 3] = [
         (job::dashboard, &[&influxql::EDITION, &flux::EDITION, &sql::EDITION, &promql::EDITION]),
         (node::dashboard, &[&influxql::EDITION]),
         (cluster::dashboard, &[&influxql::EDITION]),

@@ -205,10 +205,14 @@ fn own() -> Row {
     )
     .ask(whole("interval", own(Value::Largest("interval_ns")), &[]))
     .size(6, 4);
-    let count =
-        Panel::new(Look::Last, "short", "Jobs with cgroups now", "As the agent counts them.")
-            .line("jobs", own(Value::Level("jobs")), &[])
-            .size(6, 4);
+    let count = Panel::new(
+        Look::Last,
+        "short",
+        "Jobs with cgroups now",
+        "Jobs that have cgroups on the node, as the agent counts them.",
+    )
+    .line("jobs", own(Value::Level("jobs")), &[])
+    .size(6, 4);
     let panels = vec![share, cpu, memory, losses, interval, count];
     Row { title: "jobtrace itself", each: None, panels }
 }
