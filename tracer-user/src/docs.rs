@@ -87,8 +87,8 @@ fn clustercockpit() -> String {
     let mut text = String::from(
         "\n## ClusterCockpit\n\n\
          With `export.style = \"clustercockpit\"` the agent writes none of the above but these, one a line:\n\
-         `NAME,cluster=…,hostname=…,type=…,type-id=… value=… SECONDS`. They are the whole node's, its jobs \
-         and the\nrest together; `accelerator` metrics are each GPU's, by NVML's index. What is unknown \
+         `NAME,cluster=…,hostname=…,type=… value=… SECONDS`. They are the whole node's, its jobs \
+         and the\nrest together; `accelerator` metrics are each GPU's, `type-id` is NVML's index. What is unknown \
          writes no line.\n\n\
          | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
     );

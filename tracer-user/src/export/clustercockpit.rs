@@ -220,12 +220,13 @@ pub fn points(origin: &Origin, pending: &Pending) -> Vec<Point> {
                 }
             }
         } else if let Some(value) = of_node(metric, pending.span_ns, &node) {
-            points.push(point(origin, metric, ("node", "0"), value, pending.stamp_ns));
+            points.push(point(origin, metric, ("node", ""), value, pending.stamp_ns));
         }
     }
     points
 }
 
+/// At `place`, type and id. The node has no id: the store would take one for a part of it.
 fn point(origin: &Origin, metric: &Metric, place: (&str, &str), value: f64, time_ns: u64) -> Point {
     let tags = [
         ("cluster", origin.cluster.as_str()),
