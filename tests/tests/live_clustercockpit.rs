@@ -16,8 +16,7 @@ fn now_s() -> i64 {
 
 #[test]
 fn the_metric_store_gets_one_number_a_line_in_seconds() {
-    let setup =
-        Setup::new("cluster = \"c1\"\nhost = \"n1\"\n[export]\nstyle = \"clustercockpit\"\n");
+    let setup = Setup::new("cluster = \"c1\"\n[export]\nstyle = \"clustercockpit\"\n");
     let (setup, site) = (setup.unwrap(), Site::new().unwrap());
     let (begin_s, mut agent) = (now_s(), setup.start().unwrap());
     std::thread::sleep(std::time::Duration::from_millis(1200));
@@ -40,7 +39,7 @@ fn the_metric_store_gets_one_number_a_line_in_seconds() {
             let tags = line.series.tag_set.iter().flatten();
             let tags: Vec<_> =
                 tags.map(|(key, value)| (key.to_string(), value.to_string())).collect();
-            let expected = [("cluster", "c1"), ("hostname", "n1"), ("type", "node")];
+            let expected = [("cluster", "c1"), ("hostname", "node1"), ("type", "node")];
             // GPUs that this machine may have are told by their index.
             if !metric.is_accelerators() {
                 assert_eq!(tags, expected.map(|(k, v)| (k.to_owned(), v.to_owned())), "{line}");

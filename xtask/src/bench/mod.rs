@@ -7,6 +7,7 @@ pub mod agent;
 pub mod fault_loop;
 pub mod jobs;
 pub mod machine;
+mod merge;
 pub mod pairs;
 mod programs;
 pub mod ram_disk;
@@ -32,9 +33,9 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// Only the workloads of this kind, or only the agent
-    #[arg(long, value_enum, conflicts_with = "write")]
+    #[arg(long, value_enum)]
     only: Option<Kind>,
-    /// Write the result to docs/OVERHEAD.md too
+    /// Write the result to docs/OVERHEAD.md too; with --only merge to docs/SIZING.md
     #[arg(long)]
     write: bool,
 }
@@ -44,6 +45,12 @@ pub struct Args {
 /// # Errors
 /// When we are not root, statistics are on already, or a workload or jobtrace fails.
 pub fn run(args: &Args) -> Result<()> {
+    if args.only == Some(Kind::Merge) {
+        return merge::run(args.write);
+    }
+    if args.write && args.only.is_some() {
+        bail!("docs/OVERHEAD.md holds all of it: leave out --only or --write");
+    }
     if !is_root() {
         bail!("benchmarks load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }

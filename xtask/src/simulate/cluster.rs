@@ -145,10 +145,11 @@ impl Cluster {
         for node in &mut self.nodes {
             let tick = node.tick(&self.kinds, self.progress.ticks, stamp_ns, span_ns);
             take(tick)?;
+            let held = u64::from(self.plan.cores - node.free);
+            self.progress.core_seconds += held * self.plan.interval_s;
             for running in node.jobs.extract_if(.., |running| running.end_ns <= stamp_ns) {
                 let cores = running.job.share.cores(self.plan.cores);
                 node.free += cores;
-                self.progress.core_seconds += u64::from(cores) * running.job.length_ns / SECOND;
                 self.progress.ended += u64::from(running.is_first);
             }
         }

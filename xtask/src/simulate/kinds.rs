@@ -107,8 +107,11 @@ impl Kinds {
     }
 }
 
+/// What came in each second.
+type Seconds = Vec<Vec<Group>>;
+
 /// The recorded job second by second, and the tracing's own cost.
-fn read(name: &str) -> Result<(Vec<Vec<Group>>, Vec<Vec<Group>>)> {
+fn read(name: &str) -> Result<(Seconds, Seconds)> {
     let path: PathBuf =
         crate::root().join("xtask/src/simulate/recordings").join(format!("{name}.jobtrace.gz"));
     let mut replay = Replay::open(&path)?;

@@ -188,8 +188,8 @@ fn report(cluster: &Cluster, plan: &Plan, tally: &Tally) -> String {
     let held = progress.core_seconds as f64
         / (f64::from(plan.nodes) * f64::from(plan.cores) * plan.span_s as f64);
     let mut text = format!(
-        "{} jobs began on {} nodes each on average, {} ended, {} still wait; those that ended held \
-         {:.0} % of the cores\n",
+        "{} jobs began on {} nodes each on average, {} ended, {} still wait; jobs held {:.0} % \
+         of the cores\n",
         progress.begun,
         progress.nodes_given.checked_div(progress.begun).unwrap_or(0),
         progress.ended,

@@ -7,7 +7,7 @@ use super::{kinds::Kind, random::Random};
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;
 /// Share of the cluster's cores that jobs hold on average, as long as the jobs asked for allow it.
-const LOAD: f64 = 0.8;
+pub const LOAD: f64 = 0.8;
 /// Spread of the lengths' logarithm: many short jobs and a few long ones.
 const SPREAD: f64 = 1.2;
 /// Users of the cluster.

@@ -1,12 +1,20 @@
 //! What a simulated cluster must be, whatever the recordings hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+};
 
 use influxdb_line_protocol::parse_lines;
-use jobtrace::export::profile::{BucketStyle, Profile};
+use jobtrace::export::{
+    batch::PREAMBLE,
+    profile::{BucketStyle, Profile},
+    spool::name::SetName,
+};
 
 use super::{
     cluster::{Cluster, Progress},
+    files::Files,
     form,
     kinds::{Kind, Kinds},
     plan::{Plan, SECOND, Share},
@@ -166,4 +174,47 @@ fn a_quarter_of_a_node_does_a_quarter_of_its_work() {
     // Two recorded CPUs, busy most of the time, for each two cores: no more than the cores have.
     let seconds = on_cpu(Share::Whole) as f64 / SECOND as f64;
     assert!((0.3 * 64.0 * 500.0..=1.02 * 64.0 * 500.0).contains(&seconds), "{seconds}");
+}
+
+#[test]
+fn files_are_a_spools_own_and_hold_every_line_once() {
+    let plan = Plan { span_s: 60, ..plan() };
+    let scratch = tempfile::tempdir().unwrap();
+    for ticks in [1, 4] {
+        let dir = scratch.path().join(ticks.to_string());
+        let mut files = Files::create(&dir, ticks).unwrap();
+        let (mut cluster, mut writer) =
+            (Cluster::new(&plan).unwrap(), Writer::new(form(Profile::Summary, BucketStyle::Le)));
+        let mut sent = BTreeMap::new();
+        while cluster
+            .tick(|tick| {
+                let (host, mut lines) = (tick.origin.host.clone(), Vec::new());
+                writer.write(&tick, &mut lines);
+                sent.entry(host.clone()).or_insert_with(Vec::new).extend(&lines);
+                files.add(&host, tick.set, &lines)
+            })
+            .unwrap()
+        {}
+        files.finish().unwrap();
+        // By name: the order of a node's names is the order of writing.
+        let mut names: Vec<_> = std::fs::read_dir(dir.join("outbox"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names.len() as u64, u64::from(plan.nodes) * plan.ticks().div_ceil(ticks));
+        let mut found = BTreeMap::new();
+        for name in names {
+            let host = name.split('-').next().unwrap().to_owned();
+            assert!(SetName::parse(&host, &name).is_some(), "{name}");
+            let mut text = String::new();
+            let packed = std::fs::File::open(dir.join("outbox").join(&name)).unwrap();
+            flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+            let lines = text.strip_prefix(PREAMBLE).unwrap().as_bytes().to_vec();
+            found.entry(host).or_insert_with(Vec::new).extend(lines);
+        }
+        assert_eq!(found, sent);
+        let refused = Files::create(&dir, ticks).err().unwrap().to_string();
+        assert!(refused.contains("is not empty: name another folder"), "{refused}");
+    }
 }
