@@ -9,7 +9,7 @@ use tracer_ebpf::{
     table::{Kind, Measurement, Unit},
 };
 
-use crate::{cli::Cli, model::tables};
+use crate::{cli::Cli, export::clustercockpit::METRICS, model::tables};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -79,6 +79,24 @@ pub fn metrics() -> String {
         text.push_str(&section(table));
     }
     text.push_str(JOB_INFO);
+    text.push_str(&clustercockpit());
+    text
+}
+
+fn clustercockpit() -> String {
+    let mut text = String::from(
+        "\n## ClusterCockpit\n\n\
+         With `export.style = \"clustercockpit\"` the agent writes none of the above but these, one a line:\n\
+         `NAME,cluster=…,hostname=…,type=… value=… SECONDS`. They are the whole node's, its jobs \
+         and the\nrest together; `accelerator` metrics are each GPU's, `type-id` is NVML's index. What is unknown \
+         writes no line.\n\n\
+         | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
+    );
+    for metric in METRICS {
+        let place = if metric.is_accelerators() { "accelerator" } else { "node" };
+        let _ =
+            writeln!(text, "| `{}` | {place} | {} | {} |", metric.name, metric.unit, metric.help);
+    }
     text
 }
 

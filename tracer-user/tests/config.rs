@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use jobtrace::{
     agent::config::{
-        Config, Effect, Flags, Hierarchy, KEYS, Profile, Statistics, load, parse,
+        Config, Effect, Flags, Hierarchy, KEYS, Profile, Statistics, Style, load, parse,
         reload_difference,
         values::{Size, Time},
     },
@@ -31,6 +31,7 @@ fn everything_can_be_set() {
         max_bytes = "500MB"
         max_age = "1day"
         [export]
+        style = "clustercockpit"
         bucket_style = "vmrange"
         [export.by_manager]
         slurm = "histogram"
@@ -53,6 +54,10 @@ fn everything_can_be_set() {
     assert_eq!((config.slots, config.spare_slots, config.pin), (128, 64, true));
     assert_eq!(config.spool.max_bytes, Size(500_000_000));
     assert_eq!(config.spool.dir, Path::new("/var/spool/jobtrace"));
+    assert_eq!(
+        (Config::default().export.style, config.export.style),
+        (Style::Jobtrace, Style::Clustercockpit)
+    );
     assert_eq!(config.export.by_manager["slurm"], Profile::Histogram);
     assert_eq!(config.export.by_job["4242"], Profile::Full);
     assert_eq!(config.overhead.statistics, Statistics::Windows);

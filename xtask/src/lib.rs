@@ -1,8 +1,9 @@
-//! The part of the chores that tests use too: which sources the committed BPF object stands for, and
-//! what a virtual machine of `cargo xtask vm` tells its host, Grafana's dashboards.
+//! The part of the chores that tests use too: which sources the committed BPF object stands for, what a
+//! virtual machine of `cargo xtask vm` tells its host, Grafana's dashboards and the simulated cluster.
 
 pub mod grafana;
 pub mod guest;
+pub mod simulate;
 pub mod source_digest;
 
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 mod bench;
 mod bpf;
+mod cardinality;
 mod compare;
 mod dashboards;
 mod demo;
@@ -12,12 +13,14 @@ mod fuzz;
 mod licences;
 mod packages;
 mod process;
+mod sections;
 mod soak;
 mod test;
 mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use xtask::simulate;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +36,9 @@ Examples:
   cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
   cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
   cargo xtask dist --deb               a Debian package in target/dist
-  cargo xtask vm                       jobtrace on other kernels, emulated";
+  cargo xtask vm                       jobtrace on other kernels, emulated
+  cargo xtask simulate --nodes 16      the spool of a simulated cluster
+  cargo xtask cardinality --write      series and bytes by profile, into docs/SIZING.md";
 
 /// Project chores of jobtrace.
 #[derive(Parser)]
@@ -67,6 +72,10 @@ enum Chore {
     Soak(soak::Args),
     /// Check jobtrace on other kernels, in emulated machines
     Vm(vm::Args),
+    /// Write the spool of a simulated cluster, made of recorded jobs
+    Simulate(simulate::Args),
+    /// Measure series, lines and bytes by profile on a real InfluxDB
+    Cardinality(cardinality::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// The page-fault workload of `bench`
@@ -96,6 +105,8 @@ fn main() -> ExitCode {
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Vm(args) => vm::run(&args),
+        Chore::Simulate(args) => simulate::run(&args, process::say),
+        Chore::Cardinality(args) => cardinality::run(&args),
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Timed(args) => compare::compile_job::timed(&args),

@@ -7,26 +7,14 @@ use super::{config::Config, log::Log};
 use crate::{
     export::{
         backlog::{Backlog, Caps, Pending},
-        hlog,
-        profile::{BucketStyle, Profiles, points},
+        form::Form,
+        profile::Profiles,
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::{
-        group::Group,
-        job::JobStats,
-        points::{Origin, Point},
-    },
+    model::{group::Group, points::Origin},
     run::identity::{boot_id, host},
 };
-
-/// What decides the form of the lines.
-struct Form {
-    origin: Origin,
-    profiles: Profiles,
-    style: BucketStyle,
-    hlog: bool,
-}
 
 /// The way to the spool.
 pub struct Output {
@@ -55,6 +43,7 @@ impl Output {
         let writer =
             Writer { host: origin.host.clone(), boot_id: boot_id(), pid: std::process::id() };
         let mut spool = Spool::open(&config.spool.dir, limits(config), &writer)?;
+        spool.set_precision(config.export.style.precision());
         let recovered = spool.recover(resume)?;
         if recovered != Default::default() {
             log.notice(recovered);
@@ -143,7 +132,7 @@ impl Output {
         let points: Vec<_> =
             self.backlog.pending().flat_map(|pending| self.form.points(pending)).collect();
         let start_ns = self.backlog.pending().next().map_or(0, Pending::start_ns);
-        let hlog = self.form.hlog.then(|| self.form.hlog(&self.backlog)).transpose();
+        let hlog = self.form.hlog(&self.backlog);
         let prepared = hlog
             .and_then(|hlog| self.spool.prepare(&points, hlog.as_deref(), start_ns, monotonic_ns));
         let prepared = match prepared {
@@ -189,29 +178,6 @@ impl Losses {
     }
 }
 
-impl Form {
-    fn points(&self, pending: &Pending) -> Vec<Point> {
-        let of_job = |stats: &JobStats| {
-            let profile = self.profiles.of(&stats.job);
-            points(&self.origin, stats, profile, self.style, pending.stamp_ns, pending.span_ns)
-        };
-        let points = pending.jobs.iter().flat_map(of_job);
-        points.chain(pending.facts.iter().cloned()).collect()
-    }
-
-    fn hlog(&self, backlog: &Backlog) -> Result<String> {
-        let intervals: Vec<_> = backlog
-            .pending()
-            .map(|pending| hlog::Interval {
-                start_wall_ns: pending.start_ns(),
-                span_ns: pending.span_ns,
-                jobs: &pending.jobs,
-            })
-            .collect();
-        hlog::document(&intervals)
-    }
-}
-
 fn form(config: &Config, origin: Origin) -> Form {
     let export = &config.export;
     let profiles = Profiles {
@@ -219,7 +185,8 @@ fn form(config: &Config, origin: Origin) -> Form {
         by_manager: export.by_manager.clone(),
         by_job: export.by_job.clone(),
     };
-    Form { origin, profiles, style: export.bucket_style, hlog: export.hlog }
+    let (style, bucket_style, hlog) = (export.style, export.bucket_style, export.hlog);
+    Form { origin, style, profiles, bucket_style, hlog }
 }
 
 fn origin(config: &Config) -> Origin {

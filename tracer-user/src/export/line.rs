@@ -18,6 +18,16 @@ const MAX_TEXT_BYTES: usize = 16 * 1024;
 const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Put before keys that the consumers keep for themselves.
 const PREFIX: &str = "x_";
+/// In what time stamps are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Nanoseconds, as all consumers of ours take them unasked.
+    #[default]
+    Nanoseconds,
+    /// Whole seconds, rounded down.
+    Seconds,
+}
+
 /// InfluxDB's latest time: 1 ns before the end of its signed clock, whose last value means "none".
 const MAX_TIME_NS: u64 = i64::MAX as u64 - 1;
 
@@ -33,6 +43,11 @@ const MAX_TIME_NS: u64 = i64::MAX as u64 - 1;
 ///
 /// A point whose tags alone take more than 32 KiB (at least 30 of the longest) writes nothing.
 pub fn encode(point: &Point, out: &mut Vec<u8>) {
+    encode_at(point, Precision::Nanoseconds, out);
+}
+
+/// The same with the time stamp in `precision`.
+pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
     let Some(measurement) = clean_key(&point.measurement) else { return };
     let tags = clean_tags(&point.tags);
     let mut head = String::new();
@@ -46,7 +61,12 @@ pub fn encode(point: &Point, out: &mut Vec<u8>) {
     if head.len() > MAX_HEAD_BYTES {
         return;
     }
-    let tail = format!(" {}\n", point.time_ns.min(MAX_TIME_NS));
+    let time_ns = point.time_ns.min(MAX_TIME_NS);
+    let time = match precision {
+        Precision::Nanoseconds => time_ns,
+        Precision::Seconds => time_ns / 1_000_000_000,
+    };
+    let tail = format!(" {time}\n");
     let room = MAX_LINE_BYTES - 1 - head.len() - tail.len();
     let mut fields = String::new();
     let mut line = |fields: &mut String| {

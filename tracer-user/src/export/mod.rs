@@ -4,7 +4,9 @@
 
 pub mod backlog;
 pub mod batch;
+pub mod clustercockpit;
 pub mod file_sink;
+pub mod form;
 pub mod hlog;
 pub mod json;
 pub mod line;

@@ -24,7 +24,7 @@ use self::{
 };
 use super::{
     batch::Batch,
-    line,
+    line::{self, Precision},
     publish::{Stage, TRIES, cure},
     writer::Writer,
 };
@@ -56,6 +56,7 @@ pub struct Spool {
     node: String,
     boot: u32,
     limits: Limits,
+    precision: Precision,
     sequence: u64,
     index: Index,
     unpublished: Option<Prepared>,
@@ -74,6 +75,7 @@ impl Spool {
             node: writer.file_host(),
             boot: writer.boot(),
             limits,
+            precision: Precision::default(),
             sequence: 0,
             index: Index::new(writer.boot()),
             unpublished: None,
@@ -170,6 +172,11 @@ impl Spool {
         })
     }
 
+    /// In what the time stamps of the lines are, from the next [`Spool::prepare`] on.
+    pub fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
     /// Other caps, from the next [`Spool::enforce`] on.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
@@ -195,7 +202,7 @@ impl Spool {
         let (mut batch, mut number, mut text) = (Batch::default(), 0, Vec::new());
         for point in points {
             text.clear();
-            line::encode(point, &mut text);
+            line::encode_at(point, self.precision, &mut text);
             batch.push(&text);
             if batch.bytes() >= PART_BYTES {
                 write(Part::Lines(number), &std::mem::take(&mut batch).finish()?)?;

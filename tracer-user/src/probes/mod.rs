@@ -5,7 +5,8 @@ mod attach;
 mod block_cells;
 pub mod btf;
 mod clock;
-mod decode;
+#[doc(hidden)]
+pub mod decode;
 mod drain;
 mod empty;
 mod error;

@@ -8,6 +8,7 @@ mod beside;
 pub mod fault_loop;
 pub mod jobs;
 pub mod machine;
+mod merge;
 pub mod pairs;
 mod programs;
 pub mod ram_disk;
@@ -34,12 +35,12 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
     /// Only the workloads of this kind, or only the agent
-    #[arg(long, value_enum, conflicts_with = "write")]
+    #[arg(long, value_enum)]
     only: Option<Kind>,
     /// Instead of all else, this checkout's programs beside those of another jobtrace, on the same events
     #[arg(long, value_name = "JOBTRACE", conflicts_with = "write")]
     beside: Option<PathBuf>,
-    /// Write the result to docs/OVERHEAD.md too
+    /// Write the result to docs/OVERHEAD.md too; with --only merge to docs/SIZING.md
     #[arg(long)]
     write: bool,
 }
@@ -49,6 +50,12 @@ pub struct Args {
 /// # Errors
 /// When we are not root, statistics are on already, or a workload or jobtrace fails.
 pub fn run(args: &Args) -> Result<()> {
+    if args.only == Some(Kind::Merge) {
+        return merge::run(args.write);
+    }
+    if args.write && args.only.is_some() {
+        bail!("docs/OVERHEAD.md holds all of it: leave out --only or --write");
+    }
     if !is_root() {
         bail!("benchmarks load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }

@@ -45,6 +45,8 @@ pub enum Kind {
     Agent,
     /// No workload: how large each program is.
     Sizes,
+    /// No workload: adding up what a reading of a large node copies. Without root.
+    Merge,
 }
 
 /// How the time per operation is read from what a workload prints.

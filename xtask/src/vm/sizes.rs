@@ -4,13 +4,11 @@ use super::Cgroups;
 use super::initramfs::Contents;
 use super::kernels::Kernel;
 use super::machine::Boot;
-use crate::process::say;
-use anyhow::{Context, Result, bail};
+use crate::sections;
+use anyhow::{Result, bail};
 use std::fmt::Write;
-use std::fs;
 use std::time::Duration;
 use xtask::guest::{Line, Size, Work};
-use xtask::root;
 
 /// Boots `kernel` once for each number of possible CPUs and prints what an agent took there.
 ///
@@ -49,9 +47,7 @@ pub fn run(
     let text = table(&sizes);
     print!("{text}");
     if write {
-        fs::write(root().join("docs/SIZING.md"), document(&release, &text))
-            .context("write docs/SIZING.md")?;
-        say("wrote docs/SIZING.md");
+        sections::write("docs/SIZING.md", "maps", &section(&release, &text))?;
     }
     Ok(())
 }
@@ -97,11 +93,10 @@ const FIXED_MAJOR: u64 = 7 << 20;
 /// The same with `--faults full`.
 const FIXED_FULL: u64 = 8 << 20;
 
-/// docs/SIZING.md.
-fn document(release: &str, table: &str) -> String {
+/// The section of docs/SIZING.md.
+fn section(release: &str, table: &str) -> String {
     format!(
-        "# Sizing\n\n\
-         Written by `cargo xtask vm --only 6.1 --cpus 8,64,255 --write`. An agent and no job on Linux\n\
+        "Written by `cargo xtask vm --only 6.1 --cpus 8,64,255 --write`. An agent and no job on Linux\n\
          {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
          makes per-CPU maps for all possible CPUs. /sys/devices/system/cpu/possible tells how many a\n\
          node has.\n\n\

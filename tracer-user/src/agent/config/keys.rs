@@ -166,6 +166,13 @@ pub static KEYS: &[Key] = &[
         "Folder of the lock that keeps a second agent off this node, and of the socket.",
     ),
     value(
+        "export.style",
+        Effect::Restart,
+        "\"jobtrace\" or \"clustercockpit\"",
+        "Whose names the lines have: jobtrace's own, or those of ClusterCockpit's metric store, which keeps \
+         metrics of nodes, one a line, in seconds. Profiles and buckets are of the first alone.",
+    ),
+    value(
         "export.profile",
         Effect::Reload,
         PROFILES,

@@ -19,7 +19,10 @@ pub use reload::{Difference, reload_difference};
 use values::{Size, Time};
 
 use super::suggest;
-pub use crate::export::profile::{BucketStyle, Profile};
+pub use crate::export::{
+    form::Style,
+    profile::{BucketStyle, Profile},
+};
 use crate::{probes::FaultMode, resolve::SiteRule};
 
 /// The whole configuration. The defaults are [`Config::default`]'s and nobody else's.
@@ -87,6 +90,8 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Export {
+    /// Whose names and habits the lines have.
+    pub style: Style,
     /// Where neither of the tables below says otherwise.
     pub profile: Profile,
     /// How histogram buckets are written.
@@ -258,6 +263,7 @@ impl Default for State {
 impl Default for Export {
     fn default() -> Self {
         Self {
+            style: Style::Jobtrace,
             profile: Profile::Summary,
             bucket_style: BucketStyle::Le,
             hlog: false,

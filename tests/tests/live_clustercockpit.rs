@@ -1,0 +1,69 @@
+//! The agent's files in ClusterCockpit's flavour, as its metric store reads them: each line a known
+//! metric with one number, of this node, in seconds, and never twice.
+
+use std::{
+    collections::BTreeSet,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use influxdb_line_protocol::{FieldValue, parse_lines};
+use jobtrace::export::clustercockpit::METRICS;
+use jobtrace_tests::daemon::{Setup, files, site::Site};
+
+fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+#[test]
+fn the_metric_store_gets_one_number_a_line_in_seconds() {
+    let setup = Setup::new("cluster = \"c1\"\n[export]\nstyle = \"clustercockpit\"\n");
+    let (setup, site) = (setup.unwrap(), Site::new().unwrap());
+    let (begin_s, mut agent) = (now_s(), setup.start().unwrap());
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    let job = site.spawn(0, "spin", &["crowd", "2", "700"]).unwrap();
+    site.fork(0, 50).unwrap();
+    jobtrace_tests::daemon::site::report(job).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    agent.end_well().unwrap();
+
+    let (mut seen, mut names, mut forks, mut most_jobs) =
+        (BTreeSet::new(), BTreeSet::new(), 0.0, 0.0);
+    let cpus = std::thread::available_parallelism().unwrap().get() as f64;
+    for file in files::list(&setup.outbox()).unwrap() {
+        let text = files::text(&file).unwrap();
+        for line in parse_lines(&text) {
+            let line = line.unwrap();
+            let name = line.series.measurement.as_str();
+            let metric = METRICS.iter().find(|metric| metric.name == name);
+            let metric = metric.unwrap_or_else(|| panic!("unknown metric: {line}"));
+            let tags = line.series.tag_set.iter().flatten();
+            let tags: Vec<_> =
+                tags.map(|(key, value)| (key.to_string(), value.to_string())).collect();
+            let expected = [("cluster", "c1"), ("hostname", "node1"), ("type", "node")];
+            // GPUs that this machine may have are told by their index.
+            if !metric.is_accelerators() {
+                assert_eq!(tags, expected.map(|(k, v)| (k.to_owned(), v.to_owned())), "{line}");
+            }
+            let [(key, FieldValue::F64(value))] = line.field_set.as_slice() else {
+                panic!("not one float: {line}")
+            };
+            assert_eq!(key.as_str(), "value", "{line}");
+            let stamp = line.timestamp.unwrap();
+            assert!((begin_s..=now_s() + 1).contains(&stamp), "{line}");
+            assert!(seen.insert((name.to_owned(), tags, stamp)), "twice: {line}");
+            names.insert(name.to_owned());
+            match name {
+                "jobtrace_forks" => forks += value,
+                "jobtrace_jobs" => most_jobs = value.max(most_jobs),
+                "jobtrace_cpu_used" => assert!((0.0..=cpus * 1.1).contains(value), "{line}"),
+                _ => assert!(*value >= 0.0, "{line}"),
+            }
+        }
+    }
+    // Intervals of a second: rates add up to counts, but for the first and the last interval's length.
+    assert!(forks >= 50.0 * 0.9, "{forks} forks");
+    assert!(most_jobs >= 1.0, "{most_jobs} jobs");
+    for name in ["jobtrace_cpu_used", "jobtrace_cpu_wait_p99", "jobtrace_context_switches"] {
+        assert!(names.contains(name), "{name} is not in {names:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! How long it takes to add up the banks that a reading copied from the kernel: one of each slot and
+//! possible CPU, which is what a reading costs on a large node. No BPF, no root.
+
+use std::{hint::black_box, time::Instant};
+
+use anyhow::{Result, ensure};
+use jobtrace::{
+    model::{
+        group::Group,
+        tables::{FAULT, SCHED},
+    },
+    probes::decode::{Sums, Unwrapper},
+};
+use tracer_ebpf::{job::JobBank, table::Place};
+use xtask::simulate::random::Random;
+
+use crate::{
+    bench::machine,
+    process::{cargo, run as run_command, say},
+    sections,
+};
+
+/// Possible CPUs and slots in use.
+const SIZES: [(usize, usize); 4] = [(8, 64), (64, 256), (128, 512), (256, 1024)];
+/// Readings that are timed, after one that is not; the median counts.
+const READINGS: usize = 7;
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Row {
+    cpus: usize,
+    slots: usize,
+    /// Nanoseconds of a reading in which no slot moved.
+    still_ns: f64,
+    /// Nanoseconds of one in which all did.
+    moved_ns: f64,
+}
+
+/// Measures and prints it; into docs/SIZING.md where `write`.
+///
+/// # Errors
+/// When what was added up is wrong, or the document cannot be written.
+pub fn run(write: bool) -> Result<()> {
+    if cfg!(debug_assertions) {
+        say("an optimised program is measured");
+        let own = std::env::args_os().skip(1);
+        return run_command(
+            cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own),
+        );
+    }
+    let rows =
+        SIZES.into_iter().map(|(cpus, slots)| measure(cpus, slots)).collect::<Result<Vec<_>>>();
+    let text = document(&rows?, &machine::describe()?);
+    print!("{text}");
+    if write { sections::write("docs/SIZING.md", "merge", &text) } else { Ok(()) }
+}
+
+/// A slot as the reader keeps it.
+struct Slot {
+    sums: Sums,
+    of_sched: Unwrapper,
+    of_fault: Unwrapper,
+    sched: Group,
+    fault: Group,
+    /// The banks of all CPUs, one behind the other.
+    banks: Vec<u8>,
+}
+
+fn measure(cpus: usize, slots: usize) -> Result<Row> {
+    say(format_args!("{cpus} CPUs, {slots} slots"));
+    let bank = size_of::<JobBank>();
+    let mut random = Random::new(1, 0);
+    let mut all: Vec<Slot> = (0..slots)
+        .map(|_| Slot {
+            sums: Sums::default(),
+            of_sched: Unwrapper::after(&SCHED, &[]),
+            of_fault: Unwrapper::after(&FAULT, &[]),
+            sched: Group::unknown(&SCHED, vec![]),
+            fault: Group::unknown(&FAULT, vec![]),
+            // A job runs on some of the CPUs: on each fourth.
+            banks: (0..cpus * bank)
+                .map(
+                    |at| if (at / bank).is_multiple_of(4) { random.number() as u8 & 15 } else { 0 },
+                )
+                .collect(),
+        })
+        .collect();
+    let mut scratch = Vec::new();
+    let mut reading = |all: &mut Vec<Slot>| {
+        let begin = Instant::now();
+        let moved = all.iter_mut().filter_map(|slot| slot.read(bank, &mut scratch)).count();
+        (begin.elapsed().as_nanos() as f64, moved)
+    };
+    let (_, moved) = reading(&mut all);
+    ensure!(moved == slots, "{moved} slots of {slots} moved in the first reading");
+    let (mut still, mut busy) = (Vec::new(), Vec::new());
+    for round in 1..=READINGS {
+        let (ns, moved) = reading(&mut all);
+        ensure!(moved == 0, "{moved} slots moved by themselves");
+        still.push(ns);
+        let before = all[0].sched.number("on_cpu_ns");
+        for slot in &mut all {
+            let at = std::mem::offset_of!(JobBank, on_cpu_ns);
+            slot.banks[at] = slot.banks[at].wrapping_add(1);
+        }
+        let (ns, moved) = reading(&mut all);
+        ensure!(moved == slots, "{moved} slots of {slots} moved in reading {round}");
+        let after = all[0].sched.number("on_cpu_ns");
+        ensure!(after == before.map(|before| before + 1), "a bank is added up wrong: {after:?}");
+        busy.push(ns);
+    }
+    black_box(&all);
+    Ok(Row { cpus, slots, still_ns: median(still), moved_ns: median(busy) })
+}
+
+impl Slot {
+    /// As `probes/drain.rs` does it with what it copied from the map.
+    fn read(&mut self, bank: usize, scratch: &mut Vec<u64>) -> Option<()> {
+        let cpus: Vec<&[u8]> = self.banks.chunks_exact(bank).collect();
+        if !self.sums.moved(&cpus, scratch) {
+            return None;
+        }
+        let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
+        self.of_sched.read(&mut self.sched, &cpus, job);
+        self.of_fault.read(&mut self.fault, &cpus, job);
+        Some(())
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn document(rows: &[Row], machine: &str) -> String {
+    let mut text = format!(
+        "Written by `cargo xtask bench --only merge --write`. {machine}. Adding up the banks of all slots \
+         and\npossible CPUs, as each reading does in the agent; copying them from the kernel comes on \
+         top, and\n`drain_ns` of `jobtrace_self` is both. In a slot that did not move since the last \
+         reading nothing is\ndecoded.\n\n\
+         | possible CPUs | slots | banks | a bank, still | a bank, moved | a reading, all still | a \
+         reading, all moved |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    );
+    for row in rows {
+        let banks = (row.cpus * row.slots) as f64;
+        text += &format!(
+            "| {} | {} | {banks} | {:.0} ns | {:.0} ns | {:.2} ms | {:.2} ms |\n",
+            row.cpus,
+            row.slots,
+            row.still_ns / banks,
+            row.moved_ns / banks,
+            row.still_ns / 1e6,
+            row.moved_ns / 1e6
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_node_is_added_up_right() {
+        let row = measure(4, 3).unwrap();
+        assert!(row.still_ns > 0.0 && row.still_ns < row.moved_ns, "{row:?}");
+        let text = document(&[Row { still_ns: 12e6, moved_ns: 24e6, ..row }], "x");
+        assert!(text.contains("| 4 | 3 | 12 | 1000000 ns | 2000000 ns | 12.00 ms | 24.00 ms |"));
+    }
+}
