@@ -28,7 +28,7 @@ const END: Duration = Duration::from_secs(10);
 /// How long until a tick of one second has certainly been written.
 const TICK: Duration = Duration::from_secs(8);
 
-/// A running agent that reads once a second.
+/// A running agent that reads once a second, unless its settings say otherwise.
 #[derive(Debug)]
 pub struct Agent {
     daemon: Daemon,
@@ -54,8 +54,9 @@ impl Agent {
         let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
         let path = |name: &str| folder.path().join(name);
         let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
+        let interval = if settings.contains("interval") { "" } else { "interval = \"1s\"" };
         let text = format!(
-            "{slots}\ninterval = \"1s\"\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
+            "{slots}\n{interval}\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
             path("spool"),
             path("state")
         );

@@ -1,6 +1,11 @@
 //! Live ring: GPUs of the node's jobs as the agent tells them, by a driver made for the test.
 
-use std::{fs, process::Command, thread, time::Duration};
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace_tests::{
@@ -74,23 +79,28 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
         let words = [ALTERNATE, &folder, "0", &disk, "20", "30", "spin"];
         let printed = thread::scope(|scope| {
             scope.spawn(|| {
+                // Slurm counts device files; this driver numbers them from the other end.
                 let mut sleeps = holds.command("sleep");
                 let held =
-                    [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "1"), ("SLURM_JOB_UID", "65534")];
+                    [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "6"), ("SLURM_JOB_UID", "65534")];
                 assert!(sleeps.arg("12").envs(held).status().unwrap().success());
+                shaped.remove_job(USER, 82);
             });
-            // Reads like the training, beside it.
+            // Reads like the training's, beside it.
             scope.spawn(|| {
-                let mut sibling = reads.command(TRANSFER);
-                let _running =
-                    Running(sibling.args(["read", &other, "100000", "262144"]).spawn().unwrap());
-                thread::sleep(Duration::from_secs(18));
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_secs(18) {
+                    reads.run(&[TRANSFER, "read", &other, "256", "262144"]);
+                }
             });
-            scope.spawn(|| site.run(&["sleep", "6"]));
+            scope.spawn(|| {
+                site.run(&["sleep", "6"]);
+                shaped.remove_job(USER, 84);
+            });
             trains.run(&words)
         });
         let points = agent.settle().unwrap();
-        (81..85).for_each(|job| shaped.remove_job(USER, job));
+        [81, 83].into_iter().for_each(|job| shaped.remove_job(USER, job));
         let ended = agent.stop().unwrap();
         let report: Report = serde_json::from_str(&printed).unwrap();
 
@@ -110,6 +120,7 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
             "idle_other_ns",
         ];
         assert_eq!(parts.map(own).iter().sum::<f64>(), idle);
+        println!("{busy} busy, {idle} idle: {:?}", parts.map(own));
         let fact = |name: &str| report.facts[name] as f64;
         let whole = fact("busy_ns") + fact("idle_ns");
         assert!(busy + idle > whole - 3e9 && busy + idle < whole * 1.05, "{busy} {idle} {whole}");

@@ -101,6 +101,11 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[overhead]\nmax_ratio = 2", &["`overhead.max_ratio`", "0.0001 to 1"]),
         ("[overhead]\npatience = 0", &[":2:12: ", "`overhead.patience`", "1 to 1000"]),
         ("[overhead]\nback_off = \"2h\"", &["`overhead.back_off`: 2h", "\"1s\" to \"1h\""]),
+        ("[gpu]\nperiod = \"10s\"", &["`gpu.period`", "200ms"]),
+        ("[gpu]\nperiod = \"10ms\"", &["`gpu.period`", "10ms"]),
+        ("[gpu]\nretry = \"1s\"", &["`gpu.retry`", "10s"]),
+        ("[gpu]\nheld_dir = \"gpustat\"", &["`gpu.held_dir`", "a path from /"]),
+        ("[gpu]\nsamples = true", &["did you mean `sample`"]),
         ("[overhead]\nmax_ratio = nan", &["`overhead.max_ratio`", "NaN"]),
         (
             "[export.by_manager]\nslurm = \"all\"",

@@ -88,6 +88,8 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
         }
     }
     notify.stopping();
+    agent.attempt(Node::look_at_gpus);
+    agent.node.settle_gpus();
     agent.tick();
     let complete = agent.finish();
     agent.log.info("ended");

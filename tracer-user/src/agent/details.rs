@@ -7,6 +7,7 @@ use std::{
 };
 
 use procfs::process::Process;
+use tracer_ebpf::table::Kind;
 
 use crate::{
     cgroup::{place::Places, read::CgroupReader},
@@ -226,14 +227,21 @@ impl Details {
                         (format!("{prefix}_{}", field.name), number_value(field.unit, *number))
                     }
                     Some(Value::Histogram(hist)) => {
-                        (format!("{prefix}_{}_sum", field.name), FieldValue::Integer(hist.sum))
+                        (format!("{prefix}_{}_sum", field.name), number_value(field.unit, hist.sum))
                     }
                     None => continue,
                 };
                 match (fields.get_mut(&name), value) {
+                    // The highest of any device.
+                    (Some(FieldValue::Integer(most)), FieldValue::Integer(other))
+                        if field.kind == Kind::Peak =>
+                    {
+                        *most = (*most).max(other);
+                    }
                     (Some(FieldValue::Integer(sum)), FieldValue::Integer(more)) => {
                         *sum = sum.saturating_add(more);
                     }
+                    (Some(FieldValue::Float(sum)), FieldValue::Float(more)) => *sum += more,
                     (_, value) => drop(fields.insert(name, value)),
                 }
             }
@@ -263,4 +271,44 @@ pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
     let uptime = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
     let begin = SystemTime::now().checked_sub(uptime.checked_sub(since_boot)?)?;
     Some(begin.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{model::tables::GPU, resolve::Resolver};
+
+    #[test]
+    fn the_devices_of_a_job_are_one_in_its_totals() {
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_1/job_2");
+        let mut details = Details::new(&answer, 0);
+        for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
+            let mut group = Group::unknown(&GPU, vec!["0".into(), uuid.into(), "H100".into()]);
+            group.set("energy_joules", 1_500);
+            group.set("held_ns", 7);
+            group.set("temperature_max_celsius", celsius);
+            details.add(&[group]);
+        }
+        let fields: BTreeMap<_, _> = details.summary().into_iter().collect();
+        assert_eq!(fields["gpu_energy_joules"], FieldValue::Float(3.0));
+        assert_eq!(fields["gpu_held_ns"], FieldValue::Integer(14));
+        assert_eq!(fields["gpu_temperature_max_celsius"], FieldValue::Integer(61));
+    }
+
+    #[test]
+    fn who_wrote_the_numbers_says_which_they_are() {
+        let facts = |gpus: &str, by: &str| JobFacts {
+            gpus: Some(gpus.into()),
+            gpus_by: Some(by.into()),
+            ..JobFacts::default()
+        };
+        let of =
+            |facts| claims(&facts).map(|claims| (Vec::from_iter(claims.of), claims.is_relative));
+        assert_eq!(of(facts("1", "SLURM_JOB_GPUS")), Some((vec![Claim::Minor(1)], false)));
+        assert_eq!(of(facts("1", "CUDA_VISIBLE_DEVICES")), Some((vec![Claim::Index(1)], true)));
+        let uuid = Claim::Uuid("GPU-8932f937".into());
+        let named = facts("GPU-8932f937", "CUDA_VISIBLE_DEVICES");
+        assert_eq!(of(named), Some((vec![uuid], false)));
+        assert_eq!(of(facts("NoDevFiles", "CUDA_VISIBLE_DEVICES")), None);
+    }
 }

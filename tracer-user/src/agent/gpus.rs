@@ -146,6 +146,7 @@ impl Gpus {
         let is_new = is_other(&settings) != is_other(&self.settings);
         self.settings = settings;
         if is_new {
+            self.settle_all();
             self.left = self.interval(now_ns);
             self.reported.clear();
             self.sampler = None;
@@ -181,6 +182,11 @@ impl Gpus {
         if let Some(sampler) = &self.sampler {
             sampler.settle(job);
         }
+    }
+
+    /// The sampling ends: idle time that nothing accounts for waits no longer.
+    pub fn settle_all(&self) {
+        self.watched().iter().for_each(|job| self.settle(job));
     }
 
     /// Whether there are GPUs to be given to anybody.

@@ -33,6 +33,8 @@ pub struct Totals<K> {
     claims: BTreeMap<K, Claims>,
     /// Jobs on a device that they did not claim by numbers of their own: those mean something else.
     refuted: BTreeSet<K>,
+    /// When the last reading ended.
+    read_ns: u64,
     notes: Vec<(Option<String>, String)>,
 }
 
@@ -117,6 +119,7 @@ impl<K> Default for Totals<K> {
             devices: BTreeMap::new(),
             claims: BTreeMap::new(),
             refuted: BTreeSet::new(),
+            read_ns: 0,
             notes: Vec::new(),
         }
     }
@@ -125,6 +128,7 @@ impl<K> Default for Totals<K> {
 impl<K: Ord + Clone> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
     pub fn add(&mut self, reading: &Reading, owner: impl Fn(&ProcessReading) -> Option<K>) {
+        self.read_ns = reading.monotonic_ns;
         let mut open: BTreeMap<K, Open> = BTreeMap::new();
         for device in &reading.devices {
             self.add_device(reading.monotonic_ns, device, &owner, &mut open);
@@ -242,9 +246,15 @@ impl<K: Ord + Clone> Totals<K> {
     }
 
     /// Looks at what the tasks of `job` have done up to `now_ns`, cumulative, soon after a reading; `None`
-    /// where that is not known. The readings since the look before are split by what came between.
+    /// where that is not known. The readings since the look before are split by what came between. Looks
+    /// without a reading between them are one.
     pub fn look(&mut self, job: &K, now_ns: u64, groups: Option<&[Group]>) {
         let Some(of) = self.jobs.get_mut(job) else { return };
+        let is_looked_at = of.looked.as_ref().is_some_and(|(at_ns, _)| *at_ns >= self.read_ns);
+        if of.open.is_empty() && is_looked_at {
+            // What came since belongs beside the next reading.
+            return of.settle(now_ns.saturating_sub(LATE_NS));
+        }
         let open = std::mem::take(&mut of.open);
         let begin_ns = open.iter().flat_map(|open| &open.devices).map(|(_, at)| at.begin_ns).min();
         let before = of.looked.take();

@@ -29,6 +29,11 @@ impl Node {
         self.gpus.reading().await;
     }
 
+    /// The last interval comes: nothing of the GPUs waits for a later one.
+    pub fn settle_gpus(&self) {
+        self.gpus.settle_all();
+    }
+
     /// Looks at what the tasks of jobs with GPUs did up to now: their slots alone.
     ///
     /// # Errors

@@ -1,6 +1,10 @@
 //! Readings as a driver could give them, and what comes of them.
 
 use super::*;
+use crate::{
+    gpu::claim::{Claim, Claims},
+    model::tables::SCHED,
+};
 
 const S: u64 = 1_000_000_000;
 
@@ -141,4 +145,111 @@ fn notes_are_said_once_and_to_whom_they_concern() {
     assert_eq!(Vec::from_iter(totals.notes()), ["a", "b", "all"]);
     totals.forget(&1);
     assert_eq!(totals.groups_for(&1, S), []);
+}
+
+/// What a job's tasks have done so far: blocked for so many reads of a millisecond.
+fn looked(reads: u64) -> Vec<Group> {
+    let mut sched = Group::unknown(&SCHED, Vec::new());
+    let mut blocked = Hist::default();
+    (0..reads).for_each(|_| blocked.record(1_000_000));
+    sched.set("on_cpu_ns", 0);
+    sched.set_hist("run_queue_wait_ns", Hist::default());
+    sched.set_hist("blocked_ns", blocked);
+    vec![sched]
+}
+
+fn idle(group: &Group) -> [Option<u64>; 4] {
+    let names = ["busy_ns", "idle_ns", "idle_while_blocked_ns", "idle_other_ns"];
+    names.map(|name| group.number(name).map(|ns| (ns + 500_000) / 1_000_000))
+}
+
+#[test]
+fn idle_time_lies_beside_what_the_tasks_did_since_the_look_before() {
+    let own = [process(10, 5, None)];
+    let mut totals = Totals::default();
+    let ms = |at: u64| at * 1_000_000;
+    add(&mut totals, 1, device(None, &own));
+    totals.look(&1, ms(1_001), Some(&looked(0)));
+    add(&mut totals, 2, device(None, &own));
+    totals.look(&1, ms(2_001), Some(&looked(60)));
+    assert_eq!(idle(&group(&totals, 1, 2)), [Some(900), Some(60), Some(60), Some(0)]);
+    // A look between two readings takes nothing from the next.
+    totals.look(&1, ms(2_500), Some(&looked(500)));
+    add(&mut totals, 3, device(None, &own));
+    totals.look(&1, ms(3_001), Some(&looked(560)));
+    assert_eq!(idle(&group(&totals, 1, 3)), [Some(1_800), Some(160), Some(160), Some(0)]);
+    // Two readings, one look: they share what it found.
+    add(&mut totals, 4, device(None, &own));
+    add(&mut totals, 5, device(None, &own));
+    totals.look(&1, ms(5_001), Some(&looked(560 + 100)));
+    assert_eq!(idle(&group(&totals, 1, 5)), [Some(3_600), Some(260), Some(260), Some(0)]);
+    // Nobody can tell: the probes are detached.
+    add(&mut totals, 6, device(None, &own));
+    totals.look(&1, ms(6_001), None);
+    assert_eq!(idle(&group(&totals, 1, 6))[1..], [Some(360), Some(260), Some(100)]);
+    // What the tasks did before the first look after that is in no second.
+    add(&mut totals, 7, device(None, &own));
+    totals.look(&1, ms(7_001), Some(&looked(9_000)));
+    assert_eq!(idle(&group(&totals, 1, 7))[1..], [Some(360), Some(260), Some(100)]);
+    totals.settle(&1);
+    assert_eq!(idle(&group(&totals, 1, 7))[1], Some(500), "what waited for an explanation");
+}
+
+#[test]
+fn a_gpu_that_was_given_and_not_used_is_held() {
+    let claims = |of: Claim, is_relative| Claims { of: [of].into(), is_relative };
+    let times = |totals: &Totals<u32>, job| {
+        let group = totals.groups_for(&job, 9 * S).pop();
+        group.map(|group| ["held_ns", "used_ns"].map(|name| group.number(name).unwrap() / S))
+    };
+    let mut totals = Totals::default();
+    totals.claim([(1, claims(Claim::Uuid("GPU-a".into()), false))].into());
+    let idle = |processes: &[ProcessReading]| {
+        let busy = Some(Busy::default()).filter(|_| processes.is_empty());
+        DeviceReading { busy, ..device(None, processes) }
+    };
+    for at in 1..=4 {
+        add(&mut totals, at, idle(&[]));
+    }
+    assert_eq!(times(&totals, 1), Some([3, 0]));
+    assert_eq!(group(&totals, 1, 4).number("memory_peak_bytes"), Some(0));
+    add(&mut totals, 5, idle(&[process(10, 5, None)]));
+    assert_eq!(times(&totals, 1), Some([4, 1]));
+    // Another's process on it: both have it.
+    add(&mut totals, 6, idle(&[process(20, 5, None)]));
+    assert_eq!((times(&totals, 1), times(&totals, 2)), (Some([5, 1]), Some([1, 1])));
+    assert_eq!(group(&totals, 1, 6).number("readings_shared"), Some(1));
+    totals.claim(BTreeMap::new());
+    add(&mut totals, 7, idle(&[]));
+    assert_eq!(times(&totals, 1), Some([5, 1]), "it is the job's no longer");
+    // A driver that tells no processes: the only one that has it uses it.
+    totals.claim([(1, claims(Claim::Index(0), false))].into());
+    add(&mut totals, 8, device(None, &[]));
+    assert_eq!(times(&totals, 1), Some([6, 2]));
+}
+
+#[test]
+fn numbers_that_count_within_a_job_are_believed_until_something_speaks_against_them() {
+    let zero = |is_relative| Claims { of: [Claim::Index(0)].into(), is_relative };
+    let held = |totals: &Totals<u32>, job| totals.groups_for(&job, 9 * S).len();
+    let empty = || device(None, &[]);
+    let mut totals = Totals::default();
+    totals.claim([(1, zero(true))].into());
+    add(&mut totals, 1, empty());
+    assert_eq!(held(&totals, 1), 1, "nothing speaks against it");
+    let mut totals = Totals::default();
+    totals.claim([(1, zero(true)), (2, zero(true))].into());
+    add(&mut totals, 1, empty());
+    assert_eq!((held(&totals, 1), held(&totals, 2)), (0, 0), "each counts from zero");
+    let mut totals = Totals::default();
+    totals.claim([(1, zero(true)), (2, zero(false))].into());
+    add(&mut totals, 1, empty());
+    assert_eq!(held(&totals, 2), 1, "the node's own number");
+    let mut totals = Totals::default();
+    totals.claim([(1, zero(true))].into());
+    let other = Arc::new(Device { index: 1, uuid: "GPU-b".into(), ..Device::default() });
+    let on_other = DeviceReading { device: other, ..device(None, &[process(10, 5, None)]) };
+    add(&mut totals, 1, on_other);
+    add(&mut totals, 2, empty());
+    assert_eq!(held(&totals, 1), 1, "it is on another: its zero is not the node's");
 }
