@@ -2,6 +2,7 @@
 //! round, so that both see each event and a moment of the machine spoils neither alone. For changes of the
 //! programs: what a nanosecond is worth shows here, not in two runs minutes apart.
 
+use super::pairs::{Spread, spread};
 use super::programs::{ENOUGH_RUNS, Empties, mean};
 use super::workloads::{Tracing, Workload};
 use crate::bpf::{self, Program};
@@ -104,27 +105,21 @@ fn both(
 }
 
 fn add_row(text: &mut String, workload: &str, program: &str, samples: &[Sample]) {
-    let sorted = |of: &dyn Fn(&Sample) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values
+    let of = |value: fn(&Sample) -> f64| spread(samples.iter().map(value));
+    let (Some(this), Some(other), Some(difference)) = (
+        of(|sample| sample[0] - sample[2]),
+        of(|sample| sample[1] - sample[2]),
+        of(|sample| sample[0] - sample[1]),
+    ) else {
+        return;
     };
-    let median = |values: &[f64]| {
-        let at = values.len() / 2;
-        if values.len() % 2 == 0 { f64::midpoint(values[at - 1], values[at]) } else { values[at] }
-    };
-    let difference = sorted(&|sample| sample[0] - sample[1]);
-    let (this, other) = (
-        median(&sorted(&|sample| sample[0] - sample[2])),
-        median(&sorted(&|sample| sample[1] - sample[2])),
-    );
+    let Spread { median, min, max } = difference;
     let _ = writeln!(
         text,
-        "| {workload} | `{program}` | {} | {this:.1} ns | {other:.1} ns | {:+.1} ns | {:+.1} to {:+.1} |",
+        "| {workload} | `{program}` | {} | {:.1} ns | {:.1} ns | {median:+.1} ns | {min:+.1} to {max:+.1} |",
         samples.len(),
-        median(&difference),
-        difference[0],
-        difference[difference.len() - 1],
+        this.median,
+        other.median,
     );
 }
 

@@ -84,7 +84,7 @@ fn outside(count: usize) -> Option<usize> {
 }
 
 /// Median and ends; none of nothing. Of an even number the median is the mean of the middle two.
-fn spread(figures: impl Iterator<Item = f64>) -> Option<Spread> {
+pub fn spread(figures: impl Iterator<Item = f64>) -> Option<Spread> {
     let mut sorted: Vec<f64> = figures.collect();
     sorted.sort_by(f64::total_cmp);
     let (min, max) = (*sorted.first()?, *sorted.last()?);
