@@ -27,6 +27,8 @@ use jobtrace_tests::{
 
 const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
 const SECONDS: &str = "8";
+/// The step of time in queries: several of the agent's intervals, so that how points become one shows.
+pub const STEP_MS: i64 = 4000;
 /// The owner of the agent's jobs, whom every system has.
 const NOBODY: u32 = 65_534;
 /// Of cgroup v2, for memory, block I/O and CPU time of the jobs.
@@ -60,12 +62,12 @@ impl Data {
         Self { lines, points }
     }
 
-    /// A range of whole seconds around all stamps, in milliseconds.
+    /// A range of whole steps around all stamps, in milliseconds.
     pub fn range_ms(&self) -> (i64, i64) {
         let stamps = || self.points.0.iter().map(|point| point.time_ns);
-        let seconds = |ns: i64| ns.div_euclid(1_000_000_000);
+        let step = |ns: i64| ns.div_euclid(STEP_MS * 1_000_000);
         let (first, last) = (stamps().min().unwrap(), stamps().max().unwrap());
-        ((seconds(first) - 1) * 1000, (seconds(last) + 1) * 1000)
+        ((step(first) - 1) * STEP_MS, (step(last) + 1) * STEP_MS)
     }
 
     /// The fields that were written, by measurement.

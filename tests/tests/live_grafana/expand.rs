@@ -8,7 +8,7 @@ use xtask::grafana::{
     spec::{Ask, Panel, Value, What},
 };
 
-use super::data::Data;
+use super::data::{Data, STEP_MS};
 
 /// What was chosen at the dashboard's top, and the range of time.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Choice {
         let time = |ms: i64| format!("to_timestamp_millis({ms})");
         let filter = format!("time >= {} AND time <= {}", time(from), time(to));
         let text = text.replace("$__dateBin(time)", &bin).replace("$__timeFilter(time)", &filter);
-        self.steps(&text, "1s")
+        self.steps(&text, &format!("{}ms", self.step_ms))
     }
 
     /// A Flux query with Grafana's variables in it replaced; `v` is left.
@@ -77,7 +77,8 @@ impl Choice {
         }
         let (from, to) = self.range_ms;
         let text = text.replace("$__range_ms", &(to - from).to_string());
-        self.steps(&text.replace("$__range", &format!("{}ms", to - from)), "1s")
+        let text = text.replace("$__range", &format!("{}ms", to - from));
+        self.steps(&text, &format!("{}ms", self.step_ms))
     }
 
     /// The one value of a variable.
@@ -142,7 +143,7 @@ pub fn questions(written: &Written) -> Vec<(&Panel, &Json, &Ask, &Json)> {
     all
 }
 
-/// What all values of the answer add up to, steps of a second; of sums and rates of one job.
+/// What all values of the answer add up to: of sums and rates of one job.
 pub fn expected_sum(ask: &Ask, data: &Data, job: &str) -> Option<f64> {
     let (term, field) = match &ask.what {
         What::Buckets(metric) => {
@@ -164,8 +165,10 @@ pub fn expected_sum(ask: &Ask, data: &Data, job: &str) -> Option<f64> {
         })?;
         Some(row.unit == Unit::Nanoseconds)
     };
+    let step_s = STEP_MS as f64 / 1000.0;
     match term.value {
-        Value::Rate(_) if is_ns()? => Some(sum * 1e-9),
+        Value::Rate(_) if is_ns()? => Some(sum * 1e-9 / step_s),
+        Value::Rate(_) => Some(sum / step_s),
         _ => Some(sum * term.times),
     }
 }

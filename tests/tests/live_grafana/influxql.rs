@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use xtask::grafana::{self, Written, names};
 
 use super::{
-    data::Data,
+    data::{Data, STEP_MS},
     expand::{Choice, expected_sum, is_near, questions, variables},
 };
 
@@ -53,7 +53,7 @@ fn offered(influx: &Influx, variable: &Json, choice: &Choice) -> Vec<String> {
 /// All choices that a reader may make: of a variable of one value each, of one of many all.
 pub fn choices(influx: &Influx, written: &Written, data: &Data) -> Vec<Choice> {
     let range_ms = data.range_ms();
-    let mut all = vec![Choice { values: Vec::new(), range_ms, step_ms: 1000 }];
+    let mut all = vec![Choice { values: Vec::new(), range_ms, step_ms: STEP_MS }];
     for variable in variables(&written.json) {
         let name = variable["name"].as_str().unwrap().to_owned();
         let many = variable["multi"] == true;
