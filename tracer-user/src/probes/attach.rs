@@ -7,7 +7,7 @@ use tracer_ebpf::kernel_fields::{self, MISSING};
 
 use super::{
     btf::Btf,
-    hooks::{FaultMode, HOOKS, Hook, HookState, Point},
+    hooks::{COVERS, FaultMode, HOOKS, Hook, HookState, Point},
     programs::Programs,
 };
 
@@ -32,6 +32,8 @@ pub fn attach_all(
         match checked.and_then(|()| attach()) {
             Ok(()) => {
                 attached.push(hook.group);
+                let covered = COVERS.iter().filter(|(program, _)| *program == hook.program);
+                attached.extend(covered.map(|(_, group)| *group));
                 HookState::Attached
             }
             Err(error) => HookState::Missing(format!("{error:#}")),

@@ -132,6 +132,10 @@ const fn switch(
 /// The group without which nothing is traced.
 pub const REQUIRED_GROUP: &str = "scheduling";
 
+/// Programs that do the work of another group too: every fault on a user's address passes through
+/// handle_mm_fault, whether it is taken in user mode or inside a system call.
+pub const COVERS: [(&str, &str); 1] = [("handle_mm_fault", "fault entry in the kernel")];
+
 /// All hooks, in the order of their attaching: what keeps slots right comes first.
 pub static HOOKS: &[Hook] = &[
     Hook {
