@@ -1,15 +1,20 @@
 //! Attaching: each hook tried alone, what this kernel lacks said by name.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
 use anyhow::Context;
 use tracer_ebpf::kernel_fields::{self, MISSING};
 
 use super::{
     btf::Btf,
-    hooks::{FaultMode, HOOKS, Hook, HookState, Point},
+    hooks::{COVERS, FaultMode, HOOKS, Hook, HookState, Point, SPOILS},
     programs::Programs,
 };
+
+/// The kernel's own error for what an architecture lacks; no C library has words for it. Linux before 6.4
+/// answers so on arm64 to programs at a function's entry.
+const ENOTSUPP: i32 = 524;
+const NOT_SUPPORTED: &str = "this kernel does not support it on this architecture (ENOTSUPP)";
 
 /// Whether this kernel has what each of [`HOOKS`] needs, in their order, before the verifier is asked.
 pub fn check_all(btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> Vec<anyhow::Result<()>> {
@@ -23,15 +28,18 @@ pub fn attach_all(
     checked: Vec<anyhow::Result<()>>,
     faults: FaultMode,
 ) -> Vec<HookState> {
-    let mut attached: Vec<&str> = Vec::new();
-    let attach = |(hook, checked): (&Hook, anyhow::Result<()>)| {
-        if (hook.full_only && faults != FaultMode::Full) || attached.contains(&hook.group) {
+    let mut attached: Vec<&Hook> = Vec::new();
+    let attach = |(hook, checked): (&'static Hook, anyhow::Result<()>)| {
+        if hook.full_only && faults != FaultMode::Full {
             return HookState::NotNeeded;
+        }
+        if let Some(state) = beside(hook, &attached) {
+            return state;
         }
         let mut attach = || programs.load(hook, kernel).and_then(|()| programs.attach(hook));
         match checked.and_then(|()| attach()) {
             Ok(()) => {
-                attached.push(hook.group);
+                attached.push(hook);
                 HookState::Attached
             }
             Err(error) => HookState::Missing(format!("{error:#}")),
@@ -40,11 +48,26 @@ pub fn attach_all(
     let mut states: Vec<_> = HOOKS.iter().zip(checked).map(attach).collect();
     // An alternative that failed before the one that attached is no loss.
     for (hook, state) in HOOKS.iter().zip(&mut states) {
-        if matches!(state, HookState::Missing(_)) && attached.contains(&hook.group) {
+        let group = |other: &&Hook| other.group == hook.group;
+        if matches!(state, HookState::Missing(_)) && attached.iter().any(group) {
             *state = HookState::NotNeeded;
         }
     }
     states
+}
+
+/// How a hook fares where what is attached before it decides.
+fn beside(hook: &Hook, attached: &[&Hook]) -> Option<HookState> {
+    let does_its_work =
+        |other: &&Hook| other.group == hook.group || COVERS.contains(&(other.program, hook.group));
+    if attached.iter().any(does_its_work) {
+        return Some(HookState::NotNeeded);
+    }
+    let spoils = |(by, program, _): &&(&str, &str, &str)| {
+        *program == hook.program && attached.iter().any(|other| other.program == *by)
+    };
+    let (_, _, why) = SPOILS.iter().find(spoils)?;
+    Some(HookState::Missing((*why).to_owned()))
 }
 
 fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyhow::Result<()> {
@@ -80,7 +103,10 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let more = error.to_string();
+        let more = match error.downcast_ref::<io::Error>() {
+            Some(error) if error.raw_os_error() == Some(ENOTSUPP) => NOT_SUPPORTED.to_owned(),
+            _ => error.to_string(),
+        };
         if !text.contains(&more) {
             text = format!("{text}: {more}");
         }
@@ -90,5 +116,51 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     match lines.as_slice() {
         [first, .., before, last] => format!("{first} … {before} {last}"),
         _ => lines.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hooks(names: &[&str]) -> Vec<&'static Hook> {
+        let find = |name: &&str| HOOKS.iter().find(|hook| hook.program == *name).unwrap();
+        names.iter().map(find).collect()
+    }
+
+    #[test]
+    fn what_is_attached_decides_for_those_after_it() {
+        let fares = |hook: &str, attached: &[&str]| beside(hooks(&[hook])[0], &hooks(attached));
+        let tracepoints = ["page_fault_user", "page_fault_kernel"];
+        assert_eq!(fares("handle_mm_fault", &[]), None);
+        assert_eq!(fares("handle_mm_fault", &tracepoints), Some(HookState::NotNeeded));
+        assert_eq!(fares("page_fault_kernel", &["page_fault_user"]), None);
+        assert_eq!(fares("page_fault_kernel", &["handle_mm_fault"]), Some(HookState::NotNeeded));
+        assert_eq!(fares("minor_fault_latency", &["handle_mm_fault"]), None);
+        assert_eq!(fares("major_fault_latency", &tracepoints), None);
+        let spoilt = fares("major_fault_latency", &["handle_mm_fault"]);
+        assert!(matches!(&spoilt, Some(HookState::Missing(why)) if why.contains("passed again")));
+    }
+
+    #[test]
+    fn every_name_is_a_hooks() {
+        for (program, group) in COVERS {
+            hooks(&[program]);
+            assert!(HOOKS.iter().any(|hook| hook.group == group), "{group}");
+        }
+        for (by, program, _) in SPOILS {
+            let at = |name| HOOKS.iter().position(|hook| hook.program == name).unwrap();
+            assert!(at(by) < at(program), "{by} is attached before {program}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_only_the_kernel_knows_is_put_into_words() {
+        let told = |number| {
+            let error = anyhow::Error::from(io::Error::from_raw_os_error(number));
+            with_causes(error.context("cannot attach").as_ref())
+        };
+        assert_eq!(told(ENOTSUPP), format!("cannot attach: {NOT_SUPPORTED}"));
+        assert!(told(libc::EPERM).contains("not permitted"), "{}", told(libc::EPERM));
     }
 }

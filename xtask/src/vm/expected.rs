@@ -1,14 +1,59 @@
 //! What a kernel may lack: hooks that came with a later one, or in another form.
 
-/// A hook that kernels before a version lack, and why.
-const LATER: &[(&str, (u32, u32), &str)] =
-    &[("mark_victim", (6, 1), "its tracepoint tells a process id only, no task")];
+/// A hook that kernels before a version lack.
+struct Later {
+    program: &'static str,
+    /// On these machines only, by `uname -m`.
+    machine: Option<&'static str>,
+    since: (u32, u32),
+    why: &'static str,
+}
 
-/// Why kernel `release` is known to lack the hook of `program`.
-pub fn lacks(program: &str, release: &str) -> Option<&'static str> {
+/// No version so far.
+const NEVER: (u32, u32) = (u32::MAX, 0);
+
+const LATER: &[Later] = &[
+    Later {
+        program: "mark_victim",
+        machine: None,
+        since: (6, 1),
+        why: "its tracepoint tells a process id only, no task",
+    },
+    Later {
+        program: "page_fault_user",
+        machine: Some("aarch64"),
+        since: NEVER,
+        why: "the tracepoint is x86-64's",
+    },
+    Later {
+        program: "page_fault_kernel",
+        machine: Some("aarch64"),
+        since: NEVER,
+        why: "the tracepoint is x86-64's",
+    },
+    Later {
+        program: "handle_mm_fault",
+        machine: Some("aarch64"),
+        since: (6, 4),
+        why: "fentry programs take direct calls of ftrace",
+    },
+    Later {
+        program: "major_fault_latency",
+        machine: Some("aarch64"),
+        since: NEVER,
+        why: "handle_mm_fault is passed again after a major fault's wait",
+    },
+];
+
+/// Why kernel `release` of a `machine` is known to lack the hook of `program`.
+pub fn lacks(program: &str, release: &str, machine: &str) -> Option<&'static str> {
     let own = version(release);
-    let known = LATER.iter().find(|(name, since, _)| *name == program && own < *since);
-    known.map(|(_, _, why)| *why)
+    let is_it = |later: &&Later| {
+        later.program == program
+            && later.machine.is_none_or(|only| only == machine)
+            && own < later.since
+    };
+    LATER.iter().find(is_it).map(|later| later.why)
 }
 
 /// Major and minor number of `5.10.0-32-cloud-amd64`.
@@ -26,8 +71,19 @@ mod tests {
         assert_eq!(version("5.10.0-32-cloud-amd64"), (5, 10));
         assert_eq!(version("7.2.13+deb14-cloud-amd64"), (7, 2));
         assert!(version("6.12.107+deb13") > version("6.1.0-50"));
-        assert_eq!(lacks("sched_switch", "5.10.0"), None);
-        assert!(lacks("mark_victim", "5.10.0").is_some());
-        assert_eq!(lacks("mark_victim", "6.1.0"), None);
+    }
+
+    #[test]
+    fn what_one_machine_lacks_another_has() {
+        for machine in ["x86_64", "aarch64"] {
+            assert_eq!(lacks("sched_switch", "5.10.0", machine), None);
+            assert!(lacks("mark_victim", "5.10.0", machine).is_some());
+            assert_eq!(lacks("mark_victim", "6.1.0", machine), None);
+        }
+        assert_eq!(lacks("page_fault_user", "5.10.0", "x86_64"), None);
+        assert!(lacks("page_fault_user", "7.2.13+deb14", "aarch64").is_some());
+        assert_eq!(lacks("handle_mm_fault", "6.1.0", "x86_64"), None);
+        assert!(lacks("handle_mm_fault", "6.1.0", "aarch64").is_some());
+        assert_eq!(lacks("handle_mm_fault", "6.12.107", "aarch64"), None);
     }
 }

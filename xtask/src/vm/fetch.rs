@@ -1,6 +1,7 @@
 //! Fetches a Debian cloud kernel through apt, with lists and caches of its own: nothing of the
 //! system's package management changes, and apt checks the signatures and digests.
 
+use super::arch::Arch;
 use crate::process::{find, output, run as run_command};
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -10,8 +11,6 @@ use std::process::Command;
 /// Where Debian is where the system's own apt names no mirror of it.
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// The newest cloud kernel of a release, by its dependency.
-const NEWEST: &str = "linux-image-cloud-amd64";
 
 /// A kernel's packages, unpacked.
 pub struct Unpacked {
@@ -23,20 +22,22 @@ pub struct Unpacked {
     pub modules: PathBuf,
 }
 
-/// Fetches the newest cloud kernel of Debian's release `suite` and unpacks it below `folder`.
+/// Fetches the newest cloud kernel for `arch` of Debian's release `suite` and unpacks it below `folder`.
 ///
 /// # Errors
 /// When there is no apt-get, no mirror or no such release there.
-pub fn cloud_kernel(suite: &str, folder: &Path) -> Result<Unpacked> {
+pub fn cloud_kernel(suite: &str, arch: Arch, folder: &Path) -> Result<Unpacked> {
     if find("apt-get").is_none() || find("dpkg-deb").is_none() {
         bail!("fetching Debian's kernels takes apt-get and dpkg-deb: use --kernel FILE here");
     }
-    let apt = Apt::new(suite, &folder.join("apt"))?;
+    let apt = Apt::new(suite, arch, &folder.join("apt"))?;
+    // It depends on the newest.
+    let newest = format!("linux-image-cloud-{}", arch.debian());
     let image = apt
-        .depends(NEWEST)?
+        .depends(&newest)?
         .into_iter()
         .find(|(name, _)| name.starts_with("linux-image-"))
-        .with_context(|| format!("{NEWEST} of {suite} depends on no kernel"))?;
+        .with_context(|| format!("{newest} of {suite} depends on no kernel"))?;
     // Newer packages are split: the kernel and its modules come apart.
     let parts = apt.depends(&image.0)?.into_iter().map(|(name, _)| name);
     let is_part =
@@ -76,7 +77,7 @@ struct Apt {
 
 impl Apt {
     /// Reads the release's package list.
-    fn new(suite: &str, folder: &Path) -> Result<Self> {
+    fn new(suite: &str, arch: Arch, folder: &Path) -> Result<Self> {
         for name in ["lists/partial", "archives/partial"] {
             fs::create_dir_all(folder.join(name)).context("make folders for apt")?;
         }
@@ -93,8 +94,8 @@ impl Apt {
             at("Dir::State::lists", &folder.join("lists")),
             "Dir::State::status=/dev/null".into(),
             at("Dir::Cache", folder),
-            "APT::Architecture=amd64".into(),
-            "APT::Architectures=amd64".into(),
+            format!("APT::Architecture={}", arch.debian()),
+            format!("APT::Architectures={}", arch.debian()),
             "APT::Sandbox::User=root".into(),
             "Acquire::Languages=none".into(),
             "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false".into(),

@@ -1,16 +1,15 @@
 //! The guest's file system: the first process, jobtrace, the workloads, the libraries they need, and a
 //! kernel's modules, as an archive that the kernel unpacks into memory.
 
-use super::build_workloads;
+use super::arch::Arch;
 use super::kernels::Kernel;
-use crate::process::output;
+use super::programs;
 use anyhow::{Context, Result};
 use cpio::newc::{Builder, trailer};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::Command;
 use xtask::guest::{MODULES, PROGRAMS};
 
 /// Workloads of the checks, of `tests/src/bin`.
@@ -22,7 +21,7 @@ const OBJECT: &str = "/object.bpf.o";
 /// The users that jobs have.
 const PASSWD: &[u8] = b"root:x:0:0:root:/:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n";
 
-/// What is the same for all kernels: paths in the guest, and their bytes.
+/// What is the same for all kernels of an architecture: paths in the guest, and their bytes.
 pub struct Contents {
     files: BTreeMap<String, Vec<u8>>,
     has_object: bool,
@@ -33,8 +32,8 @@ impl Contents {
     ///
     /// # Errors
     /// When they do not build, or a library is not found.
-    pub fn build(jobtrace: &Path, object: Option<&Path>) -> Result<Self> {
-        let built = build_workloads()?;
+    pub fn build(arch: Arch, jobtrace: &Path, object: Option<&Path>) -> Result<Self> {
+        let built = programs::workloads(arch)?;
         let mut programs = vec![
             ("/init".to_owned(), built.join(GUEST)),
             (format!("{PROGRAMS}/jobtrace"), jobtrace.to_owned()),
@@ -42,14 +41,12 @@ impl Contents {
         programs
             .extend(WORKLOADS.iter().map(|name| (format!("{PROGRAMS}/{name}"), built.join(name))));
         let mut files = BTreeMap::from([("/etc/passwd".to_owned(), PASSWD.to_vec())]);
-        let bare = super::folder()?.join("stripped");
         for (place, program) in programs {
-            for library in libraries(&program)? {
-                let bytes = fs::read(&library).with_context(|| format!("read {library}"))?;
+            for (library, file) in programs::libraries(arch, &program)? {
+                let bytes = fs::read(&file).with_context(|| format!("read {}", file.display()))?;
                 files.insert(library, bytes);
             }
-            output(Command::new("strip").arg("-o").arg(&bare).arg(&program))?;
-            files.insert(place, fs::read(&bare).context("read the stripped program")?);
+            files.insert(place, programs::stripped(arch, &program)?);
         }
         if let Some(object) = object {
             files.insert(OBJECT.to_owned(), fs::read(object).context("read the BPF object")?);
@@ -82,22 +79,6 @@ impl Contents {
         }
         archive.end()
     }
-}
-
-/// The shared libraries of a program, its loader among them, as the loader finds them here; none of one
-/// that is linked statically.
-fn libraries(program: &Path) -> Result<Vec<String>> {
-    let Ok(text) = output(Command::new("ldd").arg(program)) else { return Ok(Vec::new()) };
-    Ok(paths_of_ldd(&text))
-}
-
-/// `libc.so.6 => /lib/libc.so.6 (0x7f)` and `/lib64/ld-linux-x86-64.so.2 (0x7f)`.
-fn paths_of_ldd(text: &str) -> Vec<String> {
-    let path = |line: &str| {
-        let words = line.split_whitespace();
-        words.map(str::to_owned).find(|word| word.starts_with('/'))
-    };
-    text.lines().filter_map(path).collect()
 }
 
 /// A cpio archive of the form newc, as Documentation/driver-api/early-userspace of Linux has it.
@@ -155,14 +136,6 @@ impl Archive {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn libraries_by_their_paths() {
-        let text = "\tlinux-vdso.so.1 (0x7ffd)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\
-            \t/lib64/ld-linux-x86-64.so.2 (0x7f)\n";
-        assert_eq!(paths_of_ldd(text), ["/lib/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
-        assert!(paths_of_ldd("\tstatically linked\n").is_empty());
-    }
 
     #[test]
     fn an_archive_holds_what_was_put_in_each_folder_once() {

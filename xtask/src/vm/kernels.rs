@@ -1,6 +1,7 @@
 //! The kernels to boot: Debian's cloud kernels, kept below the target folder with their digests, and
 //! others by path.
 
+use super::arch::Arch;
 use super::{fetch, modules};
 use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail};
@@ -21,9 +22,11 @@ const IMAGE: &str = "vmlinuz";
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// Ours, or the file's.
+    /// Ours, with the architecture where it is not x86-64, or the file's.
     pub name: String,
-    /// The compressed kernel.
+    /// What it runs on.
+    pub arch: Arch,
+    /// The kernel as its machine takes it.
     pub image: PathBuf,
     /// Modules to load in this order, unpacked.
     pub modules: Vec<PathBuf>,
@@ -39,13 +42,13 @@ struct Note {
 }
 
 impl Kernel {
-    /// One by its file; `modules` is its /lib/modules/RELEASE.
+    /// One for `arch` by its file; `modules` is its /lib/modules/RELEASE.
     ///
     /// # Errors
     /// When there is no such file, or the modules that the guest needs are not in `modules`.
-    pub fn of_file(file: &Path, modules: Option<&Path>) -> Result<Self> {
+    pub fn of_file(file: &Path, arch: Arch, modules: Option<&Path>) -> Result<Self> {
         if !file.is_file() {
-            bail!("{} is not there: --kernel takes a compressed kernel", file.display());
+            bail!("{} is not there: --kernel takes a kernel's file, vmlinuz", file.display());
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let name = name.trim_start_matches("vmlinuz-").to_owned();
@@ -55,7 +58,7 @@ impl Kernel {
             // It may have them built in; the guest says so where it does not.
             None => Vec::new(),
         };
-        Ok(Self { name, image: file.to_owned(), modules })
+        Ok(Self { name, arch, image: file.to_owned(), modules })
     }
 }
 
@@ -64,21 +67,22 @@ pub fn names() -> Vec<&'static str> {
     DEBIAN.iter().map(|(name, _)| *name).collect()
 }
 
-/// The kept kernel of this name; fetched where there is none, or it is not whole, or `refresh`.
+/// The kept kernel of this name for `arch`; fetched where there is none, or it is not whole, or `refresh`.
 ///
 /// # Errors
 /// When it cannot be fetched.
-pub fn get(name: &str, refresh: bool) -> Result<Kernel> {
-    let folder = folder(name);
-    if !refresh && let Ok(kernel) = kept(name, &folder) {
+pub fn get(name: &str, arch: Arch, refresh: bool) -> Result<Kernel> {
+    let folder = folder(name, arch);
+    if !refresh && let Ok(kernel) = kept(name, arch, &folder) {
         return Ok(kernel);
     }
     let suite = DEBIAN.iter().find(|(own, _)| *own == name).map(|(_, suite)| *suite);
     let suite = suite.with_context(|| format!("no kernel is called {name}"))?;
-    say(format_args!("kernel {name}: fetching Debian {suite}'s cloud kernel"));
+    let architecture = arch.debian();
+    say(format_args!("kernel {name}: fetching Debian {suite}'s cloud kernel for {architecture}"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
-    let unpacked = fetch::cloud_kernel(suite, &folder)?;
+    let unpacked = fetch::cloud_kernel(suite, arch, &folder)?;
     fs::rename(&unpacked.image, folder.join(IMAGE)).context("keep the kernel")?;
     modules::gather(&unpacked.modules, &folder.join("modules"))?;
     fs::remove_dir_all(&unpacked.modules).context("remove what else the packages hold")?;
@@ -89,11 +93,11 @@ pub fn get(name: &str, refresh: bool) -> Result<Kernel> {
     }
     let note = Note { package: unpacked.package, digests };
     fs::write(folder.join(NOTE), serde_json::to_string_pretty(&note)?).context("note it")?;
-    kept(name, &folder)
+    kept(name, arch, &folder)
 }
 
 /// The kernel as it was kept.
-fn kept(name: &str, folder: &Path) -> Result<Kernel> {
+fn kept(name: &str, arch: Arch, folder: &Path) -> Result<Kernel> {
     let note: Note = serde_json::from_str(&fs::read_to_string(folder.join(NOTE))?)?;
     for (file, wanted) in &note.digests {
         let found = digest(&folder.join(file))?;
@@ -104,7 +108,7 @@ fn kept(name: &str, folder: &Path) -> Result<Kernel> {
     }
     let mut modules = files(&folder.join("modules"))?;
     modules.sort();
-    Ok(Kernel { name: name.to_owned(), image: folder.join(IMAGE), modules })
+    Ok(Kernel { name: with_arch(name, arch), arch, image: folder.join(IMAGE), modules })
 }
 
 /// The kernel itself and its modules.
@@ -131,18 +135,28 @@ fn digest(file: &Path) -> Result<String> {
 /// # Errors
 /// Never so far.
 pub fn list() -> Result<()> {
-    for (name, suite) in DEBIAN {
-        let note = fs::read_to_string(folder(name).join(NOTE)).ok();
-        let note = note.and_then(|text| serde_json::from_str::<Note>(&text).ok());
-        let here = note.map_or("not fetched yet".to_owned(), |note| note.package);
-        println!("{name:7} Debian {suite:9} {here}");
+    for arch in Arch::ALL {
+        for (name, suite) in DEBIAN {
+            let note = fs::read_to_string(folder(name, arch).join(NOTE)).ok();
+            let note = note.and_then(|text| serde_json::from_str::<Note>(&text).ok());
+            let here = note.map_or("not fetched yet".to_owned(), |note| note.package);
+            println!("{:7} {name:7} Debian {suite:9} {here}", arch.name());
+        }
     }
     println!("kept in {}", target_dir().join("vm-kernels").display());
     Ok(())
 }
 
-fn folder(name: &str) -> PathBuf {
-    target_dir().join("vm-kernels").join(name)
+fn folder(name: &str, arch: Arch) -> PathBuf {
+    target_dir().join("vm-kernels").join(with_arch(name, arch))
+}
+
+/// `6.1`, and `6.1-arm64`.
+fn with_arch(name: &str, arch: Arch) -> String {
+    match arch {
+        Arch::X86 => name.to_owned(),
+        Arch::Arm => format!("{name}-{}", arch.name()),
+    }
 }
 
 #[cfg(test)]
@@ -162,9 +176,10 @@ mod tests {
         let digests = files.iter().map(|file| (name(file), digest(file).unwrap())).collect();
         let note = Note { package: "p 1".into(), digests };
         fs::write(path.join(NOTE), serde_json::to_string(&note).unwrap()).unwrap();
-        let kernel = kept("k", path).unwrap();
+        let kernel = kept("k", Arch::Arm, path).unwrap();
+        assert_eq!(kernel.name, "k-arm64");
         assert_eq!(kernel.modules, [path.join("modules/0-loop.ko")]);
         fs::write(path.join(IMAGE), "another").unwrap();
-        assert!(kept("k", path).is_err());
+        assert!(kept("k", Arch::Arm, path).is_err());
     }
 }

@@ -1,7 +1,8 @@
 //! The emulated machine: qemu without KVM, so that every host will do, its console in a file and the
-//! guest's lines on its standard output.
+//! guest's lines on its standard output. What it is made of is `arch`'s.
 
 use super::Cgroups;
+use super::arch::Arch;
 use super::initramfs::Contents;
 use super::kernels::Kernel;
 use crate::process::{in_words, relative, say};
@@ -12,14 +13,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xtask::guest::{CGROUPS, Line, Outcome, WORK, Work};
+use xtask::guest::{CGROUPS, Line, Outcome, PORT, WORK, Work};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 2;
 /// Linux 6.12 crashes under emulation about every second time, before the first process runs and so
 /// before any code of ours; another attempt is fair then, and only then.
 const ATTEMPTS: u32 = 8;
-/// Words of the console by which a crash is the emulator's, both seen in qemu 7.2. With Linux 6.12,
+/// Words of the console by which a crash of an x86-64 machine is the emulator's, both seen in qemu 7.2. With Linux 6.12,
 /// cmpxchg16b on per-CPU data, in the memory allocator, leaves bits of a pointer in the flags. With
 /// 6.12 and 7.2, a CPU runs into the breakpoint by which the kernel patches its own code (as attaching
 /// to a tracepoint does) after it is gone again.
@@ -111,24 +112,26 @@ impl Boot<'_> {
     fn is_emulators(&self, console: &Path) -> bool {
         let text = std::fs::read(console).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
-        text.contains("Kernel panic") && EMULATORS.iter().any(|words| text.contains(words))
+        self.kernel.arch == Arch::X86
+            && text.contains("Kernel panic")
+            && EMULATORS.iter().any(|words| text.contains(words))
     }
 
     fn command(&self, initramfs: &Path, console: &Path) -> Command {
-        let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max"]);
+        let arch = self.kernel.arch;
+        let mut command = arch.qemu(console);
         command.args(["-smp", &format!("{CPUS},maxcpus={}", self.possible_cpus), "-m", MEMORY]);
-        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(initramfs);
         // A crash ends the machine instead of leaving it hanging.
         let line = format!(
-            "console=ttyS0 panic=-1 quiet {CGROUPS}={} {WORK}={} {}",
+            "console={} panic=-1 quiet {CGROUPS}={} {WORK}={} {PORT}={} {}",
+            arch.console(),
             self.cgroups.name(),
             self.work.name(),
+            arch.port(),
             self.contents.environment()
         );
         command.args(["-append", &line]);
-        command.args(["-serial", &format!("file:{}", console.display()), "-serial", "stdio"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }

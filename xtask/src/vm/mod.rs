@@ -2,18 +2,21 @@
 //! (`tests/src/bin/vm_guest`) load every program and hold every number against the kernel's own, and
 //! prints what came of it.
 
+mod arch;
 mod expected;
 mod fetch;
 mod initramfs;
 mod kernels;
 mod machine;
 mod modules;
+mod programs;
 mod sizes;
 mod table;
 
-use crate::packages::{self, Tool};
-use crate::process::{cargo, run as run_command, say, target_dir};
+use crate::packages;
+use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail};
+use arch::Arch;
 use initramfs::Contents;
 use kernels::Kernel;
 use machine::Boot;
@@ -27,17 +30,6 @@ use table::Column;
 use xtask::guest::Work;
 use xtask::root;
 
-/// What the chore runs; `xz` unpacks modules, `strip` is in the compiler's package.
-const TOOLS: &[Tool] = &[
-    Tool {
-        program: "qemu-system-x86_64",
-        apt: "qemu-system-x86",
-        dnf: "qemu-system-x86-core",
-        zypper: "qemu-x86",
-    },
-    Tool { program: "xz", apt: "xz-utils", dnf: "xz", zypper: "xz" },
-];
-
 /// How long a boot may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -47,6 +39,8 @@ Examples:
   cargo xtask vm --only 5.10,newest       two of them
   cargo xtask vm --list                   the kernels, and which are here already
   cargo xtask vm --write --keep-going     write docs/KERNELS.md
+  cargo xtask vm --arch arm64 --only 6.12 a kernel for 64-bit ARM
+  cargo xtask vm --arch arm64 --write --keep-going    write docs/KERNELS-arm64.md
   cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
   cargo xtask vm --object FILE            check another BPF object
   cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
@@ -62,6 +56,10 @@ pub struct Args {
     /// Only these kernels: names of --list, or how a release begins
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
+    /// Boot kernels for this architecture; jobtrace is built for it, with a cross compiler where it is
+    /// not the host's
+    #[arg(long, value_enum, default_value_t)]
+    arch: Arch,
     /// A kernel by its file, instead of Debian's; may be given again
     #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
     kernel: Vec<PathBuf>,
@@ -75,7 +73,7 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     /// Two kernels and one check of each kind, as `cargo xtask test` has it
-    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write"])]
+    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write", "arch"])]
     quick: bool,
     /// Look for newer releases of the kernels that are kept
     #[arg(long)]
@@ -96,13 +94,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
     /// Instead of the checks, measure an agent with so many possible CPUs, on the first kernel chosen
-    /// (newer ones than 6.6 count only CPUs that are there)
+    /// (newer ones than 6.6, and ARM's, count only CPUs that are there)
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Print every comparison
     #[arg(long)]
     verbose: bool,
-    /// Write docs/KERNELS.md, or docs/SIZING.md with --cpus
+    /// Write docs/KERNELS.md, docs/KERNELS-arm64.md with --arch arm64, or docs/SIZING.md with --cpus
     #[arg(long)]
     write: bool,
 }
@@ -136,11 +134,17 @@ pub fn run(args: &Args) -> Result<()> {
     if args.quick {
         return quick();
     }
-    packages::need(TOOLS)?;
+    packages::need(&args.arch.tools())?;
     let kernels = chosen(args)?;
     let contents = contents(args)?;
     if !args.cpus.is_empty() {
         let kernel = kernels.first().context("no kernel is chosen")?;
+        if args.arch != Arch::X86 {
+            bail!(
+                "--cpus takes --arch x86-64: {}'s kernels count only CPUs that are there",
+                args.arch.name()
+            );
+        }
         let patience = Duration::from_secs(args.timeout);
         return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
     }
@@ -150,9 +154,10 @@ pub fn run(args: &Args) -> Result<()> {
     let columns = check_all(&boots, &contents, args)?;
     print!("{}", table::markdown(&columns));
     if args.write {
-        fs::write(root().join("docs/KERNELS.md"), table::document(&columns))
-            .context("write docs/KERNELS.md")?;
-        say("wrote docs/KERNELS.md");
+        let document = args.arch.document();
+        fs::write(root().join(document), table::document(args.arch, &columns))
+            .with_context(|| format!("write {document}"))?;
+        say(format_args!("wrote {document}"));
     }
     let failed: usize = columns.iter().map(Column::failures).sum();
     if failed > 0 {
@@ -167,13 +172,17 @@ pub fn run(args: &Args) -> Result<()> {
 /// # Errors
 /// As [`run`].
 pub fn quick() -> Result<()> {
-    if cfg!(not(target_arch = "x86_64")) {
-        say("left out: the machines that are emulated are x86-64 ones, and this is none");
+    let arch = Arch::X86;
+    if !arch.is_own() {
+        say(
+            "left out: kernels 5.10 and newest for x86-64, which this host is not; `cargo xtask vm \
+             --arch arm64` checks ARM's",
+        );
         return Ok(());
     }
-    packages::need(TOOLS)?;
-    let contents = Contents::build(&build_jobtrace(false)?, None)?;
-    let kernels = [kernels::get("5.10", false)?, kernels::get("newest", false)?];
+    packages::need(&arch.tools())?;
+    let contents = Contents::build(arch, &programs::jobtrace(arch, false)?, None)?;
+    let kernels = [kernels::get("5.10", arch, false)?, kernels::get("newest", arch, false)?];
     // Both at once: neither keeps two CPUs busy all the time.
     let [oldest, newest] = thread::scope(|scope| {
         let boots = [(&kernels[0], Cgroups::V1), (&kernels[1], Cgroups::V2)];
@@ -196,14 +205,17 @@ pub fn quick() -> Result<()> {
 fn chosen(args: &Args) -> Result<Vec<Kernel>> {
     if !args.kernel.is_empty() {
         let modules = args.modules.as_deref();
-        return args.kernel.iter().map(|file| Kernel::of_file(file, modules)).collect();
+        return args.kernel.iter().map(|file| Kernel::of_file(file, args.arch, modules)).collect();
     }
     let all = kernels::names();
     if let Some(unknown) = args.only.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("no kernel is called {unknown}: there are {}", all.join(", "));
     }
     let is_meant = |name: &&str| args.only.is_empty() || args.only.iter().any(|one| one == name);
-    all.into_iter().filter(is_meant).map(|name| kernels::get(name, args.refresh)).collect()
+    all.into_iter()
+        .filter(is_meant)
+        .map(|name| kernels::get(name, args.arch, args.refresh))
+        .collect()
 }
 
 fn contents(args: &Args) -> Result<Contents> {
@@ -216,9 +228,9 @@ fn contents(args: &Args) -> Result<Contents> {
     };
     let jobtrace = match absolute(&args.jobtrace)? {
         Some(file) => file,
-        None => build_jobtrace(true)?,
+        None => programs::jobtrace(args.arch, true)?,
     };
-    Contents::build(&jobtrace, absolute(&args.object)?.as_deref())
+    Contents::build(args.arch, &jobtrace, absolute(&args.object)?.as_deref())
 }
 
 /// Makes all boots, so many at once; no more begin after one that failed unless told to keep going.
@@ -280,24 +292,6 @@ fn folder() -> Result<PathBuf> {
     let folder = target_dir().join("vm");
     fs::create_dir_all(&folder).with_context(|| format!("make {}", folder.display()))?;
     Ok(folder)
-}
-
-/// Builds the guest's first process and the workloads; gives their folder.
-fn build_workloads() -> Result<PathBuf> {
-    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;
-    Ok(target_dir().join("debug"))
-}
-
-/// Builds `jobtrace`: optimised as packages have it, which emulation repays in a few boots, or as the
-/// tests have built it already.
-fn build_jobtrace(optimised: bool) -> Result<PathBuf> {
-    let mut command = cargo();
-    command.args(["build", "--quiet", "--package", "jobtrace"]);
-    if optimised {
-        command.arg("--release");
-    }
-    run_command(&mut command)?;
-    Ok(target_dir().join(if optimised { "release/jobtrace" } else { "debug/jobtrace" }))
 }
 
 /// The end of a file, for messages.

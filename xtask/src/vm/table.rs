@@ -1,6 +1,7 @@
-//! What came of the boots: findings of one, a table of all, docs/KERNELS.md.
+//! What came of the boots: findings of one, a table of all, docs/KERNELS.md and docs/KERNELS-arm64.md.
 
 use super::Cgroups;
+use super::arch::Arch;
 use super::expected;
 use super::machine::{LostBoots, Told};
 use std::fmt::Write;
@@ -32,13 +33,13 @@ impl Column {
     /// Of all that the guest said. A hook that is absent although this kernel is not known to lack it
     /// counts as failed; a check that did not end, too.
     pub fn new(kernel: &str, cgroups: Cgroups, told: Told, seconds: f64) -> Self {
-        let mut release = String::new();
+        let (mut release, mut machine) = (String::new(), String::new());
         let (mut rows, mut begun) = (Vec::new(), None);
         for line in told.lines {
             match line {
-                Line::Begin { release: own, .. } => release = own,
+                Line::Begin { release: own, machine: its } => (release, machine) = (own, its),
                 Line::Hook { program, outcome, why } => {
-                    let known = expected::lacks(&program, &release);
+                    let known = expected::lacks(&program, &release, &machine);
                     let outcome = match outcome {
                         Outcome::Absent if known.is_none() => Outcome::Failed,
                         other => other,
@@ -155,7 +156,9 @@ fn reasons(columns: &[Column]) -> String {
     for column in columns {
         for row in &column.rows {
             let is_told = matches!(row.outcome, Outcome::Absent | Outcome::Failed);
-            let Some(line) = row.lines.first().filter(|_| is_told) else { continue };
+            let is_at_odds = |line: &&String| !line.starts_with("ok ");
+            let line = row.lines.iter().find(is_at_odds).or(row.lines.first());
+            let Some(line) = line.filter(|_| is_told) else { continue };
             let why = format!("`{}`: {}", row.name, line.lines().next().unwrap_or_default());
             match all.iter_mut().find(|(own, _)| *own == why) {
                 Some((_, titles)) => titles.push(column.title()),
@@ -192,23 +195,50 @@ fn parts(line: &str) -> Option<(&str, &str, &str)> {
     Some((what, ours, rest.split_once(", allowed")?.0))
 }
 
-/// docs/KERNELS.md.
-pub fn document(columns: &[Column]) -> String {
+/// The document of an architecture: title, how it was written, what is its own.
+fn head(arch: Arch) -> (&'static str, &'static str, &'static str) {
+    match arch {
+        Arch::X86 => (
+            "Kernels",
+            "Written by `cargo xtask vm --write --keep-going`, which boots Debian's cloud kernels in\n\
+             emulated machines of two CPUs and runs jobtrace there as a user would. Repeat it with that\n\
+             command; `cargo xtask vm --help` has more, other kernels and other builds of jobtrace too.\n\
+             Nothing but qemu and apt is needed, and no root unless they are to be installed. The same\n\
+             on 64-bit ARM: [KERNELS-arm64.md](KERNELS-arm64.md).",
+            "**absent**: the kernel lacks it, and jobtrace says so. Linux 6.12 crashes in emulation\n\
+             about every second time before it starts the first process, and later now and then where\n\
+             qemu's own faults are known (cmpxchg16b, code that patches itself); it is booted again in\n\
+             these two cases, and in no other. The last rows count such boots.",
+        ),
+        Arch::Arm => (
+            "Kernels on 64-bit ARM",
+            "Written by `cargo xtask vm --arch arm64 --write --keep-going`, which does on Debian's arm64\n\
+             kernels what [KERNELS.md](KERNELS.md) shows of x86-64: machines of two emulated CPUs (a\n\
+             Neoverse N1, pages of 4 KiB), the same BPF object, jobtrace built for arm64 from the same\n\
+             sources, the same checks. Repeat it with that command. Where the host is none of ARM's it\n\
+             takes a cross compiler, which is installed, and `rustup target add\n\
+             aarch64-unknown-linux-gnu`. No ARM hardware was tried.",
+            "**absent**: the kernel lacks it, and jobtrace says so. The tracepoints of page faults are\n\
+             x86-64's; on arm64 minor faults are timed from `handle_mm_fault` on, by an fentry program,\n\
+             which takes Linux 6.4 or newer: what comes before it, the wait for the address space's lock\n\
+             included, is not in `minor_latency_ns` there. A major fault passes it again after its wait,\n\
+             so `major_latency_ns` is unknown; `major_wait_ns` is not. A boot that crashes before the\n\
+             first process is made again; the last rows count such boots.",
+        ),
+    }
+}
+
+/// The document of all boots of an architecture.
+pub fn document(arch: Arch, columns: &[Column]) -> String {
+    let (title, written, own) = head(arch);
     format!(
-        "# Kernels\n\n\
-         Written by `cargo xtask vm --write --keep-going`, which boots Debian's cloud kernels in\n\
-         emulated machines of two CPUs and runs jobtrace there as a user would. Repeat it with that\n\
-         command; `cargo xtask vm --help` has more, other kernels and other builds of jobtrace too.\n\
-         Nothing but qemu and apt is needed, and no root unless they are to be installed.\n\n\
+        "# {title}\n\n{written}\n\n\
          Emulation shows what is true, not how long it takes. The checks compare amounts with the\n\
          kernel's own accounts of the same work (/proc/PID/schedstat and status, rusage, io.stat,\n\
          blkio, cpuacct, /proc/stat), with other work going on beside it. They demand equality, less\n\
          what a command's first process does after it has read its own account.\n\n\
          **ok**: attached, or agrees with the kernel. **–**: not needed, an alternative is attached.\n\
-         **absent**: the kernel lacks it, and jobtrace says so. Linux 6.12 crashes in emulation\n\
-         about every second time before it starts the first process, and later now and then where\n\
-         qemu's own faults are known (cmpxchg16b, code that patches itself); it is booted again in\n\
-         these two cases, and in no other. The last rows count such boots.\n\n\
+         {own}\n\n\
          ## Hooks and checks\n\n{}\n\
          ## What is absent, and why\n\n{}\n\
          ## One job, number by number\n\n\
@@ -244,6 +274,41 @@ mod tests {
         assert_eq!(Column::new("6.1", Cgroups::V2, absent, 1.0).failures(), 1);
         let there = told(vec![begin(), hook(Outcome::Ok), Line::End], None);
         assert_eq!(Column::new("6.1", Cgroups::V2, there, 1.0).failures(), 0);
+    }
+
+    #[test]
+    fn what_another_machine_lacks_is_absent() {
+        let begin = |machine: &str| Line::Begin {
+            release: "6.12.107+deb13-cloud".into(),
+            machine: machine.into(),
+        };
+        let hook = Line::Hook {
+            program: "page_fault_kernel".into(),
+            outcome: Outcome::Absent,
+            why: "no tracepoint page_fault_kernel".into(),
+        };
+        for (machine, failures) in [("x86_64", 1), ("aarch64", 0)] {
+            let told = told(vec![begin(machine), hook.clone(), Line::End], None);
+            let columns = [Column::new("6.12", Cgroups::V2, told, 1.0)];
+            assert_eq!(columns[0].failures(), failures, "{machine}");
+            assert!(reasons(&columns).contains("no tracepoint page_fault_kernel"));
+        }
+    }
+
+    #[test]
+    fn what_failed_is_told_and_not_what_was_well() {
+        let lines = vec!["ok   a: ours 1".to_owned(), "FAIL b: ours 2".to_owned()];
+        let check = Line::Check { check: "forks".into(), outcome: Outcome::Failed, lines };
+        let column =
+            Column::new("6.1", Cgroups::V2, told(vec![begin(), check, Line::End], None), 1.0);
+        assert_eq!(reasons(&[column]), "- `forks`: FAIL b: ours 2 (6.1.0 v2)\n");
+    }
+
+    #[test]
+    fn each_architecture_has_a_document_of_its_own() {
+        let texts = Arch::ALL.map(|arch| document(arch, &[]));
+        assert!(texts[0].starts_with("# Kernels\n") && texts[0].contains("(KERNELS-arm64.md)"));
+        assert!(texts[1].contains("--arch arm64 --write") && texts[1].contains("(KERNELS.md)"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn work() -> Result<()> {
     setup::mount_all()?;
     setup::load_modules()?;
     let line = setup::command_line()?;
-    tell::open()?;
+    tell::open(&line)?;
     // SAFETY: one thread so far, so the child may do all that we may.
     let child = match unsafe { libc::fork() } {
         0 => process::exit(i32::from(panic::catch_unwind(|| told(&line)).is_err())),

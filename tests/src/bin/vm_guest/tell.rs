@@ -8,20 +8,20 @@ use std::{
 
 use anyhow::{Context, Result};
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
-use xtask::guest::Line;
+use xtask::guest::{Line, PORT};
 
-/// The serial ports that may be the second one: a PC's, and an ARM server's.
-const PORTS: [&str; 2] = ["/dev/ttyS1", "/dev/hvc0"];
+use crate::setup;
 
 static HOST: OnceLock<Mutex<File>> = OnceLock::new();
 
-/// Opens it, and has it pass bytes unchanged.
+/// Opens the one that the kernel's command line names, and has it pass bytes unchanged.
 ///
 /// # Errors
 /// When there is none.
-pub fn open() -> Result<()> {
-    let open = |path: &&str| File::options().write(true).open(path).ok();
-    let port = PORTS.iter().find_map(open).context("no serial port to the host")?;
+pub fn open(line: &str) -> Result<()> {
+    let path = setup::option(line, PORT).context("no serial port is named")?;
+    let port = File::options().write(true).open(&path);
+    let port = port.with_context(|| format!("no serial port {path} to the host"))?;
     let mut settings = tcgetattr(&port).context("no terminal")?;
     settings.make_raw();
     tcsetattr(&port, OptionalActions::Now, &settings).context("a raw terminal")?;

@@ -27,6 +27,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("sleeps", scheduling::sleeps),
     ("minor faults", faults::minor),
     ("major faults", faults::major),
+    ("latencies of faults", faults::latencies),
     ("direct writes", block::writes),
     ("direct reads", block::reads),
     ("write-back", block::write_back),
