@@ -29,7 +29,6 @@ pub mod container;
 pub mod daemon;
 pub mod full_disk;
 pub mod influx;
-pub mod metrics;
 pub mod mount;
 pub mod read_only;
 pub mod scripts;

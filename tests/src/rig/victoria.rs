@@ -1,8 +1,9 @@
-//! A private VictoriaMetrics: lines in, PromQL out.
+//! A private VictoriaMetrics: lines in, PromQL or all that is stored out.
 
-use std::{process::Command, time::Duration};
+use std::{collections::BTreeMap, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 use ureq::Agent;
@@ -18,6 +19,17 @@ pub struct Victoria {
     port: u16,
     agent: Agent,
     _folder: TempDir,
+}
+
+/// A series: its name, `MEASUREMENT_FIELD`, under the key `__name__`, and its tags.
+pub type Name = BTreeMap<String, String>;
+
+/// A line of an export.
+#[derive(Deserialize)]
+struct Line {
+    metric: Name,
+    values: Vec<f64>,
+    timestamps: Vec<i64>,
 }
 
 impl Victoria {
@@ -104,6 +116,31 @@ impl Victoria {
             ("end", (range_ms.1 / 1000 + 1).to_string()),
         ];
         self.ask(&format!("label/{label}/values"), form, selector)
+    }
+
+    /// All that is stored: series and stamp in milliseconds, with their values, one for each time it
+    /// was stored.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub fn all(&self) -> Result<BTreeMap<(Name, i64), Vec<f64>>> {
+        // What came is visible after a second, or now.
+        self.agent.get(format!("{}/internal/force_flush", self.url())).call()?;
+        let export = format!("{}/api/v1/export", self.url());
+        let request = self.agent.get(&export).query("match[]", "{__name__!=\"\"}");
+        // By itself it ends now, and the last interval's stamp may lie a moment ahead.
+        let request = request.query("start", "0").query("end", "4102444800");
+        let mut response = request.call().context("VictoriaMetrics does not answer")?;
+        let text = response.body_mut().with_config().limit(1 << 30).read_to_string()?;
+        ensure!(response.status().as_u16() == 200, "VictoriaMetrics refuses: {text}");
+        let mut found: BTreeMap<(Name, i64), Vec<f64>> = BTreeMap::new();
+        for line in text.lines() {
+            let line: Line = serde_json::from_str(line).with_context(|| line.to_owned())?;
+            for (value, stamp) in line.values.into_iter().zip(line.timestamps) {
+                found.entry((line.metric.clone(), stamp)).or_default().push(value);
+            }
+        }
+        Ok(found)
     }
 
     fn ask(&self, path: &str, form: Vec<(&str, String)>, query: &str) -> Result<Vec<Value>> {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use jobtrace_tests::{
     daemon::{Setup, files, site::Site},
-    rig::metrics::{Metrics, Name},
+    rig::victoria::{Name, Victoria},
 };
 
 use super::pushed::{numbers, push_copy};
 
 #[test]
 fn every_number_of_an_agents_spool_comes_back_from_victoriametrics() {
-    let metrics = Metrics::start().unwrap();
+    let metrics = Victoria::start().unwrap();
     let more = "cluster = 'c l,u=s\"t\\er \u{e9}'\n[export]\nprofile = \"histogram\"\nbucket_style = \"vmrange\"\n";
     let setup = Setup::new(more).unwrap();
     let site = Site::new().unwrap();

@@ -22,21 +22,6 @@ const FACTS: [&str; 10] = [
     "node_count",
 ];
 
-/// Fields of `job_gpu` that dashboards ask for before the tables have them. Remove each with its row.
-pub const PENDING: &[(&str, &str)] = &[
-    ("job_gpu", "idle_ns"),
-    ("job_gpu", "idle_while_blocked_ns"),
-    ("job_gpu", "idle_while_run_queue_ns"),
-    ("job_gpu", "idle_while_faulting_ns"),
-    ("job_gpu", "idle_while_on_cpu_ns"),
-    ("job_gpu", "idle_other_ns"),
-];
-
-/// Whether the field is one of [`PENDING`].
-pub fn is_pending(measurement: &str, field: &str) -> bool {
-    PENDING.contains(&(measurement, field))
-}
-
 /// The table of a measurement.
 fn table(name: &str) -> Result<&'static Measurement> {
     match tables::ALL.into_iter().find(|table| table.name == name) {
@@ -70,7 +55,6 @@ pub fn unit(measurement: &str, name: &str) -> Result<Unit> {
     match field(table, name) {
         Some(_) if name.ends_with("_count") => Ok(Unit::Count),
         Some(field) => Ok(field.unit),
-        None if is_pending(measurement, name) => Ok(Unit::Nanoseconds),
         None => bail!("{measurement} has no field {name}: see docs/METRICS.md"),
     }
 }

@@ -101,16 +101,6 @@ fn facts_are_known_or_totals_by_the_tables() {
 }
 
 #[test]
-fn what_waits_for_its_row_is_still_without_one() {
-    let tables = jobtrace::model::tables::ALL;
-    for (of, name) in names::PENDING {
-        let table = tables.into_iter().find(|table| table.name == *of).unwrap();
-        let has = table.fields.iter().any(|field| field.name == *name);
-        assert!(!has, "{name} has its row: remove it from PENDING in xtask/src/grafana/names.rs");
-    }
-}
-
-#[test]
 fn numbers_have_no_exponent() {
     assert_eq!(decimal(1e-9), "0.000000001");
     assert_eq!(decimal(8.0), "8.0");
