@@ -283,7 +283,8 @@ mod tests {
         let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_1/job_2");
         let mut details = Details::new(&answer, 0);
         for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
-            let mut group = Group::unknown(&GPU, vec!["0".into(), uuid.into(), "H100".into()]);
+            let tags = ["0", uuid, "H100", "nvidia", ""].map(str::to_owned);
+            let mut group = Group::unknown(&GPU, tags.into());
             group.set("energy_joules", 1_500);
             group.set("held_ns", 7);
             group.set("temperature_max_celsius", celsius);

@@ -136,8 +136,11 @@ impl CgroupReader {
         if fault.number("oom_kills").is_none() {
             let now =
                 self.memory_place().and_then(|(directory, files)| oom_kills(directory, files));
-            self.oom_kills = self.oom_kills.max(now);
-            fault.set("oom_kills", self.oom_kills);
+            // Of a cgroup that is gone nobody knows how its last tasks ended.
+            if now.is_some() {
+                self.oom_kills = self.oom_kills.max(now);
+                fault.set("oom_kills", self.oom_kills);
+            }
         }
     }
 

@@ -202,6 +202,9 @@ fn kills_under_v1_are_added_up_and_do_not_go_with_their_cgroup() {
     assert_eq!(kills(&mut reader, None), Some(3));
     fs::remove_dir_all(&inner).unwrap();
     assert_eq!(kills(&mut reader, None), Some(3));
+    // Those since the last look went with it, so the interval's are unknown.
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(kills(&mut reader, None), None);
 }
 
 #[test]

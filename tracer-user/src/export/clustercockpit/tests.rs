@@ -127,8 +127,8 @@ fn what_is_unknown_writes_no_line_and_zero_is_written() {
 #[test]
 fn each_gpu_has_its_own_metrics_whose_shares_add_up() {
     let gpu = |index: &str, ppm: u64, milliwatts: u64, bytes: u64| {
-        let tags = vec![index.to_owned(), format!("GPU-{index}"), "H".to_owned()];
-        let mut group = Group::unknown(&GPU, tags);
+        let tags = [index, &format!("GPU-{index}"), "H", "nvidia", ""].map(str::to_owned);
+        let mut group = Group::unknown(&GPU, tags.into());
         let hist = |value: u64| {
             let mut hist = Hist::default();
             (0..10).for_each(|_| hist.record(value));
