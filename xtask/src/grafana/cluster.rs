@@ -188,23 +188,38 @@ fn offenders() -> Row {
 }
 
 fn gpus() -> Row {
+    let hours = |field| term("job_gpu", Value::Sum(field)).times(HOURS);
+    let users = Panel::new(
+        Look::Table,
+        "h",
+        "GPU hours by user",
+        "Held: the job was given the GPU. With a process: one of the job's processes was on it. At work: a \
+         kernel ran. The largest `not at work` first.",
+    )
+    .ask(whole("held", hours("held_ns"), &["user"]))
+    .ask(whole("with a process", hours("used_ns"), &["user"]))
+    .ask(whole("at work", hours("busy_ns"), &["user"]))
+    .step(Step::Join("user"))
+    .step(Step::Compute("share at work", "at work", "/", "held"))
+    .step(Step::Compute("not at work", "held", "-", "at work"))
+    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2", "Time 3"], names: &[] })
+    .step(Step::Sort { by: "not at work", up: false })
+    .units(&[("share at work", "percentunit")])
+    .limits(SHARES)
+    .size(12, 10);
     let by = &["job", "user", "host", "gpu"];
     let idle = Panel::new(
         Look::Table,
         "percentunit",
         "GPUs that do least",
-        "Share of the time in which a kernel ran, of each GPU while a job was on it; the least first. A GPU \
-         of which a job holds and never uses it has no line before its agent tells what is held.",
+        "Share of the time held in which a kernel ran, of each GPU of each job, also of those that the job \
+         holds and never uses; the least first. The dashboard Job tells why one was idle.",
     )
-    .ask(whole(
-        "share used",
-        term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
-        by,
-    ))
+    .ask(whole("share at work", term("job_gpu", Value::Ratio("busy_ns", "held_ns")), by))
     .step(Step::Arrange { without: &["Time"], names: &[] })
-    .step(Step::Sort { by: "share used", up: true })
+    .step(Step::Sort { by: "share at work", up: true })
     .step(Step::First(25))
-    .units(&[("share used", "percentunit")])
+    .units(&[("share at work", "percentunit")])
     .limits(SHARES)
     .size(12, 10);
     let busy = Panel::new(
@@ -218,8 +233,8 @@ fn gpus() -> Row {
         term("job_gpu", Value::Ratio("utilization_ratio_sum", "utilization_ratio_count")),
         &["user"],
     )
-    .size(12, 10);
-    Row { title: "Idle GPUs", each: None, panels: vec![idle, busy] }
+    .size(24, 8);
+    Row { title: "GPUs held against used", each: None, panels: vec![users, idle, busy] }
 }
 
 /// Core hours by a part of the time.
