@@ -57,9 +57,10 @@ impl Claims {
     }
 
     /// Whether `device` is among them. Where a device's minor number is not told its index stands in: they
-    /// differ on few nodes. A number means a whole device: of a MIG instance only the UUID speaks.
-    pub fn have(&self, device: &Device) -> bool {
-        let is_whole = device.instance.is_none();
+    /// differ on few nodes. A number means a whole device of the makers that `are_numbered` (the scheduler
+    /// hands out one maker's): of a MIG instance only the UUID speaks.
+    pub fn have(&self, device: &Device, are_numbered: impl Fn(&str) -> bool) -> bool {
+        let is_whole = device.instance.is_none() && are_numbered(&device.vendor);
         self.of.iter().any(|claim| match claim {
             Claim::Uuid(uuid) => device.uuid.starts_with(uuid.as_str()),
             Claim::Minor(minor) => is_whole && device.minor.unwrap_or(device.index) == *minor,
@@ -107,14 +108,19 @@ mod tests {
             uuid: "GPU-8932f937-d7".into(),
             ..Device::default()
         };
-        let have = |claim| Claims { of: [claim].into(), is_relative: false }.have(&device);
+        let have =
+            |claim| Claims { of: [claim].into(), is_relative: false }.have(&device, |_| true);
         assert!(have(Claim::Index(0)) && have(Claim::Minor(3)));
         assert!(!have(Claim::Minor(0)) && !have(Claim::Index(3)));
         assert!(have(Claim::Uuid("GPU-8932".into())) && !have(Claim::Uuid("GPU-9932".into())));
         let unknown = Device { minor: None, ..device.clone() };
-        assert!(Claims { of: [Claim::Minor(0)].into(), is_relative: false }.have(&unknown));
+        assert!(
+            Claims { of: [Claim::Minor(0)].into(), is_relative: false }.have(&unknown, |_| true)
+        );
+        let other = Claims { of: [Claim::Index(0)].into(), is_relative: false };
+        assert!(!other.have(&device, |vendor| vendor == "nvidia"), "the chip of the console");
         let part = Device { instance: Some(0), uuid: "MIG-1f0c".into(), ..unknown };
-        let have = |claim| Claims { of: [claim].into(), is_relative: false }.have(&part);
+        let have = |claim| Claims { of: [claim].into(), is_relative: false }.have(&part, |_| true);
         assert!(!have(Claim::Minor(0)) && !have(Claim::Index(0)));
         assert!(have(Claim::Uuid("MIG-1f0c".into())));
     }

@@ -3,7 +3,7 @@
 
 use super::{
     reading::{Activity, DeviceReading, Throttled},
-    totals::record,
+    used::record,
 };
 use crate::model::{group::Group, hist::Hist};
 

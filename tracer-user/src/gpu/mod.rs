@@ -19,6 +19,7 @@ mod sampler;
 mod source;
 mod tasks;
 mod totals;
+mod used;
 mod work;
 
 pub use claim::{Claim, Claims};

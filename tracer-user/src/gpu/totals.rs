@@ -1,22 +1,21 @@
 //! What each job did to each device, added up from readings. Pure: the time comes with the readings,
 //! and whose a process is comes as an argument.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     claim::Claims,
-    detail::Detail,
-    idle::{Idle, LATE_NS, Stretch},
+    idle::{LATE_NS, Stretch},
     reading::{Busy, Device, DeviceReading, ProcessReading, Reading},
     tasks::TaskTimes,
+    used::{Part, Share, Used},
 };
-use crate::model::{group::Group, hist::Hist, tables::GPU};
+use crate::model::group::Group;
 
 /// Readings further apart than this leave open who was on a device between them.
 const MAX_GAP_NS: u64 = 5_000_000_000;
+/// Makers whose devices schedulers hand out, where there are several: never the chip of a console.
+const MAKERS: [&str; 2] = ["nvidia", "amd"];
 /// Readings that wait for a look at the job's tasks; where nobody looks, the oldest is done without.
 const MOST_OPEN: usize = 64;
 /// A state older than this is unknown: the driver has not answered since.
@@ -33,6 +32,8 @@ pub struct Totals<K> {
     claims: BTreeMap<K, Claims>,
     /// Jobs on a device that they did not claim by numbers of their own: those mean something else.
     refuted: BTreeSet<K>,
+    /// The maker whose devices a scheduler's numbers mean; `None`: whoever's there are.
+    numbered: Option<&'static str>,
     /// When the last reading ended.
     read_ns: u64,
     notes: Vec<(Option<String>, String)>,
@@ -66,52 +67,6 @@ struct Open {
     beside_ns: u64,
 }
 
-/// One job's values of one device.
-#[derive(Debug, Default)]
-struct Used {
-    /// As it was when the job first came: its tags are one series.
-    device: Arc<Device>,
-    busy: Option<Hist>,
-    memory_busy: Option<Hist>,
-    detail: Detail,
-    power: Option<Hist>,
-    clock: Option<Hist>,
-    energy_millijoules: Option<u64>,
-    memory_peak_bytes: Option<u64>,
-    temperature_celsius: Option<u64>,
-    shared: u64,
-    held_ns: u64,
-    used_ns: u64,
-    idle: Idle,
-    /// When the job last had it, and how.
-    seen_ns: u64,
-    memory_used_bytes: Option<u64>,
-    processes: u64,
-}
-
-/// One job's part in one reading of one device.
-#[derive(Default)]
-struct Part {
-    processes: u64,
-    memory_bytes: Option<u64>,
-    busy: Option<Busy>,
-    sm_activity_ppm: Option<u64>,
-    /// A process of it does not tell how busy or how large it is: neither is then known of the job.
-    is_memory_unknown: bool,
-    is_busy_unknown: bool,
-}
-
-/// One job's part in one reading, as [`Used`] counts it.
-struct Share<'a> {
-    part: &'a Part,
-    /// Others are on the device too, or instead.
-    is_shared: bool,
-    is_used: bool,
-    /// Since the reading before; zero where that was long ago.
-    span_ns: u64,
-    energy: Option<u64>,
-}
-
 impl<K> Default for Totals<K> {
     fn default() -> Self {
         Self {
@@ -119,6 +74,7 @@ impl<K> Default for Totals<K> {
             devices: BTreeMap::new(),
             claims: BTreeMap::new(),
             refuted: BTreeSet::new(),
+            numbered: None,
             read_ns: 0,
             notes: Vec::new(),
         }
@@ -129,6 +85,11 @@ impl<K: Ord + Clone> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
     pub fn add(&mut self, reading: &Reading, owner: impl Fn(&ProcessReading) -> Option<K>) {
         self.read_ns = reading.monotonic_ns;
+        let is_there =
+            |maker: &&str| reading.devices.iter().any(|read| read.device.vendor == *maker);
+        // One that is lost for a while does not lend its numbers to another maker's.
+        let is_meant = |maker: &&str| self.numbered == Some(*maker) || is_there(maker);
+        self.numbered = MAKERS.into_iter().find(is_meant);
         let mut open: BTreeMap<K, Open> = BTreeMap::new();
         for device in &reading.devices {
             self.add_device(reading.monotonic_ns, device, &owner, &mut open);
@@ -149,10 +110,16 @@ impl<K: Ord + Clone> Totals<K> {
         self.claims = claims;
     }
 
+    fn are_numbered(&self, vendor: &str) -> bool {
+        self.numbered.is_none_or(|maker| maker == vendor)
+    }
+
     /// Who was given `device`: of several by numbers that may be relative, none.
     fn claimed_by(&self, device: &Device) -> Vec<K> {
         let mut by: Vec<(&K, &Claims)> = self.claims.iter().collect();
-        by.retain(|(job, claims)| claims.have(device) && !self.refuted.contains(*job));
+        by.retain(|(job, claims)| {
+            claims.have(device, |vendor| self.are_numbered(vendor)) && !self.refuted.contains(*job)
+        });
         if by.iter().filter(|(_, claims)| claims.is_relative).count() > 1 {
             by.retain(|(_, claims)| !claims.is_relative);
         }
@@ -177,7 +144,9 @@ impl<K: Ord + Clone> Totals<K> {
         let users = parts.len();
         for job in parts.keys() {
             let own = self.claims.get(job);
-            if own.is_some_and(|own| own.is_relative && !own.have(&read.device)) {
+            if own.is_some_and(|own| {
+                own.is_relative && !own.have(&read.device, |vendor| self.are_numbered(vendor))
+            }) {
                 self.refuted.insert(job.clone());
             }
         }
@@ -201,11 +170,8 @@ impl<K: Ord + Clone> Totals<K> {
         let ecc = seen.and_then(|seen| read.ecc_uncorrected?.checked_sub(seen.ecc_uncorrected?));
         for (job, part) in &parts {
             let of = self.jobs.entry(job.clone()).or_default();
-            let used = of.devices.entry(read.device.uuid.clone()).or_insert_with(|| Used {
-                device: Arc::clone(&read.device),
-                energy_millijoules: read.energy_millijoules.map(|_| 0),
-                ..Used::default()
-            });
+            let used =
+                of.devices.entry(read.device.uuid.clone()).or_insert_with(|| Used::new(read));
             let was_on_it = seen.is_some_and(|seen| seen.on_it.contains(job));
             let is_used = part.processes > 0 || is_untold;
             let is_shared = match users {
@@ -345,106 +311,6 @@ impl Of {
 
     fn settle(&mut self, until_ns: u64) {
         self.devices.values_mut().for_each(|used| used.idle.settle(until_ns));
-    }
-}
-
-impl Part {
-    /// Of a job without a process on the device.
-    fn none() -> Self {
-        let busy = Some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
-        Self { memory_bytes: Some(0), busy, ..Self::default() }
-    }
-
-    fn add(&mut self, process: &ProcessReading) {
-        self.processes += 1;
-        match process.memory_bytes {
-            Some(bytes) => *self.memory_bytes.get_or_insert(0) += bytes,
-            None => self.is_memory_unknown = true,
-        }
-        match process.busy {
-            Some(busy) => {
-                let sum = self.busy.get_or_insert_default();
-                sum.sm_ppm = (sum.sm_ppm + busy.sm_ppm).min(1_000_000);
-                sum.memory_ppm = match (sum.memory_ppm, busy.memory_ppm) {
-                    (Some(sum), Some(more)) => Some((sum + more).min(1_000_000)),
-                    (sum, more) => sum.or(more),
-                };
-            }
-            None => self.is_busy_unknown = true,
-        }
-        if let Some(ppm) = process.sm_activity_ppm {
-            let sum = self.sm_activity_ppm.get_or_insert(0);
-            *sum = (*sum + ppm).min(1_000_000);
-        }
-    }
-}
-
-impl Used {
-    /// Adds a reading, and gives how busy the job kept the device in it.
-    fn add(&mut self, now_ns: u64, read: &DeviceReading, share: &Share) -> Option<Busy> {
-        let part = share.part;
-        let own_memory = part.memory_bytes.filter(|_| !part.is_memory_unknown);
-        let own_busy = part.busy.filter(|_| !part.is_busy_unknown);
-        // Of a device that others are on too, only what its processes tell is the job's.
-        let (memory, busy) = match share.is_shared {
-            true => (own_memory, own_busy),
-            false => (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy)),
-        };
-        if let Some(Busy { sm_ppm, memory_ppm }) = busy {
-            record(&mut self.busy, Some(sm_ppm));
-            record(&mut self.memory_busy, memory_ppm);
-        }
-        record(&mut self.power, read.power_milliwatts);
-        record(&mut self.clock, read.sm_clock_hz);
-        if let Some(energy) = share.energy {
-            *self.energy_millijoules.get_or_insert(0) += energy;
-        }
-        self.memory_peak_bytes = self.memory_peak_bytes.max(memory);
-        self.temperature_celsius = self.temperature_celsius.max(read.temperature_celsius);
-        self.shared += u64::from(share.is_shared);
-        self.held_ns += share.span_ns;
-        self.used_ns += if share.is_used { share.span_ns } else { 0 };
-        self.seen_ns = now_ns;
-        self.memory_used_bytes = memory;
-        self.processes = part.processes;
-        busy
-    }
-
-    fn group(&self, is_current: bool) -> Group {
-        let device = &self.device;
-        let Device { uuid, model, vendor, parent, .. } = &**device;
-        let texts = [&device.number(), uuid, model, vendor, parent];
-        let mut group = Group::unknown(&GPU, texts.map(String::clone).into());
-        let hists = [
-            ("utilization_ratio", &self.busy),
-            ("memory_utilization_ratio", &self.memory_busy),
-            ("power_watts", &self.power),
-            ("sm_clock_hz", &self.clock),
-        ];
-        for (name, hist) in hists {
-            if let Some(hist) = hist {
-                group.set_hist(name, hist.clone());
-            }
-        }
-        self.detail.fill(&mut group);
-        group.set("memory_used_bytes", self.memory_used_bytes.filter(|_| is_current));
-        group.set("processes", is_current.then_some(self.processes));
-        group.set("memory_peak_bytes", self.memory_peak_bytes);
-        group.set("memory_total_bytes", device.memory_total_bytes);
-        group.set("energy_joules", self.energy_millijoules);
-        group.set("temperature_max_celsius", self.temperature_celsius);
-        group.set("readings_shared", self.shared);
-        group.set("held_ns", self.held_ns);
-        group.set("used_ns", self.used_ns);
-        self.idle.tell(&mut group);
-        group
-    }
-}
-
-/// Adds `value` to `hist`, where it is known.
-pub(super) fn record(hist: &mut Option<Hist>, value: Option<u64>) {
-    if let Some(value) = value {
-        hist.get_or_insert_default().record(value);
     }
 }
 

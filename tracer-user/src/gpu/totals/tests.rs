@@ -1,9 +1,11 @@
 //! Readings as a driver could give them, and what comes of them.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{
     gpu::claim::{Claim, Claims},
-    model::tables::SCHED,
+    model::{hist::Hist, tables::SCHED},
 };
 
 const S: u64 = 1_000_000_000;
@@ -252,4 +254,29 @@ fn numbers_that_count_within_a_job_are_believed_until_something_speaks_against_t
     add(&mut totals, 1, on_other);
     add(&mut totals, 2, empty());
     assert_eq!(held(&totals, 1), 1, "it is on another: its zero is not the node's");
+}
+
+#[test]
+fn a_schedulers_numbers_do_not_mean_the_chip_of_the_console() {
+    let of = |vendor: &str, uuid: &str| {
+        let named = Device { vendor: vendor.into(), uuid: uuid.into(), ..Device::default() };
+        DeviceReading { device: Arc::new(named), ..device(None, &[]) }
+    };
+    let reading = |at: u64, devices: Vec<DeviceReading>| Reading { monotonic_ns: at * S, devices };
+    let (chip, card) = (of("intel", "PCI-0"), of("nvidia", "GPU-a"));
+    let mut totals = Totals::<u32>::default();
+    totals.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());
+    totals.add(&reading(1, vec![chip.clone(), card]), |_| None);
+    let held = |totals: &Totals<u32>| {
+        let groups = totals.groups_for(&1, 9 * S);
+        groups.iter().map(|group| group.tags[1].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(held(&totals), ["GPU-a"]);
+    // The card is lost for a moment.
+    totals.add(&reading(2, vec![chip.clone()]), |_| None);
+    assert_eq!(held(&totals), ["GPU-a"]);
+    let mut alone = Totals::<u32>::default();
+    alone.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());
+    alone.add(&reading(1, vec![chip]), |_| None);
+    assert_eq!(held(&alone), ["PCI-0"], "a node of such cards");
 }

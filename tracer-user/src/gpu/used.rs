@@ -1,0 +1,164 @@
+//! What one job did to one device, added up over readings, and its part in one of them. Pure.
+
+use std::sync::Arc;
+
+use super::{
+    detail::Detail,
+    idle::Idle,
+    reading::{Busy, Device, DeviceReading, ProcessReading},
+};
+use crate::model::{group::Group, hist::Hist, tables::GPU};
+
+/// One job's values of one device.
+#[derive(Debug, Default)]
+pub struct Used {
+    /// As it was when the job first came: its tags are one series.
+    pub device: Arc<Device>,
+    busy: Option<Hist>,
+    memory_busy: Option<Hist>,
+    pub detail: Detail,
+    power: Option<Hist>,
+    clock: Option<Hist>,
+    energy_millijoules: Option<u64>,
+    memory_peak_bytes: Option<u64>,
+    temperature_celsius: Option<u64>,
+    shared: u64,
+    held_ns: u64,
+    used_ns: u64,
+    pub idle: Idle,
+    /// When the job last had it, and how.
+    pub seen_ns: u64,
+    memory_used_bytes: Option<u64>,
+    processes: u64,
+}
+
+/// One job's part in one reading of one device.
+#[derive(Default)]
+pub struct Part {
+    pub processes: u64,
+    memory_bytes: Option<u64>,
+    busy: Option<Busy>,
+    pub sm_activity_ppm: Option<u64>,
+    /// A process of it does not tell how busy or how large it is: neither is then known of the job.
+    is_memory_unknown: bool,
+    is_busy_unknown: bool,
+}
+
+/// One job's part in one reading, as [`Used`] counts it.
+pub struct Share<'a> {
+    pub part: &'a Part,
+    /// Others are on the device too, or instead.
+    pub is_shared: bool,
+    pub is_used: bool,
+    /// Since the reading before; zero where that was long ago.
+    pub span_ns: u64,
+    pub energy: Option<u64>,
+}
+
+impl Part {
+    /// Of a job without a process on the device.
+    pub fn none() -> Self {
+        let busy = Some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
+        Self { memory_bytes: Some(0), busy, ..Self::default() }
+    }
+
+    /// Adds a process of the job.
+    pub fn add(&mut self, process: &ProcessReading) {
+        self.processes += 1;
+        match process.memory_bytes {
+            Some(bytes) => *self.memory_bytes.get_or_insert(0) += bytes,
+            None => self.is_memory_unknown = true,
+        }
+        match process.busy {
+            Some(busy) => {
+                let sum = self.busy.get_or_insert_default();
+                sum.sm_ppm = (sum.sm_ppm + busy.sm_ppm).min(1_000_000);
+                sum.memory_ppm = match (sum.memory_ppm, busy.memory_ppm) {
+                    (Some(sum), Some(more)) => Some((sum + more).min(1_000_000)),
+                    (sum, more) => sum.or(more),
+                };
+            }
+            None => self.is_busy_unknown = true,
+        }
+        if let Some(ppm) = process.sm_activity_ppm {
+            let sum = self.sm_activity_ppm.get_or_insert(0);
+            *sum = (*sum + ppm).min(1_000_000);
+        }
+    }
+}
+
+impl Used {
+    /// Nothing yet of the device that was read; what it does not tell stays unknown.
+    pub fn new(read: &DeviceReading) -> Self {
+        let energy_millijoules = read.energy_millijoules.map(|_| 0);
+        Self { device: Arc::clone(&read.device), energy_millijoules, ..Self::default() }
+    }
+
+    /// Adds a reading, and gives how busy the job kept the device in it.
+    pub fn add(&mut self, now_ns: u64, read: &DeviceReading, share: &Share) -> Option<Busy> {
+        let part = share.part;
+        let own_memory = part.memory_bytes.filter(|_| !part.is_memory_unknown);
+        let own_busy = part.busy.filter(|_| !part.is_busy_unknown);
+        // Of a device that others are on too, only what its processes tell is the job's.
+        let (memory, busy) = match share.is_shared {
+            true => (own_memory, own_busy),
+            false => (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy)),
+        };
+        if let Some(Busy { sm_ppm, memory_ppm }) = busy {
+            record(&mut self.busy, Some(sm_ppm));
+            record(&mut self.memory_busy, memory_ppm);
+        }
+        record(&mut self.power, read.power_milliwatts);
+        record(&mut self.clock, read.sm_clock_hz);
+        if let Some(energy) = share.energy {
+            *self.energy_millijoules.get_or_insert(0) += energy;
+        }
+        self.memory_peak_bytes = self.memory_peak_bytes.max(memory);
+        self.temperature_celsius = self.temperature_celsius.max(read.temperature_celsius);
+        self.shared += u64::from(share.is_shared);
+        self.held_ns += share.span_ns;
+        self.used_ns += if share.is_used { share.span_ns } else { 0 };
+        self.seen_ns = now_ns;
+        self.memory_used_bytes = memory;
+        self.processes = part.processes;
+        busy
+    }
+
+    /// The values so far; states only where they are the newest.
+    pub fn group(&self, is_current: bool) -> Group {
+        let device = &self.device;
+        let Device { uuid, model, vendor, parent, .. } = &**device;
+        let texts = [&device.number(), uuid, model, vendor, parent];
+        let mut group = Group::unknown(&GPU, texts.map(String::clone).into());
+        let hists = [
+            ("utilization_ratio", &self.busy),
+            ("memory_utilization_ratio", &self.memory_busy),
+            ("power_watts", &self.power),
+            ("sm_clock_hz", &self.clock),
+        ];
+        for (name, hist) in hists {
+            if let Some(hist) = hist {
+                group.set_hist(name, hist.clone());
+            }
+        }
+        self.detail.fill(&mut group);
+        group.set("memory_used_bytes", self.memory_used_bytes.filter(|_| is_current));
+        group.set("processes", is_current.then_some(self.processes));
+        group.set("memory_peak_bytes", self.memory_peak_bytes);
+        group.set("memory_total_bytes", device.memory_total_bytes);
+        group.set("energy_joules", self.energy_millijoules);
+        group.set("temperature_max_celsius", self.temperature_celsius);
+        group.set("readings_shared", self.shared);
+        group.set("held_ns", self.held_ns);
+        group.set("used_ns", self.used_ns);
+        self.idle.tell(&mut group);
+        group
+    }
+}
+
+/// Adds `value` to `hist`, where it is known.
+pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+    if let Some(value) = value {
+        hist.get_or_insert_default().record(value);
+    }
+}
