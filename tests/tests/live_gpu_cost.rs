@@ -33,11 +33,6 @@ fn eight_gpus_once_a_second_cost_the_agent_less_than_half_a_percent_of_a_core() 
     // Of the readings alone, and with them: the difference is what GPUs cost.
     let measure = |sample: bool| {
         let fake = Fake::new(&Scenario::default());
-        let mut command = Command::new(program().unwrap());
-        command.env("LD_LIBRARY_PATH", fake.folder());
-        let settings =
-            format!("hierarchy = \"v2\"\ninterval = \"10s\"\ngpu.sample = {sample}\nslots = 256");
-        let agent = Agent::start_by(command, &settings).unwrap();
         // Two processes on each GPU, as with a program and its helper: all questions are asked.
         let running: Vec<_> = jobs
             .iter()
@@ -59,6 +54,12 @@ fn eight_gpus_once_a_second_cost_the_agent_less_than_half_a_percent_of_a_core() 
             ..Gpu::default()
         });
         fake.set(&Scenario { gpus: gpus.collect(), ..Scenario::default() });
+        // The driver has its devices before the agent looks: without any it would look again minutes later.
+        let mut command = Command::new(program().unwrap());
+        command.env("LD_LIBRARY_PATH", fake.folder());
+        let settings =
+            format!("hierarchy = \"v2\"\ninterval = \"10s\"\ngpu.sample = {sample}\nslots = 256");
+        let agent = Agent::start_by(command, &settings).unwrap();
         sleep(Duration::from_secs(12));
         let before = cpu(agent.pid());
         sleep(SPAN);

@@ -22,6 +22,10 @@ const FACTS: [&str; 10] = [
     "node_count",
 ];
 
+/// Tags of a device that its `uuid` settles. A column that no device has written (`parent`, without MIG) does
+/// not exist in SQL.
+const FOLLOWING: [&str; 3] = ["model", "vendor", "parent"];
+
 /// The table of a measurement.
 fn table(name: &str) -> Result<&'static Measurement> {
     match tables::ALL.into_iter().find(|table| table.name == name) {
@@ -59,9 +63,10 @@ pub fn unit(measurement: &str, name: &str) -> Result<Unit> {
     }
 }
 
-/// Tags of the measurement's own, beside every job's.
-pub fn own_tags(measurement: &str) -> &'static [&'static str] {
-    table(measurement).map_or(&[], |table| table.tags)
+/// Tags of the measurement's own that tell its series apart, beside every job's.
+pub fn own_tags(measurement: &str) -> impl Iterator<Item = &'static str> {
+    let tags = table(measurement).map_or(&[][..], |table| table.tags);
+    tags.iter().copied().filter(|tag| !FOLLOWING.contains(tag))
 }
 
 /// Checks that the measurement has the tag.

@@ -48,7 +48,7 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&st
     let series = |how: &str, field: &str| {
         // What else a series has is the same for all of one job.
         let mut all: Vec<String> = tags.clone();
-        let own = ["host", "job"].iter().chain(own_tags(of)).map(|tag| format!(r#""{tag}""#));
+        let own = ["host", "job"].into_iter().chain(own_tags(of)).map(|tag| format!(r#""{tag}""#));
         all.extend(own.filter(|tag| !tags.contains(tag)));
         let columns = joined(time.clone().into_iter().chain(all.clone()));
         let groups = joined(step.map(|_| "1".to_owned()).into_iter().chain(all));
