@@ -46,6 +46,8 @@ impl Victoria {
         command.arg(format!("-httpListenAddr=127.0.0.1:{port}"));
         // What was written a moment ago is to be seen, and no earlier answer.
         command.args(["-search.latencyOffset=0s", "-search.disableCache", "-retentionPeriod=100y"]);
+        // Else the last steps of a range that ends about now are those before, told again.
+        command.arg("-search.maxStepForPointsAdjustment=1ms");
         let mut server = Daemon::start(&mut command, &folder.path().join("log"))?;
         let timeout = Some(Duration::from_secs(30));
         let settings = Agent::config_builder().http_status_as_error(false).timeout_global(timeout);
