@@ -18,6 +18,10 @@ use crate::{
     record::file,
 };
 
+/// The kernel's `enum fault_flag` (`include/linux/mm_types.h`): a fault handled again after its wait. The
+/// same in all kernels with fentry programs.
+const FAULT_FLAG_TRIED: u64 = 1 << 5;
+
 /// A major fault ended: what the task was blocked in it.
 #[perf_event]
 pub fn major_fault(_: PerfEventContext) -> u32 {
@@ -60,9 +64,14 @@ pub fn page_fault_kernel(_: BtfTracePointContext) -> i32 {
     fault_begins()
 }
 
-/// A page fault begins, on architectures without the tracepoints.
+/// A page fault begins, on architectures without the tracepoints. One that reads from disk lets go of its
+/// locks and is handled a second time when the wait is over: it began the first time.
 #[fentry(function = "handle_mm_fault")]
-pub fn handle_mm_fault(_: FEntryContext) -> i32 {
+pub fn handle_mm_fault(ctx: FEntryContext) -> i32 {
+    let flags: u64 = ctx.arg(2);
+    if flags & FAULT_FLAG_TRIED != 0 {
+        return 0;
+    }
     fault_begins()
 }
 

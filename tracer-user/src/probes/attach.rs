@@ -7,7 +7,7 @@ use tracer_ebpf::kernel_fields::{self, MISSING};
 
 use super::{
     btf::Btf,
-    hooks::{COVERS, FaultMode, HOOKS, Hook, HookState, Point, SPOILS},
+    hooks::{COVERS, FaultMode, HOOKS, Hook, HookState, Point},
     programs::Programs,
 };
 
@@ -60,14 +60,7 @@ pub fn attach_all(
 fn beside(hook: &Hook, attached: &[&Hook]) -> Option<HookState> {
     let does_its_work =
         |other: &&Hook| other.group == hook.group || COVERS.contains(&(other.program, hook.group));
-    if attached.iter().any(does_its_work) {
-        return Some(HookState::NotNeeded);
-    }
-    let spoils = |(by, program, _): &&(&str, &str, &str)| {
-        *program == hook.program && attached.iter().any(|other| other.program == *by)
-    };
-    let (_, _, why) = SPOILS.iter().find(spoils)?;
-    Some(HookState::Missing((*why).to_owned()))
+    attached.iter().any(does_its_work).then_some(HookState::NotNeeded)
 }
 
 fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyhow::Result<()> {
@@ -137,9 +130,6 @@ mod tests {
         assert_eq!(fares("page_fault_kernel", &["page_fault_user"]), None);
         assert_eq!(fares("page_fault_kernel", &["handle_mm_fault"]), Some(HookState::NotNeeded));
         assert_eq!(fares("minor_fault_latency", &["handle_mm_fault"]), None);
-        assert_eq!(fares("major_fault_latency", &tracepoints), None);
-        let spoilt = fares("major_fault_latency", &["handle_mm_fault"]);
-        assert!(matches!(&spoilt, Some(HookState::Missing(why)) if why.contains("passed again")));
     }
 
     #[test]
@@ -147,10 +137,6 @@ mod tests {
         for (program, group) in COVERS {
             hooks(&[program]);
             assert!(HOOKS.iter().any(|hook| hook.group == group), "{group}");
-        }
-        for (by, program, _) in SPOILS {
-            let at = |name| HOOKS.iter().position(|hook| hook.program == name).unwrap();
-            assert!(at(by) < at(program), "{by} is attached before {program}");
         }
     }
 

@@ -136,14 +136,6 @@ pub const REQUIRED_GROUP: &str = "scheduling";
 /// handle_mm_fault, whether it is taken in user mode or inside a system call.
 pub const COVERS: [(&str, &str); 1] = [("handle_mm_fault", "fault entry in the kernel")];
 
-/// Programs beside which another tells no truth, and why. A fault that reads from disk lets go of its locks
-/// and begins anew (VM_FAULT_RETRY), so handle_mm_fault is entered again when the wait is over.
-pub const SPOILS: [(&str, &str, &str); 1] = [(
-    "handle_mm_fault",
-    "major_fault_latency",
-    "the only hook at a fault's entry here, handle_mm_fault, is passed again after the disk was read",
-)];
-
 /// All hooks, in the order of their attaching: what keeps slots right comes first.
 pub static HOOKS: &[Hook] = &[
     Hook {

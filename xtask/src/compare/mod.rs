@@ -46,7 +46,7 @@ Examples:
 
 Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
-  apt-get install clang libelf-dev && cargo install rezolus below
+  apt-get install clang libelf-dev && cargo install rezolus below   (below: clang 19 does, 14 does not)
 
 Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
 

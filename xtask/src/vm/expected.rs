@@ -37,12 +37,6 @@ const LATER: &[Later] = &[
         since: (6, 4),
         why: "fentry programs take direct calls of ftrace",
     },
-    Later {
-        program: "major_fault_latency",
-        machine: Some("aarch64"),
-        since: NEVER,
-        why: "handle_mm_fault is passed again after a major fault's wait",
-    },
 ];
 
 /// Why kernel `release` of a `machine` is known to lack the hook of `program`.

@@ -219,11 +219,10 @@ fn head(arch: Arch) -> (&'static str, &'static str, &'static str) {
              takes a cross compiler, which is installed, and `rustup target add\n\
              aarch64-unknown-linux-gnu`. No ARM hardware was tried.",
             "**absent**: the kernel lacks it, and jobtrace says so. The tracepoints of page faults are\n\
-             x86-64's; on arm64 minor faults are timed from `handle_mm_fault` on, by an fentry program,\n\
-             which takes Linux 6.4 or newer: what comes before it, the wait for the address space's lock\n\
-             included, is not in `minor_latency_ns` there. A major fault passes it again after its wait,\n\
-             so `major_latency_ns` is unknown; `major_wait_ns` is not. A boot that crashes before the\n\
-             first process is made again; the last rows count such boots.",
+             x86-64's; on arm64 faults are timed from `handle_mm_fault` on, by an fentry program, which\n\
+             takes Linux 6.4 or newer: what comes before it, the wait for the address space's lock\n\
+             included, is not in `minor_latency_ns` and `major_latency_ns` there. A boot that crashes\n\
+             before the first process is made again; the last rows count such boots.",
         ),
     }
 }
