@@ -123,7 +123,7 @@ pub static FAULT: Measurement = Measurement {
             "oom_kills",
             Count,
             Job(offset_of!(JobBank, oom_kills)),
-            "Tasks of the job chosen by the out-of-memory killer; from memory.events (v1: memory.oom_control) where the kernel does not tell the probes which task.",
+            "Tasks of the job chosen by the out-of-memory killer; from memory.events (v1: memory.oom_control) where no hook tells which task, and then unknown in the interval in which the cgroup is removed.",
         ),
         Field::histogram(
             "major_wait_ns",

@@ -15,7 +15,7 @@ use tracer_ebpf::{
     latency::LatencyBank,
     records::{
         CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
-        TASKS as TASK_ENTRIES, TaskRecord,
+        TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
     },
 };
 
@@ -54,6 +54,9 @@ static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> =
 /// One entry for each task in full mode; the agent shrinks it to one otherwise.
 #[btf_map]
 static FAULTS: Array<FaultEntry, { PID_VALUES as usize }> = Array::new();
+/// Tasks chosen by the out-of-memory killer that have not exited yet, by the low bits of their pids.
+#[btf_map]
+static VICTIMS: Array<u32, { VICTIM_VALUES as usize }> = Array::new();
 #[map]
 static EVENTS: RingBuf = RingBuf::with_byte_size(64 * 1024, 0);
 /// Where an event is put together: too large for the stack.
@@ -131,6 +134,12 @@ pub fn latency_bank(slot: u32) -> Option<*mut LatencyBank> {
 #[inline(always)]
 pub fn fault_entry(pid: u32) -> Option<*mut FaultEntry> {
     FAULTS.get_ptr_mut(pid & (PID_VALUES - 1))
+}
+
+/// The pid chosen by the out-of-memory killer among those that share `pid`'s place; 0 for none.
+#[inline(always)]
+pub fn victim(pid: u32) -> Option<*mut u32> {
+    VICTIMS.get_ptr_mut(pid & (VICTIM_VALUES - 1))
 }
 
 /// The cell of `key`, claimed if it is new; `None` where there is no room.

@@ -8,6 +8,10 @@ pub const PID_VALUES: u32 = 65_536;
 /// be past the 4 MiB that kernel 5.10 allows for one map value.
 pub const TASKS: u32 = PID_VALUES - 1;
 
+/// Values of a pid's low bits, by which tasks chosen by the out-of-memory killer are told apart until they
+/// exit. Two at once are counted in [`CpuRecord::task_evictions`], and the first is lost.
+pub const VICTIM_VALUES: u32 = 1024;
+
 /// A task as it last left a CPU. One cache line, found by the low bits of the pid.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]

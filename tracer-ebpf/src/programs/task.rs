@@ -12,7 +12,7 @@ use tracer_ebpf::{
 use super::switch::{charge, times_known};
 use crate::{
     kernel::{Kernel, cgroup_id, global, load, run_queue_clock, task_cgroup_id},
-    maps::{bank, cpu_record, scratch, slot_flags, slot_of, task_record, tell},
+    maps::{bank, cpu_record, scratch, slot_flags, slot_of, task_record, tell, victim},
 };
 
 /// A task made another: charged to the maker's job.
@@ -58,15 +58,49 @@ fn tell_exec(slot: u16) {
     }
 }
 
-/// The out-of-memory killer chose a task (kernels that pass the task; where they pass its pid, the agent
-/// reads the cgroup's own count).
+/// The out-of-memory killer chose a task (kernels that pass the task).
 #[btf_tracepoint(function = "mark_victim")]
 pub fn mark_victim(ctx: BtfTracePointContext) -> i32 {
-    if let Some(bank) = bank(slot_of(0, task_cgroup_id(ctx.arg(0))).into()) {
+    killed_for_memory(ctx.arg(0));
+    0
+}
+
+/// The out-of-memory killer chose a task (kernels that pass its pid, which no helper makes a task of):
+/// counted when it exits.
+#[btf_tracepoint(function = "mark_victim")]
+pub fn mark_victim_pid(ctx: BtfTracePointContext) -> i32 {
+    let pid = ctx.arg::<u64>(0) as u32;
+    let (Some(victim), Some(cpu)) = (victim(pid), cpu_record()) else { return 0 };
+    // SAFETY: one word, and this CPU's own record.
+    unsafe {
+        (*cpu).task_evictions += u64::from(*victim != 0);
+        *victim = pid;
+    }
+    0
+}
+
+/// A task exits: one that was chosen by its pid is counted, while its cgroup is still known.
+#[btf_tracepoint(function = "sched_process_exit")]
+pub fn victim_exit(ctx: BtfTracePointContext) -> i32 {
+    let task: Kernel = ctx.arg(0);
+    let pid: u32 = load(task, TASK_PID);
+    if let Some(victim) = victim(pid)
+        // SAFETY: one word.
+        && unsafe { *victim } == pid
+    {
+        // SAFETY: as above.
+        unsafe { *victim = 0 };
+        killed_for_memory(task);
+    }
+    0
+}
+
+#[inline(always)]
+fn killed_for_memory(task: Kernel) {
+    if let Some(bank) = bank(slot_of(0, task_cgroup_id(task)).into()) {
         // SAFETY: this CPU's own bank.
         unsafe { (*bank).oom_kills += 1 };
     }
-    0
 }
 
 /// A task moved to another cgroup. If it is the one running here, what it did so far belongs to the

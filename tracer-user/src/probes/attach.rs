@@ -130,6 +130,10 @@ mod tests {
         assert_eq!(fares("page_fault_kernel", &["page_fault_user"]), None);
         assert_eq!(fares("page_fault_kernel", &["handle_mm_fault"]), Some(HookState::NotNeeded));
         assert_eq!(fares("minor_fault_latency", &["handle_mm_fault"]), None);
+        for of_pids in ["mark_victim_pid", "victim_exit"] {
+            assert_eq!(fares(of_pids, &["mark_victim"]), Some(HookState::NotNeeded));
+        }
+        assert_eq!(fares("victim_exit", &["mark_victim_pid"]), None);
     }
 
     #[test]

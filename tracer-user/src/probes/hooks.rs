@@ -133,8 +133,10 @@ const fn switch(
 pub const REQUIRED_GROUP: &str = "scheduling";
 
 /// Programs that do the work of another group too: every fault on a user's address passes through
-/// handle_mm_fault, whether it is taken in user mode or inside a system call.
-pub const COVERS: [(&str, &str); 1] = [("handle_mm_fault", "fault entry in the kernel")];
+/// handle_mm_fault, whether it is taken in user mode or inside a system call; and whoever is told of the
+/// victim itself need not wait for its exit.
+pub const COVERS: [(&str, &str); 2] =
+    [("handle_mm_fault", "fault entry in the kernel"), ("mark_victim", "out of memory, exits")];
 
 /// All hooks, in the order of their attaching: what keeps slots right comes first.
 pub static HOOKS: &[Hook] = &[
@@ -199,6 +201,22 @@ pub static HOOKS: &[Hook] = &[
         gives: "oom_kills where no memory cgroup counts them",
         full_only: false,
         group: "out of memory",
+    },
+    Hook {
+        program: "mark_victim_pid",
+        point: Point::Tracepoint("mark_victim", &["scalar"]),
+        needs: TASK_NEEDS,
+        gives: "oom_kills where no memory cgroup counts them",
+        full_only: false,
+        group: "out of memory",
+    },
+    Hook {
+        program: "victim_exit",
+        point: Point::Tracepoint("sched_process_exit", &["*task_struct"]),
+        needs: TASK_NEEDS,
+        gives: "oom_kills where no memory cgroup counts them",
+        full_only: false,
+        group: "out of memory, exits",
     },
     Hook {
         program: "block_rq_complete",

@@ -19,6 +19,8 @@ pub fn unknown_fields(
             .any(|(hook, state)| hook.program == program && *state == HookState::Attached)
     };
     let entry = attached("page_fault_user") || attached("handle_mm_fault");
+    let oom_kills =
+        attached("mark_victim") || (attached("mark_victim_pid") && attached("victim_exit"));
     let rules: &[(bool, &[&'static str])] = &[
         (
             globals[settings::TIMES_KNOWN] == 0,
@@ -26,7 +28,7 @@ pub fn unknown_fields(
         ),
         (!attached("sched_process_fork"), &["forks"]),
         (!attached("sched_process_exec"), &["execs"]),
-        (!attached("mark_victim"), &["oom_kills"]),
+        (!oom_kills, &["oom_kills"]),
         (!attached("major_fault"), &["major_wait_ns"]),
         (!attached("block_rq_complete"), &["job_block"]),
         (

@@ -3,8 +3,8 @@
 /// A hook that kernels before a version lack.
 struct Later {
     program: &'static str,
-    /// On these machines only, by `uname -m`.
-    machine: Option<&'static str>,
+    /// On these machines, by `uname -m`.
+    machine: &'static str,
     since: (u32, u32),
     why: &'static str,
 }
@@ -14,26 +14,20 @@ const NEVER: (u32, u32) = (u32::MAX, 0);
 
 const LATER: &[Later] = &[
     Later {
-        program: "mark_victim",
-        machine: None,
-        since: (6, 1),
-        why: "its tracepoint tells a process id only, no task",
-    },
-    Later {
         program: "page_fault_user",
-        machine: Some("aarch64"),
+        machine: "aarch64",
         since: NEVER,
         why: "the tracepoint is x86-64's",
     },
     Later {
         program: "page_fault_kernel",
-        machine: Some("aarch64"),
+        machine: "aarch64",
         since: NEVER,
         why: "the tracepoint is x86-64's",
     },
     Later {
         program: "handle_mm_fault",
-        machine: Some("aarch64"),
+        machine: "aarch64",
         since: (6, 4),
         why: "fentry programs take direct calls of ftrace",
     },
@@ -42,11 +36,8 @@ const LATER: &[Later] = &[
 /// Why kernel `release` of a `machine` is known to lack the hook of `program`.
 pub fn lacks(program: &str, release: &str, machine: &str) -> Option<&'static str> {
     let own = version(release);
-    let is_it = |later: &&Later| {
-        later.program == program
-            && later.machine.is_none_or(|only| only == machine)
-            && own < later.since
-    };
+    let is_it =
+        |later: &&Later| later.program == program && later.machine == machine && own < later.since;
     LATER.iter().find(is_it).map(|later| later.why)
 }
 
@@ -69,11 +60,7 @@ mod tests {
 
     #[test]
     fn what_one_machine_lacks_another_has() {
-        for machine in ["x86_64", "aarch64"] {
-            assert_eq!(lacks("sched_switch", "5.10.0", machine), None);
-            assert!(lacks("mark_victim", "5.10.0", machine).is_some());
-            assert_eq!(lacks("mark_victim", "6.1.0", machine), None);
-        }
+        assert_eq!(lacks("sched_switch", "5.10.0", "aarch64"), None);
         assert_eq!(lacks("page_fault_user", "5.10.0", "x86_64"), None);
         assert!(lacks("page_fault_user", "7.2.13+deb14", "aarch64").is_some());
         assert_eq!(lacks("handle_mm_fault", "6.1.0", "x86_64"), None);

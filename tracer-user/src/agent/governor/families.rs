@@ -130,6 +130,8 @@ pub static COSTS: [Cost; FAMILIES] = [
             "sched_process_fork",
             "sched_process_exec",
             "mark_victim",
+            "mark_victim_pid",
+            "victim_exit",
         ],
         fields: &["forks", "execs", "oom_kills"],
         gives: "forks, execs, new cgroups",

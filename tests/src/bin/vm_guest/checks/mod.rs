@@ -41,8 +41,13 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 4] =
-    ["switches, waits and time on CPU", "major faults", "direct reads", "jobs of the agent"];
+pub const QUICK: [&str; 5] = [
+    "switches, waits and time on CPU",
+    "major faults",
+    "direct reads",
+    "jobs of the agent",
+    "kill for memory, job gone at once",
+];
 
 /// The hooks, then the checks that are meant, whatever became of those before.
 pub fn run(is_meant: impl Fn(&str) -> bool) {
