@@ -40,11 +40,12 @@ what this kernel refuses, says so and is left out below.
 const EVENTS: &str = "
 ## Time in BPF programs for one event
 The kernel's own statistics (`kernel.bpf_stats_enabled`): the median of five runs of the workload
-(peers three), in turns, in brackets the least and the greatest. All programs of a tracer that ran meanwhile, but for those on hooks of another family, for each switch, page
-fault or block request. Empty programs on the same hooks ran at the same time (for a hook without
-one, that of the first hook of the family stands in), and the statistics add about 50 ns to each run
-of either: the last column is what the tracer's programs take themselves. What the kernel does
-around a program, which is more on a classic tracepoint, shows only in the slowdowns.
+(peers three), in turns, in brackets the least and the greatest. All programs of a tracer that ran
+meanwhile, but for those on hooks of another family, for each switch, page fault or block request.
+Empty programs on the same hooks ran at the same time (for a hook without one, that of the first
+hook of the family stands in), and the statistics add about 50 ns to each run of either: the last
+column is what the tracer's programs take themselves. What the kernel does around a program, which
+is more on a classic tracepoint, shows only in the slowdowns.
 
 | workload | tracer | events | ns per event | empty programs | over them |
 | --- | --- | ---: | ---: | ---: | ---: |
