@@ -46,7 +46,9 @@ Examples:
 
 Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
-  apt-get install clang libelf-dev && cargo install rezolus below   (below: clang 19 does, 14 does not)
+  apt-get install clang libelf-dev && cargo install rezolus below
+clang 14 cannot build below, 19 can. The rezolus compared in docs/COMPARE.md is newer than that on
+crates.io (5.4.0): cargo install --git https://github.com/iopsystems/rezolus
 
 Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
 
