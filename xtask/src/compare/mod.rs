@@ -46,9 +46,9 @@ Examples:
 
 Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
-  apt-get install clang libelf-dev && cargo install rezolus below
-clang 14 cannot build below, 19 can. The rezolus compared in docs/COMPARE.md is newer than that on
-crates.io (5.4.0): cargo install --git https://github.com/iopsystems/rezolus
+  apt-get install clang libelf-dev && cargo install below
+  cargo install --git https://github.com/iopsystems/rezolus rezolus
+clang 14 cannot build below, 19 can; of rezolus crates.io has an older version than docs/COMPARE.md.
 
 Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
 

@@ -45,7 +45,8 @@ enum How {
 
 const BPFTRACE: &str = "apt-get install bpftrace";
 const LIBBPF_TOOLS: &str = "apt-get install libbpf-tools";
-const REZOLUS: &str = "apt-get install clang libelf-dev && cargo install rezolus";
+const REZOLUS: &str = "apt-get install clang libelf-dev && \
+     cargo install --git https://github.com/iopsystems/rezolus rezolus";
 const BELOW: &str =
     "apt-get install clang libelf-dev && cargo install below (clang 19 does, 14 does not)";
 const SWITCH: &[Kind] = &[Kind::Switch, Kind::Compile, Kind::Compute];

@@ -46,7 +46,7 @@ pub static SELF: Measurement = Measurement {
             "dropped_task_record",
             Counter,
             Count,
-            "Task records taken over by another live task (pids alike in their low 16 bits): what it did since it was last charged is lost each time.",
+            "Task records taken over by another live task (pids alike in their low 16 bits): what it did since it was last charged is lost each time. A victim of the out-of-memory killer taken over by another before it exits counts here too.",
         ),
         Field::agent(
             "dropped_cgroup",
