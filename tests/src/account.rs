@@ -81,6 +81,12 @@ fn line(text: &str, key: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {key} in {text}")).parse().unwrap()
 }
 
+/// `read_bytes` and `write_bytes` in a text of /proc/PID/io: what a process, and all whom it has reaped,
+/// caused on block devices.
+pub fn block_bytes(io: &str) -> [u64; 2] {
+    ["read_bytes", "write_bytes"].map(|key| line(io, key))
+}
+
 /// What a workload says of itself, as its last words: one line of JSON on standard output.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     process::{Command, ExitStatus},
     time::{Duration, Instant},
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 use crate::{
     rig::{daemon::Daemon, wait_for},
     traced::program,
+    work::monotonic_ns,
 };
 
 pub mod files;
@@ -110,9 +112,11 @@ impl Setup {
     /// When it does not, with its last words.
     pub fn start(&self) -> Result<Agent> {
         let log = self.folder.path().join("log");
+        let before = monotonic_ns();
         let daemon = Daemon::start(&mut self.command(&[])?, &log)?;
-        let mut agent = Agent { daemon, log };
+        let mut agent = Agent { daemon, log, begun: before..=before, ended: 0..=0 };
         agent.wait_for_words(STARTED, 1)?;
+        agent.begun = before..=monotonic_ns();
         Ok(agent)
     }
 }
@@ -122,6 +126,9 @@ impl Setup {
 pub struct Agent {
     daemon: Daemon,
     log: PathBuf,
+    /// When it began to measure and when it ceased, as seen from outside: not before, and at the latest.
+    begun: RangeInclusive<u64>,
+    ended: RangeInclusive<u64>,
 }
 
 impl Agent {
@@ -162,11 +169,17 @@ impl Agent {
     /// # Errors
     /// When it does not end.
     pub fn end_by(&mut self, signal: i32) -> Result<(ExitStatus, Duration)> {
-        let begin = Instant::now();
+        let (begin, before) = (Instant::now(), monotonic_ns());
         self.signal(signal);
         let status = wait_for("the agent's end", PATIENCE, || self.daemon.ended())
             .with_context(|| self.words())?;
+        self.ended = before..=monotonic_ns();
         Ok((status, begin.elapsed()))
+    }
+
+    /// For how long it measured, now that it has ended: at least, and at most.
+    pub fn life_ns(&self) -> RangeInclusive<u64> {
+        self.ended.start() - self.begun.end()..=self.ended.end() - self.begun.start()
     }
 
     /// Ends it by SIGTERM, which must go well.

@@ -101,7 +101,7 @@ pub fn reap(pid: i32) -> (Account, i32) {
 
 /// The account of a zombie that has left its CPU for good. It is a zombie shortly before, and a kernel
 /// that preempts itself may have it wait once more meanwhile, which counts: as long as it has a stack.
-fn settled(pid: i32) -> Account {
+pub fn settled(pid: i32) -> Account {
     let mut before = Account::of(pid);
     loop {
         std::thread::sleep(Duration::from_millis(1));
@@ -185,6 +185,17 @@ impl Pages {
         pages
     }
 
+    /// All of a file, in memory and held there.
+    pub fn held_file(path: &Path) -> Self {
+        let file = File::open(path).unwrap();
+        let bytes = file.metadata().unwrap().len() as usize;
+        let pages = Self::map(bytes.next_multiple_of(PAGE), libc::MAP_SHARED, file.as_raw_fd());
+        // SAFETY: a mapping of ours.
+        let held = unsafe { libc::mlock(pages.address.cast(), pages.bytes) };
+        assert_eq!(held, 0, "mlock {}: {}", path.display(), io::Error::last_os_error());
+        pages
+    }
+
     fn map(bytes: usize, flags: i32, fd: i32) -> Self {
         let writable = if fd < 0 { libc::PROT_WRITE } else { 0 };
         // SAFETY: a new mapping, owned by the value made here.
@@ -209,6 +220,23 @@ impl Pages {
             unsafe { self.address.add(at).read_volatile() };
         }
         self.bytes / PAGE
+    }
+
+    /// Bytes of all of them.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// `bytes` of the memory from `at` on, which are not touched by this.
+    pub fn part(&self, at: usize, bytes: usize) -> &[u8] {
+        assert!(at + bytes <= self.bytes, "past the end");
+        // SAFETY: within the mapping, which nobody writes while this borrow lives.
+        unsafe { std::slice::from_raw_parts(self.address.add(at), bytes) }
     }
 
     /// The memory as words that several processes may write.

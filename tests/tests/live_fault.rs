@@ -109,6 +109,39 @@ fn major_faults(mode: &str) {
     agree.end();
 }
 
+/// The same pages, first touched inside a system call: the kernel takes the fault on the task's behalf. Told
+/// in full mode, which sees faults begin; in the other only faults taken in user mode have a known wait.
+fn major_faults_in_system_calls(mode: &str) {
+    const PAGES: u64 = 1500;
+    let (disk, other) = (RamDisk::new(PAGES * PAGE), RamDisk::new(PAGES * PAGE));
+    let sibling = Sibling::start(&[TOUCH, "handed", &other.path(), "2"]);
+    let (job, report) = Traced::report(&["--faults", mode], &[TOUCH, "handed", &disk.path(), "2"]);
+    sibling.end();
+    let mut agree = Agreement::new();
+    let major = job.number("fault", "major");
+    agree.near("major", major, report.range(|all| all.major), 0, 0);
+    agree.between("major, pages touched", major, 2 * PAGES..=2 * PAGES + 50);
+    let (waits, waited) = job.hist("fault", "major_wait_ns");
+    let (_, blocked) = job.hist("sched", "blocked_ns");
+    if mode == "full" {
+        agree.between("major_wait_ns, count", waits, major * 9 / 10..=major);
+        agree.between("major_wait_ns, of blocked_ns", waited, blocked * 9 / 10..=blocked + MS);
+    } else {
+        agree.between("major_wait_ns, count", waits, 0..=major - 2 * PAGES);
+    }
+    agree.end();
+}
+
+#[test]
+fn major_faults_in_system_calls_are_timed_in_full_mode() {
+    major_faults_in_system_calls("full");
+}
+
+#[test]
+fn major_faults_in_system_calls_have_no_wait_in_the_other() {
+    major_faults_in_system_calls("major");
+}
+
 #[test]
 fn major_faults_are_rusages() {
     major_faults("major");

@@ -22,6 +22,9 @@ const TRANSFER: &str = env!("CARGO_BIN_EXE_transfer");
 const MIB: u64 = 1 << 20;
 const USER: u32 = 65_534;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a driver hangs, and after which time it has begun to.
+const HANGS: Duration = Duration::from_secs(8);
+const SETTLED: Duration = Duration::from_secs(2);
 /// `NVML_ERROR_GPU_IS_LOST`.
 const LOST: u32 = 15;
 
@@ -77,14 +80,16 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
             [(81, "step_0"), (82, "step_0"), (83, "step_0"), (84, "")]
                 .map(|(job, step)| shaped.job(USER, job, step));
         let words = [ALTERNATE, &folder, "0", &disk, "20", "30", "spin"];
-        let printed = thread::scope(|scope| {
-            scope.spawn(|| {
+        let (printed, lived) = thread::scope(|scope| {
+            let holding = scope.spawn(|| {
+                let begin = Instant::now();
                 // Slurm counts device files; this driver numbers them from the other end.
                 let mut sleeps = holds.command("sleep");
                 let held =
                     [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "6"), ("SLURM_JOB_UID", "65534")];
                 assert!(sleeps.arg("12").envs(held).status().unwrap().success());
                 shaped.remove_job(USER, 82);
+                begin.elapsed()
             });
             // Reads like the training's, beside it.
             scope.spawn(|| {
@@ -93,11 +98,14 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
                     reads.run(&[TRANSFER, "read", &other, "256", "262144"]);
                 }
             });
-            scope.spawn(|| {
+            let of_site = scope.spawn(|| {
+                let begin = Instant::now();
                 site.run(&["sleep", "6"]);
                 shaped.remove_job(USER, 84);
+                begin.elapsed()
             });
-            trains.run(&words)
+            let printed = trains.run(&words);
+            (printed, [holding, of_site].map(|job| job.join().unwrap().as_secs_f64()))
         });
         let points = agent.settle().unwrap();
         [81, 83].into_iter().for_each(|job| shaped.remove_job(USER, job));
@@ -137,7 +145,7 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
             assert_eq!(Some(sum), point.number("idle_ns"), "{point:?}");
         }
         for (job, uuid, least, most) in
-            [("82", "GPU-held", 8.0, 13.5), ("84", "GPU-site", 3.0, 7.5)]
+            [("82", "GPU-held", 8.0, lived[0] + 1.5), ("84", "GPU-site", 3.0, lived[1] + 1.5)]
         {
             let held = sum(&ended, job, uuid, "held_ns") as f64 / 1e9;
             assert!((least..most).contains(&held), "{job} held {uuid} for {held} s");
@@ -179,15 +187,15 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     grows("so is its second device", 0, "GPU-b");
 
     let mut hangs = well();
-    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetUtilizationRates".into(), 8_000);
+    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetUtilizationRates".into(), HANGS.as_millis() as u64);
     fake.set(&hangs);
-    thread::sleep(Duration::from_secs(2));
+    // It is asked once a second.
+    thread::sleep(SETTLED);
     let sched =
         |points: &Points| points.0.iter().filter(|of| of.measurement == "jobtrace_self").count();
     let before = sched(&agent.points().unwrap());
-    thread::sleep(Duration::from_secs(4));
-    let ticks = sched(&agent.points().unwrap()) - before;
-    assert!(ticks >= 3, "{ticks} intervals in 4 s while the driver hangs");
+    let three = |now: &Points| (sched(now) >= before + 3).then_some(());
+    agent.wait_for("three intervals while the driver hangs", HANGS - SETTLED, three).unwrap();
 
     let mut lost = well();
     lost.gpus[0].errors.insert("nvmlDeviceGetUtilizationRates".into(), LOST);

@@ -14,6 +14,10 @@ use jobtrace::{
     model::{group::Group, job::Lease, snapshot::Snapshot, source::Source},
     probes::{self, Event, FaultMode, Options, Probes},
 };
+use jobtrace_tests::rig::wait_for;
+
+/// How long a shell may take on a busy machine until it has forked.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn load(cgroup: &JobCgroup) -> Probes {
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
@@ -129,29 +133,36 @@ fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
     probes.keep(job_lease, false);
     fs::create_dir(job.join("after")).expect("a cgroup");
     assert_eq!(made(&probes.events(|_, _, _| ()))[Path::new("after")], Some(job_lease));
-    // A task that runs through the fold, and beyond.
+    // A task that runs through the fold, and beyond, until it is told to end; it tells how often it forked.
+    let folder = tempfile::tempdir().expect("a folder");
+    let [go_on, count] = ["go-on", "count"].map(|name| folder.path().join(name));
+    fs::write(&go_on, "").expect("a file");
     let script = format!(
-        "echo 0 > {}/cgroup.procs; end=$(( $(date +%s%N) + 700000000 )); i=0; \
-         while [ $i -lt 40 ]; do (:); i=$((i + 1)); done; \
-         while [ $(date +%s%N) -lt $end ]; do :; done",
-        job.join("before").display()
+        "echo 0 > {}/cgroup.procs; n=0; while [ -e {} ]; do (:); n=$((n + 1)); done; echo $n > {}",
+        job.join("before").display(),
+        go_on.display(),
+        count.display()
     );
     let mut child = Command::new("sh").args(["-c", &script]).spawn().expect("sh");
-    sleep(Duration::from_millis(200));
-    let at_fold = snapshot(&mut probes);
+    // The last values of a lease that ended come in one snapshot, whichever.
+    let mut closed = 0;
+    let mut look = |probes: &mut Probes, lease: Lease| {
+        let now = snapshot(probes);
+        if now.slots.contains_key(&before) {
+            closed = forks(&now, before);
+        }
+        forks(&now, lease)
+    };
+    wait_for("forks before", PATIENCE, || (look(&mut probes, before) >= 20).then_some(())).unwrap();
     probes.end(before, job_lease).expect("a lease in use");
-    let sum = |snapshot: &Snapshot, last: u64| last + forks(snapshot, job_lease);
-    sleep(Duration::from_millis(200));
-    let after = snapshot(&mut probes);
+    wait_for("forks after", PATIENCE, || (look(&mut probes, job_lease) >= 20).then_some(()))
+        .unwrap();
+    fs::remove_file(&go_on).expect("a file");
     assert!(child.wait().expect("sh").success());
     sleep(Duration::from_millis(120));
-    let last = snapshot(&mut probes);
-    let of_before = if last.slots.contains_key(&before) { &last } else { &after };
-    let closed = forks(of_before, before);
-    assert!(closed >= forks(&at_fold, before));
-    // Each look at the clock is a fork as well: all of them are one or the other's.
-    assert!(sum(&last, closed) >= 40 + 2, "{closed} before, {} after", forks(&last, job_lease));
-    assert!(forks(&last, job_lease) > 0, "the heir is charged after the fold");
+    let after = look(&mut probes, job_lease);
+    let made = fs::read_to_string(count).expect("a file").trim().parse::<u64>().expect("a number");
+    assert_eq!(closed + after, made, "{closed} before, {after} after: each is one or the other's");
     for name in ["before", "after", ""] {
         fs::remove_dir(job.join(name)).expect("an empty cgroup");
     }

@@ -231,7 +231,10 @@ fn cgroups_that_the_job_makes_are_its_own() {
     agree.near("on_cpu_ns", on_cpu, report.range(|all| all.on_cpu_ns), 1, MS);
     let waited = job.hist("sched", "run_queue_wait_ns").1;
     agree.near("run_queue_wait_ns", waited, report.range(|all| all.run_delay_ns), 2, MS);
-    assert_eq!(job.json["notes"].as_array().map_or(0, Vec::len), 0, "{}", job.json);
+    // What others write beside it may be worth a note under cgroup v1.
+    let notes = job.json["notes"].as_array().into_iter().flatten().filter_map(|note| note.as_str());
+    let of_the_job = notes.filter(|note| !note.starts_with("the disk writes may lack "));
+    assert_eq!(of_the_job.count(), 0, "{}", job.json);
     agree.end();
 }
 

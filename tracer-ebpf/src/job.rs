@@ -129,7 +129,7 @@ pub static FAULT: Measurement = Measurement {
             "major_wait_ns",
             Nanoseconds,
             Job(offset_of!(JobBank, major_wait_ns)),
-            "Time the task was blocked by a major fault; faults served without blocking are not in it.",
+            "Time the task was blocked by a major fault; faults served without blocking are not in it. Of faults taken inside a system call in full mode only (page_fault_kernel or handle_mm_fault tells where they begin); never of pages that the kernel fetches itself (direct I/O, vmsplice, process_vm_readv, MADV_POPULATE_READ), which are in major.",
         ),
         Field::histogram(
             "minor_latency_ns",

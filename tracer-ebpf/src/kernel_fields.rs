@@ -72,6 +72,8 @@ macro_rules! kernel_fields {
 
 kernel_fields! {
     TASK_PID = "task_struct.pid",
+    TASK_ON_CPU = "task_struct.on_cpu",
+    TASK_CPU = "task_struct.thread_info.cpu|task_struct.cpu",
     TASK_STATE = "task_struct.__state|task_struct.state",
     TASK_CGROUPS = "task_struct.cgroups",
     TASK_NVCSW = "task_struct.nvcsw",

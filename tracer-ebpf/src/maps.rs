@@ -5,6 +5,7 @@ use core::{arch::asm, cell::UnsafeCell, ptr::addr_of_mut};
 use aya_ebpf::{
     bindings::BPF_NOEXIST,
     btf_maps::{Array, ArrayOfMaps, PerCpuArray},
+    helpers::generated::bpf_map_lookup_percpu_elem,
     macros::{btf_map, map},
     maps::{HashMap, Queue, RingBuf},
 };
@@ -45,15 +46,19 @@ unsafe impl Sync for Tasks {}
 // SAFETY: all integers; zeros are a valid value.
 static TASKS: Tasks = unsafe { core::mem::zeroed() };
 
+/// Key of a map of one value.
+static FIRST: u32 = 0;
+
 #[btf_map]
 static CPUS: PerCpuArray<CpuRecord, 1> = PerCpuArray::new();
 #[btf_map]
 static BANKS: ArrayOfMaps<Words<[u64; size_of::<JobBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
 #[btf_map]
 static LATENCY: ArrayOfMaps<Words<[u64; size_of::<LatencyBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
-/// One entry for each task in full mode; the agent shrinks it to one otherwise.
+/// One entry for each task in full mode; the agent shrinks it to one otherwise, and clears it when nobody
+/// tells of begins any more.
 #[btf_map]
-static FAULTS: Array<FaultEntry, { PID_VALUES as usize }> = Array::new();
+static FAULTS: Array<FaultEntry, { PID_VALUES as usize }, MMAPABLE> = Array::new();
 /// Tasks chosen by the out-of-memory killer that have not exited yet, by the low bits of their pids.
 #[btf_map]
 static VICTIMS: Array<u32, { VICTIM_VALUES as usize }> = Array::new();
@@ -116,6 +121,20 @@ pub fn task_record(pid: u32) -> *mut TaskRecord {
 #[inline(always)]
 pub fn cpu_record() -> Option<*mut CpuRecord> {
     CPUS.get_ptr_mut(0)
+}
+
+/// The record of CPU `cpu`.
+#[inline(always)]
+pub fn cpu_record_of(cpu: u32) -> Option<*mut CpuRecord> {
+    // SAFETY: the map's values are of that type; the kernel answers null where there is no such CPU.
+    let record = unsafe {
+        bpf_map_lookup_percpu_elem(
+            (&raw const CPUS).cast_mut().cast(),
+            (&raw const FIRST).cast(),
+            cpu,
+        )
+    };
+    (!record.is_null()).then_some(record.cast())
 }
 
 /// This CPU's bank of `slot`; `None` (to be counted) where the agent has made none.

@@ -13,11 +13,13 @@ pub const TASKS: u32 = PID_VALUES - 1;
 pub const VICTIM_VALUES: u32 = 1024;
 
 /// A task as it last left a CPU. One cache line, found by the low bits of the pid.
+///
+/// Whose it is, its address tells: an executing thread takes over the pid of its process's first thread.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct TaskRecord {
-    /// Whose record this is; 0 for none.
-    pub pid: u32,
+    /// Whose record this is: [`CpuRecord::task`]'s low half with its lowest bit set; 0 for none.
+    pub task: u32,
     /// How it left: [`left::RUNNABLE`] and so on, with [`left::IN_FAULT`].
     pub left: u32,
     /// The kernel's counters as last charged; deltas wrap.
@@ -64,10 +66,13 @@ pub mod left {
 pub struct CpuRecord {
     /// Run-queue clock at the last switch, 0 before the first.
     pub since_ns: u64,
-    /// Slot of the running task.
+    /// Slot of the running task. In one word with the pid: another CPU that moves the task to another
+    /// cgroup writes both at once, and what runs here by then is not taken for the one that was moved.
     pub slot: u32,
-    /// The running task; 0 when idle.
+    /// The running task's pid when it entered; 0 when idle.
     pub pid: u32,
+    /// The running task: the address of its `task_struct`.
+    pub task: u64,
     /// Blocked in the page fault that the running task is in.
     pub fault_blocked_ns: u64,
     /// What the running task had been charged of its `se.sum_exec_runtime` when it entered.
@@ -102,10 +107,12 @@ pub struct FaultEntry {
 pub mod life {
     /// A cgroup was made, and given `slot` (0: there was none to spare).
     pub const MADE: u32 = 0;
-    /// A cgroup with a slot was removed.
+    /// A cgroup was removed; without the agent, one with a slot.
     pub const REMOVED: u32 = 1;
     /// A task in a slot with [`crate::ids::TELL_EXECS`] executed a program.
     pub const EXECUTED: u32 = 2;
+    /// A cgroup was renamed, which cgroup v1 allows: its path, and those of all below it, are others now.
+    pub const RENAMED: u32 = 3;
 }
 
 /// Most bytes of a cgroup's path that an event carries: as many as the kernel's tracepoint.
@@ -121,15 +128,17 @@ pub struct LifeEvent {
     pub hierarchy: u32,
     /// The cgroup's id: the inode of its directory. Of a program executed: 0.
     pub id: u64,
+    /// When, CLOCK_MONOTONIC. Of a program executed: 0.
+    pub at_ns: u64,
     /// Slot it is mapped to.
     pub slot: u32,
     /// Of a program executed: the process.
     pub pid: u32,
-    /// Of a program executed: its real user id.
+    /// Of a program executed: its real user id. Of a cgroup made or renamed: of who did it.
     pub uid: u32,
     /// Bytes of [`Self::path`] that are there, the last one 0.
     pub path_bytes: u32,
-    /// Of a cgroup made: its path below the root of its hierarchy.
+    /// Of a cgroup made or renamed: its path below the root of its hierarchy.
     pub path: [u8; PATH_BYTES],
 }
 

@@ -40,7 +40,8 @@ pub enum Command {
 ///
 /// The command runs in a cgroup of its own, with jobtrace's streams, environment and terminal; its exit
 /// status is jobtrace's (128 + N for signal N, 127 not found, 126 not executable; 1 where the command
-/// returned 0 but output was lost; 2 where nothing was run). Needs root, or CAP_BPF, CAP_PERFMON and a
+/// returned 0 but output was lost; 2 where nothing was run). A signal sent to jobtrace reaches the command,
+/// one sent to both in their process group does so once. Needs root, or CAP_BPF, CAP_PERFMON and a
 /// writable cgroup. Killing jobtrace itself with SIGKILL ends the tracing: no program of it stays in the
 /// kernel, the command goes on, and the next run removes its cgroup once that is empty.
 #[derive(Debug, Args)]
@@ -52,6 +53,8 @@ Examples:
       jobtrace run -- make -j8
   Keep the numbers: JSON of the whole run, line protocol of every second:
       jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
+  Pick one number out of it:
+      jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
   Load the line protocol into InfluxDB 1.x:
       influx -import -compressed -precision ns -path metrics/FILE.lp.gz
   Record now, look at it again elsewhere, without privileges:
@@ -62,7 +65,8 @@ pub struct Run {
     /// Write line protocol into DIR (made if absent), as gzip files that appear whole
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the whole run's numbers to FILE as JSON
+    /// Write the whole run's numbers to FILE as JSON (- for standard output; the command's own then goes
+    /// to standard error)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Name of the job in summary and output [default: the command's name]
@@ -85,10 +89,10 @@ pub struct Run {
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Record every reading to FILE (gzip where it ends in .gz), for --replay
+    /// Record every reading to FILE (gzip where it ends in .gz; - as for --json), for --replay
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Take the readings from a recording instead of running a command
+    /// Take the readings from a recording (- for standard input) instead of running a command
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "sysfs_root"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments

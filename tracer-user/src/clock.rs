@@ -10,6 +10,11 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// What [`wall_ns`] was when CLOCK_MONOTONIC was `monotonic_at_ns`, by the clock as it is set now.
+pub fn wall_at(monotonic_at_ns: u64) -> u64 {
+    wall_ns().saturating_sub(monotonic_ns().saturating_sub(monotonic_at_ns))
+}
+
 /// Nanoseconds since the Unix epoch: what points are stamped with.
 pub fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64

@@ -1,28 +1,44 @@
 //! docs/METRICS.md, from the tables, and docs/CLI.md, from the command line's definition. Explains no
-//! field that a table does not, but those of the two measurements that have none.
+//! field that a table does not.
 
 use std::fmt::Write;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, ValueEnum};
 use tracer_ebpf::{
     loglinear::{BUCKETS, SUB_BUCKET_BITS, UNIT_BITS, bucket_low},
-    table::{Kind, Measurement, Unit},
+    table::{Field, Kind, Measurement, Unit},
 };
 
-use crate::{cli::Cli, export::clustercockpit::METRICS, model::tables};
+use crate::{
+    agent::details::REPEAT_NS,
+    cli::Cli,
+    export::clustercockpit::METRICS,
+    model::{
+        buckets::BucketStyle,
+        tables::{self, FACTS, JOB_INFO, total_name},
+    },
+};
 
 const INTRODUCTION: &str = "\
 # Metrics
 
 Generated from the tables beside the code by `cargo xtask docs`; do not edit.
 
-Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager` and `user` (where
-known); what no job owns is job `_system` of manager `none`. `jobtrace run` tells what
-it cost itself in `jobtrace_self`, with its job's tags. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not
-zero. An interval in which nothing happened to a series writes no line. The agent's lines, but
-those of `job_info` and `job_hist`, also carry `interval_ns`, an integer: the interval's true length by a
-clock that never steps, also where it was measured late. Their time stamps are whole multiples of the
-configured interval, alike on all nodes.
+Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager`, `step` (agent, where steps
+are series of their own) and `user` (where known); what no job owns is job `_system` of manager `none`. What the
+tracing cost itself is `jobtrace_self`: of `jobtrace run` with its job's tags, of the agent with those of
+`_system`. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not zero. An
+interval in which nothing happened to a series writes no line.
+
+The time stamps of the agent's lines are whole multiples of the configured interval, alike on all nodes. But for
+`job_info` and `job_hist` they also carry:
+
+| field | kind | unit | meaning |
+| --- | --- | --- | --- |
+";
+
+const KINDS: &str = "
+What the kinds of fields are:
 
 | kind | over an interval | over jobs, devices and nodes |
 | --- | --- | --- |
@@ -33,32 +49,7 @@ configured interval, alike on all nodes.
 | histogram | what came in it | add counts and sums |
 ";
 
-const JOB_INFO: &str = "
-## job_info
-
-One-off facts of a job, when it ends. In the JSON: `job`, `exit`.
-
-| field | type | meaning |
-| --- | --- | --- |
-| `name` | string | Name of the job, else of its command. |
-| `uid` | integer | Number of its owner. |
-| `command` | string | The command with its arguments. |
-| `start` | integer, ns | Start, since the Unix epoch. |
-| `end` | integer, ns | End, since the Unix epoch; once it has ended. |
-| `exit` | integer | Status as a shell shows it (128 + number for a signal); once it has ended. |
-
-## job_hist
-
-The buckets of the histograms, in the agent's profiles `histogram` (one to each power of two) and
-`full` (four; so does `jobtrace run`). One series for each bucket, with the tags of the measurement it
-belongs to, `metric`, which is key of the measurement and name (`sched.run_queue_wait_ns`), and:
-
-| bucket style | tag | field | meaning |
-| --- | --- | --- | --- |
-| `le` | `le`: largest value of the bucket, a plain integer; that of the last, which has no bound, is 9223372036854775807 | `n` | This interval's values in this bucket alone: not cumulative over buckets or time. Empty buckets write no line. |
-| `prom` | `le`: the same, the last is `+Inf` | `bucket` | This interval's values up to this bound: cumulative over buckets, not over time. Nothing below the lowest bucket but one zero. |
-| `vmrange` | `vmrange`: `lower...upper`, the lower bound not included | `bucket` | This interval's values in this bucket alone. Empty buckets write no line. |
-
+const BUCKET_QUERIES: &str = "
 Counts are an interval's, so sums over time, jobs and nodes are exact, and no restart is to be told from
 a reset: take `sum_over_time`, never `rate` or `increase`, over a range of at least one interval:
 
@@ -74,13 +65,67 @@ bounds differ, cumulative counts cannot be added.
 /// The whole of docs/METRICS.md; the same for the same tables.
 pub fn metrics() -> String {
     let mut text = INTRODUCTION.to_owned();
+    text.push_str(&row(&tables::INTERVAL));
+    text.push_str(KINDS);
     text.push_str(&histograms());
     for table in tables::ALL {
         text.push_str(&section(table));
     }
-    text.push_str(JOB_INFO);
+    text.push_str(&job_info());
+    text.push_str(&job_hist());
     text.push_str(&clustercockpit());
     text
+}
+
+fn job_info() -> String {
+    let mut text = format!(
+        "\n## {JOB_INFO}\n\n\
+         Facts of a job. `jobtrace run` writes them once, at the end. The agent writes a job's from its begin on: \
+         again\nwhen it learns more, and every {} minutes. Each is absent where nothing tells it. In the JSON: `job`, \
+         `exit`.\n\n\
+         | field | type | meaning |\n| --- | --- | --- |\n",
+        REPEAT_NS / 60_000_000_000,
+    );
+    for fact in FACTS {
+        let form = match fact.unit {
+            None => "string".to_owned(),
+            Some(Unit::Count) => "integer".to_owned(),
+            Some(of) => format!("integer, {}", unit(of)),
+        };
+        let _ = writeln!(text, "| `{}` | {form} | {} |", fact.name, fact.help);
+    }
+    let example = |table: &Measurement, op, kind| {
+        let field = table.fields.iter().find(|field| field.kind == kind);
+        field.map_or_else(String::new, |field| format!("`{}`", total_name(table, op, field)))
+    };
+    let _ = write!(
+        text,
+        "\nThe agent's last one of a job, which has `end`, also tells the job's totals on this node: every field of\n\
+         the measurements above, named by the measurement's key in the JSON and the field ({}), of a\n\
+         histogram its sum ({}), of block I/O by operation ({}). They are\n\
+         of all devices together: counters and gauges added, of peaks the largest, of constants one.\n",
+        example(&tables::SCHED, None, Kind::Counter),
+        example(&tables::SCHED, None, Kind::Histogram),
+        example(&tables::BLOCK, Some("read"), Kind::Counter),
+    );
+    text
+}
+
+fn job_hist() -> String {
+    let mut text = String::from(
+        "\n## job_hist\n\n\
+         The buckets of the histograms, in the agent's profiles `histogram` (one to each power of two) and\n\
+         `full` (four; so does `jobtrace run`). One series for each bucket, with the tags of the measurement it\n\
+         belongs to, `metric`, which is key of the measurement and name (`sched.run_queue_wait_ns`), and:\n\n\
+         | bucket style | tag | field | meaning |\n| --- | --- | --- | --- |\n",
+    );
+    for style in BucketStyle::value_variants() {
+        let name = style.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
+        let (tag, field) = (style.tag(), style.field());
+        let (of_tag, of_field) = (style.tag_help(), style.field_help());
+        let _ = writeln!(text, "| `{name}` | `{tag}`: {of_tag} | `{field}` | {of_field} |");
+    }
+    text + BUCKET_QUERIES
 }
 
 fn clustercockpit() -> String {
@@ -127,12 +172,13 @@ fn section(table: &Measurement) -> String {
         let _ = write!(text, ", a list. Tags of its own: {}", tags.join(", "));
     }
     text.push_str(".\n\n| field | kind | unit | meaning |\n| --- | --- | --- | --- |\n");
-    for field in table.fields {
-        let (kind, unit) = (kind(field.kind), unit(field.unit));
-        let help = field.help.replace('|', "\\|");
-        let _ = writeln!(text, "| `{}` | {kind} | {unit} | {help} |", field.name);
-    }
+    text.extend(table.fields.iter().map(row));
     text
+}
+
+fn row(field: &Field) -> String {
+    let (kind, unit) = (kind(field.kind), unit(field.unit));
+    format!("| `{}` | {kind} | {unit} | {} |\n", field.name, field.help.replace('|', "\\|"))
 }
 
 fn kind(kind: Kind) -> &'static str {

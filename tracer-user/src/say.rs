@@ -1,11 +1,14 @@
-//! Words on standard error. Whether anybody reads them is no reason for a run to fail, as it is for
-//! `eprintln!`, which panics on a closed pipe. Where the journal reads, each line carries its level.
+//! Words on standard error and answers on standard output. Whether anybody reads them is no reason to fail,
+//! as it is for `eprintln!`, which panics on a closed pipe. Where the journal reads, each line carries its
+//! level.
 
 use std::{
     fmt::Display,
     io::{self, Write},
     sync::OnceLock,
 };
+
+use anyhow::{Context, Result};
 
 /// How much a message matters: syslog's numbers, which the journal reads as a line's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +34,17 @@ pub fn say(message: impl Display) {
 pub fn say_at(level: Level, message: impl Display) {
     let text = in_lines(level, &message.to_string(), is_journal());
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints an answer on standard output. A reader that has seen enough, as `head` has, is no trouble.
+///
+/// # Errors
+/// When it cannot be written, as on a full disk.
+pub fn print(text: &str) -> Result<()> {
+    match io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
 }
 
 /// `text` as it is written: in the journal every line has its level, or it would lose it.

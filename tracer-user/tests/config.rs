@@ -45,6 +45,7 @@ fn everything_can_be_set() {
         [[rule]]
         name = "own"
         pattern = '^/batch/(?<job>\d+)'
+        manager = "batch"
     "#;
     let config = parse(text, Path::new("x")).unwrap();
     assert_eq!(config.cluster, "c1");
@@ -113,6 +114,8 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ),
         ("[[rule]]\nname = \"a\"\npattern = \"(\"", &["pattern of `a`", "unclosed group"]),
         ("[[rule]]\nname = \"a\"\npattern = \"x\"", &["has no group `(?<job>...)`"]),
+        // The agent would not start with it.
+        ("[[rule]]\nname = \"a\"\npattern = \"(?<job>x)\"", &["`a` names no manager"]),
         ("[[rule]]\nname = \"a\"\npattern = \"(?<jbo>x)\"", &["unknown group `jbo`", "`job`"]),
         ("[[rule]]\nname = \"a\"", &[":1:1: ", "missing field `pattern`"]),
         ("slots = 1\nslots = 2", &[":2:1: ", "duplicate key"]),

@@ -45,7 +45,7 @@ fn a_full_disk_costs_counted_points_and_leaves_no_half_file() {
     limit_file_size(Some(512));
     let error = sink.write(&points(100), 2, 2).unwrap_err();
     let lost = sink.lost_bytes();
-    assert!(format!("{error:#}").contains("free space there"), "{error:#}");
+    assert!(format!("{error:#}").contains("raise the limit on the size of a file"), "{error:#}");
     assert!(lost > 4000);
     sink.write(&points(200), 3, 3).unwrap();
     assert!(sink.lost_bytes() > lost);

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jobtrace::{
+    export::target::Target,
     model::{
         group::Group,
         hist::Hist,
@@ -54,9 +55,13 @@ fn end() -> End {
     End { exit, wall_ns: 99, notes: vec!["processes left behind".into()] }
 }
 
+fn target(path: &Path) -> Target {
+    Target::open(path, || Ok(())).unwrap()
+}
+
 /// A recording of three snapshots, with its end where asked for.
 fn record(path: &Path, with_end: bool) {
-    let mut recorder = Recorder::create(path, &header()).unwrap();
+    let mut recorder = Recorder::create(target(path), &header()).unwrap();
     for n in 1..=3 {
         recorder.snapshot(&snapshot(n)).unwrap();
     }
@@ -156,7 +161,7 @@ fn wherever_a_crash_cuts_the_whole_lines_before_it_are_replayed() {
 fn each_snapshot_is_readable_while_the_recording_goes_on() {
     let tmp = tempfile::tempdir().unwrap();
     for path in files(tmp.path()) {
-        let mut recorder = Recorder::create(&path, &header()).unwrap();
+        let mut recorder = Recorder::create(target(&path), &header()).unwrap();
         for n in 1..=3 {
             recorder.snapshot(&snapshot(n)).unwrap();
             let (snapshots, error) = play(&mut Replay::open(&path).unwrap());
@@ -251,10 +256,11 @@ fn damaged_gzip_is_refused() {
 fn a_recorder_that_cannot_write_says_so_and_stops() {
     let tmp = tempfile::tempdir().unwrap();
     let nowhere = tmp.path().join("none/x.jsonl");
-    let error = format!("{:#}", Recorder::create(&nowhere, &header()).err().expect("an error"));
-    assert!(error.starts_with("cannot record to ") && error.contains("name a file"), "{error}");
+    let error = format!("{:#}", Target::open(&nowhere, || Ok(())).expect_err("an error"));
+    assert!(error.starts_with("cannot write ") && error.contains("name a file"), "{error}");
     // The device that is always full.
-    let error = Recorder::create(Path::new("/dev/full"), &header()).err().expect("an error");
+    let error =
+        Recorder::create(target(Path::new("/dev/full")), &header()).err().expect("an error");
     assert!(
         format!("{error:#}").starts_with("cannot record to /dev/full: free space"),
         "{error:#}"

@@ -82,8 +82,10 @@ fn what_a_full_disk_held_up_is_written_when_there_is_room_again() {
         (2..12).filter_map(|at| tick(&mut spool, &mut backlog, at).err()).collect();
     limit_file_size(None);
     assert_eq!(failures.len(), 4, "at the ticks 2, 3, 5 and 9: {failures:?}");
-    let expected =
-        format!("cannot write to the spool {}: free space there: ", tmp.path().display());
+    let expected = format!(
+        "cannot write to the spool {}: raise the limit on the size of",
+        tmp.path().display()
+    );
     assert!(failures.iter().all(|error| error.starts_with(&expected)), "{failures:?}");
     assert_eq!((files("outbox"), files("tmp")), (1, 0), "no half file");
     assert_eq!((backlog.pending().count(), backlog.merged()), (4, 6));

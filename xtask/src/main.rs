@@ -28,6 +28,7 @@ Examples:
   cargo xtask demo -- make -j8         the same with a command of yours
   cargo xtask test                     everything, as a reviewer would run it
   cargo xtask test --fast              without the live ring, so without root
+  cargo xtask test --live --hostile    the live ring with a cold page cache and a busy CPU
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
@@ -86,7 +87,10 @@ enum Chore {
     Timed(compare::compile_job::Timed),
     /// The process of a job in `bench`
     #[command(hide = true)]
-    IdleLoop,
+    IdleLoop(bench::jobs::Loop),
+    /// What `test --hostile` runs beside the live ring, through sudo
+    #[command(hide = true)]
+    Hostility,
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -110,7 +114,8 @@ fn main() -> ExitCode {
         Chore::Licences => licences::run(),
         Chore::FaultLoop(args) => bench::fault_loop::run(&args),
         Chore::Timed(args) => compare::compile_job::timed(&args),
-        Chore::IdleLoop => bench::jobs::idle_loop(),
+        Chore::IdleLoop(args) => bench::jobs::idle_loop(&args),
+        Chore::Hostility => test::hostile::work(),
         Chore::Residue => test::residue::print(),
     };
     match done {

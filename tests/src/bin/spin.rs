@@ -3,8 +3,13 @@
 //! `spin hold MS`: one real-time task that keeps its CPU, telling when.
 //! `spin nested MS`: one busy process, in cgroups that the job itself made below its own.
 //! `spin leave MS PROCS…`: one that is busy as long again after it has moved to other cgroups.
+//! `spin slip MS PROCS…`: the same, and the move itself does not wait.
+//! `spin expelled MS PROCS…`: one that hardly leaves its CPU while another moves it there and back, again and again.
+//! `spin alone MS`: one busy process.
+//! `spin successor LEADER_MS MS COMMAND…`: busy for so long in its first thread, then in another, which
+//! then executes COMMAND.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, os::unix::process::CommandExt, process::Command, thread, time::Duration};
 
 use jobtrace_tests::{
     account::Account,
@@ -29,6 +34,14 @@ fn main() {
             spin(time(1));
         }),
         "leave" => leave(&mut work, time(1), &words[2..]),
+        "slip" => {
+            let mover = keep_moving();
+            leave(&mut work, time(1), &words[2..]);
+            end(mover);
+        }
+        "expelled" => expelled(&mut work, time(1), &words[2..]),
+        "alone" => spin(time(1)),
+        "successor" => successor(time(1), time(2), &words[3..]),
         other => panic!("unknown work {other}"),
     }
     work.end();
@@ -45,12 +58,17 @@ fn threads(work: &mut Work, count: usize, time: Duration) {
     all.into_iter().for_each(|thread| work.add_children(thread.join().unwrap()));
 }
 
-fn hold(work: &mut Work, time: Duration) {
-    pin(usize::MAX);
-    let parameter = libc::sched_param { sched_priority: 1 };
+/// The caller leaves its CPU when it sleeps only, or for one of a higher priority.
+fn keep_cpu(priority: i32) {
+    let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: sets the scheduling of the caller.
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) };
     assert_eq!(set, 0, "SCHED_FIFO: {}", std::io::Error::last_os_error());
+}
+
+fn hold(work: &mut Work, time: Duration) {
+    pin(usize::MAX);
+    keep_cpu(1);
     let now = monotonic_ns;
     let (begin, before) = (now(), Account::own());
     spin(time);
@@ -74,11 +92,74 @@ fn nested() -> Vec<String> {
     ["", "blkio"].iter().filter_map(make).collect()
 }
 
+/// The first thread waits for its successor, and is gone when that executes its program.
+fn successor(first: Duration, second: Duration, command: &[String]) -> ! {
+    spin(first);
+    let command = command.to_vec();
+    let thread = thread::spawn(move || {
+        spin(second);
+        let error = Command::new(&command[0]).args(&command[1..]).exec();
+        panic!("cannot execute {command:?}: {error}");
+    });
+    let _ = thread.join();
+    unreachable!("the thread became another program");
+}
+
+/// The first of several moves waits until every CPU has switched; one right after another does not.
+fn keep_moving() -> i32 {
+    let own = own_directory("").expect("cgroup v2 is mounted").join("cgroup.procs");
+    fork(|| {
+        loop {
+            enter(&[own.to_string_lossy().into_owned()]);
+            thread::sleep(Duration::from_millis(1));
+        }
+    })
+}
+
+fn end(pid: i32) {
+    // SAFETY: ends a child of ours.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    reap(pid);
+}
+
+/// Turns outside the job, and one more inside.
+const TURNS: u32 = 4;
+
+/// The first of the cgroups on either side is the one that tells jobs apart; the kernel's own account is
+/// in another. What the child runs while it is in one but not the other is reported.
+fn expelled(work: &mut Work, time: Duration, outside: &[String]) {
+    let own = ["", "cpuacct"].into_iter().filter_map(own_directory);
+    let own = own.map(|directory| directory.join("cgroup.procs").to_string_lossy().into_owned());
+    let own: Vec<String> = own.collect();
+    pin(0);
+    let pid = fork(|| {
+        pin(1);
+        // No real-time priority: the kernel's own tasks, which a move waits for, could not run.
+        // SAFETY: sets the priority of the caller.
+        assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) }, 0);
+        spin((2 * TURNS + 1) * time);
+    });
+    let mover = keep_moving();
+    let mut apart = 0;
+    for turn in 0..2 * TURNS {
+        thread::sleep(time);
+        let (first, others) = if turn % 2 == 0 { outside } else { &own }.split_first().unwrap();
+        fs::write(first, pid.to_string()).unwrap();
+        let before = Account::of(pid).on_cpu_ns;
+        others.iter().for_each(|file| fs::write(file, pid.to_string()).unwrap());
+        apart += Account::of(pid).on_cpu_ns - before;
+    }
+    end(mover);
+    work.fact("apart_ns", apart);
+    assert_eq!(work.reap(pid), 0);
+}
+
 fn leave(work: &mut Work, time: Duration, procs: &[String]) {
     let (mut tell, mut told) = ([0; 2], [0_u64; 2]);
     // SAFETY: room for two descriptors.
     assert_eq!(unsafe { libc::pipe(tell.as_mut_ptr()) }, 0);
     let pid = fork(|| {
+        keep_cpu(1);
         spin(time);
         let inside = Account::own().on_cpu_ns;
         enter(procs);

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Write},
     mem, process, ptr,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 fn main() {
@@ -13,7 +13,9 @@ fn main() {
         ["forks", count] => forks(count.parse().expect("a number")),
         ["signals"] => signals(),
         ["renamed"] => renamed(),
-        _ => panic!("forks N, signals or renamed, not {arguments:?}"),
+        ["naps"] => naps(),
+        ["execs", per_second] => execs(per_second.parse().expect("a number")),
+        _ => panic!("forks N, signals, renamed, naps or execs N, not {arguments:?}"),
     }
 }
 
@@ -30,14 +32,14 @@ fn forks(count: u32) {
     }
 }
 
-/// Prints `ready`, then the number of each SIGINT, SIGTERM and SIGUSR1, until none has come for half a
+/// Prints `ready`, then the number of each SIGINT, SIGTERM, SIGUSR1 and the second real-time one, until none has come for half a
 /// second after the first; ends by the first.
 fn signals() {
     // SAFETY: the set is initialised before use and all pointers live through the calls.
     unsafe {
         let mut set: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGRTMIN() + 1] {
             libc::sigaddset(&mut set, signal);
         }
         libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut());
@@ -77,4 +79,21 @@ fn renamed() {
     fs::write("/proc/self/comm", b"\x1b[31m\na,b=\\\"").expect("a name of its own");
     forks(1);
     process::exit(0);
+}
+
+/// On a CPU for a moment twenty times a second, for ten minutes at most; executes nothing.
+fn naps() {
+    for _ in 0..12_000 {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Executes so many programs a second that do nothing, for ten minutes at most.
+fn execs(per_second: u32) {
+    let begin = Instant::now();
+    for number in 1..=per_second * 600 {
+        process::Command::new("true").status().expect("a program that does nothing");
+        let due = Duration::from_secs(1) * number / per_second;
+        std::thread::sleep(due.saturating_sub(begin.elapsed()));
+    }
 }

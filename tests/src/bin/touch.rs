@@ -1,8 +1,9 @@
 //! `touch fresh PAGES`: first writes to memory. `touch file PATH PROCESSES`: pages of a file that lie
-//! on disk only, read by one process after the other. `touch beyond BYTES`: more memory than there
+//! on disk only, read by one process after the other. `touch handed PATH PROCESSES`: the same pages, handed
+//! to a system call, in which the fault is taken. `touch beyond BYTES`: more memory than there
 //! is, in a child that the kernel kills; exit status 128 + its signal.
 
-use std::path::Path;
+use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 use jobtrace_tests::work::{PAGE, Pages, Work, fork};
 
@@ -22,6 +23,12 @@ fn main() {
                 });
             }
         }
+        "handed" => {
+            let path = Path::new(&words[1]);
+            for _ in 0..words[2].parse().unwrap() {
+                work.crowd(1, |_| hand_over(&Pages::of_uncached_file(path)));
+            }
+        }
         "beyond" => {
             let bytes: usize = words[1].parse().unwrap();
             let victim = fork(|| {
@@ -34,4 +41,13 @@ fn main() {
         other => panic!("unknown work {other}"),
     }
     work.end();
+}
+
+/// Writes a word of each page to a file in memory; the page itself is not touched before.
+fn hand_over(pages: &Pages) {
+    let memory = rustix::fs::memfd_create("handed", rustix::fs::MemfdFlags::empty()).unwrap();
+    let memory = File::from(memory);
+    for at in (0..pages.len()).step_by(PAGE) {
+        assert_eq!(memory.write_at(pages.part(at, 8), 0).unwrap(), 8);
+    }
 }

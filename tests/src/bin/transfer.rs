@@ -9,7 +9,7 @@ use std::{
 };
 
 use jobtrace_tests::{
-    account::cgroup_blkio,
+    account::{block_bytes, cgroup_blkio},
     work::{PAGE, Pages, Work, enter, fork, open_direct},
 };
 
@@ -24,8 +24,8 @@ fn main() {
     let errors = transfer(&words[0], path, count, bytes);
     let io = process_io();
     work.fact("errors", errors);
-    work.fact("read_bytes", io.0 - io_before.0);
-    work.fact("write_bytes", io.1 - io_before.1);
+    work.fact("read_bytes", io[0] - io_before[0]);
+    work.fact("write_bytes", io[1] - io_before[1]);
     if words.len() > 4 {
         let pid = fork(|| {
             enter(&words[4..]);
@@ -36,6 +36,8 @@ fn main() {
     for (name, value) in cgroup_blkio(&device_of(path)) {
         work.fact(&name, value);
     }
+    // With pages of the program, where they had to be read: partly before it was in the job.
+    work.fact("read_bytes_all", process_io()[0]);
     work.end();
 }
 
@@ -72,14 +74,9 @@ fn transfer(op: &str, path: &Path, count: u64, bytes: usize) -> u64 {
     errors
 }
 
-/// `read_bytes` and `write_bytes` of /proc/self/io: what this process caused on block devices.
-fn process_io() -> (u64, u64) {
-    let text = std::fs::read_to_string("/proc/self/io").unwrap();
-    let value = |key| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim().parse().unwrap()
-    };
-    (value("read_bytes:"), value("write_bytes:"))
+/// What this process has read from and written to block devices so far.
+fn process_io() -> [u64; 2] {
+    block_bytes(&std::fs::read_to_string("/proc/self/io").unwrap())
 }
 
 /// The device that `path` is, or lies on, as `major:minor`.

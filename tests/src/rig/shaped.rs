@@ -2,7 +2,9 @@
 
 use std::{
     ffi::OsStr,
-    fs,
+    fs::{self, File},
+    io::{self, Read, Write},
+    ops::RangeInclusive,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -12,6 +14,10 @@ use std::{
 use jobtrace::cgroup::hierarchies::Hierarchies;
 
 use super::cgroups;
+use crate::{
+    account::{Account, block_bytes},
+    work::settled,
+};
 
 /// A directory of the test's own in some hierarchies, in which jobs are made; all goes with it.
 #[derive(Debug)]
@@ -91,6 +97,41 @@ impl Directories {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs it to its good end, watched.
+    pub fn watch(&self, words: &[&str]) -> Ran {
+        let (mut told, mut tell) = io::pipe().unwrap();
+        let at_entry = move || {
+            let mut text = [0; 1024];
+            for file in ["/proc/self/io", "/proc/self/schedstat"] {
+                let length = File::open(file)?.read(&mut text)?;
+                tell.write_all(&text[..length])?;
+            }
+            Ok(())
+        };
+        let mut command = self.command(words[0]);
+        command.args(&words[1..]).stdout(Stdio::piped());
+        // SAFETY: the child reads and writes files, and allocates nothing.
+        unsafe { command.pre_exec(at_entry) };
+        let mut child = Running(command.spawn().unwrap());
+        // Its end of the pipe, which the command holds here, is closed there by the program's start.
+        drop(command);
+        let (mut entry, mut printed) = (String::new(), String::new());
+        told.read_to_string(&mut entry).unwrap();
+        child.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+        let account = ended(child.0.id());
+        let all = fs::read_to_string(format!("/proc/{}/io", child.0.id())).unwrap();
+        let status = child.0.wait().unwrap();
+        assert!(status.success(), "{words:?} failed, {status}: {printed}");
+        let on_cpu_ns = entry.lines().last().and_then(|line| line.split(' ').next()?.parse().ok());
+        let since = |before: u64, all: u64| all - before..=all;
+        Ran {
+            printed,
+            account,
+            on_cpu_ns: since(on_cpu_ns.unwrap(), account.on_cpu_ns),
+            read_bytes: since(block_bytes(&entry)[0], block_bytes(&all)[0]),
+        }
+    }
+
     /// Removes it and the directories in it, which must be empty of processes.
     pub fn remove(&self) {
         for directory in self.0.iter().flat_map(|directory| cgroups::tree(directory)) {
@@ -103,6 +144,21 @@ impl Directories {
     }
 }
 
+/// A process that has ended, by the kernel's account of it as a zombie: complete, its end included. What
+/// it did between its making and its entry is not the cgroup's: the lower bounds leave it out. Pages of
+/// programs that the kernel has dropped and that are read again are in these numbers.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// What it printed.
+    pub printed: String,
+    /// All of its own, since its making.
+    pub account: Account,
+    /// Time on CPU inside.
+    pub on_cpu_ns: RangeInclusive<u64>,
+    /// Bytes that it and all whom it reaped read from block devices inside.
+    pub read_bytes: RangeInclusive<u64>,
+}
+
 /// Killed and reaped when dropped.
 #[derive(Debug)]
 pub struct Running(pub Child);
@@ -112,4 +168,15 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Waits until the child `pid` is a zombie, and leaves it one; its account.
+fn ended(pid: u32) -> Account {
+    // SAFETY: an out-parameter of ours; zeros are a valid value.
+    let waited = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        libc::waitid(libc::P_PID, pid, &mut info, libc::WEXITED | libc::WNOWAIT)
+    };
+    assert_eq!(waited, 0, "waitid: {}", io::Error::last_os_error());
+    settled(pid as i32)
 }

@@ -1,12 +1,17 @@
 //! Names of directories that no scheduler would choose.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+use std::{
+    ffi::OsStr,
+    os::unix::{ffi::OsStrExt, fs::chown, process::CommandExt},
+    path::PathBuf,
+    process::Command,
+};
 
 use jobtrace_tests::agent::Agent;
 
 use super::{
     life::{forks, quiet},
-    shaped::Shaped,
+    shaped::{Directories, Running, Shaped},
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
@@ -67,4 +72,68 @@ fn names_that_no_scheduler_gives() {
         .filter(|job| job.starts_with("95") || job.starts_with("96"))
         .collect();
     assert_eq!(ours, ["9501", "9502", "9503", "9504", "960077"]);
+}
+
+/// Nobody, who is given a directory to make others in.
+const USER: u32 = 65_534;
+
+/// What `script` does as that user, who may write to `theirs` alone, with its directory as `$1`.
+fn as_user(theirs: &Directories, script: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-ec", script, "sh"]).arg(&theirs.0[0]).uid(USER).gid(USER);
+    let status = command.status().unwrap();
+    assert!(status.success(), "{script}: {status}");
+}
+
+#[test]
+fn a_user_who_may_make_cgroups_adds_to_no_job_of_another() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let theirs = shaped.directory("theirs");
+    chown(&theirs.0[0], Some(USER), Some(USER)).unwrap();
+    let container = format!("docker-{}.scope", "5ca1ab1e".repeat(8));
+    let make = |job: u32| format!("mkdir -p $1/slurm/uid_0/job_{job}/step_0");
+    // One was there before the agent, with what a user made to look like it.
+    let old = shaped.job(0, 9_611, "step_0");
+    as_user(&theirs, &make(9_611));
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let real = shaped.job(0, 9_610, "step_0");
+    let docker = shaped.directory(&container);
+    for job in [&old, &real, &docker] {
+        job.run(&[TEST_JOB, "forks", "11"]);
+    }
+    agent.settle().unwrap();
+    // Root moves the processes in, as a user's own systemd would: the directories are the user's.
+    as_user(&theirs, &format!("{}; mkdir $1/{container}", make(9_610)));
+    let forged = |path: &str| shaped.directory(format!("theirs/{path}"));
+    for path in ["slurm/uid_0/job_9610/step_0", "slurm/uid_0/job_9611/step_0", &container] {
+        forged(path).run(&[TEST_JOB, "forks", "100"]);
+    }
+    // Gone before anybody looks.
+    // SAFETY: no pointers; a child of the test's.
+    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    as_user(&theirs, "mkdir -p $1/brief/slurm/uid_0/job_9610");
+    forged("brief/slurm/uid_0/job_9610").run(&[TEST_JOB, "forks", "100"]);
+    forged("brief").remove();
+    // With it what the user was given.
+    let lent = shaped.directory("lent");
+    chown(&lent.0[0], Some(USER), Some(USER)).unwrap();
+    as_user(&lent, "mkdir -p $1/slurm/uid_0/job_9610");
+    shaped.directory("lent/slurm/uid_0/job_9610").run(&[TEST_JOB, "forks", "100"]);
+    lent.remove();
+    // SAFETY: as above.
+    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    // A container of the user's own is still one.
+    let own = format!("libpod-{}.scope", "0ddba11a".repeat(8));
+    as_user(&theirs, &format!("mkdir $1/{own}"));
+    forged(&own).run(&[TEST_JOB, "forks", "17"]);
+    let sleeper = Running(real.command("sleep").arg("607").spawn().unwrap());
+    agent.settle().unwrap();
+    drop(sleeper);
+    let points = agent.stop().unwrap();
+    for job in ["9610", "9611", &"5ca1ab1e".repeat(2)[..12]] {
+        assert_eq!(forks(&points, job), 11, "{job}");
+    }
+    assert_eq!(forks(&points, &"0ddba11a".repeat(2)[..12]), 17);
+    assert!(forks(&points, "_system") >= 500, "what was forged is the rest of the node's");
 }

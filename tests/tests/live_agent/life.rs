@@ -1,10 +1,6 @@
 //! Jobs that come and go: shorter than any reading, older than the agent, more than there are slots for.
 
-use std::{
-    io::Write,
-    process::{Child, Command, Stdio},
-    time::Instant,
-};
+use std::time::Instant;
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use jobtrace_tests::{
@@ -15,6 +11,7 @@ use jobtrace_tests::{
 use super::{
     MOMENT,
     shaped::{Directories, Running, Shaped},
+    times::{fork_ten, forker},
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
@@ -106,26 +103,6 @@ fn a_job_that_was_there_before_and_one_that_moves_on() {
     drop(running);
 }
 
-/// A shell inside that forks ten times at each line it is told, and says when it has.
-struct Forker(Running);
-
-impl Forker {
-    fn start(directories: &Directories) -> Self {
-        let script =
-            "while read x; do i=0; while [ $i -lt 10 ]; do (:); i=$((i+1)); done; echo; done";
-        let mut command: Command = directories.command("sh");
-        let child =
-            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        Self(Running(child.unwrap()))
-    }
-
-    fn fork_ten(&mut self) {
-        let Child { stdin, stdout, .. } = &mut self.0.0;
-        stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        std::io::Read::read_exact(stdout.as_mut().unwrap(), &mut [0]).unwrap();
-    }
-}
-
 #[test]
 fn more_jobs_than_slots() {
     let (hierarchy, controller) = quiet();
@@ -135,11 +112,11 @@ fn more_jobs_than_slots() {
         Agent::start(&format!("hierarchy = {hierarchy:?}\nslots = 8\nspare_slots = 2")).unwrap();
     let names: Vec<String> = (9_300..9_312).map(|job| job.to_string()).collect();
     let mut forkers: Vec<_> =
-        (9_300..9_312).map(|job| Some(Forker::start(&shaped.job(0, job, "")))).collect();
+        (9_300..9_312).map(|job| Some(forker(&shaped.job(0, job, "")))).collect();
     let settled = agent.settle().unwrap();
     assert!(settled.own("dropped_slot") >= 4, "it is counted: {}", settled.own("dropped_slot"));
     let system = forks(&settled, "_system");
-    forkers.iter_mut().flatten().for_each(Forker::fork_ten);
+    forkers.iter_mut().flatten().for_each(fork_ten);
     let points = agent.settle().unwrap();
     let counted: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();
     let with: Vec<usize> = (0..12).filter(|index| counted[*index] > 0).collect();
@@ -155,7 +132,7 @@ fn more_jobs_than_slots() {
         shaped.remove_job(0, 9_300 + *index as u32);
     }
     agent.settle().unwrap();
-    forkers.iter_mut().flatten().for_each(Forker::fork_ten);
+    forkers.iter_mut().flatten().for_each(fork_ten);
     let points = agent.stop().unwrap();
     let late: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();
     assert_eq!(late, [10; 12], "{late:?}");

@@ -7,7 +7,10 @@ mod containers;
 mod crowds;
 mod hostile;
 mod life;
+mod programs;
+mod slots;
 mod slurm;
+mod times;
 mod truth;
 
 use jobtrace_tests::rig::shaped;

@@ -15,7 +15,7 @@ use jobtrace_tests::{
     disk::RamDisk,
 };
 
-use super::shaped::Shaped;
+use super::shaped::{Ran, Shaped};
 
 const AMOUNTS: &str = env!("CARGO_BIN_EXE_amounts");
 const BREED: &str = env!("CARGO_BIN_EXE_breed");
@@ -42,17 +42,17 @@ fn controllers(hierarchy: &str) -> Vec<&str> {
     [tasks].into_iter().chain(more).collect()
 }
 
-fn parse(text: &str) -> Report {
-    serde_json::from_str(text).unwrap()
-}
-
-/// What one process tree says of itself and what the points say of its job.
-fn agrees(agree: &mut Agreement, points: &Points, job: &str, report: &Report) {
+/// What the kernel says of one process tree and what the points say of its job. Gives what the tree says of
+/// itself, with the account of its first process at its very end.
+fn agrees(agree: &mut Agreement, points: &Points, job: &str, ran: &Ran) -> Report {
+    let said: Report = serde_json::from_str(&ran.printed).unwrap();
+    // To end takes time as well, and more where the pages for it must be read.
+    let usage = said.usage_ns..=said.usage_ns + ran.account.on_cpu_ns - said.end.on_cpu_ns;
+    let report = Report { end: ran.account, ..said };
     let sched = |field: &str| points.sum(job, "job_sched", field);
     let named = |what: &str| format!("{job} {what}");
     let truth = report.range(|all| all.on_cpu_ns);
     agree.near(&named("on_cpu_ns, schedstat"), sched("on_cpu_ns"), truth, 1, MS);
-    let usage = report.usage_ns..=report.usage_ns;
     agree.near(&named("on_cpu_ns, cpuacct"), sched("on_cpu_ns"), usage, 1, 2 * MS);
     let waited = sched("run_queue_wait_ns_sum");
     agree.near(&named("run_queue_wait_ns"), waited, report.range(|all| all.run_delay_ns), 2, MS);
@@ -64,6 +64,7 @@ fn agrees(agree: &mut Agreement, points: &Points, job: &str, report: &Report) {
     let fault = |field: &str| points.sum(job, "job_fault", field);
     agree.near(&named("minor"), fault("minor"), report.range(|all| all.minor), 0, 40);
     agree.near(&named("major"), fault("major"), report.range(|all| all.major), 0, 0);
+    report
 }
 
 #[test]
@@ -89,11 +90,11 @@ fn jobs_agree(hierarchy: &str) {
         &[AMOUNTS, &data, "8", "300", "2000"],
         &["sleep", "2"],
     ];
-    let printed = thread::scope(|scope| {
+    let ran = thread::scope(|scope| {
         let handles: Vec<_> = jobs
             .iter()
             .zip(works)
-            .map(|(job, words)| scope.spawn(move || job.run(words)))
+            .map(|(job, words)| scope.spawn(move || job.watch(words)))
             .collect();
         handles.into_iter().map(|handle| handle.join().unwrap()).collect::<Vec<_>>()
     });
@@ -101,32 +102,32 @@ fn jobs_agree(hierarchy: &str) {
     let points = agent.stop().unwrap();
 
     let mut agree = Agreement::new();
-    let reports: Vec<Report> = printed[..3].iter().map(|text| parse(text)).collect();
-    for (job, report) in ["71", "72", "73"].into_iter().zip(&reports) {
-        agrees(&mut agree, &points, job, report);
-    }
+    let [report, ..] = [("71", &ran[0]), ("72", &ran[1]), ("73", &ran[2])]
+        .map(|(job, ran)| agrees(&mut agree, &points, job, ran));
     let sched = |job: &str, field: &str| points.sum(job, "job_sched", field);
-    agree.exact(
-        "71 forks",
-        sched("71", "forks"),
-        reports[0].fact("forks") + reports[0].fact("children"),
-    );
+    agree.exact("71 forks", sched("71", "forks"), report.fact("forks") + report.fact("children"));
     agree.exact("72 forks", sched("72", "forks"), 300);
     agree.exact("73 forks", sched("73", "forks"), 1);
     agree.exact("74 forks", sched("74", "forks"), 0);
     for job in ["71", "72", "73", "74"] {
         agree.exact(&format!("{job} execs"), sched(job, "execs"), 1);
     }
-    agree.between("74 on_cpu_ns", sched("74", "on_cpu_ns"), 1..=20 * MS);
-    let direct = reports[0].fact("direct") * TRANSFERS;
+    agree.near("74 on_cpu_ns", sched("74", "on_cpu_ns"), ran[3].on_cpu_ns.clone(), 1, MS);
     let block = |job: &str, op: &str| points.block(job, op, "bytes");
-    let read = points.only(|point| point.tag("device") == disks[1].name());
-    agree.completed("71 read", read.block("71", "read", "bytes"), direct * BYTES, BYTES);
-    let written = (direct + reports[0].fact("buffered")) * BYTES;
-    agree.completed("71 written", block("71", "write"), written, BYTES);
-    agree.completed("73 read", block("73", "read"), 8 * MIB, MIB);
-    for quiet in ["72", "74"] {
-        agree.exact(&format!("{quiet} read"), block(quiet, "read"), 0);
+    let on = |disk: &RamDisk| points.only(|point| point.tag("device") == disk.name());
+    let direct = report.fact("direct") * TRANSFERS;
+    agree.completed("71 read", on(&disks[1]).block("71", "read", "bytes"), direct * BYTES, BYTES);
+    let written = (direct + report.fact("buffered")) * BYTES;
+    agree.completed("71 written", on(&disks[1]).block("71", "write", "bytes"), written, BYTES);
+    agree.completed("73 read", on(&disks[2]).block("73", "read", "bytes"), 8 * MIB, MIB / 8);
+    // On all devices: pages of a program that the kernel has dropped are read again, or not.
+    for (job, ran, each) in [("71", &ran[0], BYTES), ("73", &ran[2], MIB / 8)] {
+        let what = format!("{job} read, /proc/PID/io");
+        agree.completed_between(&what, block(job, "read"), ran.read_bytes.clone(), each);
+    }
+    for (job, ran) in [("72", &ran[1]), ("74", &ran[3])] {
+        let what = format!("{job} read, /proc/PID/io");
+        agree.between(&what, block(job, "read"), ran.read_bytes.clone());
     }
     for job in ["71", "72", "73", "74"] {
         assert_eq!(points.tags(job, "job_info", "user"), ["nobody"].into(), "{job}");
@@ -136,6 +137,48 @@ fn jobs_agree(hierarchy: &str) {
         assert_eq!(told, Some(sched(job, "on_cpu_ns")), "the totals at the end of {job}");
         assert!(points.fact(job, "end").is_some(), "{job} has ended");
     }
+    agree.end();
+}
+
+/// What a job reads before the agent has looked whose its cgroups are, while it looks, and after, is the
+/// job's: the directories of each hierarchy have slots of their own until then.
+#[test]
+fn what_is_read_before_the_agent_has_looked_is_the_jobs() {
+    for hierarchy in hierarchies() {
+        tried_again(|| early_reads_agree(hierarchy));
+    }
+}
+
+fn early_reads_agree(hierarchy: &str) {
+    const EARLY: u64 = 24;
+    const MEANWHILE: u64 = 6;
+    let disk = RamDisk::new(EARLY * MIB);
+    let shaped = Shaped::make(&controllers(hierarchy));
+    let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
+    let read = |job, mib: u64| {
+        let job = shaped.job(65_534, job, "step_0");
+        job.run(&[AMOUNTS, &disk.path(), &mib.to_string(), "0", "10"]);
+    };
+    // SAFETY: no pointers; a child of the test's.
+    let signal = |signal| unsafe { libc::kill(agent.pid(), signal) };
+    signal(libc::SIGSTOP);
+    read(75, EARLY);
+    signal(libc::SIGCONT);
+    let meanwhile = 76..96;
+    meanwhile.clone().for_each(|job| read(job, MEANWHILE));
+    agent.settle().unwrap();
+    read(75, EARLY);
+    (75..meanwhile.end).for_each(|job| shaped.remove_job(65_534, job));
+    let points = agent.stop().unwrap();
+    let points = points.only(|point| point.tag("device") == disk.name());
+    let mut agree = Agreement::new();
+    let of = |job: u32| points.block(&job.to_string(), "read", "bytes");
+    agree.completed("75 read", of(75), 2 * EARLY * MIB, MIB / 8);
+    for job in meanwhile.clone() {
+        agree.completed(&format!("{job} read"), of(job), MEANWHILE * MIB, MIB / 8);
+    }
+    let all = (75..meanwhile.end).map(of).sum::<u64>();
+    agree.exact("read by all others", points.total("job_block", "bytes") - all, 0);
     agree.end();
 }
 

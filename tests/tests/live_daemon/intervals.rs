@@ -9,11 +9,10 @@ use std::{
 use jobtrace_tests::{
     daemon::{Setup, files, site::Site},
     rig::clock::WallClock,
-    work::monotonic_ns,
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// Between the agent's own begin and end and those that are seen from outside.
+/// Between a signal that is sent and what the agent does of it.
 const CLOSE_NS: u64 = 300_000_000;
 
 /// Sleeps until so far into a second of the wall clock.
@@ -31,7 +30,6 @@ fn a_late_tick_is_counted_and_costs_resolution_only() {
     let (setup, site) = (Setup::new("").unwrap(), Site::new().unwrap());
     wait_until_in_second(100_000_000);
     let mut agent = setup.start().unwrap();
-    let begin = monotonic_ns();
     site.fork(0, 11).unwrap();
     sleep(Duration::from_secs(2));
     wait_until_in_second(300_000_000);
@@ -42,12 +40,12 @@ fn a_late_tick_is_counted_and_costs_resolution_only() {
     sleep(Duration::from_secs(2));
     wait_until_in_second(500_000_000);
     agent.end_well().unwrap();
-    let life = monotonic_ns() - begin;
 
     let points = files::points(&setup.outbox()).unwrap();
     let found = files::intervals(&points);
     assert!(found.iter().all(|(stamp, _)| stamp % SECOND == 0), "{found:?}");
-    assert!(spans(&found).abs_diff(life) < CLOSE_NS, "{} of {life} ns: {found:?}", spans(&found));
+    let life = agent.life_ns();
+    assert!(life.contains(&spans(&found)), "{} of {life:?} ns: {found:?}", spans(&found));
     let late: Vec<_> = (0..found.len()).filter(|at| found[*at].1 > 2 * SECOND).collect();
     let [late] = late[..] else { panic!("one late interval is expected: {found:?}") };
     // From the tick before, 0.3 s earlier, to 0.8 s into the third second after it.
@@ -58,8 +56,10 @@ fn a_late_tick_is_counted_and_costs_resolution_only() {
     let expected = (found.last().unwrap().0 - found[0].0) / SECOND + 1 - 2;
     assert_eq!(found.len() as u64, expected, "{found:?}");
     eprintln!("{} intervals, {:.3} s late", found.len(), found[late].1 as f64 / 1e9 - 1.0);
-    assert_eq!(files::sum(&points, "jobtrace_self", "_system", "late_intervals"), 1);
-    assert_eq!(agent.said("s late, this interval is"), 1, "{}", agent.words());
+    // A busy machine may delay others too, which is said of each.
+    let told = files::sum(&points, "jobtrace_self", "_system", "late_intervals");
+    assert!(told >= 1);
+    assert_eq!(agent.said("s late, this interval is") as u64, told, "{}", agent.words());
     assert_eq!(files::sum(&points, "job_sched", &site.job(0), "forks"), 34);
 }
 
@@ -67,7 +67,6 @@ fn a_late_tick_is_counted_and_costs_resolution_only() {
 fn a_clock_that_is_stepped_gives_no_stamp_twice_and_loses_nothing() {
     let (setup, site) = (Setup::new("").unwrap(), Site::new().unwrap());
     let mut agent = setup.start().unwrap();
-    let begin = monotonic_ns();
     sleep(Duration::from_millis(1500));
     let clock = WallClock::hold().unwrap();
     clock.step(30 * SECOND as i64).unwrap();
@@ -78,14 +77,14 @@ fn a_clock_that_is_stepped_gives_no_stamp_twice_and_loses_nothing() {
     site.fork(0, 23).unwrap();
     sleep(Duration::from_millis(4300));
     agent.end_well().unwrap();
-    let life = monotonic_ns() - begin;
 
     // A stamp that came twice would be a point's field that comes twice, which is an error there.
     let points = files::points(&setup.outbox()).unwrap();
     let found = files::intervals(&points);
     assert!(found.iter().all(|(stamp, _)| stamp % SECOND == 0), "{found:?}");
     assert_eq!(found.len(), files::list(&setup.outbox()).unwrap().len());
-    assert!(spans(&found).abs_diff(life) < CLOSE_NS, "{} of {life} ns: {found:?}", spans(&found));
+    let life = agent.life_ns();
+    assert!(life.contains(&spans(&found)), "{} of {life:?} ns: {found:?}", spans(&found));
     assert_eq!(files::sum(&points, "job_sched", &site.job(0), "forks"), 34);
     let words = agent.words();
     for direction in ["forward", "back"] {
@@ -93,7 +92,10 @@ fn a_clock_that_is_stepped_gives_no_stamp_twice_and_loses_nothing() {
         assert_eq!(agent.said(&said), 1, "{words}");
     }
     // One or two a second before, as the begin fell; then every second; then every other.
-    eprintln!("{} intervals in {:.1} s: {found:?}", found.len(), life as f64 / 1e9);
+    eprintln!("{} intervals in {:.1} s: {found:?}", found.len(), spans(&found) as f64 / 1e9);
     assert!((6..=8).contains(&found.len()), "{found:?}");
-    assert_eq!(files::sum(&points, "jobtrace_self", "_system", "late_intervals"), 0, "{words}");
+    // A stepped clock makes none late; a busy machine may, and that shows in an interval's length.
+    let told = files::sum(&points, "jobtrace_self", "_system", "late_intervals");
+    let is_long = |(_, span): &(u64, u64)| *span > SECOND + SECOND / 50;
+    assert!(told == 0 || found.iter().any(is_long), "{told} late: {found:?}: {words}");
 }

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use jobtrace::cgroup::hierarchies::Hierarchies;
+
 use crate::program::{end, jobtrace, json, line_protocol, run};
 
 /// A file system of a few pages, unmounted when dropped.
@@ -64,18 +66,21 @@ fn the_command_is_not_started_where_its_output_cannot_be_written() {
     }
 }
 
-/// A run of a second into a disk that is full after a quarter of it.
+/// A run into a disk that is full from some moment on, of most of a second after it.
 fn run_on_a_full_disk(option: &str, name: &str, exit: i32) -> crate::program::Ended {
     let disk = TinyDisk::mount(64 << 10);
     let mut jobtrace = jobtrace();
-    let script = format!("sleep 0.3; echo > \"$0\"; sleep 0.7; exit {exit}");
+    let script = format!(
+        "sleep 0.3; echo > \"$0\"; until [ -e \"$1\" ]; do sleep 0.05; done; sleep 0.7; exit {exit}"
+    );
     let elsewhere = tempfile::tempdir().unwrap();
-    let started = elsewhere.path().join("started");
+    let [started, full] = ["started", "full"].map(|name| elsewhere.path().join(name));
     jobtrace.args(["--interval", "10ms", option]).arg(disk.path(name));
-    jobtrace.args(["--", "sh", "-c", &script]).arg(&started);
+    jobtrace.args(["--", "sh", "-c", &script]).args([&started, &full]);
     let child = jobtrace.spawn().unwrap();
     crate::program::wait_for("the command", || started.exists().then_some(()));
     disk.fill();
+    fs::write(full, "").unwrap();
     let ended = end(child);
     assert!(ended.stderr.contains(&format!("jobtrace: cannot {}", verb(option))));
     assert!(ended.stderr.contains("free space there"), "{}", ended.stderr);
@@ -147,6 +152,82 @@ fn intervals_of_ten_milliseconds_add_up_to_the_whole() {
     assert_eq!(numbers["sched"]["on_cpu_ns"], sums[0].1);
     assert_eq!(numbers["sched"]["switches_voluntary"], sums[1].1);
     assert_eq!(numbers["sched"]["sleep_ns"]["sum"], sums[2].1);
+}
+
+#[test]
+fn on_standard_output_the_numbers_are_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    for option in ["--json", "--record"] {
+        let mut jobtrace = jobtrace();
+        jobtrace.args([option, "-", "--quiet", "--", "sh", "-c", "echo out; exit 3"]);
+        let ended = end(jobtrace.current_dir(tmp.path()).spawn().unwrap());
+        assert_eq!((ended.status, ended.stderr.as_str()), (3, "out\n"), "{option}");
+        let text = String::from_utf8(ended.stdout).unwrap();
+        for line in text.lines() {
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+        assert_eq!(text.lines().count() > 1, option == "--record", "{text}");
+        assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+    }
+}
+
+/// How many MiB of writes the run's notes call missing.
+fn missing_mib(how: &str) -> Option<f64> {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let (file, numbers) = (folder.path().join("file"), folder.path().join("json"));
+    let mut jobtrace = jobtrace();
+    jobtrace.arg("--json").arg(&numbers).args(["--", "dd", "if=/dev/zero", "bs=1M", "count=16"]);
+    let ended = end(jobtrace.arg(how).arg(format!("of={}", file.display())).spawn().unwrap());
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    let notes = json(&numbers)["notes"].to_string();
+    let (_, note) = notes.split_once("up to ")?;
+    let (mib, rest) = note.split_once(" MiB ").expect("a size");
+    assert!(rest.starts_with("that the command wrote"), "{notes}");
+    Some(mib.parse().unwrap())
+}
+
+/// Under cgroup v1 what the kernel writes back later is charged to nobody.
+#[test]
+fn buffered_writes_that_nobody_is_charged_for_are_told_of() {
+    let missing = missing_mib("conv=notrunc");
+    if Hierarchies::read().unwrap().v1.iter().any(|v1| v1.has("blkio")) {
+        // Metadata besides.
+        assert!(missing.is_some_and(|mib| (15.0..=18.0).contains(&mib)), "{missing:?}");
+    } else {
+        assert_eq!(missing, None);
+    }
+    assert_eq!(missing_mib("oflag=direct"), None);
+}
+
+/// MiB changed in the node's page cache so far, to be written to storage.
+fn node_mib() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap();
+    let pages = text.lines().find_map(|line| line.strip_prefix("nr_dirtied ")).unwrap();
+    (pages.parse::<u64>().unwrap() * rustix::param::page_size() as u64) >> 20
+}
+
+/// The kernel tells a parent what its child wrote when it waits for it, and else nobody.
+#[test]
+fn buffered_writes_of_what_nobody_waits_for_are_told_of() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let script = "(setsid sh -c 'dd if=/dev/zero of=file bs=1M count=64 status=none; : >done' &)
+        until [ -e done ]; do sleep 0.05; done";
+    let before = node_mib();
+    let mut jobtrace = jobtrace();
+    jobtrace.args(["--json", "numbers", "--", "sh", "-c", script]).current_dir(folder.path());
+    let ended = end(jobtrace.spawn().unwrap());
+    let after = node_mib();
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    let notes = json(&folder.path().join("numbers"))["notes"].to_string();
+    let told = notes.split_once("the disk writes may lack up to ");
+    if Hierarchies::read().unwrap().v1.iter().any(|v1| v1.has("blkio")) {
+        let (size, _) = told.expect(&notes).1.split_once(" MiB of processes").expect(&notes);
+        let size: f64 = size.parse().unwrap();
+        // Of each CPU half a MiB is counted late.
+        assert!((62.0..=(after - before + 2) as f64).contains(&size), "{size} {before} {after}");
+    } else {
+        assert!(told.is_none(), "{notes}");
+    }
 }
 
 #[test]

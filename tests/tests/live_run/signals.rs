@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    os::unix::process::CommandExt,
     process::Child,
 };
 
@@ -13,23 +14,44 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Sends `signal` to jobtrace once its command waits for it.
-fn hand_on(signal: Signal) -> (Vec<String>, crate::program::Ended) {
-    let mut child = jobtrace().args(["--", JOB, "signals"]).spawn().unwrap();
+/// A run whose command waits for signals is sent `signal`; it has it once, and the summary is printed.
+fn arrives_once(signal: i32, send_to: impl Fn(i32, i32)) {
+    let mut command = jobtrace();
+    let mut child = command.args(["--", JOB, "signals"]).process_group(0).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));
-    send(&child, signal);
-    (lines.collect(), end(child))
+    send_to(child.id() as i32, signal);
+    assert_eq!(lines.collect::<Vec<_>>(), [format!("had {signal}")]);
+    let ended = end(child);
+    assert_eq!(ended.status, 128 + signal, "{}", ended.stderr);
+    assert!(ended.stderr.contains("Where the time went"), "{}", ended.stderr);
+}
+
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: kill(2) takes any numbers; the processes are the caller's.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+}
+
+fn signals() -> [i32; 4] {
+    [libc::SIGTERM, libc::SIGUSR1, libc::SIGINT, libc::SIGRTMIN() + 1]
 }
 
 #[test]
-fn signals_are_handed_on_once_and_the_summary_is_printed() {
-    for signal in [Signal::TERM, Signal::USR1, Signal::INT] {
-        let (had, ended) = hand_on(signal);
-        assert_eq!(had, [format!("had {}", signal.as_raw())]);
-        assert_eq!(ended.status, 128 + signal.as_raw(), "{}", ended.stderr);
-        assert!(ended.stderr.contains("Where the time went"), "{}", ended.stderr);
-    }
+fn a_signal_to_jobtrace_alone_arrives_once() {
+    signals().into_iter().for_each(|signal| arrives_once(signal, kill));
+}
+
+#[test]
+fn a_signal_to_the_group_arrives_once() {
+    signals().into_iter().for_each(|signal| arrives_once(signal, |pid, signal| kill(-pid, signal)));
+}
+
+#[test]
+fn one_to_jobtrace_and_at_once_to_the_group_arrives_once() {
+    arrives_once(libc::SIGUSR1, |pid, signal| {
+        kill(pid, signal);
+        kill(-pid, signal);
+    });
 }
 
 #[test]

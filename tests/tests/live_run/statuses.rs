@@ -28,6 +28,8 @@ fn a_command_that_cannot_start_leaves_nothing() {
     fs::write(&plain, "not a program").unwrap();
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
     let (json, out) = (tmp.path().join("json"), tmp.path().join("out"));
+    let kept = tmp.path().join("kept");
+    fs::write(&kept, "kept").unwrap();
     for (command, status, why) in [
         ("no-such-command-anywhere", 127, "command not found"),
         ("/no/such/file", 127, "command not found"),
@@ -43,6 +45,11 @@ fn a_command_that_cannot_start_leaves_nothing() {
         assert_eq!(ended.stderr.lines().count(), 1, "no summary: {}", ended.stderr);
         assert!(!json.exists(), "an empty file passes for numbers");
         assert_eq!(fs::read_dir(&out).unwrap().count(), 0);
+        for option in ["--json", "--record"] {
+            let ended = run([option, kept.to_str().unwrap(), "--", command]);
+            assert_eq!(ended.status, status, "{option} {command}: {}", ended.stderr);
+            assert_eq!(fs::read_to_string(&kept).unwrap(), "kept", "{option} {command}");
+        }
     }
 }
 

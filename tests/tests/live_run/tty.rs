@@ -2,9 +2,12 @@
 
 use std::fs;
 
-use crate::{program::JOB, terminal::Shell};
+use crate::{
+    program::{JOB, wait_for},
+    terminal::Shell,
+};
 
-/// States of the processes of a group, as /proc/PID/stat has them.
+/// States of the processes of a group, as /proc/PID/stat has them, in the alphabet's order.
 fn states_of(group: i32) -> String {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let stats = processes.filter_map(|pid| fs::read_to_string(pid.path().join("stat")).ok());
@@ -14,7 +17,9 @@ fn states_of(group: i32) -> String {
         let state = fields.next()?;
         (fields.nth(1)?.parse() == Ok(group)).then_some(state)
     };
-    stats.filter_map(state).collect()
+    let mut states: Vec<_> = stats.filter_map(state).collect();
+    states.sort();
+    states.concat()
 }
 
 #[test]
@@ -39,14 +44,16 @@ fn ctrl_z_stops_both_and_fg_goes_on() {
     shell.type_in("\x1a");
     shell.read_until("Stopped");
     shell.read_until("$ ");
-    // Both of the group are stopped, and the terminal is the shell's.
+    // Both are stopped, the witness of the group's signals sleeps on, and the terminal is the shell's.
     shell.type_in("echo group=$(jobs -p).\n");
     shell.read_until("$(jobs -p)");
     shell.read_until("group=");
     let group: i32 = shell.read_until(".").trim_end_matches('.').parse().unwrap();
-    assert_eq!(states_of(group), "TT");
+    assert_eq!(states_of(group), "STT");
     shell.type_in("fg\n");
     shell.read_until(" signals\r\n");
+    // The shell prints that first, hands the terminal over and only then continues the group.
+    wait_for("the group to go on", || (!states_of(group).contains('T')).then_some(()));
     shell.type_in("\x03");
     let printed = shell.read_until("Where the time went");
     assert!(printed.contains("had 2\r\n"), "{printed}");

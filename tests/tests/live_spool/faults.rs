@@ -1,6 +1,6 @@
 //! Disks that refuse and collectors that do not come: measuring goes on, and what was measured comes out.
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{fs, ops::RangeInclusive, thread::sleep, time::Duration};
 
 use jobtrace_tests::{
     daemon::{
@@ -9,19 +9,15 @@ use jobtrace_tests::{
         site::Site,
     },
     rig::{full_disk::SmallDisk, read_only::ReadOnly, wait_for},
-    work::monotonic_ns,
 };
 
-/// Between the agent's own begin and end and those that are seen from outside.
-const CLOSE_NS: u64 = 300_000_000;
-
 /// All that was forked is there, and the intervals fill the life.
-fn assert_whole(points: &Points, site: &Site, forks: u64, life_ns: u64) {
+fn assert_whole(points: &Points, site: &Site, forks: u64, life_ns: RangeInclusive<u64>) {
     let found = files::intervals(points);
     let spans: u64 = found.iter().map(|(_, span)| span).sum();
-    assert!(spans.abs_diff(life_ns) < CLOSE_NS, "{spans} of {life_ns} ns: {found:?}");
+    assert!(life_ns.contains(&spans), "{spans} of {life_ns:?} ns: {found:?}");
     assert_eq!(files::sum(points, "job_sched", &site.job(0), "forks"), forks);
-    eprintln!("{} intervals in {:.1} s", found.len(), life_ns as f64 / 1e9);
+    eprintln!("{} intervals in {:.1} s", found.len(), spans as f64 / 1e9);
 }
 
 #[test]
@@ -29,12 +25,16 @@ fn a_full_disk_costs_nothing_once_there_is_room_again() {
     let (disk, site) = (SmallDisk::new(1 << 20).unwrap(), Site::new().unwrap());
     let setup = Setup::with_spool(&disk.path().join("spool"), "").unwrap();
     let mut agent = setup.start().unwrap();
-    let begin = monotonic_ns();
     site.fork(0, 11).unwrap();
-    sleep(Duration::from_millis(1200));
-    let before = files::list(&setup.outbox()).unwrap().len();
+    wait_for("a file", PATIENCE, || {
+        (!files::list(&setup.outbox()).unwrap().is_empty()).then_some(())
+    })
+    .unwrap();
     disk.fill().unwrap();
     site.fork(0, 23).unwrap();
+    // What was being written found room, or not.
+    agent.wait_for_words("cannot write to the spool", 1).unwrap();
+    let before = files::list(&setup.outbox()).unwrap().len();
     sleep(Duration::from_millis(3500));
     assert_eq!(files::list(&setup.outbox()).unwrap().len(), before);
     disk.empty().unwrap();
@@ -42,9 +42,8 @@ fn a_full_disk_costs_nothing_once_there_is_room_again() {
     // Attempts have become rare.
     agent.wait_for_words("the spool can be written again", 1).unwrap();
     agent.end_well().unwrap();
-    let life = monotonic_ns() - begin;
     let points = files::points(&setup.outbox()).unwrap();
-    assert_whole(&points, &site, 65, life);
+    assert_whole(&points, &site, 65, agent.life_ns());
     assert_eq!(agent.said("cannot write to the spool"), 1, "{}", agent.words());
     assert_eq!(agent.said("the spool can be written again"), 1, "{}", agent.words());
     for field in ["dropped_intervals", "merged_intervals"] {
@@ -69,7 +68,6 @@ fn a_disk_that_becomes_read_only_and_a_folder_that_vanishes_cost_nothing() {
     disk.set(false).unwrap();
 
     let mut agent = setup.start().unwrap();
-    let begin = monotonic_ns();
     site.fork(0, 11).unwrap();
     wait_for("a file", PATIENCE, || {
         (!files::list(&setup.outbox()).unwrap().is_empty()).then_some(())
@@ -97,9 +95,8 @@ fn a_disk_that_becomes_read_only_and_a_folder_that_vanishes_cost_nothing() {
     })
     .unwrap();
     agent.end_well().unwrap();
-    let life = monotonic_ns() - begin;
     take();
-    assert_whole(&files::points(taken.path()).unwrap(), &site, 65, life);
+    assert_whole(&files::points(taken.path()).unwrap(), &site, 65, agent.life_ns());
 }
 
 #[test]
@@ -120,11 +117,12 @@ fn files_that_nobody_takes_are_dropped_the_oldest_first_and_counted() {
         let files = files::list(&outbox).unwrap().into_iter();
         files.filter(|file| !file.ends_with(&foreign)).collect()
     };
-    let begin = monotonic_ns();
-    while monotonic_ns() - begin < 7_300_000_000 {
+    // The old one, as many as may stay, and some that must go for it.
+    wait_for("files", PATIENCE + PATIENCE, || {
         seen.extend(ours());
-        sleep(Duration::from_millis(20));
-    }
+        (seen.len() >= 8).then_some(())
+    })
+    .unwrap();
     agent.end_well().unwrap();
     seen.extend(ours());
     let left = ours();

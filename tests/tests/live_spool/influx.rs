@@ -15,11 +15,14 @@ use jobtrace::{
 };
 use jobtrace_tests::{
     daemon::{
-        Setup,
+        PATIENCE, Setup,
         files::{self, Points, Value},
         site::Site,
     },
-    rig::influx::{Influx, Row},
+    rig::{
+        influx::{Influx, Row},
+        wait_for,
+    },
 };
 
 const DB: &str = "jobtrace";
@@ -182,7 +185,11 @@ fn every_value_of_a_run_comes_back_from_influxdb() {
         let mut agent = setup.start().unwrap();
         // Its name is learnt from the programs executed once the agent knows the job.
         site.task(3).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        wait_for("the agent to know the job", PATIENCE, || {
+            let points = files::points(&setup.outbox()).unwrap();
+            files::jobs(&points, "job_info").contains(&site.job(3)).then_some(())
+        })
+        .unwrap();
         let jobs: Vec<_> = (0..3)
             .map(|number| site.spawn(number, "spin", &["crowd", "2", "700"]).unwrap())
             .collect();

@@ -4,7 +4,8 @@
 //! The kernel serialises both hooks (cgroup_mutex), over all hierarchies: no two run at once.
 
 use aya_ebpf::{
-    helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
+    helpers::{bpf_get_current_uid_gid, bpf_ktime_get_ns, bpf_probe_read_kernel_str_bytes},
+    macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
 use aya_log_ebpf::warn;
@@ -60,7 +61,7 @@ pub fn cgroup_mkdir(ctx: BtfTracePointContext) -> i32 {
             warn!(&ctx, "no room to track cgroup {} of slot {}", id, slot);
         }
     }
-    if for_agent && !announce(&ctx, table, id, slot) {
+    if for_agent && !announce(&ctx, life::MADE, table, id, slot) {
         // SAFETY: as above.
         unsafe { (*cpu).ring_full += 1 };
         if !inherited && slot != 0 {
@@ -103,17 +104,19 @@ fn forget(table: u32, id: u64) {
     }
 }
 
-/// Tells the agent of a new cgroup and its path; `false` where the ring is full.
+/// Tells the agent of a cgroup with its path; `false` where the ring is full.
 #[inline(always)]
-fn announce(ctx: &BtfTracePointContext, table: u32, id: u64, slot: u16) -> bool {
+fn announce(ctx: &BtfTracePointContext, kind: u32, table: u32, id: u64, slot: u16) -> bool {
     let Some(event) = scratch() else { return false };
     let path: *const u8 = ctx.arg(1);
     // SAFETY: this CPU's own; the hook is serialised. The path is read with all faults caught.
     unsafe {
-        (*event).kind = life::MADE;
+        (*event).kind = kind;
         (*event).hierarchy = table;
         (*event).id = id;
+        (*event).at_ns = bpf_ktime_get_ns();
         (*event).slot = slot.into();
+        (*event).uid = bpf_get_current_uid_gid() as u32;
         let bytes = bpf_probe_read_kernel_str_bytes(path, &mut (*event).path);
         let bytes = bytes.map_or(0, |read| read.len() as u32);
         (*event).path_bytes = bytes;
@@ -129,7 +132,8 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
     let id = cgroup_id(cgroup);
     let slot = slot_of(table, id);
     let (Some(cpu), Some(event)) = (cpu_record(), scratch()) else { return 0 };
-    if slot == 0 {
+    // The agent is told of those without a slot too: they may be a job's that waits for one.
+    if slot == 0 && global(&NEW_CGROUPS_GET_SLOTS) == 0 {
         return 0;
     }
     // SAFETY: this CPU's own; the hook is serialised.
@@ -137,11 +141,28 @@ pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
         (*event).kind = life::REMOVED;
         (*event).hierarchy = table;
         (*event).id = id;
+        (*event).at_ns = bpf_ktime_get_ns();
         (*event).slot = slot.into();
         (*event).path_bytes = 0;
         if !tell(event, 0) {
             (*cpu).ring_full += 1;
         }
+    }
+    0
+}
+
+/// A cgroup was renamed: it may be another job's now. Of interest to the agent only.
+#[btf_tracepoint(function = "cgroup_rename")]
+pub fn cgroup_rename(ctx: BtfTracePointContext) -> i32 {
+    let cgroup: Kernel = ctx.arg(0);
+    let Some(table) = table_of(cgroup) else { return 0 };
+    let id = cgroup_id(cgroup);
+    if global(&NEW_CGROUPS_GET_SLOTS) != 0
+        && !announce(&ctx, life::RENAMED, table, id, slot_of(table, id))
+        && let Some(cpu) = cpu_record()
+    {
+        // SAFETY: this CPU's own record.
+        unsafe { (*cpu).ring_full += 1 };
     }
     0
 }

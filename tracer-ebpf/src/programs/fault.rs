@@ -85,6 +85,10 @@ fn fault_begins() -> i32 {
             (*fault).at_ns = bpf_ktime_get_ns();
         }
     }
+    if let Some(cpu) = cpu_record() {
+        // SAFETY: this CPU's own record. What was blocked before is no part of this fault.
+        unsafe { (*cpu).fault_blocked_ns = 0 };
+    }
     0
 }
 

@@ -1,5 +1,6 @@
 //! One file for each family of hooks.
 
+mod attach;
 mod block;
 mod cgroup;
 mod empty;

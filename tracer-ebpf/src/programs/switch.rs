@@ -4,7 +4,7 @@
 //! switched. A task's counters are charged when it leaves a CPU, as differences against its record, so
 //! that an event the kernel withholds delays a number and loses none.
 
-use core::ptr::addr_of_mut;
+use core::ptr::{addr_of, addr_of_mut, read_volatile};
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
@@ -16,7 +16,7 @@ use tracer_ebpf::{
 
 use crate::{
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
-    maps::{bank, cpu_record, slot_of, task_record},
+    maps::{bank, cpu_record, fault_entry, slot_of, task_record},
     record::file,
 };
 
@@ -65,8 +65,14 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
     let mut left_bank = None;
     if prev_pid != 0 {
         // The switch that brought `prev` here may have been withheld: then its slot is looked up.
-        let known = cpu.pid == prev_pid;
-        let slot = if known { cpu.slot } else { looked_up(prev) };
+        let known = cpu.task == prev as u64;
+        let slot = if known && cpu.pid == prev_pid {
+            cpu.slot
+        } else {
+            cpu.task = prev as u64;
+            renumber(cpu, prev_pid);
+            looked_up(prev)
+        };
         left_slot = slot;
         left_bank = bank(slot);
         if let Some(bank) = left_bank {
@@ -91,6 +97,7 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
     }
     let next_pid: u32 = load(next, TASK_PID);
     cpu.pid = next_pid;
+    cpu.task = next as u64;
     cpu.since_ns = now;
     cpu.fault_blocked_ns = 0;
     if next_pid != 0 {
@@ -101,12 +108,37 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
         if let Some(bank) = bank {
             let record = task_record(next_pid);
             // SAFETY: as above.
-            unsafe { enter::<TIMES>(next, next_pid, now, cpu, bank, &mut *record) };
+            unsafe { enter::<TIMES>(next, now, cpu, bank, &mut *record) };
         } else {
             cpu.no_bank += 1;
         }
     }
     0
+}
+
+/// What a record of the running task is known by. Through memory, because the verifier lets nobody cut a
+/// pointer in half. A task's address is a multiple of 64: with a bit set it is never 0.
+#[inline(always)]
+pub fn tag(cpu: &CpuRecord) -> u32 {
+    // SAFETY: the low half of a field (the target is little-endian).
+    unsafe { read_volatile(addr_of!(cpu.task).cast::<u32>()) | 1 }
+}
+
+/// The task that runs here, `cpu` knows which, has `pid` now: brings its record along where it had another
+/// pid when it entered. A thread that executes a program takes over the pid of its process's first thread
+/// and leaves it its own (`de_thread`), so the two records change places; whichever of the two leaves its
+/// CPU first sees to it.
+#[inline(never)]
+pub fn renumber(cpu: &CpuRecord, pid: u32) {
+    let (from, to, tag) = (task_record(cpu.pid), task_record(pid), tag(cpu));
+    // SAFETY: records within the table. The other task is dead or about to be.
+    unsafe {
+        if cpu.pid != 0 && (*from).task == tag && (*to).task != tag {
+            let other = *to;
+            *to = *from;
+            *from = other;
+        }
+    }
 }
 
 /// Slot of a task by its cgroup, out of line: the hot path has it at hand.
@@ -132,11 +164,12 @@ unsafe fn leave<const TIMES: bool>(
     bank: *mut JobBank,
     record: &mut TaskRecord,
 ) {
-    if TIMES && record.pid != pid && load::<u64, _>(task, TASK_PCOUNT) <= 1 {
+    let tag = tag(cpu);
+    if TIMES && record.task != tag && load::<u64, _>(task, TASK_PCOUNT) <= 1 {
         // In its first run, whose begin was withheld.
-        begin(pid, record);
+        begin(tag, record);
     }
-    if record.pid == pid {
+    if record.task == tag {
         // SAFETY: the caller's.
         unsafe { charge(task, bank, record) };
         if TIMES && record.left != left::ON_CPU {
@@ -144,7 +177,7 @@ unsafe fn leave<const TIMES: bool>(
             unsafe { entered_unseen(task, bank, record) };
         }
     } else {
-        adopt(task, pid, record);
+        adopt(task, tag, record);
     }
     if TIMES {
         let arrival: u64 = load(task, TASK_LAST_ARRIVAL);
@@ -162,19 +195,29 @@ unsafe fn leave<const TIMES: bool>(
         left::RUNNABLE
     } else {
         if state & TASK_DEAD != 0 {
-            record.pid = 0;
+            record.task = 0;
         }
         let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
         let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
         if !blocked && !in_iowait {
             left::ASLEEP
-        } else if global(&FAULT_BIT_KNOWN) != 0 {
-            let in_fault = load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT);
-            left::BLOCKED | if in_fault { left::IN_FAULT } else { 0 }
         } else {
-            left::BLOCKED | if in_iowait { left::IN_FAULT } else { 0 }
+            let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
+                load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT)
+            } else {
+                in_iowait
+            };
+            left::BLOCKED | if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 }
         }
     };
+}
+
+/// Whether task `pid` has begun a page fault whose end nobody has told. It may have ended long ago; but
+/// whoever tells of begins sets what was blocked to zero at each.
+#[inline(always)]
+fn fault_began(pid: u32) -> bool {
+    // SAFETY: an entry of the table.
+    fault_entry(pid).is_some_and(|fault| unsafe { (*fault).pid == pid })
 }
 
 /// `task` has entered a CPU since it last left one, but the switch was withheld: files what it waited and
@@ -211,7 +254,6 @@ unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) 
 #[inline(always)]
 unsafe fn enter<const TIMES: bool>(
     task: Kernel,
-    pid: u32,
     now: u64,
     cpu: &mut CpuRecord,
     bank: *mut JobBank,
@@ -220,17 +262,18 @@ unsafe fn enter<const TIMES: bool>(
     if !TIMES {
         return;
     }
+    let tag = tag(cpu);
     let queued: u64 = load(task, TASK_LAST_QUEUED);
     // What it waits now is not in run_delay yet; what it waited before it was moved here is.
     let mut waited = if queued != 0 && now > queued { now - queued } else { 0 };
     if load::<u64, _>(task, TASK_PCOUNT) == 0 {
         // Never ran: a record under its pid is a dead task's, whose last switch was withheld.
-        cpu.task_evictions += u64::from(record.pid != 0 && record.pid != pid);
-        begin(pid, record);
+        cpu.task_evictions += u64::from(record.task != 0 && record.task != tag);
+        begin(tag, record);
         waited += load::<u64, _>(task, TASK_RUN_DELAY);
-    } else if record.pid == pid && record.left == left::ON_CPU {
+    } else if record.task == tag && record.left == left::ON_CPU {
         // It was withheld when and how it left: what it did in between is unknown.
-    } else if record.pid == pid {
+    } else if record.task == tag {
         waited += load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
@@ -252,8 +295,8 @@ unsafe fn enter<const TIMES: bool>(
             }
         }
     } else {
-        cpu.task_evictions += u64::from(record.pid != 0);
-        adopt(task, pid, record);
+        cpu.task_evictions += u64::from(record.task != 0);
+        adopt(task, tag, record);
     }
     record.left = left::ON_CPU;
     cpu.sum_exec_ns = record.sum_exec_ns;
@@ -275,7 +318,7 @@ pub unsafe fn charge(task: Kernel, bank: *mut JobBank, record: &mut TaskRecord) 
             // Most switches change two of the six: leave the other cache lines alone.
             let more = value.wrapping_sub(record.$last);
             if more != 0 {
-                // Backwards: the record is a dead task's of the same pid. Half the range is a margin.
+                // Backwards: the record is a dead task's of the same address. Half the range is a margin.
                 if more >> ($word::BITS - 1) == 0 {
                     // SAFETY: the caller's.
                     unsafe { (*bank).$total += u64::from(more) };
@@ -305,8 +348,8 @@ fn rare_events(task: Kernel) -> u32 {
 
 /// Begins the record of a task that has never run: its counters begin at zero.
 #[inline(always)]
-fn begin(pid: u32, record: &mut TaskRecord) {
-    record.pid = pid;
+fn begin(tag: u32, record: &mut TaskRecord) {
+    record.task = tag;
     record.nvcsw = 0;
     record.nivcsw = 0;
     record.min_flt = 0;
@@ -321,8 +364,8 @@ fn begin(pid: u32, record: &mut TaskRecord) {
 
 /// Begins the record of a task that has run before: what it did so far is not charged.
 #[inline(never)]
-fn adopt(task: Kernel, pid: u32, record: &mut TaskRecord) {
-    record.pid = pid;
+fn adopt(task: Kernel, tag: u32, record: &mut TaskRecord) {
+    record.task = tag;
     record.nvcsw = load::<u64, _>(task, TASK_NVCSW) as u32;
     record.nivcsw = load::<u64, _>(task, TASK_NIVCSW) as u32;
     record.min_flt = load::<u64, _>(task, TASK_MIN_FLT) as u32;

@@ -1,18 +1,16 @@
-//! Rare events of a task: forked, executed, moved to another cgroup, killed for memory.
+//! Rare events of a task: forked, executed, killed for memory.
 
 use aya_ebpf::{
     helpers::{bpf_get_current_pid_tgid, bpf_get_current_uid_gid},
     macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
-use tracer_ebpf::{
-    ids::TELL_EXECS, kernel_fields::fields::*, records::life, settings::globals::TASKS_HIERARCHY,
-};
+use tracer_ebpf::{ids::TELL_EXECS, kernel_fields::fields::*, records::life};
 
-use super::switch::{charge, times_known};
+use super::switch::renumber;
 use crate::{
-    kernel::{Kernel, cgroup_id, global, load, run_queue_clock, task_cgroup_id},
-    maps::{bank, cpu_record, scratch, slot_flags, slot_of, task_record, tell, victim},
+    kernel::{Kernel, load, task_cgroup_id},
+    maps::{bank, cpu_record, scratch, slot_flags, slot_of, tell, victim},
 };
 
 /// A task made another: charged to the maker's job.
@@ -28,7 +26,9 @@ pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 /// A task executed a program.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
-    let slot = slot_of(0, task_cgroup_id(ctx.arg(0)));
+    let task: Kernel = ctx.arg(0);
+    let slot = slot_of(0, task_cgroup_id(task));
+    follow_pid(task);
     if let Some(bank) = bank(slot.into()) {
         // SAFETY: this CPU's own bank.
         unsafe { (*bank).execs += 1 };
@@ -37,6 +37,19 @@ pub fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
         tell_exec(slot);
     }
     0
+}
+
+/// A thread that was not the first of its process has another pid from here on.
+#[inline(always)]
+fn follow_pid(task: Kernel) {
+    let (Some(cpu), pid) = (cpu_record(), load::<u32, _>(task, TASK_PID)) else { return };
+    // SAFETY: this CPU's own record.
+    unsafe {
+        if (*cpu).task == task as u64 && (*cpu).pid != pid {
+            renumber(&*cpu, pid);
+            (*cpu).pid = pid;
+        }
+    }
 }
 
 /// Tells the agent who executes: the environment of a job's task is complete from here on.
@@ -48,6 +61,7 @@ fn tell_exec(slot: u16) {
         (*event).kind = life::EXECUTED;
         (*event).hierarchy = 0;
         (*event).id = 0;
+        (*event).at_ns = 0;
         (*event).slot = slot.into();
         (*event).pid = (bpf_get_current_pid_tgid() >> 32) as u32;
         (*event).uid = bpf_get_current_uid_gid() as u32;
@@ -101,37 +115,4 @@ fn killed_for_memory(task: Kernel) {
         // SAFETY: this CPU's own bank.
         unsafe { (*bank).oom_kills += 1 };
     }
-}
-
-/// A task moved to another cgroup. If it is the one running here, what it did so far belongs to the
-/// old one, and this CPU's record follows it; any other is looked up when it next enters a CPU.
-#[btf_tracepoint(function = "cgroup_attach_task")]
-pub fn cgroup_attach_task(ctx: BtfTracePointContext) -> i32 {
-    let cgroup: Kernel = ctx.arg(0);
-    let task: Kernel = ctx.arg(2);
-    let root: Kernel = load(cgroup, CGROUP_ROOT);
-    if u64::from(load::<u32, _>(root, ROOT_HIERARCHY)) != global(&TASKS_HIERARCHY) {
-        return 0;
-    }
-    let pid: u32 = load(task, TASK_PID);
-    if bpf_get_current_pid_tgid() as u32 != pid {
-        return 0;
-    }
-    let Some(cpu) = cpu_record() else { return 0 };
-    let record = task_record(pid);
-    // SAFETY: this CPU's own records.
-    unsafe {
-        if (*cpu).pid != pid {
-            return 0;
-        }
-        if let Some(bank) = bank((*cpu).slot)
-            && (*record).pid == pid
-        {
-            charge(task, bank, &mut *record);
-            (*cpu).sum_exec_ns = (*record).sum_exec_ns;
-            (*cpu).since_ns = if times_known() { run_queue_clock(task) } else { 0 };
-        }
-        (*cpu).slot = slot_of(0, cgroup_id(cgroup)).into();
-    }
-    0
 }

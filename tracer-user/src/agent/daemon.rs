@@ -31,6 +31,7 @@ use crate::{
     clock::{monotonic_ns, wall_ns},
     export::{backlog::Pending, spool::Resume},
     model::job::Job,
+    open_files::{self, OpenFiles},
     probes::{self, HOOKS, HookState, Options, Probes, pins},
     resolve::Resolver,
     say::{Level, say},
@@ -38,8 +39,8 @@ use crate::{
 
 /// Where programs and maps are pinned.
 const PINS: &str = "/sys/fs/bpf/jobtrace";
-/// Pause before slots that have ended are looked at again.
-const CARE: Duration = Duration::from_millis(110);
+/// Least pause between two looks at whether the watchdog is due.
+const ALIVE_PAUSE: Duration = Duration::from_millis(110);
 
 /// What the configuration was made of, to make it anew.
 pub struct Sources {
@@ -54,6 +55,10 @@ pub struct Sources {
 /// # Errors
 /// When it cannot start.
 pub fn run(config: Config, sources: &Sources) -> Result<u8> {
+    // First: even the event loop opens files, and each slot in use holds one or two.
+    OpenFiles::raise();
+    probes::check_namespace()?;
+    open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the event loop")?.block_on(serve(config, sources))
 }
@@ -211,9 +216,11 @@ impl Agent {
         let now_ns = monotonic_ns();
         let until = |ns: u64| Duration::from_nanos(ns.saturating_sub(now_ns));
         let tick = tokio::time::Instant::now() + until(self.grid.due_monotonic_ns());
-        let care = tokio::time::Instant::now() + CARE;
+        let care_after = self.node.care_after();
+        let care = tokio::time::Instant::now() + care_after.unwrap_or_default();
         let alive = notify.watchdog_every().unwrap_or(Duration::MAX);
-        let alive_in = alive.saturating_sub(self.watchdog.elapsed()).min(CARE.max(alive / 2));
+        let alive_in =
+            alive.saturating_sub(self.watchdog.elapsed()).min(ALIVE_PAUSE.max(alive / 2));
         let alive_at = tokio::time::Instant::now() + alive_in.min(Duration::from_secs(86_400));
         tokio::select! {
             biased;
@@ -227,7 +234,7 @@ impl Agent {
                 self.attempt(Node::take_events);
             }
             () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
-            () = sleep_until(care), if self.node.has_ended() => self.attempt(Node::care),
+            () = sleep_until(care), if care_after.is_some() => self.attempt(Node::care),
             () = sleep_until(alive_at), if notify.watchdog_every().is_some() => {}
         }
         if notify.watchdog_every().is_some_and(|every| self.watchdog.elapsed() >= every) {

@@ -9,32 +9,39 @@ use std::{
 use procfs::process::Process;
 use tracer_ebpf::table::Kind;
 
+use super::asking::Asking;
 use crate::{
     cgroup::{place::Places, read::CgroupReader},
     gpu::{Claim, Claims},
     model::{
         group::{Group, Value},
-        info::JobInfo,
+        info::{Facts, JobInfo},
         job::Job,
-        points::{FieldValue, Origin, Point, info_point, number_value},
+        points::{FieldValue, Origin, Point, facts_point, number_value},
+        tables::{fact, total_name},
     },
     resolve::{Answer, facts::JobFacts},
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
-const REPEAT_NS: u64 = 300_000_000_000;
+pub const REPEAT_NS: u64 = 300_000_000_000;
 
 /// Readings after which a job's directories and limits are taken for settled.
 const SETTLING: u32 = 2;
 
 /// The facts of a job.
+#[derive(Default)]
 pub struct Details {
     /// Its name, owner and begin.
     pub info: JobInfo,
     /// Its owner's number, once known.
     pub uid: Option<u32>,
-    /// What its scheduler's environment and its paths tell, by field.
-    facts: BTreeMap<&'static str, FieldValue>,
+    /// Who could make its directories, where that was seen.
+    pub made_by: Option<u32>,
+    /// How often its programs were asked.
+    pub asking: Asking,
+    /// What its scheduler's environment and its paths tell.
+    facts: Facts,
     /// The GPUs that its environment names.
     claims: Option<Claims>,
     reader: Option<CgroupReader>,
@@ -50,26 +57,28 @@ impl Details {
     /// Of a job that began at `start_wall_ns`.
     pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let (facts, uid, claims, reader, readings) = (BTreeMap::new(), None, None, None, 0);
-        let (totals, told_ns, ended, end_told) = (Vec::new(), None, None, false);
-        let mut details =
-            Self { info, uid, facts, claims, reader, readings, totals, told_ns, ended, end_told };
+        let mut details = Self { info, ..Self::default() };
         details.note(answer);
         details
+    }
+
+    /// Its values are counted from `wall_ns` on, when it had begun already.
+    pub fn set_counted_from(&mut self, wall_ns: u64) {
+        self.facts.set(const { fact("counted_from") }, Some(wall_ns));
     }
 
     /// Adds what the path of one of its cgroups tells, where no other has told it.
     pub fn note(&mut self, answer: &Answer) {
         let texts = [
-            ("sluid", &answer.sluid),
-            ("container", &answer.container),
-            ("qos", &answer.qos),
-            ("runtime", &answer.runtime),
-            ("array_task", &answer.array),
+            (const { fact("sluid") }, &answer.sluid),
+            (const { fact("container") }, &answer.container),
+            (const { fact("qos") }, &answer.qos),
+            (const { fact("runtime") }, &answer.runtime),
+            (const { fact("array_task") }, &answer.array),
         ];
-        for (key, value) in texts {
-            if let (Some(value), false) = (value, self.facts.contains_key(key)) {
-                self.facts.insert(key, FieldValue::Text(value.clone()));
+        for (fact, value) in texts {
+            if let (Some(value), false) = (value, self.facts.has(fact)) {
+                self.facts.set_text(fact, value);
                 self.told_ns = None;
             }
         }
@@ -83,10 +92,9 @@ impl Details {
         end: Option<(u64, bool)>,
         totals: Vec<Group>,
     ) -> Self {
-        let (facts, claims, reader, readings, told_ns) = (BTreeMap::new(), None, None, 0, None);
         let (ended, end_told) =
             (end.map(|(wall_ns, _)| wall_ns), end.is_some_and(|(_, told)| told));
-        Self { info, uid, facts, claims, reader, readings, totals, told_ns, ended, end_told }
+        Self { info, uid, totals, ended, end_told, ..Self::default() }
     }
 
     /// When its last cgroup was removed, and whether that has been told.
@@ -115,27 +123,27 @@ impl Details {
             return;
         }
         let texts = [
-            ("account", &facts.account),
-            ("partition", &facts.queue),
-            ("nodes", &facts.nodes),
-            ("array_job", &facts.array_job),
-            ("array_task", &facts.array_task),
-            ("gpus_held", &facts.gpus),
+            (const { fact("account") }, &facts.account),
+            (const { fact("partition") }, &facts.queue),
+            (const { fact("nodes") }, &facts.nodes),
+            (const { fact("array_job") }, &facts.array_job),
+            (const { fact("array_task") }, &facts.array_task),
+            (const { fact("gpus_held") }, &facts.gpus),
         ];
+        let end_ns = facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000));
         let numbers = [
-            ("node_count", facts.node_count),
-            ("task_count", facts.tasks),
-            ("gpu_count", facts.gpu_count()),
-            ("memory_per_node_bytes", facts.memory_per_node_bytes),
-            ("time_limit_end", facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000))),
+            (const { fact("node_count") }, facts.node_count),
+            (const { fact("task_count") }, facts.tasks),
+            (const { fact("gpu_count") }, facts.gpu_count()),
+            (const { fact("memory_per_node_bytes") }, facts.memory_per_node_bytes),
+            (const { fact("time_limit_end") }, end_ns),
         ];
-        let texts = texts.into_iter().filter_map(|(key, value)| {
-            Some((key, FieldValue::Text(value.clone().filter(|text| !text.is_empty())?)))
-        });
-        let numbers = numbers
-            .into_iter()
-            .filter_map(|(key, number)| Some((key, FieldValue::Integer(number?))));
-        self.facts.extend(texts.chain(numbers));
+        for (fact, text) in texts {
+            self.facts.set_text(fact, text.as_deref().unwrap_or_default());
+        }
+        for (fact, number) in numbers.into_iter().filter(|(_, number)| number.is_some()) {
+            self.facts.set(fact, number);
+        }
         if let Some(name) = &facts.name {
             self.info.name.clone_from(name);
         }
@@ -198,40 +206,31 @@ impl Details {
         }
         self.told_ns = Some(stamp_ns);
         self.info.uid = self.uid.unwrap_or_default();
-        let mut point = info_point(origin, job, &self.info, None, stamp_ns);
-        point.fields.retain(|(_, value)| *value != FieldValue::Text(String::new()));
-        if self.uid.is_none() {
-            point.fields.retain(|(key, _)| key != "uid");
-        }
-        point.fields.extend(self.facts.iter().map(|(key, value)| ((*key).into(), value.clone())));
-        if let Some(end_ns) = self.ended {
-            self.end_told = true;
-            point.fields.push(("end".into(), FieldValue::Integer(end_ns)));
-            point.fields.extend(self.summary());
-        }
-        Some(point)
+        let mut facts = self.info.facts();
+        facts.set(const { fact("uid") }, self.uid.map(u64::from));
+        facts.extend(&self.facts);
+        facts.set(const { fact("end") }, self.ended);
+        self.end_told = self.ended.is_some();
+        let totals = if self.end_told { self.summary() } else { Vec::new() };
+        Some(facts_point(origin, job, &facts, totals, stamp_ns))
     }
 
     /// The job's totals as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
     fn summary(&self) -> Vec<(String, FieldValue)> {
         let mut fields = BTreeMap::<String, FieldValue>::new();
         for group in &self.totals {
-            let prefix = match group.tags.last() {
-                // All devices together, by operation.
-                Some(op) if group.measurement.key == "block" => format!("block_{op}"),
-                _ => group.measurement.key.to_owned(),
-            };
+            let op = group.tags.last().map(String::as_str);
             for (field, value) in group.measurement.fields.iter().zip(&group.values) {
-                let (name, value) = match value {
-                    Some(Value::Number(number)) => {
-                        (format!("{prefix}_{}", field.name), number_value(field.unit, *number))
-                    }
-                    Some(Value::Histogram(hist)) => {
-                        (format!("{prefix}_{}_sum", field.name), number_value(field.unit, hist.sum))
-                    }
+                let number = match value {
+                    Some(Value::Number(number)) => *number,
+                    Some(Value::Histogram(hist)) => hist.sum,
                     None => continue,
                 };
+                let name = total_name(group.measurement, op, field);
+                let value = number_value(field.unit, number);
                 match (fields.get_mut(&name), value) {
+                    // Alike, or of one device: no sum means anything.
+                    (Some(_), _) if field.kind == Kind::Constant => {}
                     // The highest of any device.
                     (Some(FieldValue::Integer(most)), FieldValue::Integer(other))
                         if field.kind == Kind::Peak =>
@@ -287,12 +286,14 @@ mod tests {
             let mut group = Group::unknown(&GPU, tags.into());
             group.set("energy_joules", 1_500);
             group.set("held_ns", 7);
+            group.set("xid_last", 31);
             group.set("temperature_max_celsius", celsius);
             details.add(&[group]);
         }
         let fields: BTreeMap<_, _> = details.summary().into_iter().collect();
         assert_eq!(fields["gpu_energy_joules"], FieldValue::Float(3.0));
         assert_eq!(fields["gpu_held_ns"], FieldValue::Integer(14));
+        assert_eq!(fields["gpu_xid_last"], FieldValue::Integer(31));
         assert_eq!(fields["gpu_temperature_max_celsius"], FieldValue::Integer(61));
     }
 

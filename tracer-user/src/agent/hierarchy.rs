@@ -139,6 +139,17 @@ impl View {
         fs::metadata(below(&hierarchy.mount, path)).is_ok_and(|found| found.ino() == cgroup.id)
     }
 
+    /// The owner of the directory `path` in the hierarchy of `table`, who can make what is in it. Where that is
+    /// gone, `made_by`, who made something there; where nobody knows, the owner of the nearest one above that
+    /// is still there.
+    pub fn maker(&self, table: u32, path: &Path, made_by: Option<u32>) -> u32 {
+        let Some((_, hierarchy)) = self.tables().find(|(number, _)| *number == table) else {
+            return 0;
+        };
+        let owner = |path: &Path| Some(fs::metadata(below(&hierarchy.mount, path)).ok()?.uid());
+        owner(path).or(made_by).or_else(|| path.ancestors().find_map(owner)).unwrap_or(0)
+    }
+
     /// The directories of the job whose topmost one is `root`, in every hierarchy that has one.
     pub fn places(&self, root: &Path) -> Places {
         let all = self.hierarchies.v2.iter().chain(&self.hierarchies.v1);
@@ -215,6 +226,13 @@ mod tests {
         let pure =
             Hierarchies { v2: Some(hierarchy(0, &["cpu", "io", "memory"], mount)), v1: Vec::new() };
         assert_eq!(chosen(pure, "auto").unwrap(), (0, Some(0), "v2".into()));
+    }
+
+    #[test]
+    fn the_help_names_the_order_of_the_choice() {
+        let key = crate::agent::config::KEYS.iter().find(|key| key.path == "hierarchy");
+        let help = key.unwrap().help;
+        assert!(help.contains(&CONTROLLERS.join(", ")), "{help}");
     }
 
     #[test]

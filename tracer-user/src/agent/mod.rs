@@ -1,5 +1,6 @@
 //! `jobtrace agent`: the node's daemon, every job on the node.
 
+pub mod asking;
 pub mod check;
 pub mod config;
 pub mod daemon;
@@ -20,11 +21,9 @@ pub mod suggest;
 pub mod tracker;
 pub mod users;
 
-use std::io::{self, Write};
+use anyhow::Result;
 
-use anyhow::{Context, Result};
-
-use crate::cli::Agent;
+use crate::{cli::Agent, say::print};
 
 /// Reads the configuration and does with it what was asked for; the exit status.
 ///
@@ -33,20 +32,14 @@ use crate::cli::Agent;
 pub fn run(args: &Agent) -> Result<u8> {
     let config = config::load(args.config.as_deref(), &args.flags)?;
     if args.print_config {
-        return print(&config.to_text()?);
+        return print(&config.to_text()?).map(|()| 0);
     }
     if args.check {
-        return print(&check::check(&config)?);
+        return print(&check::check(&config)?).map(|()| 0);
     }
     if args.unpin {
         return daemon::unpin(&config);
     }
     let sources = daemon::Sources { file: args.config.clone(), flags: args.flags.clone() };
     daemon::run(config, &sources)
-}
-
-fn print(text: &str) -> Result<u8> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot print")?;
-    Ok(0)
 }

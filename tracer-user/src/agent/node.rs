@@ -11,10 +11,13 @@ use std::{
 use anyhow::Result;
 
 mod arrivals;
+mod belief;
 mod care;
 mod gpus;
 mod learn;
 mod resume;
+
+use arrivals::Arrival;
 
 use super::{
     details::Details,
@@ -27,7 +30,7 @@ use super::{
     users::Users,
 };
 use crate::{
-    clock::{monotonic_ns, wall_ns},
+    clock::{monotonic_ns, wall_at},
     model::{
         job::{Job, JobStats, Lease, attribute},
         points::{Origin, Point},
@@ -81,6 +84,12 @@ pub struct Node {
     ending: BTreeSet<Lease>,
     /// Those of them whose slots are still to be ended, and in whose favour.
     to_end: VecDeque<(Lease, Lease)>,
+    /// Whether slots that could be given are still to be given, or made ready.
+    is_behind: bool,
+    /// Whether it was said that there are more jobs than slots.
+    is_short: bool,
+    /// Jobs found at the start that no slot was free for, until that is reported.
+    unserved: u64,
     users: Users,
     overhead: Overhead,
     settings: Settings,
@@ -104,10 +113,16 @@ impl Node {
         log: &Log,
     ) -> Result<Self> {
         let mut node = Self::new(probes, view, resolver, settings, log)?;
-        node.care_for(care::START_MOST, log)?;
-        node.find_existing(log)?;
+        // Before any job has a slot: all that is in theirs from now on is told of.
         node.previous = node.read()?;
         node.lost_events = node.count_lost_events();
+        node.care_for(care::START_MOST, log)?;
+        let told = node.tracker.wanting();
+        node.find_existing(log)?;
+        node.care_for(care::START_MOST, log)?;
+        // The kernel counted none of them: they were made before it was asked to.
+        let wanting = node.tracker.wanting();
+        node.unserved = wanting.iter().filter(|job| !told.contains(job)).count() as u64;
         Ok(node)
     }
 
@@ -131,6 +146,9 @@ impl Node {
             unplaced: BTreeMap::new(),
             ending: BTreeSet::new(),
             to_end: VecDeque::new(),
+            is_behind: false,
+            is_short: false,
+            unserved: 0,
             users: Users::start()?,
             settings,
             previous: Snapshot::default(),
@@ -170,19 +188,14 @@ impl Node {
         if self.handle_events(log) { self.care(log) } else { Ok(()) }
     }
 
-    /// Whether slots wait to be freed: call [`Self::care`] in a moment.
-    pub fn has_ended(&self) -> bool {
-        !self.to_end.is_empty() || self.probes.has_ended()
-    }
-
     fn find_existing(&mut self, log: &Log) -> Result<()> {
         for (cgroup, path) in self.view.walk()? {
             // One that has a lease was made meanwhile: its event is on its way.
             if !self.tracker.knows(cgroup) && self.probes.charged_for(cgroup).is_none() {
-                self.made(cgroup, None, false, &path, 0, log);
+                self.made(Arrival::found(cgroup, path), log);
             }
         }
-        self.care(log)
+        Ok(())
     }
 
     /// A snapshot with the jobs' files.
@@ -206,6 +219,7 @@ impl Node {
     pub fn tick(&mut self, origin: &Origin, stamp_ns: u64, log: &Log) -> Result<Measured> {
         self.handle_events(log);
         self.find_removed();
+        self.ask_again(log);
         self.find_users();
         let snapshot = self.read()?;
         let mut interval = snapshot.since(&self.previous);
@@ -215,6 +229,7 @@ impl Node {
         self.add_gpus(&mut interval, log);
         self.overhead.tick(&mut interval, now_ns, &mut self.probes, log);
         let mut jobs = attribute(&interval, self.tracker.owners());
+        self.forget_unseen(&mut jobs);
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
@@ -224,6 +239,10 @@ impl Node {
             }
         }
         let facts = self.due_infos(origin, stamp_ns);
+        let unserved = std::mem::take(&mut self.unserved);
+        if let Some(own) = interval.own.first_mut() {
+            own.set("dropped_slot", own.number("dropped_slot").map(|dropped| dropped + unserved));
+        }
         match jobs.iter_mut().find(|stats| stats.job == Job::system()) {
             Some(system) => system.groups.extend(interval.own),
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
@@ -233,6 +252,7 @@ impl Node {
             .forget_owners(|lease| previous.slots.contains_key(&lease) || probes.is_leased(lease));
         self.release_old(log);
         self.care(log)?;
+        self.tell_shortage(log);
         if self.count_lost_events() > self.lost_events {
             self.lost_events = self.count_lost_events();
             log.warning("events of cgroups were lost, looking at all of them");
@@ -255,12 +275,22 @@ impl Node {
         due.collect()
     }
 
+    /// Of jobs that ended before all programs were attached, nothing is known of what they ran.
+    fn forget_unseen(&self, jobs: &mut [JobStats]) {
+        let since_ns = self.probes.since_ns();
+        for stats in jobs {
+            let ended_ns = self.tracker.job(&stats.job).and_then(|tracked| tracked.ended_ns);
+            if ended_ns.is_some_and(|ended_ns| ended_ns <= since_ns) {
+                stats.groups.retain(|group| group.measurement.key == "block");
+            }
+        }
+    }
+
     /// Tells the details that the job has ended, where it has.
     fn note_ended(&mut self, job: &Job) {
         let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
         if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
-            let ago_ns = monotonic_ns().saturating_sub(ended_ns);
-            details.set_ended(Some(wall_ns().saturating_sub(ago_ns)));
+            details.set_ended(Some(wall_at(ended_ns)));
         }
     }
 
@@ -284,6 +314,7 @@ impl Node {
             }
         }
         self.find_existing(log)?;
+        self.care(log)?;
         // Programs that were executed may be among what was not told.
         let jobs: Vec<Job> = self.tracker.jobs().map(|(job, _)| job.clone()).collect();
         jobs.iter().for_each(|job| self.learn_from_tasks(job, log));

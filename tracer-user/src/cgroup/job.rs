@@ -7,6 +7,8 @@
 //! group scheduling it would forbid real-time tasks.
 
 use std::{
+    error::Error,
+    fmt,
     fs::{self, File},
     io::{self, ErrorKind},
     path::PathBuf,
@@ -26,6 +28,28 @@ use crate::probes::Layout;
 const TASK_CONTROLLERS: [&str; 4] = ["memory", "cpuacct", "pids", "freezer"];
 /// Names tried before giving up: others are left from runs that were killed.
 const ATTEMPTS: u32 = 1000;
+
+/// No hierarchy that can tell a job's tasks apart took a cgroup.
+#[derive(Debug)]
+pub struct NoCgroup {
+    /// Which one refused, and why.
+    pub refusals: Vec<String>,
+}
+
+impl fmt::Display for NoCgroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Root is refused too, in a container.
+        f.write_str(match rustix::process::geteuid().is_root() {
+            false => {
+                "needs root: sudo jobtrace run -- CMD; or CAP_BPF, CAP_PERFMON and a cgroup of your own"
+            }
+            true => "cannot make a cgroup for the command: mount one writable, or run in a delegated one",
+        })?;
+        self.refusals.iter().try_for_each(|refusal| write!(f, "\n  {refusal}"))
+    }
+}
+
+impl Error for NoCgroup {}
 
 /// A command's own cgroup. Dropped, it is removed unless processes live in it.
 #[derive(Debug)]
@@ -48,7 +72,7 @@ impl JobCgroup {
     /// one that refuses below the caller is tried further up.
     ///
     /// # Errors
-    /// When no hierarchy that can tell the job's tasks apart takes a new cgroup.
+    /// [`NoCgroup`] when no hierarchy that can tell the job's tasks apart takes a new cgroup.
     pub fn create(hierarchies: &Hierarchies, name: &str) -> Result<Self> {
         let name = sanitise(name);
         let pid = std::process::id();
@@ -98,8 +122,10 @@ impl JobCgroup {
                                 directory.display()
                             ));
                         }
-                        let Some(hold) = stale::hold(&directory) else { return Ok(None) };
-                        job.holds.extend(hold);
+                        let hold = stale::hold(&directory)
+                            .with_context(|| format!("cannot lock {}", directory.display()))?;
+                        let Some(hold) = hold else { return Ok(None) };
+                        job.holds.push(hold);
                         (place.directory, place.own) = (directory, true);
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
@@ -110,11 +136,7 @@ impl JobCgroup {
             job.places.0.push(place);
         }
         let Some((place, controller)) = task_place(&job.places) else {
-            bail!(
-                "cannot make a cgroup for the command, run as root or in a delegated cgroup, mounted \
-                 writable: {}",
-                refusals.join("; ")
-            );
+            return Err(NoCgroup { refusals }.into());
         };
         job.tasks = CgroupId::of(place, controller)
             .with_context(|| format!("cannot look up {}", place.directory.display()))?;

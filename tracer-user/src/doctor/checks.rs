@@ -3,14 +3,18 @@
 use std::path::Path;
 
 use crate::{
-    cgroup::{hierarchies::Hierarchies, job::JobCgroup},
+    cgroup::{
+        hierarchies::Hierarchies,
+        job::{JobCgroup, NoCgroup},
+    },
     doctor::{Finding, State, gpu},
-    probes::{self, FaultMode, HOOKS, HookState, Layout, Options, btf::VMLINUX},
+    open_files::{self, TooFew},
+    probes::{self, FaultMode, HOOKS, HookState, Layout, LoadError, Options, btf::VMLINUX},
 };
 
 /// Runs all checks; GPUs are looked for in sys and proc below `root`.
 pub fn all(root: &Path) -> Vec<Finding> {
-    let mut findings = vec![kernel(), types(), capabilities()];
+    let mut findings = vec![kernel(), types(), capabilities(), open_files()];
     findings.extend(hierarchies());
     let (layout, cgroup) = cgroup();
     findings.push(cgroup);
@@ -50,11 +54,12 @@ fn types() -> Finding {
 }
 
 fn capabilities() -> Finding {
-    const NEEDED: [(&str, u32); 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
-    const CAP_SYS_ADMIN: u32 = 21;
     let subject = "privileges";
-    let held = procfs::process::Process::myself().and_then(|process| process.status());
-    let Ok(held) = held.map(|status| status.capeff) else {
+    if let Err(error) = probes::check_namespace() {
+        let cure = "leave the namespace, or start the container without one";
+        return Finding::new(subject, State::Fatal, error.to_string(), cure);
+    }
+    let Some(lacks) = probes::lacking_capabilities() else {
         return Finding::new(
             subject,
             State::Missing,
@@ -62,11 +67,6 @@ fn capabilities() -> Finding {
             "mount /proc",
         );
     };
-    let lacks: Vec<_> = NEEDED
-        .iter()
-        .filter(|(_, number)| held & (1 << number) == 0 && held & (1 << CAP_SYS_ADMIN) == 0)
-        .map(|(name, _)| *name)
-        .collect();
     if lacks.is_empty() {
         return Finding::ok(subject, "may load and attach BPF programs");
     }
@@ -74,7 +74,7 @@ fn capabilities() -> Finding {
         subject,
         State::Fatal,
         format!("without {}", lacks.join(" and ")),
-        "run as root, for example with sudo",
+        probes::cure_of(&lacks),
     )
 }
 
@@ -121,7 +121,10 @@ fn cgroup() -> (Layout, Finding) {
             Finding::new(
                 subject,
                 State::Fatal,
-                format!("{error:#}"),
+                match error.downcast_ref::<NoCgroup>() {
+                    Some(refused) => refused.refusals.join("\n"),
+                    None => format!("{error:#}"),
+                },
                 "run as root, or in a delegated cgroup (systemd: Delegate=yes)",
             ),
         ),
@@ -147,7 +150,12 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
     let options = Options::new(FaultMode::Full);
     match probes::load(layout, &options) {
         Err(error) => {
-            vec![Finding::new("probes", State::Fatal, error.to_string(), "see the findings above")]
+            let detail = match error {
+                // In words of its own it sends to `jobtrace doctor`.
+                LoadError::Unsupported(error) => format!("{error:#}"),
+                error => error.to_string(),
+            };
+            vec![Finding::new("probes", State::Fatal, detail, "see the findings above")]
         }
         Ok(probes) => HOOKS
             .iter()
@@ -186,4 +194,32 @@ fn memlock() -> Finding {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
     let text = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
     Finding::ok("locked memory", format!("{text} (counts on kernels before 5.11 only)"))
+}
+
+/// Raised to the hard limit by itself, no further.
+fn open_files() -> Finding {
+    let subject = "open files";
+    let cpus = match aya::util::online_cpus() {
+        Ok(cpus) => cpus.len() as u64,
+        Err((file, error)) => {
+            let detail = format!("{file} cannot be read ({error}): how many are needed is unknown");
+            return Finding::new(subject, State::Missing, detail, "mount /sys");
+        }
+    };
+    if let Err(too_few) = open_files::check() {
+        let TooFew { most, needed } = too_few;
+        let detail = format!("at most {most}, and this node's CPUs need {needed}");
+        return Finding::new(subject, State::Fatal, detail, too_few.cure());
+    }
+    let (needed, with_gpus) = (open_files::needed(cpus), open_files::needed_with_gpus(cpus));
+    match open_files::most() {
+        Some(most) if most < with_gpus => Finding::new(
+            subject,
+            State::Missing,
+            format!("at most {most}, {needed} needed, but {with_gpus} where GPUs are sampled"),
+            TooFew { most, needed: with_gpus }.cure(),
+        ),
+        Some(most) => Finding::ok(subject, format!("at most {most}, {with_gpus} needed")),
+        None => Finding::ok(subject, format!("unlimited, {with_gpus} needed")),
+    }
 }

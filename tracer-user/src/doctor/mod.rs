@@ -3,12 +3,10 @@
 mod checks;
 mod gpu;
 
-use std::io::{self, Write};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::Doctor;
+use crate::{cli::Doctor, open_files::OpenFiles, say::print};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,16 +54,14 @@ impl Finding {
 /// # Errors
 /// When the findings cannot be printed.
 pub fn run(args: &Doctor) -> Result<u8> {
+    // As `run` does: the probes are tried with what it would have.
+    OpenFiles::raise();
     let findings = checks::all(&args.sysfs_root);
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings)? + "\n",
         false => table(&findings),
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that has seen enough, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot print the findings")?,
-    }
+    print(&text)?;
     Ok(u8::from(findings.iter().any(|finding| finding.state == State::Fatal)))
 }
 
@@ -78,7 +74,9 @@ fn table(findings: &[Finding]) -> String {
             State::Missing => "missing",
             State::Fatal => "FATAL  ",
         };
-        text += &format!("{state}  {:width$}  {}\n", finding.subject, finding.detail);
+        // Of several reasons each has a line.
+        let detail = finding.detail.replace('\n', &format!("\n{:1$}", "", width + 11));
+        text += &format!("{state}  {:width$}  {detail}\n", finding.subject);
         if !finding.cure.is_empty() {
             text += &format!("{:7}  {:width$}  -> {}\n", "", "", finding.cure);
         }

@@ -1,10 +1,11 @@
 //! What leaves the agent: line protocol, the `--json` document, and the files they go into.
 //!
-//! `file_sink`, `spool` and `publish` alone touch the disk; the others are pure.
+//! `feed`, `file_sink`, `target`, `spool` and `publish` alone touch the disk; the others are pure.
 
 pub mod backlog;
 pub mod batch;
 pub mod clustercockpit;
+pub mod feed;
 pub mod file_sink;
 pub mod form;
 pub mod hlog;
@@ -13,4 +14,5 @@ pub mod line;
 pub mod profile;
 pub mod publish;
 pub mod spool;
+pub mod target;
 pub mod writer;

@@ -109,10 +109,13 @@ fn sync_folder(dir: &Path) {
 /// What helps against `error`, as the end of a message.
 pub fn cure(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => "free space there",
+        io::ErrorKind::StorageFull => "free space there",
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of a file (ulimit -f)",
         io::ErrorKind::QuotaExceeded => "raise the quota or free space there",
         io::ErrorKind::ReadOnlyFilesystem => "mount it writable or name another folder",
         io::ErrorKind::PermissionDenied => "name a folder you may write to",
+        io::ErrorKind::WouldBlock => "keep its reader reading",
+        io::ErrorKind::BrokenPipe => "keep its reader running",
         io::ErrorKind::NotADirectory => "remove the file that is in the way or name another folder",
         _ => "look after that file system or name another folder",
     }

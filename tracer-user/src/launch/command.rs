@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{signals::Signals, wait::Running};
-use crate::{cgroup::job::JobCgroup, clock::monotonic_ns};
+use crate::{cgroup::job::JobCgroup, clock::monotonic_ns, open_files::OpenFiles};
 
 /// Added to an error number in the child when a cgroup refused, so that the parent can tell it from
 /// the exec's: `std` hands the number through unchanged.
@@ -98,25 +98,36 @@ impl fmt::Display for StartError {
 
 impl Error for StartError {}
 
-/// Starts `program` with `arguments` inside `cgroup`, with jobtrace's standard streams, directory,
-/// environment and process group, and the signal state that `signals` found. Call it in a tokio
-/// runtime. Should jobtrace be killed, the command goes on.
+/// Starts `program` with `arguments` inside `cgroup`, with jobtrace's standard streams (or `stdout` for
+/// its standard output), directory, environment and process group, the signal state that `signals` found
+/// and the limit that `open_files` found. Call it in a tokio runtime. Should jobtrace be killed, the
+/// command goes on.
 ///
 /// # Errors
 /// See [`StartError`]; nothing runs then.
 pub fn start(
     program: &OsStr,
     arguments: &[OsString],
+    stdout: Option<io::Stderr>,
     cgroup: Option<&JobCgroup>,
     signals: Signals,
+    open_files: OpenFiles,
 ) -> Result<Running, StartError> {
     let (directories, mut files) = open_cgroups(cgroup)?;
     let inherited = signals.inherited;
     let (mut started, mut tell) =
         io::pipe().map_err(|error| StartError::Other("make a pipe".into(), error))?;
+    let forget = signals.witness.forgetting();
+    let forget = forget.map_err(|error| StartError::Other("copy a socket".into(), error))?;
     let mut command = Command::new(program);
     command.args(arguments);
+    if let Some(stdout) = stdout {
+        command.stdout(stdout);
+    }
     let prepare = move || {
+        // From its fork on the child has the group's signals itself. Not later: here the wait is not the
+        // job's yet.
+        forget();
         for (index, file) in files.iter_mut().enumerate() {
             // "0" is whoever writes.
             if let Err(error) = file.write_all(b"0") {
@@ -128,16 +139,14 @@ pub fn start(
         // Without it the start is known a little later only.
         let _ = tell.write_all(&monotonic_ns().to_ne_bytes());
         inherited.restore();
+        open_files.restore();
         Ok(())
     };
-    // SAFETY: between fork and exec it only writes to open files and sets signal state: no
+    // SAFETY: between fork and exec it only reads and writes open files, sets signal state and a limit: no
     // allocation and no lock.
     unsafe { command.pre_exec(prepare) };
-    while let Some(received) = signals.pending() {
-        // The command would never hear of it: it does not exist yet.
-        if matches!(received.signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT) {
-            return Err(StartError::Interrupted(received.signal));
-        }
+    if let Some(signal) = signals.told_to_end() {
+        return Err(StartError::Interrupted(signal));
     }
     let child = command.spawn().map_err(|error| StartError::of(program, &directories, error))?;
     // The child has written by now, and its end is closed by the exec; ours goes with the command.

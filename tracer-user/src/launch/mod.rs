@@ -5,5 +5,7 @@
 //! goes on, untraced.
 
 pub mod command;
+mod inherited;
 pub mod signals;
 pub mod wait;
+mod witness;

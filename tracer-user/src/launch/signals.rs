@@ -4,50 +4,62 @@
 //! reach it directly and a shell's job control works as for `time CMD`. Stopping and continuing are
 //! left to the kernel: SIGTSTP and SIGCONT keep their default effect on jobtrace.
 //!
-//! A signal that another process sends to the whole group cannot be told from one sent to jobtrace
-//! alone, so it is handed on and the command has it twice; only the terminal's are known.
+//! What was sent to the whole group the command has had, by the terminal or by `kill -- -PGID`; what was
+//! sent to jobtrace alone is handed on. A witness in the group tells which it was (`witness.rs`).
 
 use std::{
     fs, io, mem,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    ptr,
+    ptr, thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
+use rustix::process::Pid;
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// What would end or disturb jobtrace, and is meant for the command.
-const TAKEN: [i32; 9] = [
-    libc::SIGINT,
-    libc::SIGTERM,
+use super::{
+    inherited::{Inherited, is_ignored, set_mask, was_sigpipe_ignored},
+    witness::Witness,
+};
+
+/// What would end or disturb jobtrace, and is meant for the command; the real-time ones besides. Left out
+/// are what cannot be taken (KILL, STOP), what stops and continues (TSTP, TTIN, TTOU, CONT), what jobtrace's
+/// own doings bring (CHLD, PIPE, XFSZ) and a CPU's errors (ILL, TRAP, BUS, FPE, SEGV).
+const TAKEN: [i32; 17] = [
     libc::SIGHUP,
+    libc::SIGINT,
     libc::SIGQUIT,
+    libc::SIGABRT,
     libc::SIGUSR1,
     libc::SIGUSR2,
     libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGSTKFLT,
+    libc::SIGURG,
     libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
     libc::SIGWINCH,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSYS,
 ];
-/// `si_code` of what the kernel itself sends.
-const FROM_KERNEL: i32 = 0x80;
+
+/// Those of [`TAKEN`] whose default effect is none.
+const HARMLESS: [i32; 2] = [libc::SIGURG, libc::SIGWINCH];
+
+/// timeout(1) signals its child and then its group, some schedulers all processes one by one: within this
+/// time all of them have it. Without jobtrace, two in so short a time are mostly one, still pending.
+const MOMENT: Duration = Duration::from_millis(10);
 
 /// A signal that jobtrace was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// `si_code`: 0x80 for the kernel, 0 for kill(2).
-    pub code: i32,
     /// Who sent it; 0 for the kernel and for a process of an outer namespace.
     pub sender: u32,
-}
-
-/// Signal state that the command is to have, as jobtrace found it.
-#[derive(Clone, Copy)]
-pub(super) struct Inherited {
-    mask: libc::sigset_t,
-    ignores_sigchld: bool,
-    ignores_sigxfsz: bool,
 }
 
 /// Holds the signals back from jobtrace, to be read one by one. Dropped, it throws away what is
@@ -55,19 +67,18 @@ pub(super) struct Inherited {
 pub struct Signals {
     fd: AsyncFd<OwnedFd>,
     pub(super) inherited: Inherited,
-    leads_session: bool,
+    pub(super) witness: Witness,
 }
 
 impl Signals {
-    /// Takes SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU and SIGWINCH, and
-    /// sees to it that ended children can be waited for and that SIGXFSZ ends nothing. Call it in a tokio runtime, before anything
-    /// that a signal must not cut short, and before any other thread exists: a thread that does not
-    /// block them would take them instead.
+    /// Takes the signals that are handed on, and sees to it that ended children can be waited for and that
+    /// SIGXFSZ ends nothing. Call it in a tokio runtime, before anything that a signal must not cut short,
+    /// and before any other thread exists: a thread that does not block them would take them instead.
     ///
     /// # Errors
-    /// When the kernel has no signalfd left to give.
+    /// When the kernel has no signalfd or no process left to give.
     pub fn take() -> Result<Self> {
-        let taken = set_of(&TAKEN);
+        let taken = taken();
         // SAFETY: both sets are initialised and live through the call.
         let mask = unsafe {
             let mut mask = mem::zeroed();
@@ -86,6 +97,7 @@ impl Signals {
         };
         let fd = fd.and_then(watch).inspect_err(|_| set_mask(&mask));
         let fd = fd.context("cannot read signals, raise the limit of open files")?;
+        let witness = Witness::start().inspect_err(|_| set_mask(&mask))?;
         // A parent that ignores SIGCHLD passes that on, and children would vanish unwaited.
         // SAFETY: SIG_DFL is a valid disposition of SIGCHLD.
         let before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -94,24 +106,21 @@ impl Signals {
         // SAFETY: SIG_IGN is a valid disposition of SIGXFSZ.
         let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
         let ignores_sigxfsz = before == libc::SIG_IGN;
-        let inherited = Inherited { mask, ignores_sigchld, ignores_sigxfsz };
-        // Not rustix's, which takes the leader for a process: it is 0 where a namespace hides it.
-        // SAFETY: both take and give plain numbers.
-        let leads_session = unsafe { libc::getsid(0) == libc::getpid() };
-        Ok(Self { fd, inherited, leads_session })
+        let ignores_sigpipe = was_sigpipe_ignored();
+        let inherited = Inherited { mask, ignores_sigpipe, ignores_sigchld, ignores_sigxfsz };
+        Ok(Self { fd, inherited, witness })
     }
 
-    /// The next signal. Nothing is lost when the future is dropped.
+    /// Waits until signals have come, and a moment more; then read all [`Self::pending`]. Nothing is lost
+    /// when the future is dropped.
     ///
     /// # Errors
-    /// When the signals cannot be read.
-    pub async fn next(&self) -> io::Result<Received> {
-        loop {
-            let mut ready = self.fd.readable().await?;
-            if let Ok(received) = ready.try_io(|fd| read_one(fd.get_ref())) {
-                return received;
-            }
-        }
+    /// When the signals cannot be watched.
+    pub async fn come(&self) -> io::Result<()> {
+        self.fd.readable().await?.clear_ready();
+        // Not tokio's, which begins anew when the future is dropped for the next tick.
+        thread::sleep(MOMENT);
+        Ok(())
     }
 
     /// A signal that has come already, if any.
@@ -119,10 +128,31 @@ impl Signals {
         read_one(self.fd.get_ref()).ok()
     }
 
+    /// A signal that ends what runs in the command's place before it does: one whose default effect that is,
+    /// not ignored by whoever started jobtrace. What is without effect goes, and what they block stays
+    /// pending for the command, as over any exec.
+    pub fn told_to_end(&self) -> Option<i32> {
+        let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let heard = self.inherited.unblocked(taken());
+        // SAFETY: the set is initialised; no information is asked for.
+        let next = || Some(unsafe { libc::sigtimedwait(&heard, ptr::null_mut(), &now) });
+        std::iter::from_fn(next)
+            .take_while(|signal| *signal > 0)
+            .find(|signal| !HARMLESS.contains(signal) && !is_ignored(*signal))
+    }
+
     /// Whether `received` has to be sent on to the command `child`, because it has not had it.
-    pub(super) fn is_for(&self, child: u32, received: Received) -> bool {
-        !has_had(received, self.leads_session)
-            && !descends_from(received.sender, child, read_parent)
+    pub(super) fn is_for(&self, child: Pid, received: Received) -> bool {
+        // Asked in any case: what the witness keeps would count for a later signal.
+        let group_had = self.witness.had(received.signal);
+        // A command may leave the group, as timeout(1) does. jobtrace then stands for it there.
+        let child = child.as_raw_nonzero().get();
+        // Not rustix's, which takes no 0: so it is where the group's leader is outside the pid namespace.
+        // SAFETY: neither call has memory to touch.
+        let in_group = unsafe { libc::getpgid(child) == libc::getpgrp() };
+        let child = child.unsigned_abs();
+        let has_had = group_had && in_group;
+        !has_had && !descends_from(received.sender, child, read_parent)
     }
 }
 
@@ -139,35 +169,6 @@ impl Drop for Signals {
             unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
         }
     }
-}
-
-impl Inherited {
-    /// Puts the state back, in the forked child; only async-signal-safe calls.
-    pub fn restore(&self) {
-        // SAFETY: all calls are async-signal-safe; SIGPIPE, which Rust ignores from its start on,
-        // gets the disposition that programs expect.
-        unsafe {
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            if self.ignores_sigchld {
-                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-            }
-            if !self.ignores_sigxfsz {
-                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-            }
-        }
-        set_mask(&self.mask);
-    }
-}
-
-/// Whether the command has had the signal from the kernel, as a member of the terminal's group. Of a
-/// hang-up the kernel tells the leader of the session alone.
-fn has_had(received: Received, leads_session: bool) -> bool {
-    let from_terminal = match received.signal {
-        libc::SIGINT | libc::SIGQUIT | libc::SIGWINCH => true,
-        libc::SIGHUP => !leads_session,
-        _ => false,
-    };
-    received.code == FROM_KERNEL && from_terminal
 }
 
 /// Whether process `pid` is `ancestor` or below it. What a job signals to its own group, as scripts
@@ -205,7 +206,7 @@ fn read_one(fd: &OwnedFd) -> io::Result<Received> {
     if read != size as isize {
         return Err(io::Error::last_os_error());
     }
-    Ok(Received { signal: info.ssi_signo as i32, code: info.ssi_code, sender: info.ssi_pid })
+    Ok(Received { signal: info.ssi_signo as i32, sender: info.ssi_pid })
 }
 
 /// Makes the runtime watch `fd` until it can be read.
@@ -215,44 +216,23 @@ pub(super) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     watched.map_err(io::Error::from)
 }
 
-fn set_of(signals: &[i32]) -> libc::sigset_t {
+/// The signals that are handed on.
+fn taken() -> libc::sigset_t {
+    let real_time = libc::SIGRTMIN()..=libc::SIGRTMAX();
     // SAFETY: sigemptyset initialises the set; the numbers are valid signals.
     unsafe {
         let mut set = mem::zeroed();
         libc::sigemptyset(&mut set);
-        for signal in signals {
-            libc::sigaddset(&mut set, *signal);
+        for signal in TAKEN.into_iter().chain(real_time) {
+            libc::sigaddset(&mut set, signal);
         }
         set
     }
 }
 
-fn set_mask(mask: &libc::sigset_t) {
-    // SAFETY: the mask came from the kernel; the old one is not asked for.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_terminals_signals_have_been_had() {
-        let received = |signal, code| Received { signal, code, sender: 0 };
-        for (signal, code, leads, had) in [
-            (libc::SIGINT, FROM_KERNEL, false, true),
-            (libc::SIGQUIT, FROM_KERNEL, false, true),
-            (libc::SIGWINCH, FROM_KERNEL, true, true),
-            (libc::SIGINT, libc::SI_USER, false, false),
-            (libc::SIGTERM, libc::SI_USER, false, false),
-            (libc::SIGHUP, FROM_KERNEL, false, true),
-            (libc::SIGHUP, FROM_KERNEL, true, false),
-            (libc::SIGALRM, FROM_KERNEL, false, false), // alarm(2) before the exec of jobtrace
-            (libc::SIGINT, libc::SI_TKILL, false, false),
-        ] {
-            assert_eq!(has_had(received(signal, code), leads), had, "{signal} {code:x} {leads}");
-        }
-    }
 
     #[test]
     fn the_parent_of_a_process_of_any_name_is_known() {

@@ -1,11 +1,16 @@
 //! Waits for a started command, handing signals on meanwhile.
 
-use std::{io, mem, os::fd::OwnedFd, time::Duration};
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, OwnedFd},
+    ptr,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use rustix::{
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
 };
 use tokio::io::unix::AsyncFd;
 
@@ -23,6 +28,8 @@ pub struct Usage {
     pub minor_faults: u64,
     /// Page faults with I/O (`ru_majflt`).
     pub major_faults: u64,
+    /// Bytes that it made to be written to storage, when they were changed in memory (`ru_oublock`).
+    pub written_bytes: u64,
     /// Switches because it waited (`ru_nvcsw`).
     pub switches_voluntary: u64,
     /// Switches because another ran (`ru_nivcsw`).
@@ -102,10 +109,12 @@ impl Running {
                     }
                     ready.clear_ready();
                 }
-                received = self.signals.next() => {
-                    let received = received.context("cannot read signals")?;
-                    if self.signals.is_for(self.pid(), received) {
-                        self.send(received.signal);
+                come = self.signals.come() => {
+                    come.context("cannot read signals")?;
+                    while let Some(received) = self.signals.pending() {
+                        if self.signals.is_for(self.pid, received) {
+                            self.send(received.signal);
+                        }
                     }
                 }
             }
@@ -113,10 +122,12 @@ impl Running {
     }
 
     fn send(&self, signal: i32) {
-        if let Some(signal) = Signal::from_named_raw(signal) {
-            // It may have become another user's (EPERM) or be ending (ESRCH): the kernel's word.
-            let _ = pidfd_send_signal(self.pidfd.get_ref(), signal);
-        }
+        let none = ptr::null::<libc::siginfo_t>();
+        let fd = self.pidfd.as_raw_fd();
+        // rustix's has no real-time signals. It may have become another user's (EPERM) or be ending
+        // (ESRCH): the kernel's word.
+        // SAFETY: the descriptor is open; no information goes along.
+        let _ = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, fd, signal, none, 0) };
     }
 }
 
@@ -159,6 +170,7 @@ fn usage_of(usage: &libc::rusage) -> Usage {
         system_ns: ns(usage.ru_stime),
         minor_faults: usage.ru_minflt.unsigned_abs(),
         major_faults: usage.ru_majflt.unsigned_abs(),
+        written_bytes: usage.ru_oublock.unsigned_abs() * 512,
         switches_voluntary: usage.ru_nvcsw.unsigned_abs(),
         switches_involuntary: usage.ru_nivcsw.unsigned_abs(),
     }

@@ -63,6 +63,35 @@ impl BucketStyle {
             Self::Prom | Self::Vmrange => "bucket",
         }
     }
+
+    /// What the tag holds, for docs/METRICS.md.
+    pub fn tag_help(self) -> String {
+        match self {
+            Self::Le => format!(
+                "largest value of the bucket, a plain integer; that of the last, which has no bound, is {}",
+                i64::MAX
+            ),
+            Self::Prom => "the same, the last is `+Inf`".into(),
+            Self::Vmrange => "`lower...upper`, the lower bound not included".into(),
+        }
+    }
+
+    /// What the field counts, for docs/METRICS.md.
+    pub fn field_help(self) -> &'static str {
+        match self {
+            Self::Le => {
+                "This interval's values in this bucket alone: not cumulative over buckets or time. \
+                 Empty buckets write no line."
+            }
+            Self::Prom => {
+                "This interval's values up to this bound: cumulative over buckets, not over time. \
+                 Nothing below the lowest bucket but one zero."
+            }
+            Self::Vmrange => {
+                "This interval's values in this bucket alone. Empty buckets write no line."
+            }
+        }
+    }
 }
 
 /// Upper bound of bucket `index` as the tag `le` and nothing else shows it, in the public unit of `unit`:

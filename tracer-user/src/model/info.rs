@@ -1,6 +1,14 @@
-//! The one-off facts of a run: `job_info` and what the summary and the JSON begin and end with.
+//! The facts of a job: `job_info` and what the summary and the JSON begin and end with.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracer_ebpf::table::Unit;
+
+use super::{
+    points::FieldValue,
+    tables::{FACTS, Fact, fact},
+};
 
 /// What is known of a job when it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,6 +24,58 @@ pub struct JobInfo {
     pub command: String,
     /// Nanoseconds since the Unix epoch.
     pub start_wall_ns: u64,
+}
+
+impl JobInfo {
+    /// What `job_info` tells of it; neither its user, who is a tag, nor what is empty.
+    pub fn facts(&self) -> Facts {
+        let mut facts = Facts::default();
+        facts.set_text(const { fact("name") }, &self.name);
+        facts.set(const { fact("uid") }, u64::from(self.uid));
+        facts.set_text(const { fact("command") }, &self.command);
+        let start = Some(self.start_wall_ns).filter(|start| *start != 0);
+        facts.set(const { fact("start") }, start);
+        facts
+    }
+}
+
+/// Facts of a job by the rows of their table; each where known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts(BTreeMap<&'static str, FieldValue>);
+
+impl Facts {
+    /// Sets a number; `None`: it is unknown.
+    pub fn set(&mut self, fact: &'static Fact, number: impl Into<Option<u64>>) {
+        debug_assert!(fact.unit.is_some_and(|unit| unit.per_public() == 1), "{}", fact.name);
+        match number.into() {
+            Some(number) => drop(self.0.insert(fact.name, FieldValue::Integer(number))),
+            None => drop(self.0.remove(fact.name)),
+        }
+    }
+
+    /// Sets a text, if it is not empty.
+    pub fn set_text(&mut self, fact: &'static Fact, text: &str) {
+        debug_assert_eq!(fact.unit, None::<Unit>, "{}", fact.name);
+        if !text.is_empty() {
+            self.0.insert(fact.name, FieldValue::Text(text.to_owned()));
+        }
+    }
+
+    /// Whether the fact is known.
+    pub fn has(&self, fact: &Fact) -> bool {
+        self.0.contains_key(fact.name)
+    }
+
+    /// Takes over what `other` knows.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().map(|(name, value)| (*name, value.clone())));
+    }
+
+    /// As fields, in the order of the table.
+    pub fn fields(&self) -> impl Iterator<Item = (String, FieldValue)> + '_ {
+        let known = |fact: &Fact| Some((fact.name.to_owned(), self.0.get(fact.name)?.clone()));
+        FACTS.iter().filter_map(known)
+    }
 }
 
 /// How a command ended: one of the two.

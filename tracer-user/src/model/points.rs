@@ -6,8 +6,9 @@ use tracer_ebpf::table::{Kind, Unit};
 use super::{
     group::{Group, Value},
     hist::QUANTILES,
-    info::{Exit, JobInfo},
+    info::{Exit, Facts, JobInfo},
     job::{Job, JobStats},
+    tables::{INTERVAL, JOB_INFO, fact},
 };
 
 /// A field's value as line protocol knows it.
@@ -76,12 +77,12 @@ pub fn interval_points(
 ) -> Vec<Point> {
     let mut points = job_points(origin, stats, time_ns);
     for point in &mut points {
-        point.fields.push(("interval_ns".to_owned(), FieldValue::Integer(span_ns)));
+        point.fields.push((INTERVAL.name.to_owned(), FieldValue::Integer(span_ns)));
     }
     points
 }
 
-/// The point of `job_info`; `end` is the wall time and way of its end, once it has ended.
+/// The point of `job_info` of a run; `end` is the wall time and way of its end, once it has ended.
 pub fn info_point(
     origin: &Origin,
     job: &Job,
@@ -89,21 +90,22 @@ pub fn info_point(
     end: Option<(u64, Exit)>,
     time_ns: u64,
 ) -> Point {
-    let text = |value: &str| FieldValue::Text(value.to_owned());
-    let mut fields = vec![
-        ("name".to_owned(), text(&info.name)),
-        ("user".to_owned(), text(&info.user)),
-        ("uid".to_owned(), FieldValue::Integer(info.uid.into())),
-        ("command".to_owned(), text(&info.command)),
-        ("start".to_owned(), FieldValue::Integer(info.start_wall_ns)),
-    ];
-    if let Some((end_wall_ns, exit)) = end {
-        fields.push(("end".to_owned(), FieldValue::Integer(end_wall_ns)));
-        fields.push(("exit".to_owned(), FieldValue::Integer(exit.status() as u64)));
-    }
-    // The tag `user` and a field `user` on one line would be one column for InfluxDB's queries.
-    fields.retain(|(key, _)| key != "user");
-    Point { measurement: "job_info".into(), tags: origin.job_tags(job), fields, time_ns }
+    let mut facts = info.facts();
+    facts.set(const { fact("end") }, end.map(|(wall_ns, _)| wall_ns));
+    facts.set(const { fact("exit") }, end.map(|(_, exit)| exit.status() as u64));
+    facts_point(origin, job, &facts, Vec::new(), time_ns)
+}
+
+/// The point of `job_info` that tells `facts` and `totals`.
+pub fn facts_point(
+    origin: &Origin,
+    job: &Job,
+    facts: &Facts,
+    totals: Vec<(String, FieldValue)>,
+    time_ns: u64,
+) -> Point {
+    let fields = facts.fields().chain(totals).collect();
+    Point { measurement: JOB_INFO.into(), tags: origin.job_tags(job), fields, time_ns }
 }
 
 fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Option<Point> {

@@ -1,5 +1,6 @@
 //! All measurements, and the tables of those that the agent reads itself.
 
+mod facts;
 mod gpu;
 mod own;
 
@@ -14,7 +15,11 @@ pub use tracer_ebpf::{
     job::{FAULT, SCHED},
 };
 
-pub use self::{gpu::GPU, own::SELF};
+pub use self::{
+    facts::{FACTS, Fact, JOB_INFO, fact, total_name},
+    gpu::GPU,
+    own::SELF,
+};
 
 /// `job_memory`: the memory controller's view, and pressure stall times.
 pub static MEMORY: Measurement = Measurement {
@@ -132,7 +137,15 @@ pub static CPU: Measurement = Measurement {
     ],
 };
 
-/// Every measurement with a table, in the order of their output.
+/// What each line of an interval of the agent's tells besides its measurement's own fields.
+pub static INTERVAL: Field = Field::agent(
+    "interval_ns",
+    Constant,
+    Nanoseconds,
+    "True length of the interval, by a clock that never steps, also where it was measured late.",
+);
+
+/// Every measurement of values, in the order of their output.
 pub static ALL: [&Measurement; 7] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &GPU, &SELF];
 
 /// How many of its tags a recording has at least: those of the oldest one.

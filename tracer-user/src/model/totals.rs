@@ -32,7 +32,8 @@ pub struct RunTotals {
     pub peaks: Peaks,
     /// Intervals added, those too short for a rate left out.
     pub intervals: u64,
-    /// Keys of measurements that cannot be known here (`block`): their absence is not zero.
+    /// What cannot be known here: keys of measurements (`block`), whose absence is not zero, and buffered writes
+    /// (`write_back`).
     pub unknown: Vec<String>,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
@@ -75,7 +76,9 @@ impl RunTotals {
         let on_cpu_ns = of("sched").filter_map(|group| group.number("on_cpu_ns")).fold(0, add);
         let disk = of("block").filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
         let disk_bytes = disk.filter_map(|group| group.number("bytes")).fold(0, add);
-        self.peaks.millicores = self.peaks.millicores.max(per_second(on_cpu_ns) / 1_000_000);
+        // What ran a little did not run not at all.
+        let millicores = (per_second(on_cpu_ns) / 1_000_000).max(on_cpu_ns.min(1));
+        self.peaks.millicores = self.peaks.millicores.max(millicores);
         self.peaks.disk_bytes_per_s = self.peaks.disk_bytes_per_s.max(per_second(disk_bytes));
     }
 }
@@ -84,6 +87,17 @@ impl RunTotals {
 mod tests {
     use super::*;
     use crate::model::tables::{BLOCK, SCHED};
+
+    #[test]
+    fn a_peak_of_a_little_is_not_zero() {
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        for (on_cpu_ns, millicores) in [(0, 0), (1, 1), (2_000_000_000, 200)] {
+            sched.set("on_cpu_ns", on_cpu_ns);
+            totals.add(10_000_000_000, std::slice::from_ref(&sched), &[]);
+            assert_eq!(totals.peaks.millicores, millicores);
+        }
+    }
 
     #[test]
     fn peaks_of_any_numbers_are_numbers() {

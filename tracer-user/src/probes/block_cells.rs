@@ -37,7 +37,7 @@ impl BlockCells {
     /// When a map is of another kind or cannot be mapped.
     pub fn new(blocks: Map, claims: Map) -> Result<Self> {
         Ok(Self {
-            words: Words::map(blocks, "BLOCKS", CELLS as usize * CELL_WORDS)?,
+            words: Words::map(blocks, "BLOCKS")?,
             claims: claims.try_into().context("map CELL_CLAIMS")?,
         })
     }

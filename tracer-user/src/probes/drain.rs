@@ -68,6 +68,10 @@ pub struct Probes {
     /// Last values of block I/O that the agent before this one reported.
     pub(super) seeds: Vec<(Lease, Group)>,
     pub(super) stale: Stale,
+    /// From when on all programs were attached, CLOCK_MONOTONIC.
+    since_ns: u64,
+    /// Cgroups that this side found no room for in the kernel's table.
+    pub(super) no_room: u64,
     /// Cgroups removed, and when; the oldest first.
     pub(super) removed: Vec<(Instant, Cgroup)>,
     drain: Duration,
@@ -108,12 +112,14 @@ pub(super) struct Parts {
     /// Fields, or whole measurements, that cannot be known here.
     pub unknown: Vec<&'static str>,
     pub sample_every: u64,
+    /// From when on all programs were attached, CLOCK_MONOTONIC; 0 where an agent before this one did it.
+    pub since_ns: u64,
     pub log: Option<BpfLog>,
 }
 
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options, layout: &Layout) -> Self {
-        let Parts { programs, maps, states, unknown, sample_every, log } = parts;
+        let Parts { programs, maps, states, unknown, sample_every, since_ns, log } = parts;
         Self {
             programs,
             maps,
@@ -132,6 +138,8 @@ impl Probes {
             unpinned: Vec::new(),
             seeds: Vec::new(),
             stale: Stale::default(),
+            since_ns,
+            no_room: 0,
             removed: Vec::new(),
             drain: Duration::ZERO,
             log,
@@ -144,6 +152,11 @@ impl Probes {
     /// How each of [`HOOKS`](super::HOOKS) fared.
     pub fn states(&self) -> &[HookState] {
         &self.states
+    }
+
+    /// From when on all programs were attached, CLOCK_MONOTONIC; 0 where an agent before this one did it.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
     }
 
     /// Whether block I/O is known on this kernel.
@@ -296,7 +309,9 @@ impl Source for Probes {
         let map_bytes = self.map_bytes.read(self.maps.slots.values());
         self.drain += begin.elapsed();
         let drain_ns = self.drain.as_nanos() as u64;
-        let own = own::read(&self.programs, &self.states, &cpus, map_bytes, drain_ns);
+        let mut own = own::read(&self.programs, &self.states, &cpus, map_bytes, drain_ns);
+        let dropped = own.number("dropped_cgroup").unwrap_or(0);
+        own.set("dropped_cgroup", dropped + self.no_room);
         Ok(Some(Snapshot {
             wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),

@@ -2,11 +2,20 @@
 
 use std::{error::Error, fmt, path::PathBuf};
 
+use super::privileges::cure_of;
+use crate::open_files::TooFew;
+
 /// Why nothing can be traced.
 #[derive(Debug)]
 pub enum LoadError {
     /// The caller lacks the privilege.
     NotPermitted(anyhow::Error),
+    /// The caller, be it root, lacks these capabilities.
+    Capabilities(Vec<&'static str>),
+    /// The limit of open files is too low.
+    OpenFiles(TooFew),
+    /// This is a user namespace, in which no capability counts for the kernel's programs.
+    Namespace,
     /// The kernel lacks something.
     Unsupported(anyhow::Error),
     /// The object asked for instead of the built-in one cannot be read or loaded.
@@ -34,6 +43,17 @@ impl fmt::Display for LoadError {
             Self::NotPermitted(error) => write!(
                 f,
                 "not permitted to trace: run as root or with CAP_BPF and CAP_PERFMON ({error:#})"
+            ),
+            Self::Capabilities(lacking) => write!(
+                f,
+                "not permitted to trace without {}: {}",
+                lacking.join(" and "),
+                cure_of(lacking)
+            ),
+            Self::OpenFiles(too_few) => too_few.fmt(f),
+            Self::Namespace => f.write_str(
+                "not permitted to trace from a user namespace, where no capability counts: run it \
+                 outside, as root or with CAP_BPF and CAP_PERFMON",
             ),
             Self::Unsupported(error) => {
                 write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` tells more")

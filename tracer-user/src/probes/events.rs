@@ -35,11 +35,26 @@ pub enum Event {
         fresh: bool,
         /// Below the root of its hierarchy.
         path: PathBuf,
+        /// When, CLOCK_MONOTONIC.
+        at_ns: u64,
+        /// The real user who made it.
+        uid: u32,
     },
-    /// A cgroup with a lease was removed.
+    /// A cgroup was removed.
     Removed {
         /// Which.
         cgroup: Cgroup,
+        /// Who was charged; `None` for the rest of the node.
+        lease: Option<Lease>,
+        /// When, CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// A cgroup was renamed (cgroup v1): it, and all below it, have other paths.
+    Renamed {
+        /// Which.
+        cgroup: Cgroup,
+        /// When, CLOCK_MONOTONIC.
+        at_ns: u64,
     },
     /// A task executed a program.
     Executed {
@@ -57,6 +72,7 @@ pub enum Event {
 pub(crate) struct Raw {
     pub kind: u32,
     pub cgroup: Cgroup,
+    pub at_ns: u64,
     pub slot: Slot,
     pub pid: u32,
     pub uid: u32,
@@ -79,14 +95,15 @@ pub(super) fn drain(ring: &mut RingBuf<MapData>, mut note: impl FnMut(&Raw)) -> 
 pub(crate) fn parse(bytes: &[u8]) -> Option<Raw> {
     let (header, path) = bytes.split_at_checked(LIFE_HEADER_BYTES)?;
     let word = |at: usize| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap_or_default());
-    let id = std::mem::offset_of!(LifeEvent, id);
-    let id = u64::from_ne_bytes(header[id..id + 8].try_into().unwrap_or_default());
+    let long = |at: usize| u64::from_ne_bytes(header[at..at + 8].try_into().unwrap_or_default());
+    let id = long(std::mem::offset_of!(LifeEvent, id));
     let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
     let table = word(std::mem::offset_of!(LifeEvent, hierarchy));
     let kind = word(std::mem::offset_of!(LifeEvent, kind));
-    (table < HIERARCHIES && kind <= life::EXECUTED).then(|| Raw {
+    (table < HIERARCHIES && kind <= life::RENAMED).then(|| Raw {
         kind,
         cgroup: Cgroup { table, id },
+        at_ns: long(std::mem::offset_of!(LifeEvent, at_ns)),
         slot: word(std::mem::offset_of!(LifeEvent, slot)) as Slot,
         pid: word(std::mem::offset_of!(LifeEvent, pid)),
         uid: word(std::mem::offset_of!(LifeEvent, uid)),
@@ -106,6 +123,7 @@ mod tests {
             kind: life::MADE,
             hierarchy: 1,
             id: 1 << 40,
+            at_ns: 1 << 50,
             slot: 7,
             pid: 8,
             uid: 9,
@@ -120,7 +138,7 @@ mod tests {
         let bytes = bytes_of(&event);
         let raw = parse(&bytes[..LIFE_HEADER_BYTES + 8]).unwrap();
         assert_eq!(raw.cgroup, Cgroup { table: 1, id: 1 << 40 });
-        assert_eq!((raw.slot, raw.pid, raw.uid), (7, 8, 9));
+        assert_eq!((raw.at_ns, raw.slot, raw.pid, raw.uid), (1 << 50, 7, 8, 9));
         assert_eq!(raw.path.as_os_str().as_encoded_bytes(), b"/a/\xff\n b");
         assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES]).unwrap().path, PathBuf::new());
         assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES - 1]), None);

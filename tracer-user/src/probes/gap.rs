@@ -14,7 +14,7 @@ use tracer_ebpf::records::CpuRecord;
 
 use super::{
     drain::Probes,
-    hooks::{HOOKS, HookState, REQUIRED_GROUP},
+    hooks::{FAULT_BEGINS, HOOKS, Hook, HookState, REQUIRED_GROUP},
 };
 
 /// Name of the map that the programs' variables lie in: the tasks' records, and nothing else.
@@ -57,7 +57,13 @@ impl Probes {
     /// # Errors
     /// When a pinned attachment cannot be removed.
     pub fn detach(&mut self, programs: &[&str]) -> Result<()> {
-        programs.iter().try_for_each(|program| self.programs.detach(program))
+        programs.iter().try_for_each(|program| self.programs.detach(program))?;
+        let begins = |hook: &&Hook| FAULT_BEGINS.contains(&hook.group);
+        if HOOKS.iter().filter(begins).any(|hook| programs.contains(&hook.program)) {
+            // Of these nobody would tell the end of one and the begin of the next apart.
+            self.maps.faults.clear();
+        }
+        Ok(())
     }
 
     /// Attaches those of the programs named that this kernel can, in the order of [`HOOKS`]; one that is

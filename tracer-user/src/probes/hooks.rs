@@ -99,7 +99,12 @@ const UNTIMED_3_NEEDS: &[&str] = &joined::<12>(UNTIMED_NEEDS, &["TASK_STATE"]);
 const SWITCH_NEEDS: &[&str] = &joined::<18>(UNTIMED_NEEDS, &TIMES_NEED);
 const SWITCH_3_NEEDS: &[&str] = &joined::<19>(UNTIMED_3_NEEDS, &TIMES_NEED);
 const CGROUP_NEEDS: &[&str] = &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID"];
+const ATTACH_ARGUMENTS: &[&str] = &["*cgroup", "*", "*task_struct", "scalar"];
+const ATTACH_SELF_NEEDS: &[&str] = &joined::<5>(CGROUP_NEEDS, &["TASK_PID"]);
+const ATTACH_NEEDS: &[&str] = &joined::<7>(ATTACH_SELF_NEEDS, &["TASK_ON_CPU", "TASK_CPU"]);
 const TASK_NEEDS: &[&str] = &["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID"];
+
+const EXEC_NEEDS: &[&str] = &joined::<4>(TASK_NEEDS, &["TASK_PID"]);
 
 const SWITCH_WITH_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct", "scalar"];
 const SWITCH_WITHOUT_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct"];
@@ -131,6 +136,9 @@ const fn switch(
 
 /// The group without which nothing is traced.
 pub const REQUIRED_GROUP: &str = "scheduling";
+
+/// The groups that tell of a page fault's begin.
+pub const FAULT_BEGINS: [&str; 2] = ["fault entry", "fault entry in the kernel"];
 
 /// Programs that do the work of another group too: every fault on a user's address passes through
 /// handle_mm_fault, whether it is taken in user mode or inside a system call; and whoever is told of the
@@ -164,10 +172,26 @@ pub static HOOKS: &[Hook] = &[
         group: "cgroups removed",
     },
     Hook {
+        program: "cgroup_rename",
+        point: Point::Tracepoint("cgroup_rename", &["*cgroup", "*"]),
+        needs: CGROUP_NEEDS,
+        gives: "jobs whose directory is renamed (cgroup v1)",
+        full_only: false,
+        group: "cgroups renamed",
+    },
+    Hook {
         program: "cgroup_attach_task",
-        point: Point::Tracepoint("cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"]),
-        needs: &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID", "TASK_PID"],
+        point: Point::Tracepoint("cgroup_attach_task", ATTACH_ARGUMENTS),
+        needs: ATTACH_NEEDS,
         gives: "the exact moment at which a running task changes its cgroup",
+        full_only: false,
+        group: "cgroup changes",
+    },
+    Hook {
+        program: "cgroup_attach_self",
+        point: Point::Tracepoint("cgroup_attach_task", ATTACH_ARGUMENTS),
+        needs: ATTACH_SELF_NEEDS,
+        gives: "the exact moment at which a running task changes its own cgroup",
         full_only: false,
         group: "cgroup changes",
     },
@@ -189,7 +213,7 @@ pub static HOOKS: &[Hook] = &[
             "sched_process_exec",
             &["*task_struct", "scalar", "*linux_binprm"],
         ),
-        needs: TASK_NEEDS,
+        needs: EXEC_NEEDS,
         gives: "execs",
         full_only: false,
         group: "execs",
@@ -267,7 +291,7 @@ pub static HOOKS: &[Hook] = &[
         program: "page_fault_kernel",
         point: Point::Tracepoint("page_fault_kernel", &["scalar", "*pt_regs", "scalar"]),
         needs: &[],
-        gives: "latencies of faults taken inside system calls",
+        gives: "latencies and waits of faults taken inside system calls",
         full_only: true,
         group: "fault entry in the kernel",
     },

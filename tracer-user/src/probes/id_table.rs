@@ -19,7 +19,7 @@ impl IdTable {
     /// # Errors
     /// When the map cannot be mapped.
     pub fn new(map: Map) -> Result<Self> {
-        Words::map(map, "IDS", ENTRIES).map(Self)
+        Words::map(map, "IDS").map(Self)
     }
 
     /// Maps cgroup `id` of table `hierarchy` to `slot`.
@@ -35,7 +35,11 @@ impl IdTable {
             return Ok(());
         }
         let free = (first..first + KERNEL_WAYS_FROM).find(|&at| self.0.get(at) == 0);
-        let free = free.with_context(|| format!("no room to track cgroup {id}"))?;
+        let free = free.with_context(|| {
+            format!(
+                "no room in the table of cgroups for number {id}: it counts as the rest of the node"
+            )
+        })?;
         self.0.set(free, ids::entry(id, slot));
         Ok(())
     }

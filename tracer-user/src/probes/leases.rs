@@ -101,9 +101,18 @@ impl Leases {
         self.spare.iter().copied()
     }
 
+    /// Whether a slot is free.
+    pub fn has_free(&self) -> bool {
+        self.free_slot().is_some()
+    }
+
+    fn free_slot(&self) -> Option<Slot> {
+        (1..self.limit).find(|slot| !self.holders.contains_key(slot))
+    }
+
     /// Gives a free slot a new lease; `None` where all are taken.
     pub fn take(&mut self) -> Option<(Slot, Lease)> {
-        let slot = (1..self.limit).find(|slot| !self.holders.contains_key(slot))?;
+        let slot = self.free_slot()?;
         let lease = self.next;
         self.next += 1;
         self.slots.insert(lease, slot);

@@ -20,11 +20,12 @@ use super::{
     memlock::LiftedMemlock,
     offsets::{self, Offsets, is_in_reach},
     pins::{self, Pinning},
+    privileges::{check_namespace, lacking_capabilities},
     programs::Programs,
     rodata::{RODATA, read_global},
     unknown::unknown_fields,
 };
-use crate::model::job::Slot;
+use crate::{clock::monotonic_ns, model::job::Slot, open_files};
 
 /// The programs, built by `cargo xtask ebpf`.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
@@ -93,8 +94,13 @@ const NODE_RING_BYTES: u32 = 2 << 20;
 /// Loads and attaches everything that `options` ask for and this kernel allows.
 ///
 /// # Errors
-/// When not even scheduling can be traced.
+/// When not even scheduling can be traced, or too few files may be open.
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
+    check_namespace()?;
+    open_files::check().map_err(LoadError::OpenFiles)?;
+    if let Some(lacking) = lacking_capabilities().filter(|lacking| !lacking.is_empty()) {
+        return Err(LoadError::Capabilities(lacking));
+    }
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let (mut globals, offsets) =
         globals(&btf, layout, options.without).map_err(LoadError::Unsupported)?;
@@ -120,6 +126,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
     let mut programs = Programs::loaded(ebpf, sample_every);
     let states = attach_all(&mut programs, &kernel, checked, options.faults);
+    let since_ns = monotonic_ns();
     drop(kernel);
     give_back();
     let required = HOOKS.iter().zip(&states).filter(|(hook, _)| hook.group == REQUIRED_GROUP);
@@ -128,7 +135,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         match state {
             HookState::Attached => {
                 let unknown = unknown_fields(&states, &globals, options.faults);
-                let parts = Parts { programs, maps, states, unknown, sample_every, log };
+                let parts = Parts { programs, maps, states, unknown, sample_every, since_ns, log };
                 let mut probes = Probes::new(parts, options, layout);
                 if let Some(pinning) = pinning {
                     pinning.finish(&mut probes).map_err(LoadError::Unsupported)?;

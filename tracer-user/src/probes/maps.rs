@@ -59,6 +59,8 @@ pub struct Maps {
     pub events: RingBuf<MapData>,
     /// Flags of each slot.
     pub flags: Words,
+    /// Page faults in progress; full mode only.
+    pub faults: Words,
     spare: Queue<MapData, u32>,
     /// The slots in use.
     pub slots: BTreeMap<Slot, SlotMaps>,
@@ -162,7 +164,8 @@ impl Maps {
             blocks: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
             ids: IdTable::new(take("IDS")?)?,
             events: take("EVENTS")?.try_into().context("map EVENTS")?,
-            flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS", SLOTS)?,
+            flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS")?,
+            faults: Words::map(take("FAULTS")?, "FAULTS")?,
             spare: take("SPARE_SLOTS")?.try_into().context("map SPARE_SLOTS")?,
             banks: take("BANKS")?.try_into().context("map BANKS")?,
             latency: take("LATENCY")?.try_into().context("map LATENCY")?,
@@ -245,6 +248,11 @@ impl Maps {
     /// When the kernel refuses.
     pub fn offer(&mut self, slot: Slot) -> Result<()> {
         self.spare.push(u32::from(slot), 0).with_context(|| format!("cannot offer slot {slot}"))
+    }
+
+    /// Takes back a slot on offer; `None` where there is none.
+    pub fn withdraw(&mut self) -> Option<Slot> {
+        self.spare.pop(0).ok().map(|slot| slot as Slot)
     }
 
     /// Empties an ended slot that nothing is charged to any more; it may be added anew.

@@ -74,6 +74,21 @@ impl Probes {
         Ok(lease)
     }
 
+    /// A new lease, with no cgroup yet: of a free slot, else of one that was spare, since a job that is there
+    /// comes before one that may come. `None` where all slots are taken.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn lease_or_spare(&mut self) -> Result<Option<Lease>> {
+        if self.leases.has_free() {
+            return self.lease().map(Some);
+        }
+        let Some(slot) = self.maps.withdraw() else { return Ok(None) };
+        let lease = self.leases.take_spare(slot);
+        self.write_flags(slot, 0);
+        Ok(lease)
+    }
+
     /// Tells kernel and next agent whose `slot` is, with `own` of the kernel's flags.
     pub(super) fn write_flags(&mut self, slot: Slot, own: u64) {
         self.maps.flags.set(0, self.leases.word(0, 0));
@@ -114,7 +129,9 @@ impl Probes {
     /// When the lease has ended, or there is no room for the cgroup.
     pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
-        self.maps.ids.insert(cgroup.table, cgroup.id, slot)
+        let placed = self.maps.ids.insert(cgroup.table, cgroup.id, slot);
+        self.no_room += u64::from(placed.is_err());
+        placed
     }
 
     /// Charges `cgroup` to the rest of the node.
@@ -252,16 +269,24 @@ impl Probes {
                 if let Some(lease) = lease
                     && self.maps.ids.get(cgroup.table, cgroup.id).is_none()
                 {
-                    // No way of the kernel's was free: one of ours may be.
+                    // No way of the kernel's was free, and it has counted that: one of ours may be.
+                    let counted = self.no_room;
                     let _ = self.place(cgroup, lease);
+                    self.no_room = counted;
                 }
                 let lease = lease.map(|lease| self.leases.charged(lease));
-                Some(Event::Made { cgroup, lease, fresh: new.is_some(), path: raw.path })
+                let (fresh, path, at_ns) = (new.is_some(), raw.path, raw.at_ns);
+                Some(Event::Made { cgroup, lease, fresh, path, at_ns, uid: raw.uid })
             }
             life::REMOVED => {
-                self.remember_removed(cgroup, now);
-                Some(Event::Removed { cgroup })
+                if self.maps.ids.get(cgroup.table, cgroup.id).is_some() {
+                    self.remember_removed(cgroup, now);
+                }
+                let lease = self.leases.holder(raw.slot).filter(|&lease| lease != 0);
+                let lease = lease.map(|lease| self.leases.charged(lease));
+                Some(Event::Removed { cgroup, lease, at_ns: raw.at_ns })
             }
+            life::RENAMED => Some(Event::Renamed { cgroup, at_ns: raw.at_ns }),
             _ => {
                 let lease = self.leases.charged(self.leases.holder(raw.slot)?);
                 Some(Event::Executed { lease, pid: raw.pid, uid: raw.uid })

@@ -38,6 +38,7 @@ pub struct Carried {
     states: Vec<HookState>,
     unknown: Vec<String>,
     reported: Reported,
+    no_room: u64,
 }
 
 impl Probes {
@@ -51,6 +52,7 @@ impl Probes {
             states: self.states.clone(),
             unknown: self.unknown.iter().map(|name| (*name).to_owned()).collect(),
             reported: self.running.clone(),
+            no_room: self.no_room,
         })
     }
 
@@ -122,10 +124,11 @@ pub fn take_over(
     maps.slots.retain(|slot, _| held.contains(slot));
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
     let states = carried.states.clone();
-    let parts = Parts { programs, maps, states, unknown, sample_every, log: None };
+    let parts = Parts { programs, maps, states, unknown, sample_every, since_ns: 0, log: None };
     let mut probes = Probes::new(parts, options, layout);
     probes.leases = leases;
     probes.running = carried.reported.clone();
+    probes.no_room = carried.no_room;
     for (lease, groups) in &last.slots {
         probes.decoders.insert(*lease, Decoders::after(groups));
         let blocks = groups.iter().filter(|group| group.measurement.key == "block");

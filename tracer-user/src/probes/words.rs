@@ -17,14 +17,16 @@ pub struct Words {
 unsafe impl Send for Words {}
 
 impl Words {
-    /// Maps `len` words of the array map `name`.
+    /// Maps the array map `name`.
     ///
     /// # Errors
     /// When it is no array, or the kernel refuses to map it.
-    pub fn map(map: Map, name: &str, len: usize) -> Result<Self> {
+    pub fn map(map: Map, name: &str) -> Result<Self> {
         let Map::Array(map) = map else {
             return Err(anyhow!("map {name} of the BPF object is no array"));
         };
+        let info = map.info().with_context(|| format!("cannot ask about the map {name}"))?;
+        let len = info.max_entries() as usize * (info.value_size() as usize / 8);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a fresh mapping; the kernel refuses one that is longer than the map.
         let base = unsafe {
@@ -42,6 +44,11 @@ impl Words {
         }
         // SAFETY: within the mapping.
         unsafe { self.base.as_ptr().add(index).read_volatile() }
+    }
+
+    /// Sets all words to 0.
+    pub fn clear(&mut self) {
+        (0..self.len).for_each(|index| self.set(index, 0));
     }
 
     /// Sets the word at `index`; nothing past the end.

@@ -1,27 +1,27 @@
-//! The HTTP client: one request, one answer. Owns TLS, timeouts and compression; refuses to follow
+//! The HTTP client: one request, one answer. Owns timeouts and compression; refuses to follow
 //! redirections, to try again, and to judge an answer.
 
 use std::{
     error::Error,
-    fs,
     io::{self, Read, Write},
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use flate2::{Compression, write::GzEncoder};
 use ureq::{
     Agent, Body,
     http::{Response, header},
-    tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem},
+    unversioned::resolver::DefaultResolver,
 };
 
 use super::{
     answer::{Answer, Trouble},
     back_off,
+    connector::connector,
     options::Settings,
     secret::Authorization,
+    trust,
 };
 use crate::{
     say::{Level, say_at},
@@ -50,22 +50,20 @@ impl Client {
     /// When there are no certificates to trust.
     pub fn new(settings: &Settings) -> Result<Self> {
         let is_plain = settings.url.starts_with("http://");
-        let mut config = Agent::config_builder()
+        let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_connect(Some(CONNECT.min(settings.timeout)))
             .timeout_global(Some(settings.timeout))
             .user_agent(concat!("jobtrace/", env!("CARGO_PKG_VERSION")));
-        if !is_plain {
-            config = config.tls_config(tls(settings)?);
-        }
+        let tls = (!is_plain).then(|| trust::config(settings.ca.as_deref())).transpose()?;
         if is_plain && settings.authorization.is_some() && !is_here(&settings.url) {
             let what = "the secret goes to the server unencrypted: give an https URL";
             say_at(Level::Warning, what);
         }
         Ok(Self {
-            agent: Agent::new_with_config(config.build()),
+            agent: Agent::with_parts(config.build(), connector(tls), DefaultResolver::default()),
             url: settings.url.clone(),
             authorization: settings.authorization.clone(),
         })
@@ -113,9 +111,7 @@ fn trouble(error: ureq::Error) -> Trouble {
     let words = clean(&error.to_string(), true);
     match rustls_error(&error) {
         Some(rustls::Error::InvalidCertificate(why)) => {
-            let why = clean(&why.to_string(), true);
-            let cure =
-                "name the certificate of its authority with --ca, or the server as it names itself";
+            let (why, cure) = (clean(&trust::words(why), true), trust::cure(why));
             return Trouble::Stop(format!(
                 "the server's certificate is not trusted ({why}): {cure}"
             ));
@@ -140,7 +136,6 @@ fn rustls_error(error: &ureq::Error) -> Option<&rustls::Error> {
             return Some(found);
         }
         let inner = match error.downcast_ref::<ureq::Error>() {
-            Some(ureq::Error::Rustls(found)) => return Some(found),
             Some(ureq::Error::Io(error)) => Some(error),
             _ => error.downcast_ref::<io::Error>(),
         };
@@ -151,37 +146,6 @@ fn rustls_error(error: &ureq::Error) -> Option<&rustls::Error> {
         };
     }
     None
-}
-
-/// Trusts the certificates of `--ca`, or those that this system trusts.
-fn tls(settings: &Settings) -> Result<TlsConfig> {
-    let certificates = match &settings.ca {
-        Some(file) => {
-            let shown = file.display();
-            let pem = fs::read(file).with_context(|| format!("cannot read {shown}"))?;
-            let found = parse_pem(&pem).filter_map(|item| match item {
-                Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
-                Ok(_) => None,
-                Err(error) => Some(Err(error)),
-            });
-            let found: Vec<_> =
-                found.collect::<Result<_, _>>().with_context(|| format!("cannot read {shown}"))?;
-            ensure!(!found.is_empty(), "{shown} holds no certificate: it is to be PEM");
-            found
-        }
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            ensure!(
-                !found.certs.is_empty(),
-                "this system trusts no certificate: install ca-certificates, or give --ca"
-            );
-            found.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
-        }
-    };
-    Ok(TlsConfig::builder()
-        .root_certs(RootCerts::from(certificates.into_iter()))
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build())
 }
 
 /// Whether the server is this very host, so that nothing travels.

@@ -8,6 +8,7 @@ pub mod answer;
 pub mod back_off;
 pub mod batches;
 mod client;
+mod connector;
 pub mod file;
 mod loading;
 pub mod options;
@@ -18,12 +19,9 @@ mod session;
 mod stop;
 pub mod target;
 mod totals;
+mod trust;
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio::{
@@ -37,7 +35,7 @@ use self::{client::Client, outbox::Outbox, session::Session, stop::Stop};
 use crate::{
     agent::notify::Notify,
     cli::Push,
-    say::{Level, say_at},
+    say::{Level, print, say_at},
 };
 
 /// What the request in flight gets when a signal says to end; it may be broken off at any moment.
@@ -51,15 +49,13 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub fn run(args: &Push) -> Result<u8> {
     let options = loading::load(args)?;
     if args.print_config {
-        let mut out = io::stdout().lock();
-        out.write_all(options.to_text().as_bytes()).context("cannot print")?;
-        return Ok(0);
+        return print(&options.to_text()).map(|()| 0);
     }
     let settings = options.settings()?;
+    let client = Client::new(&settings)?;
     if args.dry_run {
         return session::dry_run(&settings, &Outbox::new(&settings.spool));
     }
-    let client = Client::new(&settings)?;
     let outbox = Outbox::take(&settings.spool, settings.failed_max_bytes)?;
     let stop = Arc::new(Stop::default());
     let session = Session::new(settings, client, outbox, stop.clone(), args.follow);

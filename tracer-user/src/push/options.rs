@@ -50,7 +50,8 @@ pub struct Options {
     /// File with a token of the server [default: the variable JOBTRACE_PUSH_TOKEN, where it is set]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Certificates (PEM) that vouch for the server [default: those that this system trusts]
+    /// Certificates (PEM) that vouch for the server, its authority's or its own [default: those that this
+    /// system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// The agent's spool, or a folder of `jobtrace run --out` [default: /var/spool/jobtrace]

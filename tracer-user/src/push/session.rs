@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    io::{self, Write},
+    io,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     agent::notify::Notify,
-    say::{Level, say_at},
+    say::{Level, print, say_at},
 };
 
 /// Between two words of progress.
@@ -252,7 +252,6 @@ impl Session {
 /// # Errors
 /// When the spool cannot be read.
 pub fn dry_run(settings: &Settings, outbox: &Outbox) -> Result<u8> {
-    let mut out = io::stdout().lock();
     let (mut totals, mut is_well) = (Totals::default(), true);
     for Waiting { name, .. } in outbox.list()? {
         let line = match measure(outbox, &name, settings.max_body) {
@@ -269,12 +268,11 @@ pub fn dry_run(settings: &Settings, outbox: &Outbox) -> Result<u8> {
                 format!("{name}  not whole or not readable: {error}")
             }
         };
-        writeln!(out, "{line}").context("cannot print")?;
+        print(&format!("{line}\n"))?;
     }
     let (files, size) = (counted(totals.files, "file"), ByteSize(totals.bytes));
     let lines = counted(totals.lines, "line");
-    writeln!(out, "would send {files}, {lines}, {size}, to {}", settings.url)
-        .context("cannot print")?;
+    print(&format!("would send {files}, {lines}, {size}, to {}\n", settings.url))?;
     Ok(u8::from(!is_well))
 }
 

@@ -3,11 +3,14 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read},
-    path::{Path, PathBuf},
+    os::fd::AsFd,
+    path::Path,
 };
 
 use anyhow::{Context, Result, anyhow};
 use flate2::read::MultiGzDecoder;
+
+use crate::export::target::is_standard;
 
 /// Longest line: a snapshot of a full node takes a tenth of this.
 const MAX_LINE_BYTES: u64 = 64 << 20;
@@ -25,34 +28,37 @@ pub(super) enum Line {
 
 /// The lines of a file, counted.
 pub(super) struct Lines {
-    pub(super) path: PathBuf,
+    pub(super) name: String,
     input: Box<dyn BufRead>,
     /// Of the line last read, from 1.
     pub(super) number: u64,
 }
 
 impl Lines {
+    /// The lines of the file at `path`, or of standard input for `-`.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path)
-            .with_context(|| format!("cannot open the recording {}", path.display()))?;
+        let (name, file) = if is_standard(path) {
+            let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+            ("standard input".to_owned(), file)
+        } else {
+            (path.display().to_string(), File::open(path))
+        };
+        let file = file.with_context(|| format!("cannot open the recording {name}"))?;
         let mut file = BufReader::new(file);
         // By its first bytes, not its name: it may be renamed, or come through a pipe.
-        let start = file.fill_buf();
-        let start =
-            start.with_context(|| format!("cannot read the recording {}", path.display()))?;
+        let start = file.fill_buf().with_context(|| format!("cannot read the recording {name}"))?;
         let input: Box<dyn BufRead> = match start.starts_with(&GZIP) {
             true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
             false => Box::new(file),
         };
-        Ok(Self { path: path.to_owned(), input, number: 0 })
+        Ok(Self { name, input, number: 0 })
     }
 
     /// `error` with its place.
     pub(super) fn at(&self, error: anyhow::Error) -> anyhow::Error {
         error.context(format!(
             "{}, line {}: damaged or foreign, record the run anew",
-            self.path.display(),
-            self.number
+            self.name, self.number
         ))
     }
 

@@ -82,7 +82,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Opens the recording and reads its header.
+    /// Opens the recording, standard input for `-`, and reads its header.
     ///
     /// # Errors
     /// When the file cannot be read, is no recording, or one of another version.
@@ -91,7 +91,7 @@ impl Replay {
         let header = match lines.next()? {
             Line::Whole(text) => parse_header(&text).map_err(|error| lines.at(error))?,
             Line::Cut | Line::None => {
-                bail!("{} is no recording: it ends before its first line does", path.display())
+                bail!("{} is no recording: it ends before its first line does", lines.name)
             }
         };
         let notes = header.notes.clone();
@@ -114,9 +114,9 @@ impl Replay {
     }
 
     fn cut_short(&mut self) {
-        let (path, line) = (self.lines.path.display(), self.lines.number);
+        let (name, line) = (&self.lines.name, self.lines.number);
         self.notes.push(format!(
-            "the recording {path} was cut short at line {line}: what came later is unknown"
+            "the recording {name} was cut short at line {line}: what came later is unknown"
         ));
     }
 

@@ -1,44 +1,44 @@
 //! The writing side of recordings: whole lines, each readable once it is written.
 
-use std::{
-    fs::File,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::io::{self, Write};
 
 use anyhow::{Context, Result};
 use flate2::{Compression, write::GzEncoder};
 use serde::Serialize;
 
 use super::{End, EndLine, Header, is_gz};
-use crate::model::snapshot::Snapshot;
+use crate::{
+    export::{publish::cure, target::Target},
+    model::snapshot::Snapshot,
+};
 
 /// Writes a recording.
 pub struct Recorder {
-    path: PathBuf,
+    name: String,
     /// `None` after an error: a line must not follow half a line.
     out: Option<Out>,
 }
 
 enum Out {
-    Plain(File),
-    Gz(GzEncoder<File>),
+    Plain(Target),
+    Gz(GzEncoder<Target>),
 }
 
 impl Recorder {
-    /// Makes the file, or empties it, and writes `header`.
+    /// Empties `target` and writes `header`.
     ///
     /// # Errors
-    /// When `path` cannot be written.
-    pub fn create(path: &Path, header: &Header) -> Result<Self> {
-        let file = File::create(path).with_context(|| {
-            format!("cannot record to {}: name a file you may write", path.display())
-        })?;
-        let out = match is_gz(path) {
-            true => Out::Gz(GzEncoder::new(file, Compression::fast())),
-            false => Out::Plain(file),
+    /// When it cannot be written.
+    pub fn create(mut target: Target, header: &Header) -> Result<Self> {
+        let name = target.name();
+        target.begin().map_err(|error| cannot(&name, error))?;
+        // Each line of it is readable from now on.
+        target.keep();
+        let out = match is_gz(target.path()) {
+            true => Out::Gz(GzEncoder::new(target, Compression::fast())),
+            false => Out::Plain(target),
         };
-        let mut recorder = Self { path: path.to_owned(), out: Some(out) };
+        let mut recorder = Self { name, out: Some(out) };
         recorder.line(header)?;
         Ok(recorder)
     }
@@ -52,32 +52,38 @@ impl Recorder {
         self.line(snapshot)
     }
 
-    /// Adds the end and closes the file.
+    /// Adds the end, and gives the file back.
     ///
     /// # Errors
     /// As [`Self::snapshot`].
-    pub fn end(mut self, end: End) -> Result<()> {
+    pub fn end(mut self, end: End) -> Result<Target> {
         self.line(&EndLine { end })?;
-        match &mut self.out {
-            Some(Out::Gz(gz)) => gz.try_finish().with_context(|| self.cannot()),
-            _ => Ok(()),
+        match self.out()? {
+            Out::Gz(gz) => gz.finish().map_err(|error| cannot(&self.name, error)),
+            Out::Plain(file) => Ok(file),
         }
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        let mut out = self.out.take().with_context(|| self.cannot())?;
+        let mut out = self.out()?;
         match &mut out {
             Out::Plain(file) => file.write_all(&text),
             Out::Gz(gz) => gz.write_all(&text).and_then(|()| gz.flush()),
         }
-        .with_context(|| self.cannot())?;
+        .map_err(|error| cannot(&self.name, error))?;
         self.out = Some(out);
         Ok(())
     }
 
-    fn cannot(&self) -> String {
-        format!("cannot record to {}: free space there or name another file", self.path.display())
+    fn out(&mut self) -> Result<Out> {
+        let gone = || format!("cannot record to {}: it failed before", self.name);
+        self.out.take().with_context(gone)
     }
+}
+
+fn cannot(name: &str, error: io::Error) -> anyhow::Error {
+    let message = format!("cannot record to {name}: {}", cure(&error));
+    anyhow::Error::new(error).context(message)
 }

@@ -80,6 +80,9 @@ pub struct Answer {
     /// How many leading components of the path are the job's topmost directory: all below it is the
     /// job's. Zero without a job.
     pub root: usize,
+    /// Whether root alone makes such directories: in one of a user's it is that user's invention.
+    #[serde(skip)]
+    pub needs_root: bool,
 }
 
 impl Answer {
@@ -123,6 +126,7 @@ impl Answer {
             cluster: None,
             rule: rule.to_owned(),
             root: 0,
+            needs_root: false,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     cgroup::hierarchies::Hierarchies,
     cli::Resolve,
+    say::print,
     summary::{Style, text::clean, units},
 };
 
@@ -59,11 +60,7 @@ pub fn run(args: &Resolve, site: &[SiteRule]) -> Result<u8> {
         }
         (None, None) => bail!("nothing to resolve, name a path or a process"),
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // A reader that has seen enough, as `head` does.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot print the answer")?,
-    }
+    print(&text)?;
     Ok(u8::from(!is_job))
 }
 

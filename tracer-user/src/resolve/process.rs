@@ -11,6 +11,7 @@ use super::{
     answer::{Answer, Role},
     facts::JobFacts,
     sluid::job_in_title,
+    variables::VARIABLES,
 };
 
 /// Longest environment that is read: a task's own is some KiB, a hostile one may be many MiB.
@@ -53,6 +54,13 @@ pub fn read_environment(answer: &Answer, pid: u32) -> JobFacts {
 /// Whether the processes of this manager's jobs run as the job's owner.
 pub fn is_owners(manager: &str) -> bool {
     OWNED.contains(&manager)
+}
+
+/// Whether the tasks of this manager's jobs can tell what their paths do not; `has_owner` where a path tells who
+/// runs the job.
+pub fn tells_more(manager: &str, has_owner: bool) -> bool {
+    let has_variables = VARIABLES.iter().any(|(known, _)| *known == manager);
+    has_variables || (is_owners(manager) && !has_owner)
 }
 
 /// Whether this manager's jobs have steps with cgroups of their own.

@@ -98,11 +98,15 @@ impl Resolver {
         }
         // In the order of the table, which is that of the tiers.
         let candidates = self.candidates(&plain.bytes);
+        let delegated = delegated_from(&plain.bytes);
         for tier in candidates.chunk_by(|a, b| RULES[*a].tier == RULES[*b].tier) {
             let matches = tier.iter().filter_map(|index| {
                 let captures = self.patterns[*index].captures(&plain.bytes)?;
-                let answer = answer(&RULES[*index], &captures, &plain)?;
-                Some((captures.get_match().start(), answer))
+                let start = captures.get_match().start();
+                if RULES[*index].needs_root() && start >= delegated {
+                    return None;
+                }
+                Some((start, answer(&RULES[*index], &captures, &plain)?))
             });
             // The first of equals: the earlier row.
             if let Some((_, answer)) = matches.min_by_key(|(start, _)| *start) {
@@ -149,6 +153,7 @@ fn answer(rule: &Rule, captures: &Captures, plain: &Plain) -> Option<Answer> {
         return None;
     }
     answer.root = plain.climbed + count(plain.bytes[..name.end()].iter());
+    answer.needs_root = rule.needs_root();
     answer.sluid = text("sluid");
     answer.step = text("step");
     answer.task = text("task");
@@ -175,6 +180,20 @@ fn answer(rule: &Rule, captures: &Captures, plain: &Plain) -> Option<Answer> {
         _ => {}
     }
     Some(answer)
+}
+
+/// Where in a plain path begins what a user's own systemd makes, as the user wants it; past the end where
+/// nothing does.
+fn delegated_from(path: &[u8]) -> usize {
+    let mut end = 0;
+    for component in path.split(|byte| *byte == b'/').skip(1) {
+        end += 1 + component.len();
+        let uid = component.strip_prefix(b"user@").and_then(|rest| rest.strip_suffix(b".service"));
+        if uid.is_some_and(|uid| !uid.is_empty() && uid.iter().all(u8::is_ascii_digit)) {
+            return end;
+        }
+    }
+    usize::MAX
 }
 
 fn count<'a>(bytes: impl Iterator<Item = &'a u8>) -> usize {

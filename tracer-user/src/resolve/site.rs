@@ -9,7 +9,7 @@ use super::{
     path::decoded,
 };
 
-/// A `[[rule]]` of the configuration: a regular expression over a whole cgroup path, whose named groups
+/// A `[[rule]]` of the configuration: a regular expression for the begin of a cgroup's path, whose named groups
 /// (`job`, and where they apply `step`, `task`, `user`, `uid`, `manager`) give the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

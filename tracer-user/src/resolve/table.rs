@@ -47,6 +47,15 @@ pub struct Rule {
     pub pattern: &'static str,
 }
 
+impl Rule {
+    /// Whether root alone makes the directories of these jobs. A Flux may be a user's own, and so may
+    /// containers and machines.
+    pub fn needs_root(&self) -> bool {
+        let is_node_wide = matches!(self.tier, Tier::Scheduler | Tier::Pod);
+        (is_node_wide && self.manager != "flux") || self.manager == "jupyterhub"
+    }
+}
+
 /// Parts that several patterns share.
 pub const FRAGMENTS: &[(&str, &str)] = &[
     ("{step}", r"step_(?<step>\d+(?:\+\d+)?|batch|extern|interactive)"),

@@ -1,30 +1,32 @@
 //! A command traced now: cgroup, probes, command, and readings until it ends.
 
-use std::{path::Path, time::Duration};
+use std::{cell::Cell, io, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 
 use super::{
+    buffered::{self, Written},
     development,
     identity::{LEASE, header, name_of},
+    notes::{left_behind, notes},
     outputs::Outputs,
     pipeline::Pipeline,
 };
 use crate::{
-    cgroup::{
-        hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, remove::Removal, stale,
-    },
+    cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     cli::Run,
     clock::{monotonic_ns, wall_ns},
+    export::target::is_standard_output,
     gpu::{self, Sampler},
     launch::{
-        command::start,
+        command::{StartError, start},
         signals::Signals,
         wait::{Ended, Running},
     },
     model::{job::Lease, snapshot::Snapshot, source::Source},
-    probes::{self, HOOKS, HookState, Options, Probes},
-    replay::{End, Recorder},
+    open_files::{self, OpenFiles},
+    probes::{self, Options, Probes},
+    replay::{End, Header, Recorder},
     say::say,
 };
 
@@ -33,15 +35,29 @@ use crate::{
 /// # Errors
 /// When the command was not started.
 pub fn run(args: &Run) -> Result<u8> {
+    // First: even the event loop opens files.
+    let limit = OpenFiles::raise();
+    probes::check_namespace()?;
+    open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.context("cannot start the event loop")?.block_on(trace(args))
+    let traced = runtime.context("cannot start the event loop")?.block_on(trace(args, limit));
+    // What a shell has a status for; all else is 2.
+    traced.or_else(|error| {
+        let error = error.downcast::<StartError>()?;
+        say(&error);
+        Ok(error.status())
+    })
 }
 
-async fn trace(args: &Run) -> Result<u8> {
+async fn trace(args: &Run, limit: OpenFiles) -> Result<u8> {
     let signals = Signals::take()?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&args.command));
     let origin = header(args, Vec::new())?.origin;
-    let outputs = Outputs::open(args, &origin)?;
+    let go_on = || match signals.told_to_end() {
+        Some(signal) => Err(StartError::Interrupted(signal).into()),
+        None => Ok(()),
+    };
+    let outputs = Outputs::open(args, &origin, go_on)?;
     let hierarchies = Hierarchies::read()?;
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
@@ -53,22 +69,26 @@ async fn trace(args: &Run) -> Result<u8> {
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }
+    let is_v1 = cgroup.block().is_some_and(|block| block.hierarchy != 0);
+    let lacks_buffered = is_v1 && probes.knows_block();
+    if lacks_buffered {
+        header.unknown.push("write_back".into());
+    }
     let reader = CgroupReader::new(cgroup.places(), 0);
     let mut source = Live { reader, probes, gpus: None };
     let mut pipeline = Pipeline::new(&header, outputs)?;
-    let recorder = args.record.as_ref().map(|file| Recorder::create(file, &header)).transpose()?;
-    let mut recorder = Recording(recorder);
     // Before the command is there: all that is in its slot later is its own.
     let before = source.snapshot()?;
+    let node_before = buffered::on_node();
 
     let (program, arguments) = args.command.split_first().context("no command given")?;
-    let mut running = match start(program, arguments, Some(&cgroup), signals) {
-        Ok(running) => running,
-        Err(error) => {
-            say(&error);
-            return Ok(error.status());
-        }
-    };
+    // Standard output is then the numbers' alone.
+    let is_taken =
+        [&args.json, &args.record].into_iter().flatten().any(|path| is_standard_output(path));
+    let stdout = is_taken.then_some(io::stderr());
+    let mut running = start(program, arguments, stdout, Some(&cgroup), signals, limit)?;
+    pipeline.begin();
+    let mut recorder = Recording::begin(&mut pipeline, &header);
     // Not before: the command is forked off a process of one thread.
     source.gpus = gpus(&cgroup, &args.sysfs_root);
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
@@ -84,15 +104,39 @@ async fn trace(args: &Run) -> Result<u8> {
     source.gpus.iter().for_each(|gpus| gpus.settle(&LEASE));
     read(&mut source, &mut pipeline, &mut recorder);
     // Held until the end: a Ctrl-C must not cut the output short.
-    let _signals = running.into_signals();
+    let signals = running.into_signals();
     let mut notes = Vec::from_iter(cgroup.lost());
+    if lacks_buffered && source.probes.knows_block() {
+        let on_node = buffered::on_node().zip(node_before);
+        let written = Written {
+            waited_for: ended.usage.written_bytes,
+            charged: pipeline.written_bytes(),
+            on_node: on_node.map(|(now, before)| now.saturating_sub(before)),
+            is_alone: pipeline.is_alone(),
+        };
+        notes.extend(written.notes());
+    }
     notes.extend(source.gpus.take().map(|gpus| gpus.notes_for(&LEASE)).into_iter().flatten());
     notes.extend(left_behind(cgroup.remove()));
     let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
-    if let Some(Err(error)) = recorder.0.take().map(|recorder| recorder.end(end)) {
-        pipeline.complain(&error);
+    match recorder.0.take().map(|recorder| recorder.end(end)) {
+        Some(Ok(record)) => pipeline.give_record_back(record),
+        Some(Err(error)) => pipeline.complain(&error),
+        None => {}
     }
-    let complete = pipeline.finish(Some((wall, ended.exit)), notes);
+    // A wait for a reader may be long: nothing stays in the kernel for it.
+    drop(source);
+    // What ended the command must not end that wait besides. Later one signal ends it for all outputs.
+    signals.told_to_end();
+    let told = Cell::new(None);
+    let go_on = || match told.get().or_else(|| signals.told_to_end()) {
+        Some(signal) => {
+            told.set(Some(signal));
+            anyhow::bail!("ended by signal {signal} before its reader had all")
+        }
+        None => Ok(()),
+    };
+    let complete = pipeline.finish(Some((wall, ended.exit)), notes, go_on);
     let status = ended.exit.status() as u8;
     Ok(if status == 0 && !complete { 1 } else { status })
 }
@@ -139,6 +183,13 @@ fn zero(mut before: Snapshot, after: Result<Option<Snapshot>>, started_ns: u64) 
 
 /// The recording asked for, until it fails.
 struct Recording(Option<Recorder>);
+
+impl Recording {
+    fn begin(pipeline: &mut Pipeline, header: &Header) -> Self {
+        let recorder = pipeline.take_record().map(|target| Recorder::create(target, header));
+        Self(recorder.transpose().inspect_err(|error| pipeline.complain(error)).unwrap_or(None))
+    }
+}
 
 /// One reading on its way. What fails is said; the command goes on.
 fn read(source: &mut Live, pipeline: &mut Pipeline, recording: &mut Recording) {
@@ -204,36 +255,4 @@ fn gpus(cgroup: &JobCgroup, root: &Path) -> Option<Sampler<Lease>> {
     let settings = gpu::Settings { root: root.to_owned(), ..gpu::Settings::default() };
     let started = Sampler::start(settings, owner);
     started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
-}
-
-/// What the reader of the numbers must know before the run begins.
-fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
-    let mut notes = cgroup.notes().to_vec();
-    for (hook, state) in HOOKS.iter().zip(probes.states()) {
-        if let HookState::Missing(why) = state {
-            notes.push(format!("unknown on this kernel: {} ({}: {why})", hook.gives, hook.program));
-        }
-    }
-    if cgroup.block().is_none() {
-        notes.push(
-            "block I/O is unknown: the kernel charges it to a cgroup above the command's \
-             (switch the io controller on there)"
-                .into(),
-        );
-    }
-    notes
-}
-
-fn left_behind(removal: Result<Removal>) -> Vec<String> {
-    match removal {
-        Ok(Removal::Done) => Vec::new(),
-        Ok(Removal::LeftBehind(pids)) => {
-            let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
-            let (count, list) = (pids.len(), pids.join(", "));
-            vec![format!(
-                "{count} processes outlive the command and are left alone, in its cgroup: {list}"
-            )]
-        }
-        Err(error) => vec![format!("the command's cgroup could not be removed: {error:#}")],
-    }
 }

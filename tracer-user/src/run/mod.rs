@@ -1,8 +1,10 @@
 //! `jobtrace run`: one command traced as a job, or a recording looked at again.
 
+mod buffered;
 pub(crate) mod development;
 pub mod identity;
 mod live;
+mod notes;
 mod outputs;
 mod pipeline;
 
@@ -28,7 +30,7 @@ pub fn run(args: &Run) -> Result<u8> {
 
 fn replay(args: &Run, recording: &mut Replay) -> Result<u8> {
     let header = recording.header().clone();
-    let outputs = Outputs::open(args, &header.origin)?;
+    let outputs = Outputs::open(args, &header.origin, || Ok(()))?;
     let mut pipeline = Pipeline::new(&header, outputs)?;
     while let Some(snapshot) = recording.snapshot()? {
         pipeline.take(snapshot);
@@ -36,6 +38,6 @@ fn replay(args: &Run, recording: &mut Replay) -> Result<u8> {
     // The header's notes went in with the header.
     let notes = recording.notes()[header.notes.len()..].to_vec();
     let end = recording.end().map(|end| (end.wall_ns, end.exit));
-    let complete = pipeline.finish(end, notes) && end.is_some();
+    let complete = pipeline.finish(end, notes, || Ok(())) && end.is_some();
     Ok(u8::from(!complete))
 }

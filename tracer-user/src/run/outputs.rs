@@ -1,14 +1,9 @@
 //! Where a run's numbers go. Everything is opened before the command starts, so that no run is in
 //! vain.
 
-use std::{
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::io::{self, Write};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
 
 use super::identity::boot_id;
 use crate::{
@@ -16,6 +11,8 @@ use crate::{
     export::{
         file_sink::{FileSink, Rotation, Writer},
         json,
+        publish::cure,
+        target::{Target, is_same, metadata_of_input, stream_of},
     },
     model::{points::Origin, totals::RunTotals},
     say::say,
@@ -26,40 +23,55 @@ use crate::{
 pub struct Outputs {
     /// Line protocol.
     pub sink: Option<FileSink>,
-    json: Option<(PathBuf, File)>,
+    json: Option<Target>,
+    /// The recording: to be, until the recorder takes it, and whole, when it gave it back.
+    pub record: Option<Target>,
     quiet: bool,
     failed: bool,
 }
 
 impl Outputs {
-    /// Opens them.
+    /// Opens them. `go_on` is asked while a named pipe has no reader.
     ///
     /// # Errors
-    /// When one cannot be written.
-    pub fn open(args: &Run, origin: &Origin) -> Result<Self> {
-        let recording = args.replay.as_ref().or(args.record.as_ref());
-        if let (Some(json), Some(recording)) = (&args.json, recording) {
-            let path = json.display();
-            ensure!(
-                !is_same_file(json, recording),
-                "--json {path} would overwrite the recording: name another file"
-            );
+    /// When one cannot be written, two are the same file or one is a standard stream's, or `go_on` says no.
+    pub fn open(args: &Run, origin: &Origin, go_on: impl Fn() -> Result<()>) -> Result<Self> {
+        for (option, path) in [("--json", &args.json), ("--record", &args.record)] {
+            let Some(path) = path else { continue };
+            if let Some(stream) = stream_of(path) {
+                let path = path.display();
+                bail!(
+                    "{option} {path} and {stream} are one file: name another or redirect {stream}"
+                );
+            }
         }
         let writer =
             Writer { host: origin.host.clone(), boot_id: boot_id(), pid: std::process::id() };
         let sink = args.out.as_ref().map(|dir| FileSink::create(dir, &writer, Rotation::default()));
-        let json = args.json.as_ref().map(|path| {
-            let file = File::create(path).with_context(|| {
-                format!("cannot write {}: name a file you may write", path.display())
-            })?;
-            anyhow::Ok((path.clone(), file))
-        });
-        Ok(Self {
-            sink: sink.transpose()?,
-            json: json.transpose()?,
-            quiet: args.quiet,
-            failed: false,
-        })
+        let sink = sink.transpose()?;
+        let open = |path| Target::open(path, &go_on);
+        let json = args.json.as_deref().map(open).transpose()?;
+        let record = args.record.as_deref().map(open).transpose()?;
+        if let Some(json) = &json {
+            let recording = record.as_ref().map(Target::metadata);
+            let replayed = args.replay.as_deref().map(metadata_of_input);
+            // All are open, whatever way led to them: a link, a name that was not there yet.
+            for other in recording.into_iter().chain(replayed) {
+                ensure!(
+                    !is_same(&json.metadata()?, &other?),
+                    "--json {} would overwrite the recording: name another file",
+                    json.path().display()
+                );
+            }
+        }
+        Ok(Self { sink, json, record, quiet: args.quiet, failed: false })
+    }
+
+    /// The command has started: what the files held before goes.
+    pub fn begin(&mut self) {
+        if let Some(Err(error)) = self.json.as_mut().map(Target::begin) {
+            self.complain(&error.into());
+        }
     }
 
     /// Says that something went wrong; the run goes on.
@@ -73,52 +85,50 @@ impl Outputs {
         self.sink.as_ref().map_or(0, FileSink::lost_bytes)
     }
 
-    /// Writes what is written at the end. Gives whether all output is complete.
-    pub fn finish(mut self, totals: &RunTotals) -> bool {
-        if let Some((path, mut file)) = self.json.take() {
+    /// Writes what is written at the end, then waits for readers; `go_on` is asked meanwhile. Gives whether
+    /// all output is complete.
+    pub fn finish(mut self, totals: &RunTotals, go_on: impl Fn() -> Result<()>) -> bool {
+        let mut whole = Vec::from_iter(self.record.take());
+        if let Some(mut file) = self.json.take() {
             let written = json::document(totals).and_then(|text| {
-                let written = file.write_all(text.as_bytes()).and_then(|()| sync(&file));
-                written
-                    .with_context(|| format!("cannot write {}: free space there", path.display()))
+                file.begin()?;
+                file.keep();
+                file.write_all(text.as_bytes()).and_then(|()| file.sync())?;
+                Ok(())
             });
-            if let Err(error) = written {
-                self.complain(&error);
+            match written {
+                Ok(()) => whole.push(file),
+                Err(error) => self.complain(&cannot(&file, error)),
             }
         }
         if !self.quiet {
-            // Nobody reads it any more: no reason to fail.
-            let _ = std::io::stderr().write_all(render(totals, &Style::for_stderr()).as_bytes());
+            let text = render(totals, &Style::for_stderr());
+            match io::stderr().write_all(text.as_bytes()) {
+                Err(error) if !has_gone(&error) => {
+                    let cure = cure(&error);
+                    let cannot = format!("cannot write the summary to standard error: {cure}");
+                    self.complain(&anyhow::Error::new(error).context(cannot));
+                }
+                // Nobody reads it any more: no reason to fail.
+                _ => {}
+            }
+        }
+        for file in whole {
+            if let Err(error) = file.finish(&go_on) {
+                self.complain(&cannot(&file, error));
+            }
         }
         !self.failed && self.lost_bytes() == 0
     }
 }
 
-impl Drop for Outputs {
-    fn drop(&mut self) {
-        // The command never started: an empty file would pass for its numbers.
-        if let Some((path, file)) = self.json.take()
-            && is_regular(&file)
-        {
-            let _ = fs::remove_file(path);
-        }
-    }
+/// Whether it is the end of a pipe or a terminal that has gone.
+fn has_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(libc::EIO)
 }
 
-/// Whether both name one file, which need not be there yet; pipes and devices may be shared.
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    let identity = |path: &Path| fs::metadata(path).map(|at| (at.dev(), at.ino(), at.is_file()));
-    match (identity(a), identity(b)) {
-        (Ok(a), Ok(b)) => a == b && a.2,
-        _ => a == b,
-    }
-}
-
-/// Whether it is neither a pipe nor a device.
-fn is_regular(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.is_file())
-}
-
-/// Sees that it is on the disk, where it is a file there: a pipe refuses.
-fn sync(file: &File) -> io::Result<()> {
-    if is_regular(file) { file.sync_all() } else { Ok(()) }
+fn cannot(file: &Target, error: anyhow::Error) -> anyhow::Error {
+    let cure = error.downcast_ref().map_or("", cure);
+    let colon = if cure.is_empty() { "" } else { ": " };
+    error.context(format!("cannot write {}{colon}{cure}", file.name()))
 }

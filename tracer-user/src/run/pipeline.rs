@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::outputs::Outputs;
 use crate::{
+    export::target::Target,
     model::{
         hist_points::hist_points,
         info::Exit,
@@ -40,6 +41,33 @@ impl Pipeline {
         totals.unknown.clone_from(&header.unknown);
         let (origin, jobs) = (header.origin.clone(), header.jobs.clone());
         Ok(Self { origin, jobs, job, previous: None, totals, outputs })
+    }
+
+    /// The command has started: its outputs are this run's from now on.
+    pub fn begin(&mut self) {
+        self.outputs.begin();
+    }
+
+    /// The recording to be, once.
+    pub fn take_record(&mut self) -> Option<Target> {
+        self.outputs.record.take()
+    }
+
+    /// The recording, with all that is to be in it.
+    pub fn give_record_back(&mut self, record: Target) {
+        self.outputs.record = Some(record);
+    }
+
+    /// Bytes written so far, by all block requests charged to the job.
+    pub fn written_bytes(&self) -> u64 {
+        let writes = self.totals.stats.groups("block").filter(|group| group.tags[1] == "write");
+        writes.filter_map(|group| group.number("bytes")).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the job is known to have made no other task so far.
+    pub fn is_alone(&self) -> bool {
+        let sched = self.totals.stats.group("sched");
+        sched.and_then(|group| group.number("forks")) == Some(0)
     }
 
     /// Adds a snapshot; the first is the zero of all others.
@@ -78,9 +106,14 @@ impl Pipeline {
         self.outputs.complain(error);
     }
 
-    /// Ends the run, whose end is `end` (wall time and how) where it is known. Gives whether all
-    /// output is complete.
-    pub fn finish(mut self, end: Option<(u64, Exit)>, notes: Vec<String>) -> bool {
+    /// Ends the run, whose end is `end` (wall time and how) where it is known. `go_on` is asked while a
+    /// reader has not all yet. Gives whether all output is complete.
+    pub fn finish(
+        mut self,
+        end: Option<(u64, Exit)>,
+        notes: Vec<String>,
+        go_on: impl Fn() -> Result<()>,
+    ) -> bool {
         self.totals.exit = end.map(|(_, exit)| exit);
         self.totals.notes.extend(notes);
         let last = self.previous.take().unwrap_or_default();
@@ -97,6 +130,6 @@ impl Pipeline {
                 own.set("dropped_output_bytes", lost);
             }
         }
-        self.outputs.finish(&self.totals)
+        self.outputs.finish(&self.totals, go_on)
     }
 }

@@ -152,7 +152,9 @@ impl<'a> Facts<'a> {
     /// Cores busy on average, in thousandths.
     pub fn used_millicores(&self) -> Option<u64> {
         let elapsed = u128::from(self.totals.elapsed_ns);
-        let used = u128::from(self.on_cpu_ns?) * 1000;
-        used.checked_div(elapsed).map(|used| u64::try_from(used).unwrap_or(u64::MAX))
+        let on_cpu_ns = self.on_cpu_ns?;
+        let used = (u128::from(on_cpu_ns) * 1000).checked_div(elapsed)?;
+        // What ran a little did not run not at all.
+        Some(u64::try_from(used).unwrap_or(u64::MAX).max(on_cpu_ns.min(1)))
     }
 }

@@ -9,7 +9,7 @@ use super::{
     gpu_idle,
     line::{Line, Tone, labelled},
     resources::MEMORY_IS_SHORT,
-    units::{bytes, cores, count, duration, percent},
+    units::{at_least, bytes, cores, count, duration, percent},
 };
 
 /// Sentences shown.
@@ -137,6 +137,12 @@ fn blocked(facts: &Facts) -> Option<Finding> {
     let cause = match busiest.filter(explains) {
         Some(disk) => on_disk(disk),
         None if facts.is_unknown("block") => "which disk, if any, is unknown here".into(),
+        // What the kernel writes back for it, or makes it wait for, is in no disk's row.
+        None if facts.is_unknown("write_back") => {
+            "the disk requests known do not explain it: buffered writes, which cgroup v1 charges to nobody, \
+             a network file system, or a lock in the kernel"
+                .into()
+        }
         None => {
             "local disks do not explain it: a network file system, or a lock in the kernel".into()
         }
@@ -246,9 +252,9 @@ fn minor_faults(facts: &Facts) -> Option<Finding> {
 fn all_asleep(facts: &Facts) -> Option<Finding> {
     let share = facts.share(facts.all_asleep_ns()?);
     let text = format!(
-        "every task slept for at least {} of the time: it waited for timers, locks, the network or \
-         other programs, not for CPU or disk",
-        percent(share)
+        "every task slept for {} of the time: it waited for timers, locks, the network or other \
+         programs, not for CPU or disk",
+        at_least(share)
     );
     (share >= ASLEEP).then_some(Finding { weight: share, tone: Tone::Warn, text })
 }

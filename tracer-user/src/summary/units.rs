@@ -47,12 +47,15 @@ pub fn bytes(bytes: u64) -> String {
     }
 }
 
-/// Bytes over nanoseconds, per second: `14.8 MiB/s`; unknown over no time.
+/// Bytes over nanoseconds, per second: `14.8 MiB/s`, `<1 B/s`; unknown over no time.
 pub fn byte_rate(amount: u64, span_ns: u64) -> String {
     if span_ns == 0 {
         return UNKNOWN.to_owned();
     }
     let per_second = u128::from(amount) * 1_000_000_000 / u128::from(span_ns);
+    if amount > 0 && per_second == 0 {
+        return "<1 B/s".to_owned();
+    }
     format!("{}/s", bytes(u64::try_from(per_second).unwrap_or(u64::MAX)))
 }
 
@@ -64,7 +67,7 @@ pub fn count(count: u64) -> String {
     }
 }
 
-/// Thousandths of a core as cores: `8`, `1.02`, `63.4`.
+/// Thousandths of a core as cores: `8`, `1.02`, `63.4`, `<0.01`.
 pub fn cores(millicores: u64) -> String {
     match millicores {
         m if m % 1000 == 0 || m >= 999_500 => count(m.saturating_add(500) / 1000),
@@ -72,7 +75,7 @@ pub fn cores(millicores: u64) -> String {
     }
 }
 
-/// Watts: `71.3 W`, `512 W`, `1.20 kW`.
+/// Watts: `71.3 W`, `512 W`, `1.20 kW`, `<0.01 W`.
 pub fn watts(watts: f64) -> String {
     metric(watts, "W")
 }
@@ -100,6 +103,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A lower bound of a share of one: `at least 62 %`; what is itself a bound needs no second one.
+pub fn at_least(share: f64) -> String {
+    match share * 100.0 {
+        p if p > 99.0 && p < 100.0 => percent(share),
+        // Not rounded up past what it is.
+        p => format!("at least {}", percent(p.floor() / 100.0)),
+    }
+}
+
 /// A small share of one, to a hundredth of a percent: `0.05 %`.
 pub fn fine_percent(share: f64) -> String {
     match share * 100.0 {
@@ -120,9 +132,10 @@ fn scaled(mut value: f64, base: f64, limit: f64) -> (f64, usize) {
     (value, power)
 }
 
-/// Three significant digits; more before the point where there are more.
+/// Three significant digits; more before the point where there are more. What is there is never a zero.
 fn digits(value: f64) -> String {
     match value {
+        v if v > 0.0 && v < 0.01 => "<0.01".to_owned(),
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 99.95 => format!("{v:.1}"),
         v => format!("{v:.0}"),
@@ -217,12 +230,21 @@ mod tests {
                 ((0, 1), "0 B/s"),
                 ((1, 0), "unknown"),
                 ((1_024, 1_000_000_000), "1 KiB/s"),
+                ((1, 1_000_000_001), "<1 B/s"),
                 ((u64::MAX, 1), "16 EiB/s"),
             ],
         );
         check(
             cores,
-            &[(0, "0"), (8_000, "8"), (1_020, "1.02"), (63_400, "63.4"), (u64::MAX, "18.4P")],
+            &[
+                (0, "0"),
+                (1, "<0.01"),
+                (10, "0.01"),
+                (8_000, "8"),
+                (1_020, "1.02"),
+                (63_400, "63.4"),
+                (u64::MAX, "18.4P"),
+            ],
         );
         check(
             percent,
@@ -236,7 +258,26 @@ mod tests {
                 (f64::NAN, "unknown"),
             ],
         );
-        check(watts, &[(0.0, "0.00 W"), (71.25, "71.2 W"), (512.0, "512 W"), (999.6, "1.00 kW")]);
+        check(
+            at_least,
+            &[
+                (0.5, "at least 50 %"),
+                (0.6279, "at least 62 %"),
+                (0.99, "at least 99 %"),
+                (0.998, ">99 %"),
+                (1.0, "at least 100 %"),
+            ],
+        );
+        check(
+            watts,
+            &[
+                (0.0, "0.00 W"),
+                (0.004, "<0.01 W"),
+                (71.25, "71.2 W"),
+                (512.0, "512 W"),
+                (999.6, "1.00 kW"),
+            ],
+        );
         check(joules, &[(41_200.0, "41.2 kJ"), (3.6e6, "3.60 MJ")]);
         check(
             fine_percent,

@@ -7,5 +7,7 @@ mod outputs;
 mod program;
 mod replayed;
 mod resolve;
+mod standard;
+mod targets;
 mod unprivileged;
 mod usage;

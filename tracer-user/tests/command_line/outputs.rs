@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use super::program::{end, jobtrace, recording, replay};
@@ -29,27 +29,6 @@ fn output_that_cannot_be_written_is_refused_with_a_cure() {
 }
 
 #[test]
-fn json_does_not_overwrite_the_recording() {
-    let tmp = tempfile::tempdir().unwrap();
-    let (file, link, new) = (tmp.path().join("r.gz"), tmp.path().join("l"), tmp.path().join("new"));
-    fs::copy(recording("forks"), &file).unwrap();
-    std::os::unix::fs::symlink(&file, &link).unwrap();
-    for json in [&file, &link] {
-        let ended = replay(&file, &["--json".as_ref(), json.as_ref()]);
-        assert_eq!(ended.status, 2, "{ended:?}");
-        assert!(ended.stderr.contains("would overwrite the recording"), "{ended:?}");
-    }
-    assert_eq!(fs::read(&file).unwrap(), fs::read(recording("forks")).unwrap());
-    let mut command = jobtrace();
-    command.args(["run", "--record"]).arg(&new).arg("--json").arg(&new).args(["--", "true"]);
-    let ended = end(&mut command);
-    assert!(ended.status == 2 && ended.stderr.contains("name another file"), "{ended:?}");
-    assert!(!new.exists());
-    let ended = replay(&file, &["--json".as_ref(), "/dev/null".as_ref()]);
-    assert_eq!(ended.status, 0, "{ended:?}");
-}
-
-#[test]
 fn json_lost_at_the_end_is_status_1_and_the_summary_is_told_all_the_same() {
     let ended = replay(&recording("forks"), &["--json".as_ref(), "/dev/full".as_ref()]);
     assert_eq!(ended.status, 1, "{ended:?}");
@@ -58,20 +37,12 @@ fn json_lost_at_the_end_is_status_1_and_the_summary_is_told_all_the_same() {
 }
 
 #[test]
-fn json_goes_through_a_pipe_alone() {
-    let ended = replay(&recording("disk"), &["--json".as_ref(), "/dev/stdout".as_ref()]);
-    let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((json["schema"].as_u64(), ended.status), (Some(1), 0));
-    let quiet = replay(&recording("disk"), &["--quiet".as_ref()]);
-    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str(), quiet.status), ("", "", 0));
-}
-
-#[test]
-fn a_standard_error_that_takes_nothing_is_no_trouble() {
-    for (arguments, expected) in [
-        (vec!["run", "--replay", "RECORDING"], 0),
-        (vec!["run", "--replay", "RECORDING", "--json", "/dev/full"], 1),
-        (vec!["run", "--replay", "/nonexistent"], 2),
+fn a_summary_that_is_lost_is_status_1_and_one_that_nobody_reads_is_no_trouble() {
+    for (arguments, full, unread) in [
+        (vec!["run", "--replay", "RECORDING"], 1, 0),
+        (vec!["run", "--quiet", "--replay", "RECORDING"], 0, 0),
+        (vec!["run", "--replay", "RECORDING", "--json", "/dev/full"], 1, 1),
+        (vec!["run", "--replay", "/nonexistent"], 2, 2),
     ] {
         let recording = recording("forks");
         let word = |word: &&str| match *word {
@@ -79,26 +50,46 @@ fn a_standard_error_that_takes_nothing_is_no_trouble() {
             word => word.into(),
         };
         let arguments: Vec<_> = arguments.iter().map(word).collect();
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let status = jobtrace().args(&arguments).stderr(full).status().unwrap();
-        assert_eq!(status.code(), Some(expected), "{arguments:?}");
+        let stderr = File::options().write(true).open("/dev/full").unwrap();
+        let status = jobtrace().args(&arguments).stderr(stderr).status().unwrap();
+        assert_eq!(status.code(), Some(full), "{arguments:?}");
         // A pipe whose reader has gone.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let status = jobtrace().args(&arguments).stderr(Stdio::from(writer)).status().unwrap();
-        assert_eq!(status.code(), Some(expected), "{arguments:?}");
+        assert_eq!(status.code(), Some(unread), "{arguments:?}");
     }
 }
 
 #[test]
+fn a_limit_on_the_size_of_files_is_no_full_disk() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+    command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_jobtrace"), "run", "--json", "f"]);
+    command.arg("--replay").arg(recording("disk")).current_dir(tmp.path());
+    let ended = end(&mut command);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let expected = "cannot write f: raise the limit on the size of a file (ulimit -f): ";
+    assert!(ended.stderr.contains(expected), "{ended:?}");
+}
+
+#[test]
 fn findings_read_in_part_are_no_trouble() {
-    for arguments in [&["doctor"][..], &["doctor", "--json"]] {
+    for arguments in [
+        &["doctor"][..],
+        &["doctor", "--json"],
+        &["resolve", "/slurm/job_1"],
+        &["agent", "--print-config"],
+        &["push", "--url", "http://localhost:1", "--print-config"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut child =
+        let child =
             jobtrace().args(arguments).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
-        let status = child.wait().unwrap();
-        assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+        let output = child.wait_with_output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {output:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}: {output:?}");
     }
 }
 

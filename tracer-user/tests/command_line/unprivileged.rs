@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use super::program::{end, jobtrace};
+use jobtrace::open_files::{needed, needed_with_gpus};
+
+use super::program::{Ended, end, jobtrace};
 
 /// Gives up root where the tests have it.
 fn as_nobody(command: &mut Command) -> &mut Command {
@@ -29,6 +31,14 @@ fn as_nobody(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(drop_root) }
 }
 
+/// `jobtrace` as the root of a user namespace.
+fn as_root_of_a_namespace(arguments: &[&str]) -> Ended {
+    let mut unshare = Command::new("unshare");
+    let program = jobtrace().get_program().to_owned();
+    unshare.args(["--user", "--map-root-user"]).arg(program).args(arguments);
+    end(&mut unshare)
+}
+
 fn open_to_all() -> tempfile::TempDir {
     let tmp = tempfile::tempdir().unwrap();
     fs::set_permissions(tmp.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -43,9 +53,26 @@ fn run_names_the_cure_and_runs_nothing() {
     command.args(["run", "--json"]).arg(&json).args(["--", "touch"]).arg(&marker);
     let ended = end(as_nobody(&mut command));
     assert_eq!(ended.status, 2, "{ended:?}");
-    assert!(ended.stderr.starts_with("jobtrace: ") && ended.stderr.contains("run as root"));
-    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    let (cure, reasons) = ended.stderr.split_once('\n').unwrap();
+    assert!(cure.starts_with("jobtrace: needs root: sudo jobtrace run -- CMD; or "), "{cure}");
+    assert!(reasons.contains("(Permission denied"), "{reasons}");
+    assert!(reasons.lines().all(|line| line.starts_with("  /") && line.len() < 160), "{reasons}");
     assert!(!marker.exists() && !json.exists());
+}
+
+#[test]
+fn a_run_that_does_not_start_leaves_files_as_they_were() {
+    let tmp = open_to_all();
+    for option in ["--json", "--record"] {
+        let (kept, marker) = (tmp.path().join(option), tmp.path().join("ran"));
+        fs::write(&kept, "kept").unwrap();
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o666)).unwrap();
+        let mut command = jobtrace();
+        command.args(["run", option]).arg(&kept).args(["--", "touch"]).arg(&marker);
+        assert_eq!(end(as_nobody(&mut command)).status, 2);
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept", "{option}");
+        assert!(!marker.exists());
+    }
 }
 
 #[test]
@@ -75,4 +102,85 @@ fn a_replay_needs_no_privileges() {
     let ended = end(as_nobody(&mut command));
     assert_eq!(ended.status, 0, "{ended:?}");
     assert!(fs::read_to_string(json).unwrap().starts_with("{\"schema\":1,"));
+}
+
+#[test]
+fn the_root_of_a_user_namespace_is_told_that_it_is_none() {
+    let tmp = open_to_all();
+    let marker = tmp.path().join("ran");
+    let spool = tmp.path().to_str().unwrap();
+    for arguments in
+        [&["run", "--", "touch", marker.to_str().unwrap()][..], &["agent", "--spool", spool]]
+    {
+        let ended = as_root_of_a_namespace(arguments);
+        assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
+        for word in ["from a user namespace", "run it outside"] {
+            assert!(ended.stderr.contains(word), "{ended:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+    let ended = as_root_of_a_namespace(&["doctor", "--json"]);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let findings: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let of = |subject: &str| {
+        let found = findings.as_array().unwrap().iter().find(|found| found["subject"] == subject);
+        found.unwrap_or_else(|| panic!("{subject}: {findings:#}")).clone()
+    };
+    assert_eq!(of("privileges")["state"], "fatal");
+    for subject in ["privileges", "probes"] {
+        let detail = of(subject)["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("user namespace"), "{detail}");
+    }
+    assert!(of("privileges")["cure"].as_str().unwrap().contains("leave the namespace"));
+}
+
+/// `jobtrace` as nobody, under a limit of open files.
+fn limited(limit: &str, arguments: &[&str]) -> Ended {
+    let program = jobtrace().get_program().to_owned();
+    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).arg(program).args(arguments).env("RUST_BACKTRACE", "0");
+    end(as_nobody(&mut shell))
+}
+
+#[test]
+fn doctor_tells_of_too_few_open_files() {
+    let open_files = |limit: &str| {
+        let ended = limited(limit, &["doctor", "--json"]);
+        let findings: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let mut found = findings.as_array().unwrap().clone();
+        found.retain(|found| found["subject"] == "open files");
+        assert_eq!(found.len(), 1, "{findings:#}");
+        found.remove(0)
+    };
+    let cpus = aya::util::online_cpus().unwrap().len() as u64;
+    let (needed, with_gpus) = (needed(cpus), needed_with_gpus(cpus));
+    let few = open_files(&format!("-n {}", needed - 1));
+    assert_eq!(few["state"], "fatal", "{few}");
+    assert!(few["cure"].as_str().unwrap().contains(&format!("ulimit -Hn {needed} ")), "{few}");
+    let some = open_files(&format!("-n {needed}"));
+    assert_eq!(some["state"], "missing", "{some}");
+    assert!(some["cure"].as_str().unwrap().contains(&format!("ulimit -Hn {with_gpus} ")), "{some}");
+    assert_eq!(open_files(&format!("-n {with_gpus}"))["state"], "ok");
+    // A soft limit is raised.
+    assert_eq!(open_files("-Sn 60")["state"], "ok");
+}
+
+#[test]
+fn too_few_open_files_are_the_first_thing_told() {
+    let tmp = open_to_all();
+    let spool = tmp.path().to_str().unwrap();
+    for few in [8, 16, 40, 64] {
+        for arguments in [&["run", "--", "true"][..], &["agent", "--spool", spool]] {
+            let ended = limited(&format!("-n {few}"), arguments);
+            assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
+            let told = format!("at most {few} files may be open");
+            assert!(ended.stderr.contains(&told), "{ended:?}");
+            assert!(ended.stderr.contains("raise the hard limit: ulimit -Hn "), "{ended:?}");
+        }
+    }
+    assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+    // The soft limit is raised before anything is opened.
+    let ended = limited("-Sn 8", &["run", "--", "true"]);
+    assert!(ended.stderr.starts_with("jobtrace: needs root"), "{ended:?}");
 }

@@ -9,19 +9,21 @@ use std::{
     time::Duration,
 };
 
-use jobtrace::launch::{command, signals::Signals};
+use jobtrace::{
+    launch::{command, signals::Signals},
+    open_files::OpenFiles,
+};
 
-/// What jobtrace does: starts the command, waits beside a timer, ends with its status. `interrupted`:
-/// is told to end before the command starts.
-pub fn run(command: &[OsString], interrupted: bool) -> ExitCode {
+/// What jobtrace does: starts the command, waits beside a timer, ends with its status. `before`: what
+/// happens before the command starts.
+pub fn run(command: &[OsString], before: impl Fn()) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
+        let open_files = OpenFiles::raise();
         let signals = Signals::take().unwrap();
-        if interrupted {
-            // SAFETY: raise(3) takes any number.
-            unsafe { libc::raise(libc::SIGINT) };
-        }
-        let mut running = match command::start(&command[0], &command[1..], None, signals) {
+        before();
+        let started = command::start(&command[0], &command[1..], None, None, signals, open_files);
+        let mut running = match started {
             Ok(running) => running,
             Err(error) => {
                 eprintln!("{error}");
@@ -43,14 +45,37 @@ pub fn run(command: &[OsString], interrupted: bool) -> ExitCode {
     })
 }
 
-/// Prints `ready`, then `signal code` for each SIGINT, SIGTERM and SIGUSR1 until none has come for
-/// half a second after the first.
+/// kill(2); 0 is the own group.
+pub fn signal(pid: i32, signal: i32) {
+    // SAFETY: kill(2) takes any numbers.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// The signals that [`count`] counts.
+pub fn counted() -> Vec<i32> {
+    let mut signals = vec![libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGABRT, libc::SIGUSR1];
+    signals.extend([libc::SIGUSR2, libc::SIGALRM, libc::SIGTERM, libc::SIGSTKFLT, libc::SIGURG]);
+    signals.extend([libc::SIGXCPU, libc::SIGVTALRM, libc::SIGPROF, libc::SIGWINCH, libc::SIGIO]);
+    signals.extend([libc::SIGPWR, libc::SIGSYS, libc::SIGRTMIN(), libc::SIGRTMIN() + 1]);
+    signals.push(libc::SIGRTMAX());
+    signals
+}
+
+/// [`count`] in a group of its own.
+pub fn count_apart() -> ExitCode {
+    // SAFETY: setpgid takes plain numbers.
+    unsafe { libc::setpgid(0, 0) };
+    count()
+}
+
+/// Prints `ready`, then `signal code` for each of [`counted`] until none has come for half a second after
+/// the first.
 pub fn count() -> ExitCode {
     // SAFETY: the set is initialised before use and all pointers live through the calls.
     unsafe {
         let mut set: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
+        for signal in counted() {
             libc::sigaddset(&mut set, signal);
         }
         libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut());
@@ -59,6 +84,9 @@ pub fn count() -> ExitCode {
         loop {
             let mut info: libc::siginfo_t = mem::zeroed();
             let signal = libc::sigtimedwait(&set, &mut info, &patience);
+            if signal < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
             if signal < 0 {
                 break;
             }

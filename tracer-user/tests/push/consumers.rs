@@ -102,10 +102,7 @@ fn what_influxdb_gathers_for_years_is_what_there_is() {
             let is_known = plain.is_some()
                 || known.contains(&format!("| `{field}` |"))
                 || field == "interval_ns" && metrics.contains("`interval_ns`");
-            // Facts of a scheduler's environment; METRICS.md lists those that every job has.
-            let is_fact =
-                measurement == "job_info" && ["account", "partition", "nodes"].contains(&&*field);
-            assert!(is_known || is_fact, "{measurement} has no {field}");
+            assert!(is_known, "{measurement} has no {field}");
             seen += 1;
         }
     }

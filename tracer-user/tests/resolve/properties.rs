@@ -115,9 +115,11 @@ proptest! {
         let row = &rows[at.index(rows.len())];
         let outer = resolver.path(row.path);
         let nested = resolver.path(&format!("{}/slurmstepd.scope/job_4711/step_3/user/task_2", row.path));
-        // All that may be outside and win is another scheduler's job.
+        // All that may be outside and win is another scheduler's job, and a user's own systemd.
         let schedulers = ["slurm", "pbs", "torque", "lsf", "uge", "oar", "htcondor", "flux"];
-        let expected = match outer.is_job() && schedulers.contains(&outer.manager.as_str()) {
+        let is_users = row.path.contains("/user@");
+        let wins = outer.is_job() && schedulers.contains(&outer.manager.as_str());
+        let expected = match wins || is_users {
             true => outer.job.as_str(),
             false => "4711",
         };

@@ -142,6 +142,11 @@ pub fn unknown_disks() -> RunTotals {
     RunTotals { unknown: vec!["block".into()], ..network_fs() }
 }
 
+/// Blocked, where buffered writes are in no disk's numbers (cgroup v1).
+pub fn unknown_write_back() -> RunTotals {
+    RunTotals { unknown: vec!["write_back".into()], ..network_fs() }
+}
+
 /// Sixteen threads on two cores.
 pub fn oversubscribed() -> RunTotals {
     let waiting = spread(18 * MS, 22_000);
@@ -174,6 +179,13 @@ pub fn sleeper() -> RunTotals {
     let asleep = hist(&[(10 * S, 48), (110 * S, 1)]);
     let busy = sched(3 * S, spread(6 * US, 2_000), hist(&[]), asleep, hist(&[]));
     run("python wait_for_results.py", 120 * S, 310, vec![busy, held(4, GIB / 4, 4 * GIB)])
+}
+
+/// Hardly on a CPU, and yet it was.
+pub fn hardly() -> RunTotals {
+    let asleep = hist(&[(10 * S, 1)]);
+    let busy = sched(2_300 * US, hist(&[(40 * US, 20)]), hist(&[]), asleep, hist(&[]));
+    run("sleep 10", 10 * S, 1, vec![busy, held(2, MIB, GIB)])
 }
 
 /// Memory at its limit, program text read again and again.

@@ -1,7 +1,7 @@
 //! What `jobtrace agent` costs a node full of jobs: CPU, memory and the time of a drain, looked at
 //! from outside while the jobs hardly do anything.
 
-use super::jobs::Jobs;
+use super::jobs::{JOB_DIGITS, Jobs, Loop};
 use super::watch::{Watch, read_cpu, read_rss_bytes};
 use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail, ensure};
@@ -41,19 +41,31 @@ pub struct Cost {
     pub drain_ns: u64,
     /// The shortest of them: on a loaded machine the median is the others'.
     pub least_drain_ns: u64,
+    /// Programs that the jobs executed in a second.
+    pub execs_per_s: f64,
+    /// What it took for each of them more than beside jobs that execute none; `None` beside such.
+    pub exec_ns: Option<f64>,
 }
 
-/// Measures an agent at its usual interval, at one ten times as short, and with 256 slots.
+/// Measures an agent at its usual interval, at one ten times as short, with 256 slots, and beside jobs of
+/// which it never learns more and that execute programs.
 ///
 /// # Errors
 /// When the cgroups cannot be made, or the agent fails or misses a job.
 pub fn measure(scratch: &Path) -> Result<Vec<Cost>> {
-    let jobs = Jobs::start(JOBS)?;
+    let (idle, executing) = (Loop { execute: false }, Loop { execute: true });
+    let jobs = Jobs::start(JOBS, idle)?;
     let usual = watch(scratch, &jobs, 10, 60)?;
     let short = watch(scratch, &jobs, 1, 20)?;
     drop(jobs);
-    let jobs = Jobs::start(MOST_JOBS)?;
-    Ok(vec![usual, short, watch(scratch, &jobs, 1, 10)?])
+    let jobs = Jobs::start(MOST_JOBS, idle)?;
+    let full = watch(scratch, &jobs, 1, 10)?;
+    drop(jobs);
+    let jobs = Jobs::start(JOBS, executing)?;
+    let mut busy = watch(scratch, &jobs, 10, 60)?;
+    let more_ns = (busy.core_ratio - usual.core_ratio) * 1e9;
+    busy.exec_ns = (busy.execs_per_s > 0.0).then_some(more_ns / busy.execs_per_s);
+    Ok(vec![usual, short, full, busy])
 }
 
 fn watch(scratch: &Path, jobs: &Jobs, interval_s: u64, span_s: u64) -> Result<Cost> {
@@ -77,7 +89,12 @@ fn watch(scratch: &Path, jobs: &Jobs, interval_s: u64, span_s: u64) -> Result<Co
     ensure!(dropped == 0, "{dropped} cgroups found no slot");
     let span = end.0 - begin.0;
     let drains = values(&lines, "drain_ns");
+    let jobs_execs: u64 = sched_values(&lines, "execs").sum();
+    let spans_ns: u64 = sched_values(&lines, "interval_ns").sum();
+    let jobs_span_s = spans_ns as f64 / 1e9 / jobs.count() as f64;
     Ok(Cost {
+        execs_per_s: jobs_execs as f64 / jobs_span_s,
+        exec_ns: None,
         jobs: jobs.count(),
         interval,
         span,
@@ -169,12 +186,22 @@ impl Drop for Agent {
 
 /// The values of an integer field of `jobtrace_self`, in the order of `lines`.
 fn values(lines: &str, field: &str) -> Vec<u64> {
-    let value = |line: &str| {
-        let fields = line.strip_prefix("jobtrace_self,")?.split(' ').nth(1)?;
-        let mut fields = fields.split(',').filter_map(|pair| pair.split_once('='));
-        fields.find(|(name, _)| *name == field)?.1.strip_suffix('i')?.parse().ok()
+    let own = lines.lines().filter(|line| line.starts_with("jobtrace_self,"));
+    own.filter_map(|line| value(line, field)).collect()
+}
+
+/// The same of the jobs' `job_sched`.
+fn sched_values<'a>(lines: &'a str, field: &'a str) -> impl Iterator<Item = u64> + 'a {
+    let is_jobs = |line: &&str| {
+        line.starts_with("job_sched,") && line.contains(&format!(",job={JOB_DIGITS}"))
     };
-    lines.lines().filter_map(value).collect()
+    lines.lines().filter(is_jobs).filter_map(move |line| value(line, field))
+}
+
+fn value(line: &str, field: &str) -> Option<u64> {
+    let fields = line.split(' ').nth(1)?;
+    let mut fields = fields.split(',').filter_map(|pair| pair.split_once('='));
+    fields.find(|(name, _)| *name == field)?.1.strip_suffix('i')?.parse().ok()
 }
 
 fn median(mut values: Vec<u64>) -> Option<u64> {
@@ -193,6 +220,9 @@ mod tests {
                      jobtrace_self,host=n1 drain_ns=5i 4\njobtrace_self,host=n1 drain_ns=6i 5\n";
         assert_eq!(values(lines, "drain_ns"), [7, 5, 6]);
         assert!(values(lines, "load").is_empty(), "no integer");
+        let jobs = "job_sched,host=n1,job=990007,user=root execs=8i,interval_ns=2i 3\n\
+                     job_sched,host=n1,job=5 execs=1i 3\njobtrace_self,host=n1 execs=1i 4\n";
+        assert_eq!(sched_values(jobs, "execs").sum::<u64>(), 8, "of the bench's jobs alone");
         assert_eq!(median(values(lines, "drain_ns")), Some(6));
         assert_eq!(median(Vec::new()), None);
     }

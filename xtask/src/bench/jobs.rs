@@ -1,4 +1,5 @@
-//! Jobs as Slurm lays them out, each with one process that wakes ten times a second and does a little.
+//! Jobs as Slurm lays them out, each with one process that wakes ten times a second and does a little, or
+//! executes a program.
 
 use crate::process::say;
 use anyhow::{Context, Result};
@@ -16,8 +17,18 @@ use std::time::Duration;
 const CONTROLLERS: [&str; 6] = ["freezer", "memory", "cpuset", "cpuacct", "devices", "pids"];
 /// Numbers of jobs that no scheduler here has given.
 const FIRST_JOB: usize = 990_001;
+/// What they begin with.
+pub const JOB_DIGITS: &str = "990";
 /// How often an emptied cgroup may refuse to go: its last task is on its way out.
 const TRIES: u32 = 200;
+
+/// What the process of each job does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Loop {
+    /// Execute a program ten times a second
+    #[arg(long)]
+    pub execute: bool,
+}
 
 /// The jobs; they end, and their cgroups go, with the value.
 pub struct Jobs {
@@ -27,11 +38,11 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Starts `count` jobs.
+    /// Starts `count` jobs. They are of root's, and no environment tells more of them.
     ///
     /// # Errors
     /// When a cgroup cannot be made or a process not be started.
-    pub fn start(count: usize) -> Result<Self> {
+    pub fn start(count: usize, work: Loop) -> Result<Self> {
         let mut jobs = Self { processes: Vec::new(), directories: Vec::new() };
         let hierarchies = Hierarchies::read()?;
         // Beside v1 the unified hierarchy has no controllers, and Slurm does not use it.
@@ -51,7 +62,7 @@ impl Jobs {
             };
             let made = roots.iter().map(|root| jobs.make(root, &path));
             let leaves = made.collect::<Result<Vec<_>>>()?;
-            jobs.processes.push(spawn(&leaves)?);
+            jobs.processes.push(spawn(&leaves, work)?);
         }
         Ok(jobs)
     }
@@ -121,10 +132,11 @@ fn inherit_cpuset(parent: &Path, directory: &Path) {
     }
 }
 
-fn spawn(leaves: &[PathBuf]) -> Result<Child> {
+fn spawn(leaves: &[PathBuf], work: Loop) -> Result<Child> {
     let program = env::current_exe().context("find xtask's own program")?;
     let process = Command::new(program)
         .arg("idle-loop")
+        .args(work.execute.then_some("--execute"))
         .stdin(Stdio::piped())
         .spawn()
         .context("start a job's process")?;
@@ -138,8 +150,8 @@ fn spawn(leaves: &[PathBuf]) -> Result<Child> {
 /// The process of a job: wakes every 100 ms until its input ends.
 ///
 /// # Errors
-/// When its input cannot be waited for.
-pub fn idle_loop() -> Result<()> {
+/// When its input cannot be waited for, or no program be executed.
+pub fn idle_loop(work: &Loop) -> Result<()> {
     let stdin = std::io::stdin();
     let pause = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     loop {
@@ -147,6 +159,11 @@ pub fn idle_loop() -> Result<()> {
         if poll(&mut waited, Some(&pause)).context("wait for the end")? > 0 {
             return Ok(());
         }
-        black_box(vec![1_u8; 64 << 10]);
+        if work.execute {
+            let ends = Command::new("true").stdin(Stdio::null()).status();
+            ends.context("execute true")?;
+        } else {
+            black_box(vec![1_u8; 64 << 10]);
+        }
     }
 }

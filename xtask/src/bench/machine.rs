@@ -1,5 +1,6 @@
 //! Where a measurement was taken, and whether it can be taken there now.
 
+use super::reclaim;
 use crate::bpf;
 use crate::process::{output, say};
 use anyhow::{Context, Result, bail};
@@ -10,7 +11,7 @@ use std::thread::available_parallelism;
 
 const STATISTICS: &str = "/proc/sys/kernel/bpf_stats_enabled";
 
-/// The machine, its kernel and the day, in one line.
+/// The machine, its kernel, the day, and whether the kernel pages out by itself, in one line.
 ///
 /// # Errors
 /// When the machine does not tell.
@@ -19,8 +20,9 @@ pub fn describe() -> Result<String> {
     let uname = rustix::system::uname();
     let cpus = available_parallelism().context("count the CPUs")?;
     let day = output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    let reclaim = reclaim::describe().map_or(String::new(), |said| format!("; {said}"));
     Ok(format!(
-        "{cpus} CPUs, {}; Linux {} {}; {}",
+        "{cpus} CPUs, {}; Linux {} {}; {}{reclaim}",
         cpu_model(&info).unwrap_or("model unknown"),
         uname.release().to_string_lossy(),
         uname.machine().to_string_lossy(),
@@ -71,6 +73,13 @@ pub fn name_strangers() -> Result<()> {
         say(format_args!("others' BPF programs are attached: {}", names.join(", ")));
     }
     Ok(())
+}
+
+/// Says whether the kernel pages out by itself: what a workload needs may have to be read again.
+pub fn name_reclaim() {
+    if let Some(said) = reclaim::describe() {
+        say(said);
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod merge;
 pub mod pairs;
 mod programs;
 pub mod ram_disk;
+mod reclaim;
 mod report;
 mod sizes;
 mod stack;
@@ -28,6 +29,8 @@ use std::path::PathBuf;
 use workloads::{Kind, Tracing, Workload};
 use xtask::root;
 
+const OVERHEAD: &str = "docs/OVERHEAD.md";
+
 /// Measures what tracing costs and prints it as Markdown; needs root and a quiet machine.
 #[derive(clap::Args)]
 pub struct Args {
@@ -40,7 +43,8 @@ pub struct Args {
     /// Instead of all else, this checkout's programs beside those of another jobtrace, on the same events
     #[arg(long, value_name = "JOBTRACE", conflicts_with = "write")]
     beside: Option<PathBuf>,
-    /// Write the result to docs/OVERHEAD.md too; with --only merge to docs/SIZING.md
+    /// Write the result to docs/OVERHEAD.md too, with --only agent that part of it; with --only merge to
+    /// docs/SIZING.md
     #[arg(long)]
     write: bool,
 }
@@ -53,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.only == Some(Kind::Merge) {
         return merge::run(args.write);
     }
-    if args.write && args.only.is_some() {
+    if args.write && args.only.is_some_and(|only| only != Kind::Agent) {
         bail!("docs/OVERHEAD.md holds all of it: leave out --only or --write");
     }
     if !is_root() {
@@ -61,6 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     machine::refuse_statistics()?;
     machine::name_strangers()?;
+    machine::name_reclaim();
     run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
     let scratch = tempfile::Builder::new()
         .prefix("bench-")
@@ -71,8 +76,9 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if args.only == Some(Kind::Agent) {
-        print!("{}", report::agent_table(&agent::measure(scratch.path())?));
-        return Ok(());
+        let costs = agent::measure(scratch.path())?;
+        print!("{}", report::agent_table(&costs));
+        return if args.write { write_agent(&costs) } else { Ok(()) };
     }
     packages::need(packages::WORKLOADS)?;
     let disk = ram_disk::RamDisk::new(scratch.path())?;
@@ -101,12 +107,21 @@ pub fn run(args: &Args) -> Result<()> {
     let report = Report { machine, programs, slowdowns, memory, sizes, agent };
     let text = report.to_markdown();
     print!("{text}");
-    if args.write {
-        let file = root().join("docs/OVERHEAD.md");
-        fs::write(&file, text).context("write docs/OVERHEAD.md")?;
-        say("wrote docs/OVERHEAD.md");
-    }
+    if args.write { write(&text) } else { Ok(()) }
+}
+
+fn write(text: &str) -> Result<()> {
+    fs::write(root().join(OVERHEAD), text).with_context(|| format!("write {OVERHEAD}"))?;
+    say(format_args!("wrote {OVERHEAD}"));
     Ok(())
+}
+
+fn write_agent(costs: &[agent::Cost]) -> Result<()> {
+    let old = fs::read_to_string(root().join(OVERHEAD));
+    let old = old.with_context(|| format!("read {OVERHEAD}"))?;
+    let new = report::with_agent(&old, &machine::describe()?, costs);
+    let why = || format!("{OVERHEAD} is of another machine or day: leave out --only");
+    write(&new.with_context(why)?)
 }
 
 fn slowdown(workload: &Workload, count: u32) -> Result<Slowdown> {

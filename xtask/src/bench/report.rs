@@ -53,10 +53,11 @@ const AGENT: &str = "\
 ## `jobtrace agent`
 Beside jobs of one process that wakes ten times a second. A drain is one reading of all maps (a slot for
 each job and one for the rest of the node), by the agent's own account: the median, in brackets the
-least. The peak of memory is while it starts.
+least. The peak of memory is while it starts. In the last row each job executes ten programs a second
+instead, and nothing ever tells whose they are: what the agent takes more than in the first row, for each.
 
-| jobs | interval | watched | of one core | resident | at its peak | BPF maps | drain |
-| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| jobs | interval | watched | of one core | resident | at its peak | BPF maps | drain | programs a second | for each |
+| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
 impl Report {
@@ -105,13 +106,21 @@ impl Report {
     }
 }
 
+/// `text`, which [`Report::to_markdown`] wrote on the same machine, with another part on the agent; `None` where
+/// it is of another machine, or has no such part.
+pub fn with_agent(text: &str, machine: &str, costs: &[agent::Cost]) -> Option<String> {
+    let heading = AGENT.lines().next()?;
+    let (before, _) = text.split_once(heading).filter(|_| text.contains(machine))?;
+    Some(format!("{before}{}", agent_table(costs)))
+}
+
 /// The part on the agent.
 pub fn agent_table(costs: &[agent::Cost]) -> String {
     let mut text = AGENT.to_owned();
     for cost in costs {
         let _ = writeln!(
             text,
-            "| {} | {} s | {:.0} s | {:.2} % | {:.1} MiB | {:.1} MiB | {:.1} MiB | {:.2} ms ({:.2}) |",
+            "| {} | {} s | {:.0} s | {:.2} % | {:.1} MiB | {:.1} MiB | {:.1} MiB | {:.2} ms ({:.2}) | {:.0} | {} |",
             cost.jobs,
             cost.interval.as_secs(),
             cost.span.as_secs_f64(),
@@ -121,6 +130,8 @@ pub fn agent_table(costs: &[agent::Cost]) -> String {
             mib(cost.map_bytes),
             cost.drain_ns as f64 / 1e6,
             cost.least_drain_ns as f64 / 1e6,
+            cost.execs_per_s,
+            cost.exec_ns.map_or("–".to_owned(), |ns| format!("{:.1} µs", ns / 1e3)),
         );
     }
     text
@@ -178,6 +189,8 @@ mod tests {
                 map_bytes: 6 << 20,
                 drain_ns: 1_234_000,
                 least_drain_ns: 900_000,
+                execs_per_s: 980.2,
+                exec_ns: Some(2_340.0),
             }],
         };
         let text = report.to_markdown();
@@ -187,9 +200,11 @@ mod tests {
             "| pipe | 1 | 5000 (5000 to 5000) | 5250 (5250 to 5250) | +5.0 % (+5.0 to +5.0) |",
             "| 6.0 MiB | 21.0 MiB |",
             "| `mark_victim` | 90 | unknown | 500 | 48 |",
-            "| 100 | 10 s | 60 s | 0.12 % | 20.0 MiB | 31.0 MiB | 6.0 MiB | 1.23 ms (0.90) |",
+            "| 100 | 10 s | 60 s | 0.12 % | 20.0 MiB | 31.0 MiB | 6.0 MiB | 1.23 ms (0.90) | 980 | 2.3 µs |",
         ] {
             assert!(text.contains(row), "{row}\n{text}");
         }
+        assert_eq!(with_agent(&text, "2 CPUs", &report.agent).as_ref(), Some(&text));
+        assert_eq!(with_agent(&text, "4 CPUs", &report.agent), None);
     }
 }

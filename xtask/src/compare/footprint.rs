@@ -1,7 +1,7 @@
 //! What a tracer itself takes of a node full of jobs: time on a CPU, resident memory, BPF maps.
 
 use super::subjects::{Place, Subject};
-use crate::bench::jobs::Jobs;
+use crate::bench::jobs::{Jobs, Loop};
 use crate::bench::watch::{read_cpu, read_rss_bytes};
 use crate::process::say;
 use anyhow::Result;
@@ -41,7 +41,7 @@ pub struct Taken {
 /// # Errors
 /// When the jobs cannot be made.
 pub fn measure(place: &Place, subjects: &[Subject], spans: &[(u64, u64)]) -> Result<Vec<Row>> {
-    let jobs = Jobs::start(JOBS)?;
+    let jobs = Jobs::start(JOBS, Loop::default())?;
     let mut rows = Vec::new();
     for subject in subjects.iter().filter(|subject| subject.has_interval()) {
         for &(interval_s, span_s) in spans {

@@ -113,6 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
     let begin = Instant::now();
     machine::refuse_statistics()?;
     machine::name_strangers()?;
+    machine::name_reclaim();
     let mut strangers = machine::strangers()?;
     packages::need(packages::WORKLOADS)?;
     packages::need(COMPILER)?;

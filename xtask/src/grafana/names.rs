@@ -8,20 +8,6 @@ use super::spec::{Ask, Dashboard, Facts, Scope, Term, Value, What};
 
 /// Tags of every line of a job.
 const TAGS: [&str; 5] = ["cluster", "host", "job", "manager", "user"];
-/// What a job's scheduler and its begin and end tell, in `job_info`; of no table.
-const FACTS: [&str; 10] = [
-    "name",
-    "uid",
-    "command",
-    "start",
-    "end",
-    "exit",
-    "account",
-    "partition",
-    "gpu_count",
-    "node_count",
-];
-
 /// Tags of a device that its `uuid` settles. A column that no device has written (`parent`, without MIG) does
 /// not exist in SQL.
 const FOLLOWING: [&str; 3] = ["model", "vendor", "parent"];
@@ -53,8 +39,8 @@ fn field(table: &'static Measurement, name: &str) -> Option<&'static Field> {
 /// When it is no field of the measurement.
 pub fn unit(measurement: &str, name: &str) -> Result<Unit> {
     let table = table(measurement)?;
-    if name == "interval_ns" {
-        return Ok(Unit::Nanoseconds);
+    if name == tables::INTERVAL.name {
+        return Ok(tables::INTERVAL.unit);
     }
     match field(table, name) {
         Some(_) if name.ends_with("_count") => Ok(Unit::Count),
@@ -94,21 +80,18 @@ fn metric(name: &str) -> Result<()> {
 
 /// Checks a field of `job_info`: a fact, or a total that the agent writes at the job's end.
 fn fact(name: &str) -> Result<()> {
+    let is_fact = tables::FACTS.iter().any(|fact| fact.name == name);
     let is_total = || {
         tables::ALL.into_iter().any(|table| {
-            let rest = match table.key {
-                "block" => ["read", "write", "discard", "flush"]
-                    .into_iter()
-                    .find_map(|op| name.strip_prefix(&format!("block_{op}_"))),
-                key => name.strip_prefix(key).and_then(|rest| rest.strip_prefix('_')),
-            };
-            rest.is_some_and(|rest| {
-                let found = field(table, rest);
-                found.is_some_and(|f| f.kind != Kind::Histogram || rest.ends_with("_sum"))
-            })
+            let ops = ["read", "write", "discard", "flush"].map(Some);
+            let mut names = table
+                .fields
+                .iter()
+                .flat_map(|field| ops.iter().map(move |op| tables::total_name(table, *op, field)));
+            names.any(|total| total == name)
         })
     };
-    ensure!(FACTS.contains(&name) || is_total(), "job_info has no field {name}");
+    ensure!(is_fact || is_total(), "job_info has no field {name}");
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! The tests find the program to run in `JOBTRACE_BIN` and, where one is to replace the embedded
 //! one, the BPF object in `JOBTRACE_BPF_OBJECT`; both are absolute paths.
 
+use super::hostile::Hostility;
 use super::tally::{self, Tally};
 use crate::process::{as_root, cargo, output, run as run_command, target_dir};
 use anyhow::{Context, Result, bail};
@@ -14,17 +15,19 @@ use xtask::root;
 const PROGRAM: &str = "JOBTRACE_BIN";
 const OBJECT: &str = "JOBTRACE_BPF_OBJECT";
 
-/// Builds jobtrace and the tests, and runs the tests with the embedded object or with `object`.
+/// Builds jobtrace and the tests, and runs the tests with the embedded object or with `object`, and, if it is
+/// to be `hostile`, with a cold page cache and one CPU busy.
 ///
 /// # Errors
-/// When they do not build, or `object` is not there.
-pub fn run(object: Option<&Path>) -> Result<(Tally, bool)> {
+/// When they do not build, `object` is not there, or the page cache cannot be emptied.
+pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
     run_command(cargo().args(["build", "--quiet", "--package", "jobtrace"]))?;
     let built = output(
         cargo()
             .args(["test", "--package", "jobtrace-tests", "--no-run"])
             .args(["--message-format", "json-render-diagnostics"]),
     )?;
+    let hostility = if hostile { Some(Hostility::begin()?) } else { None };
     let mut sum = Tally::default();
     let mut well = true;
     for program in executables(&built) {
@@ -39,6 +42,7 @@ pub fn run(object: Option<&Path>) -> Result<(Tally, bool)> {
         sum += tally;
         well &= ended_well;
     }
+    hostility.map_or(Ok(()), Hostility::end)?;
     Ok((sum, well))
 }
 

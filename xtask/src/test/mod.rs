@@ -1,6 +1,7 @@
 //! `cargo xtask test`: what a reviewer runs. Every step runs even when one before it failed, and
 //! the last line sums up all tests.
 
+pub mod hostile;
 mod live;
 pub mod residue;
 mod steps;
@@ -30,11 +31,14 @@ fn take_signals() {
 #[derive(clap::Args)]
 pub struct Args {
     /// Leave the live ring out: nothing needs root
-    #[arg(long, conflicts_with_all = ["live", "object", "fresh_object"])]
+    #[arg(long, conflicts_with_all = ["live", "hostile", "object", "fresh_object"])]
     fast: bool,
     /// Only the live ring
     #[arg(long)]
     live: bool,
+    /// Empty the page cache each second and keep one CPU busy during the live ring: all programs get slower
+    #[arg(long)]
+    hostile: bool,
     /// Run the live ring with this BPF object instead of the one that jobtrace embeds
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
@@ -92,21 +96,21 @@ fn live_ring(steps: &mut Steps, args: &Args) {
         Some(object) => format!("live ring with {}", object.display()),
         None => "live ring".to_owned(),
     };
-    steps.tests(&name, || live::run(args.object.as_deref()));
+    steps.tests(&name, || live::run(args.object.as_deref(), args.hostile));
     if args.fresh_object {
         let fresh = target_dir().join("fresh.bpf.o");
         if steps.step("a fresh object", || ebpf::build_into(&fresh)).is_some() {
-            with_fresh_object(steps, &fresh);
+            with_fresh_object(steps, &fresh, args.hostile);
         }
     }
     steps.step("nothing is left behind", || residue::check(&before));
 }
 
 /// The same bytes need no second run: the live ring has just tested them.
-fn with_fresh_object(steps: &mut Steps, fresh: &Path) {
+fn with_fresh_object(steps: &mut Steps, fresh: &Path, hostile: bool) {
     if std::fs::read(fresh).ok() == std::fs::read(root().join(OBJECT)).ok() {
         say("the fresh object is the committed one byte for byte: the live ring above tested it");
     } else {
-        steps.tests("live ring with the fresh object", || live::run(Some(fresh)));
+        steps.tests("live ring with the fresh object", || live::run(Some(fresh), hostile));
     }
 }

@@ -8,6 +8,11 @@ use crate::sections;
 use anyhow::{Result, bail};
 use std::fmt::Write;
 use std::time::Duration;
+use tracer_ebpf::{
+    job::JobBank,
+    latency::LatencyBank,
+    records::{CpuRecord, LifeEvent},
+};
 use xtask::guest::{Line, Size, Work};
 
 /// Boots `kernel` once for each number of possible CPUs and prints what an agent took there.
@@ -81,11 +86,12 @@ fn mib(bytes: u64) -> f64 {
 /// (a record and an event).
 fn formula(size: &Size) -> u64 {
     let full = size.faults == "full";
-    let (bank, maps) = if full { (2_712 + 1_064, 2) } else { (2_712, 1) };
+    let job = size_of::<JobBank>() as u64;
+    let (bank, maps) = if full { (job + size_of::<LatencyBank>() as u64, 2) } else { (job, 1) };
     let fixed = if full { FIXED_FULL } else { FIXED_MAJOR };
     fixed
         + size.slots * (size.possible_cpus * bank + maps * 320)
-        + size.possible_cpus * (72 + 1_056)
+        + size.possible_cpus * (size_of::<CpuRecord>() + size_of::<LifeEvent>()) as u64
 }
 
 /// Fixed bytes with `--faults major`: 5.1 MiB, and the agent's ring of events, 1.9 MiB.
@@ -93,8 +99,14 @@ const FIXED_MAJOR: u64 = 7 << 20;
 /// The same with `--faults full`.
 const FIXED_FULL: u64 = 8 << 20;
 
+/// Bytes of a bank, of its latencies, of a CPU's record and of an event.
+fn sizes() -> [usize; 4] {
+    [size_of::<JobBank>(), size_of::<LatencyBank>(), size_of::<CpuRecord>(), size_of::<LifeEvent>()]
+}
+
 /// The section of docs/SIZING.md.
 fn section(release: &str, table: &str) -> String {
+    let [bank, latency, record, event] = sizes();
     format!(
         "Written by `cargo xtask vm --only 6.1 --cpus 8,64,255 --write`. An agent and no job on Linux\n\
          {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
@@ -102,9 +114,9 @@ fn section(release: &str, table: &str) -> String {
          node has.\n\n\
          Bytes of BPF maps, with the sizes and the fixed part that\n\
          [ARCHITECTURE.md](ARCHITECTURE.md) explains:\n\n\
-         \x20   maps = fixed + slots × (possible CPUs × bank + overhead) + possible CPUs × (72 + 1,056)\n\
-         \x20   major: bank = 2,712, overhead = 320, fixed = 7.0 MiB\n\
-         \x20   full:  bank = 3,776, overhead = 640, fixed = 8.0 MiB\n\n\
+         \x20   maps = fixed + slots × (possible CPUs × bank + overhead) + possible CPUs × ({record} + {event})\n\
+         \x20   major: bank = {bank}, overhead = 320, fixed = 7.0 MiB\n\
+         \x20   full:  bank = {bank} + {latency}, overhead = 640, fixed = 8.0 MiB\n\n\
          Slots are those with banks: the spare ones (`spare_slots`), those of jobs, and one for the\n\
          rest of the node. Both settings, `slots` and `spare_slots`, bound them.\n\n\
          {table}\n\
@@ -118,6 +130,22 @@ fn section(release: &str, table: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sizes_in_the_documents_are_the_types() {
+        let text = std::fs::read_to_string(xtask::root().join("docs/ARCHITECTURE.md")).unwrap();
+        let names = ["JobBank", "LatencyBank", "CpuRecord", "LifeEvent"];
+        for (name, bytes) in names.into_iter().zip(sizes()) {
+            let thousands = match bytes {
+                0..1000 => bytes.to_string(),
+                _ => format!("{},{:03}", bytes / 1000, bytes % 1000),
+            };
+            assert!(
+                text.contains(&format!("`{name}` {thousands}")),
+                "{name} has {thousands} bytes"
+            );
+        }
+    }
 
     #[test]
     fn the_formula_is_architectures() {

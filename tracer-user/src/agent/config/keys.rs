@@ -96,15 +96,15 @@ pub static KEYS: &[Key] = &[
         "faults",
         Effect::Restart,
         "\"major\" or \"full\"",
-        "Which page faults are timed: major ones only, which costs nothing on the path of minor ones, \
-         or all.",
+        "Which page faults are timed: major ones taken in user mode only, which costs nothing on the path \
+         of minor ones, or all, those taken inside system calls too.",
     ),
     value(
         "hierarchy",
         Effect::Restart,
         "\"auto\", \"v2\" or a v1 controller",
-        "The cgroup hierarchy whose cgroups are jobs. \"auto\": the one that the schedulers of this \
-         node use.",
+        "The cgroup hierarchy whose cgroups are jobs. \"auto\": v2 where it has the memory or cpu controller, \
+         else the first of v1's that is there: freezer, memory, cpuset, pids, cpuacct, devices.",
     ),
     value(
         "slots",
@@ -163,7 +163,8 @@ pub static KEYS: &[Key] = &[
         "state.dir",
         Effect::Restart,
         "a path from / on",
-        "Folder of the lock that keeps a second agent off this node, and of the socket.",
+        "Folder of the lock that keeps a second agent off this node, of the last time stamps, and with `pin` \
+         of what the next agent must know.",
     ),
     value(
         "export.style",
@@ -276,8 +277,9 @@ pub static KEYS: &[Key] = &[
     ),
     Key {
         path: "rule",
-        help: "Rules of the site, tried before the built-in ones: a regular expression over a whole \
-               cgroup path. The groups `job`, `step`, `task`, `user`, `uid` and `manager` give the \
+        help: "Rules of the site, tried before the built-in ones: a regular expression that a cgroup's path \
+               must match from its begin (`/`, without /sys/fs/cgroup); what follows the match may be \
+               anything. The groups `job`, `step`, `task`, `user`, `uid` and `manager` give the \
                answer; `not_a_job = true`: what matches belongs to no job.",
         allowed: "tables with `name`, `pattern` and, at will, `manager` and `not_a_job`",
         effect: Effect::Reload,

@@ -101,5 +101,12 @@ fn check_rule(rule: &SiteRule) -> Result<(), String> {
             rule.name
         ));
     }
+    let named = rule.manager.as_ref().is_some_and(|manager| !manager.is_empty());
+    if !rule.not_a_job && !named && !pattern.capture_names().flatten().any(|g| g == "manager") {
+        return Err(format!(
+            "`{}` names no manager, set `manager` or give its pattern a group `(?<manager>...)`",
+            rule.name
+        ));
+    }
     Ok(())
 }

@@ -51,9 +51,10 @@ pub static COSTS: [Cost; FAMILIES] = [
         name: "sched",
         event: "context switches",
         event_ns: 160,
-        // The first serves the records of the others, and nothing else.
+        // The first two serve the records of the others, and nothing else.
         programs: &[
             "cgroup_attach_task",
+            "cgroup_attach_self",
             "sched_switch",
             "sched_switch_3",
             "switch_untimed",
@@ -127,6 +128,7 @@ pub static COSTS: [Cost; FAMILIES] = [
         programs: &[
             "cgroup_mkdir",
             "cgroup_rmdir",
+            "cgroup_rename",
             "sched_process_fork",
             "sched_process_exec",
             "mark_victim",

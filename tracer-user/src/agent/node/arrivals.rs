@@ -13,11 +13,34 @@ use crate::{
         state::Entry,
         tracker::Owner,
     },
-    clock::{monotonic_ns, wall_ns},
+    clock::{monotonic_ns, wall_at, wall_ns},
     model::job::Job,
     probes::{Cgroup, Event},
     resolve::Answer,
 };
+
+/// A cgroup that was made, or found.
+pub(super) struct Arrival {
+    /// Which.
+    pub cgroup: Cgroup,
+    /// Who is charged; `None` for the rest of the node.
+    pub lease: Option<u32>,
+    /// Whether the lease was nobody's before.
+    pub fresh: bool,
+    /// Its path.
+    pub path: PathBuf,
+    /// When it was made; 0: its tasks tell.
+    pub start_wall_ns: u64,
+    /// Who made it, where the kernel told.
+    pub made_by: Option<u32>,
+}
+
+impl Arrival {
+    /// One that was there already, and is nobody's.
+    pub fn found(cgroup: Cgroup, path: PathBuf) -> Self {
+        Self { cgroup, lease: None, fresh: false, path, start_wall_ns: 0, made_by: None }
+    }
+}
 
 impl Node {
     /// Handles what happened, without anything that takes long; whether anything did.
@@ -34,11 +57,19 @@ impl Node {
         let any = !events.is_empty();
         for event in events {
             match event {
-                Event::Made { cgroup, lease, fresh, path } => {
+                Event::Made { cgroup, lease, fresh, path, at_ns, uid } => {
                     let path = self.seen(cgroup, &path);
-                    self.made(cgroup, lease, fresh, &path, wall_ns(), log);
+                    let (start_wall_ns, made_by) = (wall_at(at_ns), Some(uid));
+                    self.made(Arrival { cgroup, lease, fresh, path, start_wall_ns, made_by }, log);
                 }
-                Event::Removed { cgroup } => self.tracker.removed(cgroup, monotonic_ns()),
+                Event::Removed { cgroup, lease, at_ns } => {
+                    if self.tracker.knows(cgroup) {
+                        self.tracker.removed(cgroup, at_ns);
+                    } else if let Some(lease) = lease {
+                        self.tracker.removed_of(lease, at_ns);
+                    }
+                }
+                Event::Renamed { at_ns, .. } => self.renamed(at_ns, log),
                 Event::Executed { lease, pid, uid } => self.executed(lease, pid, uid, log),
             }
         }
@@ -55,17 +86,29 @@ impl Node {
         }
     }
 
-    /// `cgroup` was made at `path`, or found there; `fresh` where `lease` was nobody's before.
-    pub(super) fn made(
-        &mut self,
-        cgroup: Cgroup,
-        lease: Option<u32>,
-        fresh: bool,
-        path: &Path,
-        start_wall_ns: u64,
-        log: &Log,
-    ) {
-        let answer = self.resolver.path(&path.to_string_lossy());
+    /// Some cgroup was renamed: it and those below it may be other jobs' from here on.
+    fn renamed(&mut self, at_ns: u64, log: &Log) {
+        let there = match self.view.walk() {
+            Ok(there) => there,
+            Err(error) => return log.warning(format_args!("{error:#}")),
+        };
+        for (cgroup, path) in there {
+            let (answer, _) = self.believed(cgroup, &path, None);
+            let owner =
+                self.owner(&path, &answer).map(|owner| self.tracker.named(&owner.job).clone());
+            if self.tracker.job_of(cgroup) != owner.as_ref() {
+                self.probes.displace(cgroup);
+                self.tracker.removed(cgroup, at_ns);
+                let start_wall_ns = wall_at(at_ns);
+                self.made(Arrival { start_wall_ns, ..Arrival::found(cgroup, path) }, log);
+            }
+        }
+    }
+
+    /// A cgroup was made, or found.
+    pub(super) fn made(&mut self, arrival: Arrival, log: &Log) {
+        let Arrival { cgroup, lease, fresh, ref path, start_wall_ns, made_by } = arrival;
+        let (answer, maker) = self.believed(cgroup, path, made_by);
         let owner = self.owner(path, &answer);
         let is_job = owner.is_some();
         if is_job && lease.is_none() {
@@ -85,6 +128,7 @@ impl Node {
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(details) = self.details.get_mut(&job) {
             details.set_ended(None);
+            details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
             if is_untold {
                 self.learn_from_tasks(&job, log);
@@ -99,7 +143,15 @@ impl Node {
             0 => read_start_wall_ns(self.view.pids(&tracked.root)).unwrap_or_else(wall_ns),
             start => start,
         };
-        self.details.insert(job.clone(), Details::new(&answer, start));
+        let mut details = Details::new(&answer, start);
+        details.made_by = Some(maker);
+        let traced_ns = wall_at(self.probes.since_ns());
+        // One without a slot is counted from when it has one.
+        if start < traced_ns && tracked.lease.is_some() {
+            details.set_counted_from(traced_ns);
+        }
+        self.details.insert(job.clone(), details);
+        self.know_by_path(&job, log);
         if is_untold {
             self.learn_from_tasks(&job, log);
         }

@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::Node;
 use crate::{
     agent::{log::Log, tracker::Action},
-    clock::monotonic_ns,
+    clock::{monotonic_ns, wall_ns},
     model::job::{Job, Lease},
     resolve::process,
 };
@@ -24,8 +24,12 @@ const LINGER_NS: u64 = 120_000_000_000;
 const CARE_MOST: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 4;
 
-/// The same before the first reading.
-pub(super) const START_MOST: Duration = Duration::from_secs(10);
+/// Pause before slots that have ended are looked at again.
+const FREE_AFTER: Duration = Duration::from_millis(110);
+
+/// The same before the first reading, so that all jobs there have a slot from the first interval on: 250 of
+/// them take 2 to 6 s, and a service manager waits 90 s for the start.
+pub(super) const START_MOST: Duration = Duration::from_secs(30);
 
 impl Node {
     /// Frees what can be freed, and has slots ready.
@@ -36,8 +40,9 @@ impl Node {
         self.care_for(CARE_MOST, log)
     }
 
-    /// As [`Self::care`], for `most` about. A slot that is used for the first time costs the kernel a grace
-    /// period, 10 ms or more: a few at a time, and what happened meanwhile between them.
+    /// As [`Self::care`], for `most` about; where that was too short, [`Self::care_after`] says so. A slot that
+    /// is used for the first time costs the kernel a grace period, 10 ms or more: a few at a time, and what
+    /// happened meanwhile between them.
     pub(super) fn care_for(&mut self, most: Duration, log: &Log) -> Result<()> {
         let begin = Instant::now();
         loop {
@@ -60,18 +65,51 @@ impl Node {
             for job in self.tracker.holding().into_iter().take(missing) {
                 self.release(&job, log);
             }
-            for job in wanting.into_iter().take(AT_ONCE) {
-                let Ok(lease) = self.probes.lease() else { break };
-                let actions = self.tracker.grant(&job, lease);
-                self.apply(actions, log);
-                self.learn_from_tasks(&job, log);
-            }
-            let is_done = self.to_end.is_empty() && (ready >= wanted || ready == before);
-            if is_done || begin.elapsed() > most {
+            let (now, later) = wanting.split_at(wanting.len().min(AT_ONCE));
+            let granted = self.grant(now, log)?;
+            let is_served = later.is_empty() || granted < now.len();
+            let is_ready = ready >= wanted || ready == before;
+            self.is_behind = !(is_served && is_ready && self.to_end.is_empty());
+            if !self.is_behind || begin.elapsed() > most {
                 return Ok(());
             }
             self.handle_events(log);
         }
+    }
+
+    /// Gives `jobs` slots as far as there are any; gives how many have one.
+    fn grant(&mut self, jobs: &[Job], log: &Log) -> Result<usize> {
+        for (granted, job) in jobs.iter().enumerate() {
+            let Some(lease) = self.probes.lease_or_spare()? else { return Ok(granted) };
+            let actions = self.tracker.grant(job, lease);
+            self.apply(actions, log);
+            if let Some(details) = self.details.get_mut(job) {
+                details.set_counted_from(wall_ns());
+            }
+            self.learn_from_tasks(job, log);
+        }
+        Ok(jobs.len())
+    }
+
+    /// When to call [`Self::care`], if nothing happens before: at once where its time was too short, in a
+    /// moment where slots wait to be freed.
+    pub fn care_after(&self) -> Option<Duration> {
+        let waits = !self.to_end.is_empty() || self.probes.has_ended();
+        if self.is_behind { Some(Duration::ZERO) } else { waits.then_some(FREE_AFTER) }
+    }
+
+    /// Says that there are more jobs than slots, once until all have one.
+    pub(super) fn tell_shortage(&mut self, log: &Log) {
+        let waiting = self.tracker.wanting().len();
+        // The others get theirs in a moment.
+        if waiting > self.ending.len() && !self.is_behind && !self.is_short {
+            self.is_short = true;
+            log.warning(format_args!(
+                "all slots are taken: {waiting} jobs count as the rest of the node until others end; \
+                 raise `slots`"
+            ));
+        }
+        self.is_short &= waiting > 0;
     }
 
     pub(super) fn apply(&mut self, actions: Vec<Action>, log: &Log) {

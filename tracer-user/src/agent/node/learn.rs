@@ -3,7 +3,12 @@
 use std::time::Duration;
 
 use super::Node;
-use crate::{agent::log::Log, model::job::Job, resolve::process};
+use crate::{
+    agent::{asking, log::Log},
+    clock::monotonic_ns,
+    model::job::Job,
+    resolve::process,
+};
 
 /// Tasks of a job that are asked what it is, at most.
 const MOST_TASKS: usize = 64;
@@ -13,9 +18,52 @@ const MOST_TASKS: usize = 64;
 const NAMES_PATIENCE: Duration = Duration::from_millis(200);
 
 impl Node {
+    /// A program was executed. To ask it costs about 0.1 ms, so where a few told nothing the kernel is to
+    /// be silent for a while.
     pub(super) fn executed(&mut self, lease: u32, pid: u32, uid: u32, log: &Log) {
         let Some(job) = self.tracker.owner(lease).cloned() else { return };
-        self.learn(&job, pid, uid, log);
+        let is_known = self.tracker.job(&job).is_none_or(|tracked| tracked.known);
+        let Some(details) = self.details.get_mut(&job).filter(|_| !is_known) else { return };
+        let is_asked = details.asking.ask(monotonic_ns());
+        if !is_asked || !self.learn(&job, pid, uid, log) {
+            self.tell_execs(&job, log);
+        }
+    }
+
+    /// Begins anew to ask the jobs that were left alone long enough. What they executed meanwhile may run
+    /// for long, so some of their tasks are asked first.
+    pub(super) fn ask_again(&mut self, log: &Log) {
+        let now_ns = monotonic_ns();
+        for job in self.tracker.unknown() {
+            let Some(details) = self.details.get_mut(&job) else { continue };
+            if !details.asking.resume(now_ns) {
+                continue;
+            }
+            let Some(tracked) = self.tracker.job(&job) else { continue };
+            // The highest numbers are the latest.
+            let pids = self.view.pids(&tracked.root).into_iter().rev().take(asking::AGAIN);
+            let mut pids = pids.collect::<Vec<_>>().into_iter();
+            if !pids.any(|pid| self.learn(&job, pid, process::read_uid(pid).unwrap_or(0), log)) {
+                self.tell_execs(&job, log);
+            }
+        }
+    }
+
+    /// Has the kernel tell of the job's programs, unless they are left alone for a while.
+    fn tell_execs(&mut self, job: &Job, log: &Log) {
+        let Some(details) = self.details.get(job) else { return };
+        // A job that was renamed meanwhile is known by its new name.
+        let action = self.tracker.tell_execs(job, !details.asking.is_paused());
+        self.apply(action.into_iter().collect(), log);
+    }
+
+    /// Asks nobody where the path has told all there is.
+    pub(super) fn know_by_path(&mut self, job: &Job, log: &Log) {
+        let uid = self.details.get(job).and_then(|details| details.uid);
+        if !process::tells_more(&job.manager, uid.is_some()) {
+            let action = self.tracker.know(job);
+            self.apply(action.into_iter().collect(), log);
+        }
     }
 
     /// Looks at the tasks of a job that was not traced when they executed their programs.
@@ -84,7 +132,8 @@ impl Node {
         for (job, root, ended_ns) in &nameless {
             let Some(details) = self.details.get_mut(job) else { continue };
             if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
-                let mut uids = self.view.pids(root).into_iter().filter_map(process::read_uid);
+                let pids = self.view.pids(root).into_iter().take(MOST_TASKS);
+                let mut uids = pids.filter_map(process::read_uid);
                 details.uid = uids.find(|uid| *uid != 0);
                 if let Some(uid) = details.uid {
                     self.users.ask(uid);

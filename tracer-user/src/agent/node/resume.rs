@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, time::Instant};
 
 use anyhow::Result;
 
-use super::{Node, Settings};
+use super::{Node, Settings, arrivals::Arrival};
 use crate::{
     agent::{
         details::Details,
@@ -58,7 +58,7 @@ impl Node {
                 Entry::Made(lease, cgroup, path) => {
                     // The agent may have been killed before it knew whose it is.
                     let path = node.seen(cgroup, &path);
-                    let answer = node.resolver.path(&path.to_string_lossy());
+                    let (answer, _) = node.believed(cgroup, &path, None);
                     if let Some(owner) = node.owner(&path, &answer) {
                         let job = node.tracker.named(&owner.job).clone();
                         node.resume_owner(lease, &job, owner.root, now_ns);
@@ -81,7 +81,8 @@ impl Node {
             own.set("drain_ns", 0);
         }
         node.lost_events = node.count_lost_events();
-        node.take_events(log)?;
+        // No slot is taken back before it is known which jobs are there still.
+        node.handle_events(log);
         node.find_again(log)?;
         node.care(log)?;
         Ok(node)
@@ -110,7 +111,8 @@ impl Node {
             if let (Some(lease), true) = (lease, fresh) {
                 self.probes.take_spare(lease);
             }
-            self.made(*cgroup, lease, fresh, path, 0, log);
+            let found = Arrival::found(*cgroup, path.clone());
+            self.made(Arrival { lease, fresh, ..found }, log);
         }
         for lease in self.probes.leases() {
             if !self.tracker.goes_on_in(lease) {

@@ -58,7 +58,7 @@ pub static SELF: Measurement = Measurement {
             "dropped_slot",
             Counter,
             Count,
-            "Cgroups made that found no slot to spare; their events are in _system until the agent finds one.",
+            "Cgroups made that found no slot to spare, and jobs found at the agent's start that no slot was left for; their events are in _system until the agent finds one.",
         ),
         Field::agent(
             "dropped_block_cell",

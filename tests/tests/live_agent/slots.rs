@@ -1,0 +1,93 @@
+//! Jobs that wait for a slot while slots are free: all have one at once, whatever they do meanwhile.
+
+use std::{collections::BTreeSet, ops::Range, time::Instant};
+
+use jobtrace_tests::agent::{Agent, Points};
+
+use super::{
+    MOMENT,
+    life::quiet,
+    shaped::{Directories, Running, Shaped},
+};
+
+const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
+
+/// What the agent has by itself.
+const DEFAULTS: &str = "slots = 256\nspare_slots = 64";
+
+/// Jobs that execute nothing: each has a process that was there before and sleeps a little now and then.
+struct Crowd {
+    jobs: Range<u32>,
+    _running: Vec<Running>,
+}
+
+impl Crowd {
+    fn start(shaped: &Shaped, jobs: Range<u32>) -> Self {
+        let running = jobs.clone().map(|job| sleeper(&shaped.job(0, job, ""))).collect();
+        Self { jobs, _running: running }
+    }
+
+    /// Those of its jobs that were on a CPU in the intervals of `points`.
+    fn counted(&self, points: &Points) -> BTreeSet<u32> {
+        let sched = points.only(|point| point.measurement == "job_sched");
+        let numbers = sched.jobs().into_iter().filter_map(|job| job.parse().ok());
+        numbers.filter(|job| self.jobs.contains(job)).collect()
+    }
+}
+
+fn sleeper(directories: &Directories) -> Running {
+    let mut command = directories.command(TEST_JOB);
+    Running(command.args(["naps"]).spawn().unwrap())
+}
+
+/// What was written at the earliest stamp.
+fn first_interval(points: &Points) -> Points {
+    let first = points.0.iter().map(|point| point.time_ns).min();
+    points.only(|point| Some(point.time_ns) == first)
+}
+
+#[test]
+fn sixty_jobs_that_were_there_before_are_counted_from_the_first_interval_on() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let crowd = Crowd::start(&shaped, 9_700..9_760);
+    let begin = Instant::now();
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}\n{DEFAULTS}")).unwrap();
+    eprintln!("the agent started beside 60 jobs in {:?}", begin.elapsed());
+    agent.settle().unwrap();
+    let points = agent.stop().unwrap();
+    assert_eq!(crowd.counted(&first_interval(&points)).len(), 60);
+    assert_eq!(points.own("dropped_slot"), 0);
+}
+
+#[test]
+fn a_burst_of_more_jobs_than_spare_slots_has_slots_in_a_moment() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    shaped.directory("slurm/uid_0");
+    // Seldom enough that waiting for the ticks would take a minute.
+    let settings = format!("hierarchy = {hierarchy:?}\ninterval = \"5s\"\n{DEFAULTS}");
+    let agent = Agent::start(&settings).unwrap();
+    let crowd = Crowd::start(&shaped, 9_800..9_980);
+    let begin = Instant::now();
+    let counted = |points: &Points| (crowd.counted(points).len() == 180).then_some(());
+    agent.wait_for("slots for 180 jobs", MOMENT, counted).unwrap();
+    eprintln!("180 jobs had slots after {:?}", begin.elapsed());
+    assert!(agent.points().unwrap().own("dropped_slot") > 0, "what came first was counted");
+}
+
+#[test]
+fn more_jobs_than_slots_at_the_start_are_counted_and_said_once() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let crowd = Crowd::start(&shaped, 9_600..9_612);
+    let agent =
+        Agent::start(&format!("hierarchy = {hierarchy:?}\nslots = 8\nspare_slots = 2")).unwrap();
+    agent.settle().unwrap();
+    agent.settle().unwrap();
+    let log = agent.log();
+    let points = agent.stop().unwrap();
+    assert_eq!(crowd.counted(&points).len(), 8, "none is spare while a job waits");
+    assert_eq!(points.own("dropped_slot"), 4);
+    assert_eq!(log.matches("all slots are taken: 4 jobs").count(), 1, "{log}");
+}

@@ -1,0 +1,90 @@
+//! Live ring: tasks that change what they are counted by while they run: a thread that takes over its
+//! process's pid, a task that moves itself to another cgroup, and one that is moved.
+
+use jobtrace_tests::{
+    account::Report,
+    agree::{Agreement, MS},
+    own_cgroup::OwnCgroup,
+    sibling::Sibling,
+    traced::Traced,
+};
+
+const SPIN: &str = env!("CARGO_BIN_EXE_spin");
+
+/// Nothing is estimated where nothing is read in between.
+const NO_READING_MEANWHILE: [&str; 2] = ["--interval", "10m"];
+/// How old a running task's account is at most, as another CPU reads it: a tick, of 100 Hz or more.
+const TICK: u64 = 10 * MS;
+
+#[test]
+fn a_thread_that_executes_a_program_keeps_its_time() {
+    let program = [SPIN, "alone", "300"];
+    for (leader_ms, thread_ms) in [("0", "200"), ("200", "400"), ("300", "10")] {
+        for wrapper in [&[][..], &["chrt", "-f", "5"]] {
+            let mut command = wrapper.to_vec();
+            command.extend([SPIN, "successor", leader_ms, thread_ms]);
+            command.extend(program);
+            let sibling = Sibling::start(&command);
+            let (job, report) = Traced::report(&NO_READING_MEANWHILE, &command);
+            sibling.end();
+            let known: u64 =
+                [leader_ms, thread_ms, "300"].map(|ms| ms.parse::<u64>().unwrap()).iter().sum();
+            let mut agree = Agreement::new();
+            let on_cpu = job.number("sched", "on_cpu_ns");
+            // Before its end the program reads what the cgroup used.
+            let truth = report.usage_ns..=report.usage_ns + 5 * MS;
+            agree.near(&format!("on_cpu_ns, {leader_ms} + {thread_ms} ms"), on_cpu, truth, 1, MS);
+            // It is busy by the clock, and may have had to wait for its CPU.
+            agree.between("on_cpu_ns, known", on_cpu, known * MS / 2..=(known + 200) * MS);
+            let (_, slices) = job.hist("sched", "on_cpu_slice_ns");
+            // One thread at a time.
+            let elapsed = job.json["elapsed_ns"].as_u64().unwrap();
+            agree.between("slices", slices, on_cpu * 98 / 100..=elapsed + 5 * MS);
+            agree.exact("dropped_task_record", job.number("self", "dropped_task_record"), 0);
+            agree.end();
+        }
+    }
+}
+
+/// What `work` of `spin` did that has cgroups outside the job to go to, v2's and that of `controller`.
+fn with_outside(work: &str, ms: &str, controller: &str) -> (Traced, Report) {
+    let outside = OwnCgroup::make("outside", &[controller]);
+    let procs = outside.procs();
+    let mut command = vec![SPIN, work, ms];
+    command.extend(procs.iter().map(|path| path.to_str().unwrap()));
+    Traced::report(&NO_READING_MEANWHILE, &command)
+}
+
+#[test]
+fn who_moves_itself_leaves_the_slice_behind() {
+    let (job, report) = with_outside("slip", "500", "blkio");
+    let mut agree = Agreement::new();
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    // The task stays in the cgroup of the kernel's account; the move itself may count on either side.
+    let inside = report.usage_ns - report.fact("outside_ns");
+    let moving = report.fact("moved_ns") - report.fact("inside_ns");
+    agree.near("on_cpu_ns inside", on_cpu, inside - moving..=inside, 1, 2 * TICK);
+    let (_, slices) = job.hist("sched", "on_cpu_slice_ns");
+    agree.near("on_cpu_slice_ns inside", slices, on_cpu..=on_cpu, 3, TICK);
+    agree.end();
+}
+
+/// Moved there and back while it runs: counted where the kernel's own account of CPU time has it.
+#[test]
+fn who_is_moved_while_it_runs_counts_where_it_is() {
+    let (job, report) = with_outside("expelled", "150", "cpuacct");
+    let all = report.range(|all| all.on_cpu_ns);
+    let mut agree = Agreement::new();
+    agree.between(
+        "on_cpu_ns inside, of all",
+        report.usage_ns,
+        all.start() * 2 / 10..=all.end() * 9 / 10,
+    );
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    // Each of eight moves by a tick; the moves there and those back lag alike.
+    let tolerance = report.fact("apart_ns") + 4 * TICK;
+    agree.near("on_cpu_ns inside", on_cpu, report.usage_ns..=report.usage_ns, 1, tolerance);
+    let (_, slices) = job.hist("sched", "on_cpu_slice_ns");
+    agree.near("on_cpu_slice_ns inside", slices, on_cpu..=on_cpu, 3, 4 * TICK);
+    agree.end();
+}

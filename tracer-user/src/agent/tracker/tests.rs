@@ -1,0 +1,138 @@
+//! Jobs as their cgroups come and go, and what the probes are told to do.
+
+use super::*;
+
+fn owner(job: &str) -> Option<Owner> {
+    let root = format!("/slurm/job_{job}").into();
+    let job =
+        Job { job: job.into(), manager: "slurm".into(), user: String::new(), ..Job::default() };
+    Some(Owner { job, root })
+}
+
+fn job(name: &str) -> Job {
+    owner(name).unwrap().job
+}
+
+fn cgroup(id: u64) -> Cgroup {
+    Cgroup { table: 0, id }
+}
+
+#[test]
+fn the_first_cgroup_of_a_job_keeps_its_lease_and_the_next_ones_join() {
+    let mut tracker = Tracker::default();
+    assert_eq!(tracker.made(cgroup(1), Some(11), true, owner("4"), 0), [Action::Keep(11, true)]);
+    assert_eq!(
+        tracker.made(cgroup(2), Some(12), true, owner("4"), 0),
+        [Action::End(12, 11)],
+        "made before the first was known"
+    );
+    assert_eq!(tracker.made(cgroup(3), Some(11), false, owner("4"), 0), [], "inherited");
+    assert_eq!(
+        tracker.made(cgroup(4), None, false, owner("4"), 0),
+        [Action::Place(cgroup(4), 11)],
+        "no slot was to spare"
+    );
+    assert_eq!(tracker.owner(12), Some(&job("4")), "its last values are the job's");
+    assert_eq!(tracker.made(cgroup(5), Some(13), true, None, 0), [Action::End(13, 0)]);
+    assert_eq!(tracker.owner(13), None);
+    assert_eq!(tracker.made(cgroup(6), None, false, None, 0), []);
+}
+
+#[test]
+fn a_job_without_a_slot_gets_one_later_with_all_its_cgroups() {
+    let mut tracker = Tracker::default();
+    assert_eq!(tracker.made(cgroup(1), None, false, owner("4"), 0), []);
+    assert_eq!(tracker.made(cgroup(2), None, false, owner("4"), 0), []);
+    assert_eq!(tracker.wanting(), [job("4")]);
+    assert_eq!(
+        tracker.grant(&job("4"), 9),
+        [Action::Keep(9, true), Action::Place(cgroup(1), 9), Action::Place(cgroup(2), 9)]
+    );
+    assert!(tracker.wanting().is_empty());
+    tracker.made(cgroup(3), None, false, owner("6"), 0);
+    tracker.removed(cgroup(3), 1);
+    (1..3).for_each(|id| tracker.removed(cgroup(id), 2));
+    assert_eq!(tracker.ended().len(), 2);
+    assert_eq!(tracker.holding(), [job("4")], "the other has no slot to give");
+    assert_eq!(tracker.grant(&job("5"), 10), [Action::End(10, 0)], "gone meanwhile");
+}
+
+#[test]
+fn the_steps_of_a_job_are_found() {
+    let mut tracker = Tracker::default();
+    for (id, step) in [(1, ""), (2, "0"), (3, "batch")] {
+        let job = Job { step: step.into(), ..job("4") };
+        tracker.made(cgroup(id), None, false, Some(Owner { job, root: "/".into() }), 0);
+    }
+    tracker.made(cgroup(4), None, false, owner("40"), 0);
+    let steps: Vec<String> = tracker.series(&job("4")).into_iter().map(|job| job.step).collect();
+    assert_eq!(steps, ["", "0", "batch"]);
+    assert!(tracker.series(&Job { manager: "pbs".into(), ..job("4") }).is_empty());
+}
+
+#[test]
+fn a_job_ends_with_its_last_cgroup_and_may_come_back() {
+    let mut tracker = Tracker::default();
+    tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+    tracker.made(cgroup(2), Some(11), false, owner("4"), 0);
+    tracker.removed(cgroup(2), 5);
+    tracker.removed(cgroup(9), 5);
+    assert!(tracker.ended().is_empty());
+    assert_eq!(tracker.release(&job("4")), None, "it lives");
+    tracker.removed(cgroup(1), 7);
+    assert_eq!(tracker.ended(), [(7, job("4"))]);
+    tracker.made(cgroup(3), Some(12), true, owner("4"), 8);
+    assert!(tracker.ended().is_empty(), "another step");
+    tracker.removed(cgroup(3), 9);
+    assert_eq!(tracker.release(&job("4")), Some(Action::End(11, 0)));
+    assert_eq!(tracker.jobs().count(), 0);
+    assert_eq!(tracker.owner(11), Some(&job("4")), "its last values are still to come");
+    tracker.forget_owners(|lease| lease != 11);
+    assert_eq!(tracker.owner(11), None);
+}
+
+#[test]
+fn a_user_that_becomes_known_changes_the_name_everywhere() {
+    let mut tracker = Tracker::default();
+    tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+    let named = Job { user: "ada".into(), ..job("4") };
+    assert!(tracker.rename(&job("4"), &named));
+    assert!(!tracker.rename(&job("4"), &named), "done already");
+    assert_eq!(tracker.made(cgroup(2), Some(11), false, owner("4"), 0), []);
+    assert_eq!(tracker.jobs().count(), 1, "its next cgroup has the old name");
+    tracker.removed(cgroup(2), 1);
+    assert_eq!(tracker.owner(11), Some(&named));
+    assert_eq!((tracker.named(&job("4")), tracker.named(&job("5"))), (&named, &job("5")));
+    assert_eq!(tracker.unknown(), std::slice::from_ref(&named));
+    assert_eq!(tracker.tell_execs(&named, true), Some(Action::Keep(11, true)));
+    assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
+    assert_eq!((tracker.tell_execs(&named, true), tracker.unknown()), (None, Vec::new()));
+    tracker.removed(cgroup(1), 1);
+    assert_eq!(tracker.ended(), [(1, named)]);
+}
+
+#[test]
+fn the_end_of_a_job_that_an_agent_before_knew_is_its_last_cgroups() {
+    let mut tracker = Tracker::default();
+    tracker.resume(&job("1"), &[], Some(4), "/slurm/job_1".into(), 900, 900);
+    tracker.resume_owner(4, &job("1"));
+    tracker.removed_of(4, 500);
+    tracker.removed_of(9, 501);
+    tracker.removed_of(4, 502);
+    assert_eq!(tracker.ended(), [(502, job("1"))]);
+    // Another of its cgroups is there.
+    tracker.made(Cgroup { table: 0, id: 12 }, Some(4), false, owner("1"), 901);
+    tracker.removed_of(4, 902);
+    assert!(tracker.ended().is_empty());
+}
+
+#[test]
+fn how_long_ago_a_job_ended_is_known_to_the_next_agent() {
+    let mut tracker = Tracker::default();
+    tracker.resume(&job("1"), &[], Some(4), "/slurm/job_1".into(), 5, 900);
+    tracker.resume(&job("2"), &[], Some(7), "/slurm/job_2".into(), 6, 900);
+    assert_eq!(tracker.ended(), [(5, job("1")), (6, job("2"))]);
+    // One that is there has not ended, whatever was known.
+    tracker.made(Cgroup { table: 0, id: 12 }, Some(7), false, owner("2"), 901);
+    assert_eq!(tracker.ended(), [(5, job("1"))]);
+}

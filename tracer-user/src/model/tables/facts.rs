@@ -1,0 +1,110 @@
+//! The table of `job_info`: what is told of a job besides its values, and how its totals are named there.
+
+use tracer_ebpf::table::{
+    Field, Kind, Measurement,
+    Unit::{self, Bytes, Count, Nanoseconds},
+};
+
+/// Name of the measurement.
+pub const JOB_INFO: &str = "job_info";
+
+/// One field of `job_info`. Made in this table alone: what has no row cannot be written.
+#[derive(Debug)]
+pub struct Fact {
+    /// Public name: never renamed.
+    pub name: &'static str,
+    /// Unit of a number; a text has none.
+    pub unit: Option<Unit>,
+    /// One sentence for the reader of docs/METRICS.md: meaning and source.
+    pub help: &'static str,
+}
+
+/// All facts, in the order of their output.
+pub const FACTS: &[Fact] = &[
+    text(
+        "name",
+        "Name of the job: what its scheduler's environment says; of a run what --name says, else the command's.",
+    ),
+    number("uid", Count, "Number of its owner."),
+    text("command", "The command with its arguments (run)."),
+    number("start", Nanoseconds, "Begin, since the Unix epoch."),
+    number(
+        "counted_from",
+        Nanoseconds,
+        "From when on its values are counted, since the Unix epoch, where that is not its begin: it was there before the agent, or waited for a slot (agent).",
+    ),
+    number(
+        "end",
+        Nanoseconds,
+        "End, since the Unix epoch; once it has ended. Of a job whose end no agent was told of: when the next one found it gone.",
+    ),
+    number(
+        "exit",
+        Count,
+        "Status as a shell shows it (128 + number for a signal); once it has ended (run).",
+    ),
+    text("account", "Account or project; of a pod, its namespace (agent)."),
+    text("partition", "Partition or queue (agent)."),
+    text("nodes", "Its nodes, as its scheduler writes them (agent)."),
+    number("node_count", Count, "How many they are (agent)."),
+    number("task_count", Count, "Tasks that its scheduler starts, on all nodes (agent)."),
+    text("array_job", "The array that it is of (agent)."),
+    text("array_task", "Its index in the array (agent)."),
+    text(
+        "gpus_held",
+        "GPUs held on this node, as the scheduler's environment lists them: numbers, ranges, UUIDs (agent).",
+    ),
+    number("gpu_count", Count, "How many they are (agent)."),
+    number("memory_per_node_bytes", Bytes, "Memory asked for on each node (agent)."),
+    number(
+        "time_limit_end",
+        Nanoseconds,
+        "When its time limit ends it, since the Unix epoch (agent).",
+    ),
+    text("sluid", "Slurm's lasting name of the job, where the cgroup's path has it (agent)."),
+    text(
+        "container",
+        "First 12 digits of the container's id, where the cgroup's path has it (agent).",
+    ),
+    text("qos", "Quality of service of a pod: `guaranteed`, `burstable` or `besteffort` (agent)."),
+    text("runtime", "What runs a pod's container: `containerd`, `crio` or `docker` (agent)."),
+];
+
+const fn text(name: &'static str, help: &'static str) -> Fact {
+    Fact { name, unit: None, help }
+}
+
+const fn number(name: &'static str, unit: Unit, help: &'static str) -> Fact {
+    Fact { name, unit: Some(unit), help }
+}
+
+/// The row of `name`. Called in a `const` block, so that a field without a row stops the build.
+pub const fn fact(name: &str) -> &'static Fact {
+    let mut row = 0;
+    while row < FACTS.len() {
+        if is_same(FACTS[row].name.as_bytes(), name.as_bytes()) {
+            return &FACTS[row];
+        }
+        row += 1;
+    }
+    panic!("job_info has no such row")
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// The name of a total in `job_info`: of all devices of a job together, of block I/O by its operation `op`.
+/// Of a histogram it is the sum.
+pub fn total_name(measurement: &Measurement, op: Option<&str>, field: &Field) -> String {
+    let prefix = match op {
+        Some(op) if measurement.key == "block" => format!("block_{op}"),
+        _ => measurement.key.to_owned(),
+    };
+    let part = if field.kind == Kind::Histogram { "_sum" } else { "" };
+    format!("{prefix}_{}{part}", field.name)
+}

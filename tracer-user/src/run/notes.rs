@@ -1,0 +1,41 @@
+//! Notes of a run: what the reader of the numbers must know besides.
+
+use anyhow::Result;
+
+use crate::{
+    cgroup::{job::JobCgroup, remove::Removal},
+    probes::{HOOKS, HookState, Probes},
+};
+
+/// What the reader of the numbers must know before the run begins.
+pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
+    let mut notes = cgroup.notes().to_vec();
+    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+        if let HookState::Missing(why) = state {
+            notes.push(format!("unknown on this kernel: {} ({}: {why})", hook.gives, hook.program));
+        }
+    }
+    if cgroup.block().is_none() {
+        notes.push(
+            "block I/O is unknown: the kernel charges it to a cgroup above the command's \
+             (switch the io controller on there)"
+                .into(),
+        );
+    }
+    notes
+}
+
+/// What outlives the run of its cgroup.
+pub fn left_behind(removal: Result<Removal>) -> Vec<String> {
+    match removal {
+        Ok(Removal::Done) => Vec::new(),
+        Ok(Removal::LeftBehind(pids)) => {
+            let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+            let (count, list) = (pids.len(), pids.join(", "));
+            vec![format!(
+                "{count} processes outlive the command and are left alone, in its cgroup: {list}"
+            )]
+        }
+        Err(error) => vec![format!("the command's cgroup could not be removed: {error:#}")],
+    }
+}

@@ -1,0 +1,140 @@
+//! docs/METRICS.md against what is written: no field and no tag that it does not name, and no fact that
+//! nobody writes.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+use jobtrace::{
+    agent::details::Details,
+    docs,
+    export::profile::{BucketStyle, Profile, points},
+    model::{
+        group::Group,
+        hist::{Hist, QUANTILES},
+        info::{Exit, JobInfo},
+        job::{Job, JobStats},
+        points::{Origin, Point, info_point},
+        tables::{self, FACTS},
+    },
+    resolve::{Resolver, facts::JobFacts},
+};
+use tracer_ebpf::table::Kind;
+
+fn origin() -> Origin {
+    Origin { cluster: "c1".into(), host: "n1".into() }
+}
+
+fn job() -> Job {
+    let [job, manager, user, step] = ["4", "slurm", "ada", "0"].map(str::to_owned);
+    Job { job, manager, user, step }
+}
+
+/// Every measurement with every field known.
+fn groups() -> Vec<Group> {
+    let full = |table: &'static tracer_ebpf::table::Measurement| {
+        let tags = table.tags.iter().map(|tag| format!("a-{tag}")).collect();
+        let mut group = Group::unknown(table, tags);
+        for field in table.fields {
+            match field.kind {
+                Kind::Histogram => {
+                    group.set_hist(field.name, Hist::from_buckets(70, 70, [(1, 3)]));
+                }
+                _ => group.set(field.name, 7),
+            }
+        }
+        group
+    };
+    tables::ALL.map(full).into()
+}
+
+/// The lines of `job_info` of a run, and of a job of the agent's of which everything is known.
+fn infos() -> Vec<Point> {
+    let info = JobInfo { name: "a".into(), command: "a b".into(), ..JobInfo::default() };
+    let exit = Exit { code: Some(0), signal: None };
+    let of_run = info_point(&origin(), &job(), &info, Some((9, exit)), 9);
+    let text = || Some("1".to_owned());
+    let facts = JobFacts {
+        name: text(),
+        account: text(),
+        queue: text(),
+        nodes: text(),
+        node_count: Some(1),
+        tasks: Some(1),
+        array_job: text(),
+        array_task: text(),
+        gpus: text(),
+        memory_per_node_bytes: Some(1),
+        start_s: Some(1),
+        end_s: Some(1),
+        uid: Some(1),
+        ..JobFacts::default()
+    };
+    let mut answer = Resolver::new(&[]).unwrap().path("/slurm/uid_1/job_4");
+    for told in [&mut answer.sluid, &mut answer.container, &mut answer.qos, &mut answer.runtime] {
+        *told = text();
+    }
+    let mut details = Details::new(&answer, 5);
+    details.learn(&facts);
+    details.add(&groups());
+    details.set_counted_from(6);
+    details.set_ended(Some(8));
+    vec![of_run, details.due_info(&origin(), &job(), 9).unwrap()]
+}
+
+/// The rows of `name` in METRICS.md.
+fn section(text: &str, name: &str) -> String {
+    let (_, rest) = text.split_once(&format!("\n## {name}\n")).expect(name);
+    rest.split("\n## ").next().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_written_is_explained() {
+    let text = docs::metrics();
+    let (introduction, _) = text.split_once("\n## ").unwrap();
+    let mut all = infos();
+    let stats = JobStats { job: job(), groups: groups() };
+    for style in BucketStyle::value_variants() {
+        all.extend(points(&origin(), &stats, Profile::Full, *style, 9, 10));
+    }
+    let parts = ["count", "sum", "min", "max"].into_iter().chain(QUANTILES.map(|(part, _)| part));
+    let parts: Vec<_> = parts.map(|part| format!("_{part}")).collect();
+    let totals: BTreeSet<_> = stats
+        .groups
+        .iter()
+        .flat_map(|group| group.measurement.fields.iter().map(move |field| (group, field)))
+        .map(|(group, field)| {
+            let op = group.tags.last().map(String::as_str);
+            tables::total_name(group.measurement, op, field)
+        })
+        .collect();
+    let mut seen = BTreeSet::new();
+    for point in &all {
+        let own = section(&text, &point.measurement);
+        let of_table = |key: &str| tables::ALL.iter().any(|table| table.tags.contains(&key));
+        for (key, _) in &point.tags {
+            let tag = format!("`{key}`");
+            let is_known = introduction.contains(&tag) || own.contains(&tag);
+            // It says that the tags of the histogram's measurement are there.
+            let is_known = is_known || point.measurement == "job_hist" && of_table(key);
+            assert!(is_known, "{} has no tag {key}", point.measurement);
+        }
+        for (key, _) in &point.fields {
+            let row = |name: &str| own.contains(&format!("| `{name}` |"));
+            let histogram = || parts.iter().filter_map(|part| key.strip_suffix(part)).any(row);
+            let is_known = row(key)
+                || histogram()
+                || introduction.contains(&format!("\n| `{key}` |"))
+                || point.measurement == "job_info" && totals.contains(key);
+            assert!(is_known, "{} has no row for {key}", point.measurement);
+            seen.insert((point.measurement.clone(), key.clone()));
+        }
+        if point.measurement == "job_hist" {
+            assert_eq!(point.fields.len(), 1);
+            assert!(own.contains(&format!("| `{}` | This", point.fields[0].0)), "{own}");
+        }
+    }
+    for fact in FACTS {
+        assert!(seen.contains(&("job_info".into(), fact.name.into())), "{}", fact.name);
+    }
+    assert!(seen.len() > 300, "{}", seen.len());
+}
