@@ -104,10 +104,11 @@ impl Overhead {
             hide(interval, family);
         }
         self.tell(interval, &verdict, measured.is_some());
-        if let Some(action) = verdict.action {
+        self.follow(probes, log);
+        // Only what is done is said to be.
+        if let Some(action) = verdict.action.filter(|action| self.is_done(*action)) {
             self.say(action, &verdict, now_ns, log);
         }
-        self.follow(probes, log);
     }
 
     /// Sets the fields of `jobtrace_self`.
@@ -128,6 +129,13 @@ impl Overhead {
             // Nobody counted: no run is not known.
             own.set("bpf_ns", None);
             own.set("bpf_runs", None);
+        }
+    }
+
+    fn is_done(&self, action: Action) -> bool {
+        match action {
+            Action::Shed(family) => !self.attached[family as usize],
+            Action::Restore(family) => self.attached[family as usize],
         }
     }
 
