@@ -86,7 +86,7 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
         (&["--url", "http://h", "--bucket", "b"], "needs --org"),
         (&["--url", "https://h", "--ca", "/etc/hostname"], "holds no certificate"),
         (&["--url", "http://h", "--spool", "/nonexistent"], "cannot take files from /nonexistent"),
-        (&["--url", "http://h", "--timeout", "0s"], "--timeout is to be"),
+        (&["--url", "http://h", "--timeout", "0s"], "--timeout must be"),
     ] {
         let ended = at(options);
         assert_eq!(ended.status, 2, "{options:?}");
@@ -96,7 +96,7 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     let empty = dir.path().join("push.toml");
     fs::write(&empty, "").unwrap();
     let ended = at(&["--config", os(&empty)]);
-    assert!(ended.words.contains("no server is named: give --url"), "{}", ended.words);
+    assert!(ended.words.contains("no server given: set --url"), "{}", ended.words);
     assert_eq!((names(&spool.outbox()).len(), names(&spool.failed()).len()), (1, 0));
 }
 

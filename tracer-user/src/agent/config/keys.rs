@@ -84,48 +84,50 @@ const YES_NO: &str = "true or false";
 
 /// All keys, in the order in which they are printed: those at the top first, then table by table.
 pub static KEYS: &[Key] = &[
-    value("cluster", Effect::Restart, "a text", "Tag `cluster` of every line. Empty: no such tag."),
-    value("host", Effect::Restart, "a text", "Tag `host` of every line. Empty: the node's name."),
+    value("cluster", Effect::Restart, "a string", "Tag `cluster` of every line. If empty, the tag is omitted."),
+    value("host", Effect::Restart, "a string", "Tag `host` of every line. If empty, the node's name is used."),
     value(
         "interval",
         Effect::Reload,
         "whole seconds, \"1s\" to \"1h\"",
-        "Time between two readings. All nodes read on the same grid of seconds.",
+        "Time between two readings. All nodes take their readings at the same seconds.",
     ),
     value(
         "faults",
         Effect::Restart,
         "\"major\" or \"full\"",
-        "Which page faults are timed: major ones taken in user mode only, which costs nothing on the path \
-         of minor ones, or all, those taken inside system calls too.",
+        "Which page faults are timed: only major ones taken in user mode, which adds no cost to \
+         minor ones, or all, including those taken inside system calls.",
     ),
     value(
         "hierarchy",
         Effect::Restart,
         "\"auto\", \"v2\" or a v1 controller",
-        "The cgroup hierarchy whose cgroups are jobs. \"auto\": v2 where it has the memory or cpu controller, \
-         else the first of v1's that is there: freezer, memory, cpuset, pids, cpuacct, devices.",
+        "The cgroup hierarchy in which jobs are identified. \"auto\": v2 if it has the memory or \
+         cpu controller, else the first v1 controller present of freezer, memory, cpuset, pids, \
+         cpuacct, devices.",
     ),
     value(
         "slots",
         Effect::Restart,
         "1 to 1023",
-        "Jobs (with `steps`: steps) traced at once. A slot takes memory only while it is used: about \
-         2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults = \"full\"). \
-         What finds no slot counts in `_system`, and how often that was is in `jobtrace_self`.",
+        "Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only \
+         while it is in use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 \
+         and 11 with faults = \"full\"). Jobs without a slot count in `_system`; `jobtrace_self` \
+         reports how often that happened.",
     ),
     value(
         "spare_slots",
         Effect::Restart,
         "0 to less than `slots`",
-        "Slots kept ready for cgroups that the agent has not seen yet, so that a job counts from its \
-         first moment.",
+        "Slots kept ready for cgroups that the agent has not seen yet, so that a job is counted \
+         from its first moment.",
     ),
     value(
         "pin",
         Effect::Restart,
         YES_NO,
-        "Whether the probes go on counting while the agent is restarted or upgraded. They stay in \
+        "Whether the probes keep counting while the agent is restarted or upgraded. They stay in \
          /sys/fs/bpf/jobtrace until `jobtrace agent --unpin`.",
     ),
     value(
@@ -137,47 +139,48 @@ pub static KEYS: &[Key] = &[
     value(
         "spool.dir",
         Effect::Restart,
-        "a path from / on",
-        "Folder of the finished files; a collector takes them from `outbox` in it. The unit file names \
-         it too: another one needs a drop-in with ReadWritePaths=.",
+        "an absolute path",
+        "Folder for the finished files; a collector takes them from its subfolder `outbox`. The \
+         unit file names this folder too: a different one needs a drop-in with ReadWritePaths=.",
     ),
     value(
         "spool.max_bytes",
         Effect::Reload,
         "1 MiB or more",
-        "Above it the oldest files are removed, and counted.",
+        "Above this limit the oldest files are removed and counted.",
     ),
     value(
         "spool.max_files",
         Effect::Reload,
         "1 or more",
-        "Above it the oldest files are removed, and counted.",
+        "Above this limit the oldest files are removed and counted.",
     ),
     value(
         "spool.max_age",
         Effect::Reload,
         "\"1m\" or more",
-        "Files older than this are removed, and counted.",
+        "Files older than this are removed and counted.",
     ),
     value(
         "state.dir",
         Effect::Restart,
-        "a path from / on",
-        "Folder of the lock that keeps a second agent off this node, of the last time stamps, and with `pin` \
-         of what the next agent must know.",
+        "an absolute path",
+        "Folder for the lock that prevents a second agent on this node, the last time stamps and, \
+         with `pin`, the state that the next agent needs.",
     ),
     value(
         "export.style",
         Effect::Restart,
         "\"jobtrace\" or \"clustercockpit\"",
-        "Whose names the lines have: jobtrace's own, or those of ClusterCockpit's metric store, which keeps \
-         metrics of nodes, one a line, in seconds. Profiles and buckets are of the first alone.",
+        "Format of the lines: jobtrace's own, or that of ClusterCockpit's metric store, which \
+         takes metrics of nodes, one per line, with time stamps in seconds. Profiles and buckets \
+         apply to the first only.",
     ),
     value(
         "export.profile",
         Effect::Reload,
         PROFILES,
-        "What is written of each job: scalars and percentiles, or buckets of the histograms too, \
+        "What is written for each job: scalars and percentiles, or also the histograms' buckets, \
          coarse or all.",
     ),
     value(
@@ -185,25 +188,25 @@ pub static KEYS: &[Key] = &[
         Effect::Restart,
         "\"le\", \"prom\" or \"vmrange\"",
         "How buckets are written: \"le\", each interval's own counts, for InfluxDB and Grafana's \
-         heatmap; \"prom\", cumulative, for Prometheus; \"vmrange\" for VictoriaMetrics. The wrong one \
-         gives wrong percentiles in silence.",
+         heatmap; \"prom\", cumulative, for Prometheus; \"vmrange\" for VictoriaMetrics. The wrong \
+         one gives wrong percentiles without any error.",
     ),
     value(
         "export.hlog",
         Effect::Reload,
         YES_NO,
-        "Whether HdrHistogram logs are written beside the lines.",
+        "Whether HdrHistogram logs are written as well.",
     ),
     Key {
         path: "export.by_manager",
-        help: "Profiles by manager, before `export.profile`.",
+        help: "Profiles by manager; they take precedence over `export.profile`.",
         allowed: PROFILES,
         effect: Effect::Reload,
         shape: Shape::Map("slurm = \"histogram\""),
     },
     Key {
         path: "export.by_job",
-        help: "Profiles by job id, before those by manager.",
+        help: "Profiles by job id; they take precedence over those by manager.",
         allowed: PROFILES,
         effect: Effect::Reload,
         shape: Shape::Map("4242 = \"full\""),
@@ -213,75 +216,76 @@ pub static KEYS: &[Key] = &[
         Effect::Reload,
         "0.0001 to 1",
         "Share of the node's CPU time that the probes may take. Above it the costliest family of \
-         probes is detached, which the log and the data tell, and tried again later.",
+         probes is detached, as the log and the data report, and attached again later.",
     ),
     value(
         "overhead.patience",
         Effect::Reload,
         "1 to 1000",
-        "Intervals in a row above `max_ratio` before probes are detached, and as many after that before \
-         others are or any is tried again.",
+        "Consecutive intervals above `max_ratio` before probes are detached, and the same number \
+         after that before others are detached or any are attached again.",
     ),
     value(
         "overhead.back_off",
         Effect::Reload,
         "\"1s\" to \"1h\"",
-        "How long they stay detached the first time; each time after that twice as long, up to an hour.",
+        "How long probes stay detached the first time; this doubles each time, up to an hour.",
     ),
     value(
         "overhead.statistics",
         Effect::Restart,
         "\"off\", \"windows\" or \"on\"",
-        "Whether the kernel measures the probes' run time, which costs about 50 ns a run and needs \
-         CAP_SYS_ADMIN: never (then it is estimated), for one interval in 30, or always.",
+        "When the kernel measures the probes' run time, which costs about 50 ns per run and needs \
+         CAP_SYS_ADMIN: never (the run time is then estimated), for one interval in 30, or always.",
     ),
     value(
         "gpu.sample",
         Effect::Reload,
         YES_NO,
-        "Whether GPUs are sampled. Where there are none this costs nothing but a look each `retry`.",
+        "Whether GPUs are sampled. Without GPUs this costs nothing except a check every `retry`.",
     ),
     value(
         "gpu.period",
         Effect::Reload,
         "\"200ms\" to \"2s\"",
-        "Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so that less \
+        "Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so less \
          than 1s gains little.",
     ),
     value(
         "gpu.retry",
         Effect::Reload,
         "\"10s\" to \"1d\"",
-        "Time until a GPU driver that was not there is looked for again.",
+        "Time until a missing GPU driver is looked for again.",
     ),
     value(
         "gpu.held_dir",
         Effect::Reload,
-        "a path from / on, or empty for none",
-        "Folder of files that say whose each GPU is, as a site's prolog writes them: a file is called by \
-         the GPU's UUID or number, its first word is the job's id. It is believed before the device cgroup \
-         and the job's environment.",
+        "an absolute path, or empty for none",
+        "Folder of files that say which job each GPU is allocated to, as a site's prolog writes \
+         them: the file's name is the GPU's UUID or number, its first word is the job id. It takes \
+         precedence over the device cgroup and the job's environment.",
     ),
     value(
         "gpu.sysfs_root",
         Effect::Reload,
-        "a path from / on",
-        "Folder with the sys and proc in which AMD's, Intel's and others' GPUs are looked for: in a \
-         container, where the host's are.",
+        "an absolute path",
+        "Folder that contains the sys and proc in which AMD, Intel and other GPUs are looked for: \
+         in a container, where the host's are mounted.",
     ),
     value(
         "jobs.ignore",
         Effect::Reload,
         "a list of managers, such as [\"session\"]",
-        "Managers whose jobs are none: their values count in `_system`.",
+        "Managers whose jobs are not treated as jobs: they count in `_system`.",
     ),
     Key {
         path: "rule",
-        help: "Rules of the site, tried before the built-in ones: a regular expression that a cgroup's path \
-               must match from its begin (`/`, without /sys/fs/cgroup); what follows the match may be \
-               anything. The groups `job`, `step`, `task`, `user`, `uid` and `manager` give the \
-               answer; `not_a_job = true`: what matches belongs to no job.",
-        allowed: "tables with `name`, `pattern` and, at will, `manager` and `not_a_job`",
+        help: "Site rules, tried before the built-in ones: a regular expression that must match \
+               from the start of a cgroup's path (which begins with `/`, without /sys/fs/cgroup); \
+               anything may follow the match. The groups `job`, `step`, `task`, `user`, `uid` and \
+               `manager` provide the answer; with `not_a_job = true`, whatever matches belongs to \
+               no job.",
+        allowed: "tables with `name`, `pattern` and, optionally, `manager` and `not_a_job`",
         effect: Effect::Reload,
         shape: Shape::Tables(
             "[[rule]]\nname = \"own batch system\"\npattern = '^/batch/(?<user>[^/]+)/(?<job>\\d+)'\nmanager = \"batch\"",

@@ -26,31 +26,31 @@ const QUOTED_CHARS: usize = 60;
 /// Options that stand above the file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Flags {
-    /// Name of the cluster, a tag of every line
+    /// Name of the cluster, written as a tag of every line
     #[arg(long)]
     pub cluster: Option<String>,
     /// Time between two readings, whole seconds
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Time>,
-    /// Which page faults are timed
+    /// Which page faults to time
     #[arg(long, value_enum)]
     pub faults: Option<FaultMode>,
-    /// The cgroup hierarchy whose cgroups are jobs: auto, v2 or a v1 controller
+    /// The cgroup hierarchy in which jobs are identified: auto, v2 or a v1 controller
     #[arg(long)]
     pub hierarchy: Option<Hierarchy>,
-    /// Jobs traced at once
+    /// Maximum number of jobs traced at once
     #[arg(long, value_name = "N")]
     pub slots: Option<u32>,
-    /// Folder of the finished files
+    /// Folder for the finished files
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
-    /// What is written of each job
+    /// What is written for each job
     #[arg(long, value_enum)]
     pub profile: Option<Profile>,
-    /// Let the probes go on counting while the agent is restarted
+    /// Keep the probes counting while the agent is restarted
     #[arg(long, overrides_with = "no_pin")]
     pub pin: bool,
-    /// Let the probes end with the agent, whatever the file says
+    /// Remove the probes when the agent ends, even if the file says `pin = true`
     #[arg(long, overrides_with = "pin")]
     pub no_pin: bool,
 }
