@@ -82,7 +82,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
             Ok(Step::Reload) => {
                 notify.reloading();
                 agent.reload(sources);
-                notify.ready("configuration read again");
+                notify.ready("configuration reloaded");
             }
             Ok(Step::End) => break,
             // The start went well: the service manager may try again.
@@ -116,7 +116,7 @@ struct Signals {
 
 impl Signals {
     fn take() -> Result<Self> {
-        let take = |kind| signal(kind).context("cannot take signals");
+        let take = |kind| signal(kind).context("cannot receive signals");
         Ok(Self {
             terminate: take(SignalKind::terminate())?,
             interrupt: take(SignalKind::interrupt())?,
@@ -155,7 +155,7 @@ impl Agent {
                 let span_s =
                     monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
                 log.notice(format_args!(
-                    "took over the probes of the agent before, which reported {span_s} s ago"
+                    "took over the probes of the previous agent, which last reported {span_s} s ago"
                 ));
                 let state = (state, journal);
                 let node = Node::resume(probes, view, resolver, settings, state, keeper, &log)?;
@@ -164,7 +164,7 @@ impl Agent {
             None => {
                 keeper.clear()?;
                 for set in pins::remove_all(root, None)? {
-                    log.notice(format_args!("removed {set}, which an agent before left attached"));
+                    log.notice(format_args!("removed {set}, which a previous agent left attached"));
                 }
                 let output = Output::open(&config, Resume::Anew, &log)?;
                 let probes = probes::load(view.layout(), &options)?;
@@ -180,7 +180,7 @@ impl Agent {
             let unpinned = node.probes().unpinned().join(", ");
             if !unpinned.is_empty() {
                 log.warning(format_args!(
-                    "what {unpinned} tell is not known for the time without an agent"
+                    "the values of {unpinned} are unknown for the time without an agent"
                 ));
             }
         }
@@ -296,10 +296,10 @@ impl Agent {
 
     fn reload(&mut self, sources: &Sources) {
         match self.reloaded(sources) {
-            Ok(difference) => {
-                self.log.notice(format_args!("configuration read again: {difference}"))
-            }
-            Err(error) => self.log.error(format_args!("the old configuration stays: {error:#}")),
+            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
+            Err(error) => self.log.error(format_args!(
+                "configuration not reloaded, the old one stays in effect: {error:#}"
+            )),
         }
     }
 
@@ -318,7 +318,7 @@ impl Agent {
 
 fn seconds(config: &Config) -> Result<NonZeroU32> {
     let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
-    seconds.context("the interval is no whole number of seconds")
+    seconds.context("the interval is not a whole number of seconds")
 }
 
 fn settings(config: &Config) -> Settings {
@@ -364,7 +364,7 @@ fn taken_over(
     match read {
         Ok(found) => found,
         Err(error) => {
-            log.notice(format_args!("cannot go on where the agent before ended: {error:#}"));
+            log.notice(format_args!("cannot resume where the previous agent stopped: {error:#}"));
             None
         }
     }

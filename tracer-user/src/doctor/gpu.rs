@@ -21,12 +21,12 @@ fn nvidia(found: Found) -> Vec<Finding> {
             vec![Finding::ok(subject, "none (no libnvidia-ml.so.1, driver or device)")]
         }
         Found::Silence => missing(
-            "libnvidia-ml.so.1 does not answer: job_gpu is unknown".into(),
-            "see whether nvidia-smi answers, and dmesg for NVRM",
+            "libnvidia-ml.so.1 does not answer, so job_gpu is unknown".into(),
+            "check whether nvidia-smi answers, and look for NVRM in dmesg",
         ),
         Found::Failure(error) => missing(
             error,
-            "check that the driver is loaded and of the library's version: nvidia-smi, dmesg",
+            "check that the driver is loaded and has the library's version: nvidia-smi, dmesg",
         ),
         Found::Gpus { driver, names, lacking } => {
             let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));
@@ -61,7 +61,7 @@ fn cards(found: &[FoundCard]) -> Vec<Finding> {
             }
         }
         findings.extend(cards.iter().flat_map(|card| &card.lacking).map(|lacking| {
-            let cure = "see whether the driver is the kernel's own and of this kernel's age";
+            let cure = "check that the driver is the kernel's own and no older than the kernel";
             Finding::new(subject, State::Missing, lacking.as_str(), cure)
         }));
     }

@@ -84,7 +84,7 @@ fn table(findings: &[Finding]) -> String {
     let fatal = findings.iter().filter(|finding| finding.state == State::Fatal).count();
     let missing = findings.iter().filter(|finding| finding.state == State::Missing).count();
     text + &match (fatal, missing) {
-        (0, 0) => "\njobtrace run works here, with everything it knows.\n".to_owned(),
+        (0, 0) => "\njobtrace run works here, and nothing is missing.\n".to_owned(),
         (0, _) => format!("\njobtrace run works here; {missing} things are missing.\n"),
         _ => "\njobtrace run does not work here.\n".to_owned(),
     }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_table_names_the_cure_and_the_verdict() {
         let mut findings = vec![Finding::ok("kernel", "6.1.0")];
-        assert!(table(&findings).ends_with("with everything it knows.\n"));
+        assert!(table(&findings).ends_with("and nothing is missing.\n"));
         findings.push(Finding::new("types", State::Fatal, "no file", "boot another kernel"));
         let text = table(&findings);
         assert!(text.contains("FATAL    types   no file\n"), "{text}");

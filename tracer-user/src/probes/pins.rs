@@ -52,7 +52,10 @@ pub fn set_dir(root: &Path, name: &str) -> PathBuf {
 pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
     let make = |path: &Path| fs::DirBuilder::new().mode(0o700).recursive(true).create(path);
     make(root).with_context(|| {
-        format!("cannot make {}: mount bpffs on /sys/fs/bpf, or set `pin` to false", root.display())
+        format!(
+            "cannot create {}: mount bpffs on /sys/fs/bpf, or set `pin` to false",
+            root.display()
+        )
     })?;
     let kind = rustix::fs::statfs(root)
         .with_context(|| format!("cannot look at {}", root.display()))?

@@ -72,7 +72,7 @@ pub fn run(args: &Push) -> Result<u8> {
 /// Lets the session work beside this thread, which listens to signals.
 fn wait(runtime: &Runtime, session: Session, stop: &Stop) -> Result<u8> {
     runtime.block_on(async {
-        let take = |kind| signal(kind).context("cannot take signals");
+        let take = |kind| signal(kind).context("cannot receive signals");
         let mut terminate = take(SignalKind::terminate())?;
         let mut interrupt = take(SignalKind::interrupt())?;
         let follow = session.follows();
@@ -87,7 +87,7 @@ fn wait(runtime: &Runtime, session: Session, stop: &Stop) -> Result<u8> {
         match timeout(GRACE, &mut work).await {
             Ok(ended) => ended.context("the sending broke off")?,
             Err(_) => {
-                let what = "a request was broken off; its file stays and is sent again";
+                let what = "a request was interrupted; its file stays and will be sent again";
                 say_at(Level::Notice, what);
                 Ok(u8::from(!follow))
             }

@@ -58,7 +58,7 @@ pub fn run(args: &Resolve, site: &[SiteRule]) -> Result<u8> {
             };
             (text, report.answer.is_job())
         }
-        (None, None) => bail!("nothing to resolve, name a path or a process"),
+        (None, None) => bail!("nothing to resolve: name a cgroup path or a process"),
     };
     print(&text)?;
     Ok(u8::from(!is_job))

@@ -27,8 +27,8 @@ impl Written {
         let missing = self.waited_for.saturating_sub(self.charged);
         let own = (missing >= WORTH_BYTES).then(|| {
             format!(
-                "up to {} that the command wrote are not among the disk writes: cgroup v1 does not tell \
-                 whose buffered writes are when the kernel writes them back later",
+                "up to {} that the command wrote are missing from the disk writes: under cgroup \
+                 v1, buffered writes that the kernel writes back later are charged to no job",
                 bytes(missing)
             )
         });
@@ -38,8 +38,9 @@ impl Written {
         let unwaited = (!self.is_alone && others >= WORTH_BYTES).then(|| {
             let amount = self.on_node.map_or("some".into(), |_| format!("up to {}", bytes(others)));
             format!(
-                "the disk writes may lack {amount} of processes that nobody waited for, if there were any: cgroup \
-                 v1 does not tell theirs from all else that was written on the node meanwhile"
+                "the disk writes may lack {amount} written by processes that no parent waited for, \
+                 if there were any: cgroup v1 cannot separate theirs from everything else written \
+                 on the node meanwhile"
             )
         });
         own.into_iter().chain(unwaited).collect()

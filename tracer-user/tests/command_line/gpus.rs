@@ -36,7 +36,7 @@ fn doctor_tells_of_every_makers_gpus() {
     tree.card(3, "nvidia", "10DE:2330", "0000:01:00.0", 131);
     let activity = "activity of multiprocessors, tensor units and memory";
     let lacks =
-        |what: &str, why: &str| format!("GPU 0 (NVIDIA A100) does not tell its {what} ({why})");
+        |what: &str, why: &str| format!("GPU 0 (NVIDIA A100) does not report its {what} ({why})");
     let unsupported = "the requested operation is not available on the target device";
     let expected = [
         finding("NVIDIA GPUs", "ok", "1, driver 550.54.15: GPU 0 (NVIDIA A100)"),

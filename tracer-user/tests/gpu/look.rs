@@ -33,5 +33,5 @@ fn nothing_and_failure_are_told_apart() {
     assert_eq!(found(&Fake::new(&failing(9))), Found::Nothing);
     let Found::Failure(why) = found(&Fake::new(&failing(18))) else { panic!("no failure") };
     let answer = "RM detects a driver/library version mismatch";
-    assert_eq!(why, format!("GPUs are unknown: NVML answers: {answer} (see nvidia-smi)"));
+    assert_eq!(why, format!("GPU values are unknown: NVML reports: {answer} (see nvidia-smi)"));
 }

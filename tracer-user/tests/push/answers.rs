@@ -142,7 +142,7 @@ fn a_server_that_asks_for_time_gets_it() {
         let spool = Spool::new(1, 3);
         let ended = spool.push(&server.url(), &[]);
         assert_eq!(ended.status, 0, "{}", ended.words);
-        assert!(ended.words.contains("the server takes lines again"), "{}", ended.words);
+        assert!(ended.words.contains("the server accepts lines again"), "{}", ended.words);
         let requests = server.requests();
         let waited = requests[1].at - requests[0].at;
         assert!((2000..4000).contains(&waited.as_millis()), "{waited:?}");

@@ -25,7 +25,7 @@ fn files_that_are_not_whole_are_refused_by_us() {
     for name in ["cut.lp.gz", "empty.lp.gz", "text.lp.gz", "half.lp"] {
         assert!(spool.failed().join(name).exists(), "{name}");
         let words = fs::read_to_string(spool.failed().join(format!("{name}.reason"))).unwrap();
-        assert!(words.contains("the file is not whole"), "{words}");
+        assert!(words.contains("the file is incomplete"), "{words}");
     }
 }
 

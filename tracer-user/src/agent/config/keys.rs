@@ -84,8 +84,18 @@ const YES_NO: &str = "true or false";
 
 /// All keys, in the order in which they are printed: those at the top first, then table by table.
 pub static KEYS: &[Key] = &[
-    value("cluster", Effect::Restart, "a string", "Tag `cluster` of every line. If empty, the tag is omitted."),
-    value("host", Effect::Restart, "a string", "Tag `host` of every line. If empty, the node's name is used."),
+    value(
+        "cluster",
+        Effect::Restart,
+        "a string",
+        "Tag `cluster` of every line. If empty, the tag is omitted.",
+    ),
+    value(
+        "host",
+        Effect::Restart,
+        "a string",
+        "Tag `host` of every line. If empty, the node's name is used.",
+    ),
     value(
         "interval",
         Effect::Reload,
@@ -191,12 +201,7 @@ pub static KEYS: &[Key] = &[
          heatmap; \"prom\", cumulative, for Prometheus; \"vmrange\" for VictoriaMetrics. The wrong \
          one gives wrong percentiles without any error.",
     ),
-    value(
-        "export.hlog",
-        Effect::Reload,
-        YES_NO,
-        "Whether HdrHistogram logs are written as well.",
-    ),
+    value("export.hlog", Effect::Reload, YES_NO, "Whether HdrHistogram logs are written as well."),
     Key {
         path: "export.by_manager",
         help: "Profiles by manager; they take precedence over `export.profile`.",

@@ -22,7 +22,7 @@ impl Config {
         check(
             self.interval.0.subsec_nanos() == 0 && (1..=3600).contains(&seconds),
             "interval",
-            &|| format!("{} is no whole number of seconds from 1s to 1h", self.interval),
+            &|| format!("{} is not a whole number of seconds from 1s to 1h", self.interval),
         );
         check((1..=MOST_SLOTS).contains(&self.slots), "slots", &|| {
             format!("{} is not from 1 to {MOST_SLOTS}", self.slots)
@@ -38,7 +38,9 @@ impl Config {
         check(self.spool.max_bytes.0 >= 1 << 20, "spool.max_bytes", &|| {
             format!("{} is less than 1 MiB", self.spool.max_bytes)
         });
-        check(self.spool.max_files >= 1, "spool.max_files", &|| "0 holds no file".to_owned());
+        check(self.spool.max_files >= 1, "spool.max_files", &|| {
+            "0 leaves no room for any file".to_owned()
+        });
         check(self.spool.max_age.0.as_secs() >= 60, "spool.max_age", &|| {
             format!("{} is less than 1m", self.spool.max_age)
         });
@@ -70,7 +72,9 @@ impl Config {
             format!("{:?} does not begin with /", root.display().to_string())
         });
         let distinct: BTreeSet<_> = self.rules.iter().map(|r| &r.name).collect();
-        check(distinct.len() == self.rules.len(), "rule", &|| "two have one name".to_owned());
+        check(distinct.len() == self.rules.len(), "rule", &|| {
+            "two rules have the same name".to_owned()
+        });
         for rule in &self.rules {
             if let Err(reason) = check_rule(rule) {
                 check(false, "rule", &|| reason.clone());

@@ -69,7 +69,8 @@ impl Config {
                 put(&mut table, key.path, value.clone());
             }
         }
-        let together: Self = table.try_into().context("cannot join old and new configuration")?;
+        let together: Self =
+            table.try_into().context("cannot combine the old and the new configuration")?;
         match together.problems().as_slice() {
             [] => Ok(together),
             [(path, why), ..] => anyhow::bail!("`{path}`: {why}"),

@@ -105,8 +105,8 @@ impl Node {
         if waiting > self.ending.len() && !self.is_behind && !self.is_short {
             self.is_short = true;
             log.warning(format_args!(
-                "all slots are taken: {waiting} jobs count as the rest of the node until others end; \
-                 raise `slots`"
+                "all slots are in use: {waiting} jobs count in _system until other jobs end; raise \
+                 `slots`"
             ));
         }
         self.is_short &= waiting > 0;

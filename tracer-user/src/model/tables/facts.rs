@@ -61,7 +61,10 @@ pub const FACTS: &[Fact] = &[
         Nanoseconds,
         "When its time limit expires, since the Unix epoch (agent).",
     ),
-    text("sluid", "Slurm's unique, lasting id of the job, if the cgroup's path contains it (agent)."),
+    text(
+        "sluid",
+        "Slurm's unique, lasting id of the job, if the cgroup's path contains it (agent).",
+    ),
     text(
         "container",
         "First 12 digits of the container's id, if the cgroup's path contains it (agent).",
