@@ -239,7 +239,7 @@ fn a_session_is_left_for_controllers_and_nothing_else() {
 #[test]
 fn where_nothing_takes_a_cgroup_the_error_says_what_to_do() {
     let error = JobCgroup::create(&v2_seen_from(Path::new("/proc/self")), "x").unwrap_err();
-    assert!(error.to_string().contains("run in a delegated cgroup\n  "), "{error:#}");
+    assert!(error.to_string().contains("run in a delegated cgroup\n  /"), "{error:#}");
 }
 
 fn leaf(directory: &Path) -> &str {

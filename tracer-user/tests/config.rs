@@ -83,7 +83,7 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[export]\nprofil = 1", &[":2:1: ", "did you mean `profile`?"]),
         ("[overhed]\nmax_ratio = 1", &[":1:2: ", "did you mean `overhead`?"]),
         ("[[rule]]\nname = \"a\"\npatern = \"b\"", &[":3:1: ", " in `rule`", "`pattern`"]),
-        ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, below `[overhead]`?"]),
+        ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, in the table `[overhead]`?"]),
         ("[jobs]\nintervall = 5", &[":2:1: ", "did you mean `interval` at the top of the file"]),
         ("[jobs]\ncolour = 1", &["unknown key `colour` in `jobs`, known are `ignore`"]),
         ("interval = 1.5", &[":1:12: ", "`interval` = 1.5: invalid type", "\"1s\" to \"1h\""]),
@@ -201,7 +201,7 @@ fn flags_stand_above_the_file_and_are_checked_too() {
     assert_eq!(config.export.profile, Profile::Full);
     let wrong = Flags { slots: Some(5000), ..Flags::default() };
     let said = load(Some(&file), &wrong).unwrap_err().to_string();
-    assert!(said.contains("command line: `slots`: 5000"), "{said}");
+    assert!(said.contains("command-line options: `slots`: 5000"), "{said}");
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn garbage_is_refused_with_its_file_and_line() {
         (1, "not json".to_owned(), "this is not a recording's header"),
         (1, "\u{1f}\u{8b}".to_owned(), "this is not a recording's header"),
         (1, one.clone(), "this is not a recording's header"),
-        (1, head.replace("recording\":1", "recording\":2"), "of version 2, this program reads 1"),
+        (1, head.replace("recording\":1", "recording\":2"), "version 2, this program reads 1"),
         (1, head.replace("\"host\"", "\"hots\""), "unknown field `hots`"),
         (1, head.replace("\"7\"", "\"5000000000\""), "invalid"),
         (2, format!("{head}\n"), "EOF while parsing"),

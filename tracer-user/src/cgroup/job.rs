@@ -117,7 +117,7 @@ impl JobCgroup {
                     Ok(directory) => {
                         if !is_planned && directory.parent() != Some(&hierarchy.own) {
                             refusals.push(format!(
-                                "no cgroup can be created in {}, so its limits do not apply to {}",
+                                "{} accepts no new cgroup, so its limits do not apply to {}",
                                 hierarchy.own.display(),
                                 directory.display()
                             ));
@@ -130,7 +130,7 @@ impl JobCgroup {
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
                     Err(error) => refusals.push(format!(
-                        "no cgroup can be created in {} ({error})",
+                        "{} accepts no new cgroup ({error})",
                         hierarchy.own.display()
                     )),
                 }

@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(states(Found::Silence), [State::Missing]);
         assert_eq!(states(Found::Failure("no".into())), [State::Missing]);
         let (driver, names) = ("550.54".to_owned(), vec!["GPU 0 (H100)".to_owned()]);
-        let found = Found::Gpus { driver, names, lacking: vec!["GPU 0 does not tell".into()] };
+        let found = Found::Gpus { driver, names, lacking: vec!["GPU 0 does not report".into()] };
         assert_eq!(nvidia(found.clone())[0].detail, "1, driver 550.54: GPU 0 (H100)");
         assert_eq!(states(found), [State::Ok, State::Missing]);
     }

@@ -43,7 +43,11 @@ fn doctor_tells_of_every_makers_gpus() {
         finding("NVIDIA GPUs", "missing", &lacks(activity, unsupported)),
         finding("NVIDIA GPUs", "missing", &lacks("ECC errors", unsupported)),
         finding("AMD GPUs", "ok", "2: GPU 0 (AMD Instinct MI210), GPU 1 (AMD Instinct MI210)"),
-        finding("AMD GPUs", "missing", "GPU 1 (AMD Instinct MI210) does not tell its utilisation"),
+        finding(
+            "AMD GPUs",
+            "missing",
+            "GPU 1 (AMD Instinct MI210) does not report its utilisation",
+        ),
         finding("Intel GPUs", "ok", "1: GPU 0 (Intel 0x56c0)"),
     ];
     assert_eq!(findings(fake.folder(), tree.root()), expected);

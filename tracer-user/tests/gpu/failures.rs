@@ -72,7 +72,7 @@ fn a_value_that_is_not_offered_costs_itself() {
             let notes = sampler.notes_for(&1);
             assert_eq!(notes.len(), 1, "{function}: {notes:?}");
             assert!(
-                notes[0].starts_with("GPU 0 (NVIDIA H100 80GB HBM3) does not tell"),
+                notes[0].starts_with("GPU 0 (NVIDIA H100 80GB HBM3) does not report"),
                 "{notes:?}"
             );
             assert_eq!(sampler.notes_for(&2), [""; 0], "it was never on that device");

@@ -19,7 +19,7 @@ fn devices_and_what_they_lack_are_named() {
     assert_eq!(driver, "550.54.15");
     assert_eq!(names, ["GPU 0 (NVIDIA H100 80GB HBM3)", "GPU 1 (NVIDIA H100 80GB HBM3)"]);
     assert_eq!(lacking.len(), 1, "{lacking:?}");
-    assert!(lacking[0].starts_with("GPU 1 (NVIDIA H100 80GB HBM3) does not tell its energy ("));
+    assert!(lacking[0].starts_with("GPU 1 (NVIDIA H100 80GB HBM3) does not report its energy ("));
 }
 
 #[test]

@@ -140,6 +140,6 @@ fn a_dry_run_tells_and_touches_nothing() {
     fs::write(spool.outbox().join("bad.lp.gz"), "x").unwrap();
     let ended = spool.push(&url, &["--dry-run"]);
     assert_eq!(ended.status, 1);
-    assert!(ended.stdout.contains("bad.lp.gz  not whole"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("bad.lp.gz  incomplete"), "{}", ended.stdout);
     assert_eq!((names(spool.path()), names(&spool.outbox()).len()), (before, 3));
 }

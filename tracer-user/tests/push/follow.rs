@@ -54,7 +54,7 @@ fn it_outlasts_a_server_that_is_away() {
     let port = dead_port();
     assert!(!connects(port));
     let running = spool.follow(&format!("http://127.0.0.1:{port}"), &["--retries", "1"]);
-    wait_for("the trouble", || running.words().contains("files stay; again in"));
+    wait_for("the trouble", || running.words().contains("files stay; next attempt in"));
     spool.add(2, 3);
     assert_eq!(names(&spool.outbox()).len(), 3);
     let (status, _) = running.end();

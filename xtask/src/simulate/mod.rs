@@ -114,7 +114,7 @@ impl Site {
         let interval_s = interval.as_secs();
         ensure!(
             interval.subsec_nanos() == 0 && (1..=3600).contains(&interval_s),
-            "--interval {} is no whole number of seconds from 1s to 1h",
+            "--interval {} is not a whole number of seconds from 1s to 1h",
             self.interval
         );
         let span_s = (self.hours * 3600.0).round();

@@ -89,7 +89,8 @@ fn lints(steps: &mut Steps) {
 }
 
 fn live_ring(steps: &mut Steps, args: &Args) {
-    let Some(before) = steps.step("state before the live tests", residue::Residue::read_as_root) else {
+    let Some(before) = steps.step("state before the live tests", residue::Residue::read_as_root)
+    else {
         return;
     };
     let name = match &args.object {
