@@ -23,7 +23,7 @@ const COLUMNS: usize = 94;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The server, such as `https://influx.example.org:8086`, without a path
+    /// The server, such as `https://influx.example.org:8086`, without the interface's path (/write)
     #[arg(long)]
     pub url: Option<String>,
     /// The server's interface: v1, v2, v3 (InfluxDB) or victoria [default: v2 with --org or --bucket, else v1]
@@ -200,7 +200,7 @@ impl Options {
         let head = "\
 # Configuration of `jobtrace push`, which the unit jobtrace-push runs. Commented-out values are defaults
 # or not set. Options override this file; with --url it is not read at all.
-# Put secrets into files of their own, readable only by the user jobtrace-push.
+# Put secrets into files of their own, which the user jobtrace-push can read and other users cannot.
 
 ";
         head.to_owned() + &Self::default().to_text()
