@@ -66,7 +66,7 @@ pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
         root.display()
     );
     let dir = root.join(format!("{NEW}{name}"));
-    make(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    make(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     Ok(dir)
 }
 
