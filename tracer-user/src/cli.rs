@@ -31,9 +31,12 @@ pub enum Command {
     Doctor(Doctor),
     Resolve(Resolve),
     Push(Push),
-    /// Holds an empty program on each hook, for the benchmark.
+    /// Holds an empty program on each hook, and on these tracepoints, for the benchmark.
     #[command(hide = true)]
-    BenchEmpty,
+    BenchEmpty {
+        /// Names of tracepoints
+        tracepoints: Vec<String>,
+    },
 }
 
 /// Trace one command as a job and tell where its time went.

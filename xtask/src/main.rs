@@ -3,7 +3,6 @@
 mod bench;
 mod bpf;
 mod cardinality;
-mod compare;
 mod dashboards;
 mod demo;
 mod dist;
@@ -11,6 +10,7 @@ mod docs;
 mod ebpf;
 mod fuzz;
 mod licences;
+mod markdown;
 mod packages;
 mod process;
 mod sections;
@@ -32,7 +32,7 @@ Examples:
   cargo xtask ebpf --install           get what building the BPF object needs, then build it
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
-  cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
+  cargo xtask bench --peers --write    beside bpftrace and others, into docs/COMPARE.md
   cargo xtask grafana                  the dashboards in docs/grafana from their description
   cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
   cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
@@ -61,10 +61,8 @@ enum Chore {
     Docs(docs::Args),
     /// Write Grafana's dashboards, docs/grafana, from their description
     Grafana(dashboards::Args),
-    /// Measure what tracing costs
+    /// Measure what tracing costs, also beside bpftrace, libbpf-tools, rezolus and below
     Bench(bench::Args),
-    /// Measure what tracing costs beside bpftrace, libbpf-tools, rezolus and below
-    Compare(compare::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
     /// Feed every parser with inputs of libFuzzer's own
@@ -79,15 +77,6 @@ enum Chore {
     Cardinality(cardinality::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
-    /// The page-fault workload of `bench`
-    #[command(hide = true)]
-    FaultLoop(bench::fault_loop::Args),
-    /// Runs a command and prints how long it took, for `compare`
-    #[command(hide = true)]
-    Timed(compare::compile_job::Timed),
-    /// The process of a job in `bench`
-    #[command(hide = true)]
-    IdleLoop(bench::jobs::Loop),
     /// What `test --hostile` runs beside the live ring, through sudo
     #[command(hide = true)]
     Hostility,
@@ -104,7 +93,6 @@ fn main() -> ExitCode {
         Chore::Docs(args) => docs::run(&args),
         Chore::Grafana(args) => dashboards::run(&args),
         Chore::Bench(args) => bench::run(&args),
-        Chore::Compare(args) => compare::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => soak::run(&args),
@@ -112,9 +100,6 @@ fn main() -> ExitCode {
         Chore::Simulate(args) => simulate::run(&args, process::say),
         Chore::Cardinality(args) => cardinality::run(&args),
         Chore::Licences => licences::run(),
-        Chore::FaultLoop(args) => bench::fault_loop::run(&args),
-        Chore::Timed(args) => compare::compile_job::timed(&args),
-        Chore::IdleLoop(args) => bench::jobs::idle_loop(&args),
         Chore::Hostility => test::hostile::work(),
         Chore::Residue => test::residue::print(),
     };

@@ -94,6 +94,19 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Whether this program is optimised; where it is not, the same chore is run once more by one that is.
+///
+/// # Errors
+/// When that one cannot be built, or fails.
+pub fn is_optimised() -> Result<bool> {
+    if cfg!(debug_assertions) {
+        say("this takes an optimised program");
+        let own = env::args_os().skip(1);
+        run(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own))?;
+    }
+    Ok(!cfg!(debug_assertions))
+}
+
 /// Where cargo puts what it builds.
 pub fn target_dir() -> PathBuf {
     let root = xtask::root();

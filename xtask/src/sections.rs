@@ -20,6 +20,21 @@ pub fn write(document: &str, name: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Puts each text into the place of its section where the document has one.
+///
+/// # Errors
+/// When it has none of them, or cannot be written.
+pub fn write_known(document: &str, sections: &[(&str, String)]) -> Result<()> {
+    let path = root().join(document);
+    let old = fs::read_to_string(&path).with_context(|| format!("read {document}"))?;
+    let known = sections.iter().filter(|(name, _)| old.contains(&format!("<!-- {name} -->\n")));
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        bail!("{document} has no section for what was measured");
+    }
+    known.into_iter().try_for_each(|(name, text)| write(document, name, text))
+}
+
 fn replaced(old: &str, name: &str, text: &str) -> Result<String> {
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
     let found = old.split_once(&begin).and_then(|(before, rest)| {

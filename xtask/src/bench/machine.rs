@@ -54,32 +54,25 @@ pub fn refuse_statistics() -> Result<()> {
 /// # Errors
 /// When the kernel does not tell.
 pub fn strangers() -> Result<BTreeSet<String>> {
-    let mut names = BTreeSet::new();
-    for (_, program) in bpf::links()? {
-        if let Ok(held) = bpf::hold(program) {
-            names.insert(bpf::program(&held)?.name);
-        }
-    }
-    Ok(names)
+    let programs = bpf::programs()?;
+    let attached = bpf::links()?.into_iter().filter_map(|(_, program)| programs.get(&program));
+    Ok(attached.map(|program| program.name.clone()).collect())
 }
 
-/// Says which programs others have attached.
+/// Says which programs others have attached, and whether the kernel pages out by itself: what a workload
+/// needs may then have to be read again.
 ///
 /// # Errors
 /// When the kernel does not tell.
-pub fn name_strangers() -> Result<()> {
+pub fn name_disturbances() -> Result<()> {
     let names: Vec<String> = strangers()?.into_iter().collect();
     if !names.is_empty() {
         say(format_args!("others' BPF programs are attached: {}", names.join(", ")));
     }
-    Ok(())
-}
-
-/// Says whether the kernel pages out by itself: what a workload needs may have to be read again.
-pub fn name_reclaim() {
     if let Some(said) = reclaim::describe() {
         say(said);
     }
+    Ok(())
 }
 
 #[cfg(test)]

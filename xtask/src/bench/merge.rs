@@ -15,8 +15,9 @@ use tracer_ebpf::{job::JobBank, table::Place};
 use xtask::simulate::random::Random;
 
 use crate::{
-    bench::machine,
-    process::{cargo, run as run_command, say},
+    bench::{machine, pairs::spread},
+    markdown::Table,
+    process::{is_optimised, say},
     sections,
 };
 
@@ -41,12 +42,8 @@ struct Row {
 /// # Errors
 /// When what was added up is wrong, or the document cannot be written.
 pub fn run(write: bool) -> Result<()> {
-    if cfg!(debug_assertions) {
-        say("an optimised program is measured");
-        let own = std::env::args_os().skip(1);
-        return run_command(
-            cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own),
-        );
+    if !is_optimised()? {
+        return Ok(());
     }
     let rows =
         SIZES.into_iter().map(|(cpus, slots)| measure(cpus, slots)).collect::<Result<Vec<_>>>();
@@ -110,7 +107,7 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
         busy.push(ns);
     }
     black_box(&all);
-    Ok(Row { cpus, slots, still_ns: median(still), moved_ns: median(busy) })
+    Ok(Row { cpus, slots, still_ns: median(&still), moved_ns: median(&busy) })
 }
 
 impl Slot {
@@ -127,33 +124,30 @@ impl Slot {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: &[f64]) -> f64 {
+    spread(values.iter().copied()).map_or(0.0, |spread| spread.median)
 }
 
 fn document(rows: &[Row], machine: &str) -> String {
-    let mut text = format!(
-        "Written by `cargo xtask bench --only merge --write`. {machine}. Adding up the banks of all slots \
-         and\npossible CPUs, as each reading does in the agent; copying them from the kernel comes on \
-         top, and\n`drain_ns` of `jobtrace_self` is both. In a slot that did not move since the last \
-         reading nothing is\ndecoded.\n\n\
-         | possible CPUs | slots | banks | a bank, still | a bank, moved | a reading, all still | a \
-         reading, all moved |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    let mut table = Table::new(
+        ">possible CPUs | >slots | >banks | >a bank, still | >a bank, moved | >a reading, all still | \
+         >a reading, all moved",
     );
-    for row in rows {
-        let banks = (row.cpus * row.slots) as f64;
-        text += &format!(
-            "| {} | {} | {banks} | {:.0} ns | {:.0} ns | {:.2} ms | {:.2} ms |\n",
-            row.cpus,
-            row.slots,
-            row.still_ns / banks,
-            row.moved_ns / banks,
-            row.still_ns / 1e6,
-            row.moved_ns / 1e6
-        );
+    for Row { cpus, slots, still_ns, moved_ns } in rows {
+        let banks = (cpus * slots) as f64;
+        let ns = |ns: f64| format!("{:.0} ns", ns / banks);
+        let ms = |ns: f64| format!("{:.2} ms", ns / 1e6);
+        table.row([
+            cpus,
+            slots,
+            &banks,
+            &ns(*still_ns),
+            &ns(*moved_ns),
+            &ms(*still_ns),
+            &ms(*moved_ns),
+        ]);
     }
-    text
+    format!("{machine}.\n\n{table}")
 }
 
 #[cfg(test)]

@@ -49,20 +49,6 @@ fn text(file: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A tree with one kdamond for each pair of state and actions.
-    fn tree(kdamonds: &[(&str, &[&str])]) -> tempfile::TempDir {
-        let sys = tempfile::tempdir().expect("a folder");
-        for (number, (state, actions)) in kdamonds.iter().enumerate() {
-            let kdamond = sys.path().join(KDAMONDS).join(number.to_string());
-            write(&kdamond.join("state"), state);
-            write(&kdamond.join("contexts/nr_contexts"), "1");
-            for (scheme, action) in actions.iter().enumerate() {
-                write(&kdamond.join(format!("contexts/0/schemes/{scheme}/action")), action);
-            }
-        }
-        sys
-    }
-
     fn write(file: &Path, line: &str) {
         fs::create_dir_all(file.parent().expect("a folder")).expect("folders");
         fs::write(file, format!("{line}\n")).expect("a file");
@@ -70,20 +56,22 @@ mod tests {
 
     #[test]
     fn only_what_runs_and_pages_out_is_told() {
-        let said = |kdamonds: &[(&str, &[&str])]| read(tree(kdamonds).path());
-        assert_eq!(said(&[]), None);
-        assert_eq!(said(&[("off", &["pageout"]), ("on", &["stat"]), ("on", &[])]), None);
-        let both = said(&[("on", &["stat", "pageout"]), ("off", &[]), ("on", &["pageout"])]);
-        let both = both.expect("two of them do");
-        assert!(both.ends_with("(DAMON: kdamond 0, kdamond 2)"), "{both}");
-    }
-
-    #[test]
-    fn the_module_counts_too() {
-        let sys = tree(&[("off", &["pageout"])]);
+        let sys = tempfile::tempdir().expect("a folder");
+        let set = |kdamond: &str, state: &str, action: &str| {
+            let kdamond = sys.path().join(KDAMONDS).join(kdamond);
+            write(&kdamond.join("state"), state);
+            write(&kdamond.join("contexts/nr_contexts"), "1");
+            write(&kdamond.join("contexts/0/schemes/0/action"), action);
+        };
+        let said = || read(sys.path());
+        assert_eq!(said(), None);
+        set("0", "off", "pageout");
+        set("1", "on", "stat");
         write(&sys.path().join(MODULE), "N");
-        assert_eq!(read(sys.path()), None);
+        assert_eq!(said(), None);
+        set("2", "on", "pageout");
         write(&sys.path().join(MODULE), "Y");
-        assert!(read(sys.path()).is_some_and(|said| said.contains("DAMON: damon_reclaim")));
+        let both = said().expect("two of them do");
+        assert!(both.ends_with("(DAMON: damon_reclaim, kdamond 2)"), "{both}");
     }
 }

@@ -1,8 +1,9 @@
 //! What jobtrace is to cost, each goal with the figures that tell whether it is met. Pure.
 
-use super::cases::Kind;
-use super::{events, shares, slowdowns};
-use crate::bench::pairs::Pairs;
+use super::events::{Cost, Costs};
+use super::found::{Found, figure_of};
+use super::pairs::Pairs;
+use super::shares::Shares;
 use std::fmt::Write as _;
 
 /// Of a switch, over what an empty program takes.
@@ -38,45 +39,41 @@ pub struct Goal {
 
 /// All goals, by these figures; `by_cgroup` names the peers with a run-queue histogram by cgroup.
 pub fn check(
-    events: &[events::Row],
-    slowdowns: &[slowdowns::Row],
-    shares: &[shares::Row],
+    events: &[Found<Costs>],
+    slowdowns: &[Found<Pairs>],
+    shares: &[Found<Shares>],
     by_cgroup: &[&str],
 ) -> Vec<Goal> {
     let mut goals = vec![switch(events), times(events, by_cgroup), pipe(slowdowns)];
-    goals.extend([Kind::Compile, Kind::Compute].map(|kind| job(slowdowns, shares, kind)));
+    goals.extend(["compile", "compute"].map(|name| job(slowdowns, shares, name)));
     goals
 }
 
-fn of_pipe<'a>(events: &'a [events::Row], subject: &str) -> Option<&'a events::Cost> {
-    let row = events.iter().find(|row| row.case == "pipe" && row.subject == subject)?;
-    row.cost.as_ref().ok()
+fn of_pipe<'a>(events: &'a [Found<Costs>], tracer: &str) -> Option<&'a Cost> {
+    figure_of(events, "pipe", tracer).map(|costs| &costs.median)
 }
 
-fn switch(events: &[events::Row]) -> Goal {
+fn switch(events: &[Found<Costs>]) -> Goal {
     let text = format!(
         "the switch path with all of `job_sched` takes at most {MOST_SWITCH_NS:.0} ns over the \
          empty program's"
     );
-    let costs = ["jobtrace agent", "jobtrace run"]
-        .map(|subject| of_pipe(events, subject).map(|cost| (subject, cost)));
-    let costs: Vec<_> = costs.into_iter().flatten().collect();
-    let mut found = String::new();
-    for (subject, cost) in &costs {
+    let (mut found, mut met) = (String::new(), None);
+    for tracer in ["jobtrace agent", "jobtrace run"] {
+        let Some(cost) = of_pipe(events, tracer) else { continue };
         let (gross, empty) = (cost.gross_ns, cost.empty_ns);
-        let _ = write!(found, "{subject} {:.1} ns ({gross:.1} less {empty:.1}); ", cost.net_ns());
+        let _ = write!(found, "{tracer} {:.1} ns ({gross:.1} less {empty:.1}); ", cost.net_ns());
+        met = Some(met.unwrap_or(true) && cost.net_ns() <= MOST_SWITCH_NS);
     }
-    let met = costs.iter().all(|(_, cost)| cost.net_ns() <= MOST_SWITCH_NS);
-    goal((!costs.is_empty()).then_some(met), text, &found)
+    goal(met, text, &found)
 }
 
-fn times(events: &[events::Row], by_cgroup: &[&str]) -> Goal {
+fn times(events: &[Found<Costs>], by_cgroup: &[&str]) -> Goal {
     let text = format!(
         "that is at least {LEAST_TIMES:.0} times less than any peer's run-queue histogram by cgroup"
     );
     let Some(ours) = of_pipe(events, "jobtrace agent") else { return goal(None, text, "") };
-    let mut found = String::new();
-    let mut met = None;
+    let (mut found, mut met) = (String::new(), None);
     for peer in by_cgroup {
         let Some(cost) = of_pipe(events, peer) else { continue };
         // Below 1 ns the empty program's own noise would make any factor.
@@ -87,23 +84,17 @@ fn times(events: &[events::Row], by_cgroup: &[&str]) -> Goal {
     goal(met, text, &found)
 }
 
-fn pairs_of<'a>(rows: &'a [slowdowns::Row], case: &str, subject: &str) -> Option<&'a Pairs> {
-    let row = rows.iter().find(|row| row.case == case && row.subject == subject)?;
-    row.pairs.as_ref().ok()
-}
-
-fn pipe(rows: &[slowdowns::Row]) -> Goal {
+fn pipe(slowdowns: &[Found<Pairs>]) -> Goal {
     let text = format!(
         "all families together slow `perf bench sched pipe` by at most {} %",
         100.0 * MOST_PIPE_RATIO
     );
-    let mut found = String::new();
-    let mut met = None;
-    for subject in ["jobtrace agent", "jobtrace run", "empty programs"] {
-        let Some(pairs) = pairs_of(rows, "pipe", subject) else { continue };
+    let (mut found, mut met) = (String::new(), None);
+    for tracer in ["jobtrace agent", "jobtrace run", "empty programs"] {
+        let Some(pairs) = figure_of(slowdowns, "pipe", tracer) else { continue };
         let Some(median) = pairs.slowdown_ratio().map(|spread| spread.median) else { continue };
-        let _ = write!(found, "{subject} {}; ", slowdown(pairs));
-        if subject != "empty programs" {
+        let _ = write!(found, "{tracer} {}; ", slowdown(pairs));
+        if tracer != "empty programs" {
             met = Some(met.unwrap_or(true) && median <= MOST_PIPE_RATIO);
         }
     }
@@ -112,17 +103,15 @@ fn pipe(rows: &[slowdowns::Row]) -> Goal {
 
 /// Met where the whole interval lies below the limit; or where the pairs cannot tell it from nothing
 /// attached, and by the kernel's account the programs take less. Noise alone is no proof.
-fn job(rows: &[slowdowns::Row], shares: &[shares::Row], kind: Kind) -> Goal {
-    let name = if kind == Kind::Compile { "compile" } else { "compute" };
+fn job(slowdowns: &[Found<Pairs>], shares: &[Found<Shares>], name: &str) -> Goal {
     let text = format!("a {name} job is slowed by less than {} %", 100.0 * MOST_JOB_RATIO);
-    let pairs = rows
-        .iter()
-        .find(|row| row.kind == kind && row.subject == "jobtrace agent")
-        .and_then(|row| row.pairs.as_ref().ok());
-    let Some(pairs) = pairs else { return goal(None, text, "") };
+    let Some(pairs) = figure_of(slowdowns, name, "jobtrace agent") else {
+        return goal(None, text, "");
+    };
     let interval = pairs.slowdown_interval();
     let is_told = interval.map(|(low, high)| low > 0.0 || high < 0.0);
-    let taken = shares.iter().find(|row| row.kind == kind).map(|row| row.least_and_greatest[1]);
+    let shares = figure_of(shares, name, "jobtrace agent");
+    let taken = shares.map(|shares| shares.least_and_greatest[1]);
     let met = match interval {
         Some((_, high)) if high < MOST_JOB_RATIO => Some(true),
         Some((low, _)) if low >= MOST_JOB_RATIO => Some(false),
@@ -164,33 +153,23 @@ fn goal(met: Option<bool>, text: String, found: &str) -> Goal {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shares::Share;
     use super::*;
 
-    fn event(subject: &'static str, net_ns: f64) -> events::Row {
-        let cost = events::Cost {
-            events: 1000,
-            gross_ns: 50.0 + net_ns,
-            empty_ns: 50.0,
-            programs: Vec::new(),
-        };
-        events::Row { case: "pipe", subject, cost: Ok(cost), net_ns: vec![net_ns] }
+    fn found<T>(workload: &'static str, tracer: &'static str, figure: T) -> Found<T> {
+        Found { workload, tracer, figure: Ok(figure) }
     }
 
-    fn slow(
-        case: &'static str,
-        kind: Kind,
-        subject: &'static str,
-        per_cent: &[f64],
-    ) -> slowdowns::Row {
+    fn event(tracer: &'static str, net_ns: f64) -> Found<Costs> {
+        let median =
+            Cost { events: 1, gross_ns: 50.0 + net_ns, empty_ns: 50.0, programs: Vec::new() };
+        found("pipe", tracer, Costs { median, net_ns: vec![net_ns] })
+    }
+
+    fn slow(workload: &'static str, tracer: &'static str, per_cent: &[f64]) -> Found<Pairs> {
         let mut pairs = Pairs::default();
         per_cent.iter().for_each(|slower| pairs.add(100.0, 100.0 + slower));
-        slowdowns::Row { case, kind, subject, pairs: Ok(pairs) }
-    }
-
-    fn share(most: f64) -> shares::Row {
-        let median = shares::Share { programs_ns: 0, runs: 0, job_ns: 1 };
-        let (case, kind) = ("compute", Kind::Compute);
-        shares::Row { case, kind, median, least_and_greatest: [0.0, most] }
+        found(workload, tracer, pairs)
     }
 
     #[test]
@@ -202,10 +181,8 @@ mod tests {
         assert_eq!(of(&["a", "b"])[1].verdict, Verdict::NotMet);
         assert_eq!(of(&["a", "b"])[1].found, "a 400.0 ns, 10.0 times; b 300.0 ns, 7.5 times");
         assert_eq!(of(&["missing"])[1].verdict, Verdict::Open);
-        assert_eq!(
-            check(&[event("jobtrace agent", 46.0)], &[], &[], &[])[0].verdict,
-            Verdict::NotMet
-        );
+        let slower = check(&[event("jobtrace agent", 46.0)], &[], &[], &[]);
+        assert_eq!(slower[0].verdict, Verdict::NotMet);
         let nothing = check(&[], &[], &[], &[]);
         assert!(nothing.iter().all(|goal| goal.verdict == Verdict::Open));
         assert!(nothing.iter().all(|goal| goal.found == "not measured"));
@@ -213,10 +190,7 @@ mod tests {
 
     #[test]
     fn empty_programs_do_not_count_against_us() {
-        let rows = [
-            slow("pipe", Kind::Switch, "jobtrace agent", &[4.0]),
-            slow("pipe", Kind::Switch, "empty programs", &[9.0]),
-        ];
+        let rows = [slow("pipe", "jobtrace agent", &[4.0]), slow("pipe", "empty programs", &[9.0])];
         let goal = &check(&[], &rows, &[], &[])[2];
         assert_eq!(goal.verdict, Verdict::Met);
         assert!(goal.found.contains("empty programs +9.00 % (1 pairs)"), "{}", goal.found);
@@ -224,19 +198,24 @@ mod tests {
 
     #[test]
     fn a_job_is_only_shown_unslowed_by_an_interval_below_the_limit() {
-        let by = |per_cent: &[f64], shares: &[shares::Row]| {
-            let rows = [slow("compute", Kind::Compute, "jobtrace agent", per_cent)];
-            check(&[], &rows, shares, &[])[4].verdict
+        let by = |per_cent: &[f64], share: Option<f64>| {
+            let median = Share { programs_ns: 0, runs: 0, job_ns: 1 };
+            let shares = share.map(|most| {
+                let shares = Shares { median, least_and_greatest: [0.0, most] };
+                found("compute", "jobtrace agent", shares)
+            });
+            let rows = [slow("compute", "jobtrace agent", per_cent)];
+            check(&[], &rows, shares.as_slice(), &[])[4].verdict
         };
-        let verdict = |per_cent: &[f64]| by(per_cent, &[]);
+        let verdict = |per_cent: &[f64]| by(per_cent, None);
         let noisy = [-1.0, 0.1, 0.1, 0.1, 0.1, 1.0];
-        assert_eq!(by(&noisy, &[share(0.002)]), Verdict::Met, "by the kernel's account");
-        assert_eq!(by(&noisy, &[share(0.004)]), Verdict::Open, "a share that is too large");
-        assert_eq!(by(&[0.4; 6], &[share(0.0)]), Verdict::NotMet, "the pairs tell otherwise");
-        assert_eq!(by(&[0.1, 0.1, 0.2, 0.3, 0.4, 0.5], &[share(0.0)]), Verdict::Open);
+        assert_eq!(by(&noisy, Some(0.002)), Verdict::Met, "by the kernel's account");
+        assert_eq!(by(&noisy, Some(0.004)), Verdict::Open, "a share that is too large");
+        assert_eq!(by(&[0.4; 6], Some(0.0)), Verdict::NotMet, "the pairs tell otherwise");
+        assert_eq!(by(&[0.1, 0.1, 0.2, 0.3, 0.4, 0.5], Some(0.0)), Verdict::Open);
         assert_eq!(verdict(&[0.0; 6]), Verdict::Met);
         assert_eq!(verdict(&[0.0; 5]), Verdict::Open, "five pairs tell nothing");
-        assert_eq!(verdict(&[-1.0, 0.1, 0.1, 0.1, 0.1, 1.0]), Verdict::Open, "too coarse");
+        assert_eq!(verdict(&noisy), Verdict::Open, "too coarse");
         assert_eq!(verdict(&[0.4; 6]), Verdict::NotMet);
     }
 }

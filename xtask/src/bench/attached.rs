@@ -1,7 +1,7 @@
 //! A tracer that runs beside the workload: started, waited for until its programs are attached, and
 //! ended, all seen from outside.
 
-use crate::bench::watch::{Watch, read_cpu};
+use super::watch::{Watch, read_cpu};
 use crate::bpf;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::Signal;
@@ -76,7 +76,7 @@ impl Attached {
             if files != quiet_since.1 || used > QUIET_CPU || !is_asleep(self.process.id()) {
                 quiet_since = (Instant::now(), files, cpu);
             }
-            let is_loaded = !needs_programs || !self.watch.programs.is_empty();
+            let is_loaded = !needs_programs || !self.watch.is_empty();
             if is_loaded && quiet_since.0.elapsed() >= QUIET {
                 // What was seen before may be this process's own, up to the exec, or closed since.
                 self.watch = Watch::default();
@@ -119,7 +119,7 @@ impl Attached {
     /// # Errors
     /// When the kernel does not tell.
     pub fn read_programs(&self) -> Result<Vec<bpf::Program>> {
-        self.watch.programs.values().map(bpf::program).collect()
+        self.watch.programs.programs()
     }
 
     fn last_words(&self) -> String {
@@ -133,11 +133,11 @@ impl Attached {
     pub fn end(mut self) -> Result<()> {
         self.is_alive()?;
         // Others may load theirs meanwhile: only its own count.
-        let own: Vec<u32> = self.watch.programs.keys().copied().collect();
+        let own = self.watch.programs.ids();
         drop(self);
         let begin = Instant::now();
         loop {
-            let left: Vec<_> = bpf::programs()?.into_iter().filter(|id| own.contains(id)).collect();
+            let left: Vec<_> = bpf::programs()?.into_keys().filter(|id| own.contains(id)).collect();
             if left.is_empty() {
                 return Ok(());
             }
@@ -152,7 +152,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.watch.programs.clear();
+        self.watch = Watch::default();
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

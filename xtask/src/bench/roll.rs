@@ -1,9 +1,11 @@
 //! Which tracers work here: each is started once and ended, before anything is measured. One that
 //! is missing or refused is named with the reason and left out of what follows.
 
+use super::found::told;
 use super::peers::Peer;
-use super::subjects::{Place, Subject, USUAL_INTERVAL_S};
-use crate::process::{find, output, say, target_dir};
+use super::tracers::{Place, Tracer, USUAL_INTERVAL_S};
+use super::workload::jobtrace;
+use crate::process::{find, output, say};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,29 +32,29 @@ pub struct Seen {
 }
 
 /// Starts each; those that work, and what there is to say of all.
-pub fn call(place: &Place, subjects: Vec<Subject>) -> (Vec<Subject>, Vec<Entry>) {
+pub fn call(place: &Place, tracers: Vec<Tracer>) -> (Vec<Tracer>, Vec<Entry>) {
     let (mut works, mut entries) = (Vec::new(), Vec::new());
-    for subject in subjects {
-        let entry = match subject {
-            Subject::Empty | Subject::Run => {
-                works.push(subject);
+    for tracer in tracers {
+        let entry = match tracer {
+            Tracer::Empty | Tracer::Run => {
+                works.push(tracer);
                 continue;
             }
-            Subject::Agent => Entry {
-                id: subject.id(),
+            Tracer::Agent => Entry {
+                id: tracer.id(),
                 tells: "sched, faults (major), block: all jobs",
-                version: version_of(&target_dir().join("release/jobtrace")),
-                seen: look(place, subject),
+                version: version_of(&jobtrace()),
+                seen: look(place, tracer),
             },
-            Subject::Peer(peer) => Entry {
+            Tracer::Peer(peer) => Entry {
                 id: peer.id,
                 tells: peer.tells,
                 version: version_of_peer(peer),
-                seen: look(place, subject),
+                seen: look(place, tracer),
             },
         };
         match &entry.seen {
-            Ok(_) => works.push(subject),
+            Ok(_) => works.push(tracer),
             Err(why) => say(format_args!("{} is skipped: {why}", entry.id)),
         }
         entries.push(entry);
@@ -60,17 +62,16 @@ pub fn call(place: &Place, subjects: Vec<Subject>) -> (Vec<Subject>, Vec<Entry>)
     (works, entries)
 }
 
-fn look(place: &Place, subject: Subject) -> Result<Seen, String> {
+fn look(place: &Place, tracer: Tracer) -> Result<Seen, String> {
     let look = || {
-        let beside = subject.start(place, USUAL_INTERVAL_S)?;
-        let watch = &beside.attached.watch;
-        let programs: BTreeSet<String> =
-            beside.attached.read_programs()?.into_iter().map(|program| program.name).collect();
-        let map_bytes = watch.map_bytes.values().sum();
-        beside.end()?;
-        Ok::<_, anyhow::Error>(Seen { programs: programs.into_iter().collect(), map_bytes })
+        let beside = tracer.start(place, USUAL_INTERVAL_S, None)?;
+        let programs = beside.attached.read_programs()?.into_iter().map(|program| program.name);
+        let programs: BTreeSet<String> = programs.collect();
+        let map_bytes = beside.attached.watch.all_map_bytes();
+        beside.attached.end()?;
+        Ok(Seen { programs: programs.into_iter().collect(), map_bytes })
     };
-    look().map_err(|error| format!("{error:#}"))
+    told(look())
 }
 
 fn version_of_peer(peer: &Peer) -> String {

@@ -1,9 +1,9 @@
 //! What the agent's programs take of a job in which events are few: less than pairs of runs can show, so
 //! by the kernel's own account of the programs and of the job.
 
-use super::cases::{Case, Kind};
-use super::subjects::{Place, Subject, USUAL_INTERVAL_S};
-use crate::bench::workloads::Tracing;
+use super::found::Found;
+use super::tracers::{Place, Tracer, USUAL_INTERVAL_S};
+use super::workload::Workload;
 use crate::bpf::{self, Program};
 use crate::process::say;
 use anyhow::{Context, Result, ensure};
@@ -27,12 +27,8 @@ impl Share {
     }
 }
 
-/// One job.
-pub struct Row {
-    /// The workload.
-    pub case: &'static str,
-    /// Its kind.
-    pub kind: Kind,
+/// Several runs of one job.
+pub struct Shares {
     /// The run with the median share.
     pub median: Share,
     /// The shares of all runs lie between these.
@@ -43,34 +39,31 @@ pub struct Row {
 ///
 /// # Errors
 /// When a workload or the agent fails.
-pub fn measure(place: &Place, cases: &[Case], rounds: usize) -> Result<Vec<Row>> {
-    let few = cases.iter().filter(|case| case.events.is_none());
-    few.map(|case| one(place, case, rounds)).collect()
+pub fn measure(place: &Place, workloads: &[Workload], rounds: usize) -> Result<Vec<Found<Shares>>> {
+    let jobs = workloads.iter().filter(|workload| workload.events.is_none());
+    jobs.map(|job| Ok(Found::new(job, &Tracer::Agent, Ok(one(place, job, rounds)?)))).collect()
 }
 
-fn one(place: &Place, case: &Case, rounds: usize) -> Result<Row> {
+fn one(place: &Place, job: &Workload, rounds: usize) -> Result<Shares> {
     let _statistics = bpf::enable_stats()?;
-    say(format_args!("{}: what the agent's programs take", case.workload.name));
-    let beside = Subject::Agent.start(place, USUAL_INTERVAL_S)?;
+    say(format_args!("{}: what the agent's programs take", job.name));
+    let beside = Tracer::Agent.start(place, USUAL_INTERVAL_S, None)?;
+    let sum = |of: fn(&Program) -> u64, all: &[Program]| all.iter().map(of).sum::<u64>();
     let mut shares = Vec::new();
-    for _ in 0..rounds.max(1) {
+    for _ in 0..rounds {
         let (before, began_ns) = (beside.attached.read_programs()?, children_ns()?);
-        case.workload.run(Tracing::Off)?;
+        job.run_plain()?;
         let job_ns = children_ns()? - began_ns;
-        let sum =
-            |of: fn(&Program) -> u64, programs: &[Program]| programs.iter().map(of).sum::<u64>();
         let after = beside.attached.read_programs()?;
         let grown = |of: fn(&Program) -> u64| sum(of, &after) - sum(of, &before);
-        ensure!(job_ns > 0, "the job took no time");
         let (programs_ns, runs) = (grown(|it| it.run_time_ns), grown(|it| it.run_count));
-        ensure!(runs > 0, "no program ran");
+        ensure!(job_ns > 0 && runs > 0, "the job took no time, or no program ran");
         shares.push(Share { programs_ns, runs, job_ns });
     }
-    beside.end()?;
+    beside.attached.end()?;
     shares.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     let (first, last) = (shares[0].ratio(), shares[shares.len() - 1].ratio());
-    let median = shares[shares.len() / 2];
-    Ok(Row { case: case.id, kind: case.kind, median, least_and_greatest: [first, last] })
+    Ok(Shares { median: shares[shares.len() / 2], least_and_greatest: [first, last] })
 }
 
 /// User and system time of our children that have ended, and of theirs.
