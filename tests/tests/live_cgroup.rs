@@ -11,6 +11,7 @@ use std::{
 };
 
 use jobtrace::{
+    base::open_files::OpenFiles,
     cgroup::{
         hierarchies::{Hierarchies, Hierarchy},
         job::JobCgroup,
@@ -24,7 +25,6 @@ use jobtrace::{
         wait::Ended,
     },
     model::info::Exit,
-    open_files::OpenFiles,
 };
 
 fn create(name: &str) -> JobCgroup {

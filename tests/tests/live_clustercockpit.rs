@@ -7,7 +7,7 @@ use std::{
 };
 
 use influxdb_line_protocol::{FieldValue, parse_lines};
-use jobtrace::export::clustercockpit::METRICS;
+use jobtrace::lines::clustercockpit::METRICS;
 use jobtrace_tests::daemon::{Setup, files, site::Site};
 
 fn now_s() -> i64 {

@@ -10,9 +10,9 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    agent::details::REPEAT_NS,
     cli::Cli,
-    export::clustercockpit::METRICS,
+    commands::agent::details::REPEAT_NS,
+    lines::clustercockpit::METRICS,
     model::{
         buckets::BucketStyle,
         tables::{self, FACTS, JOB_INFO, total_name},

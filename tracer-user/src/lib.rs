@@ -2,25 +2,19 @@
 //!
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
-pub mod agent;
+pub mod base;
 pub mod cgroup;
 pub mod cli;
-pub mod clock;
-mod closed;
+pub mod commands;
 pub mod docs;
-pub mod doctor;
-pub mod export;
+pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gpu;
 pub mod launch;
+pub mod lines;
 pub mod model;
-pub mod node;
-pub mod open_files;
 pub mod probes;
-pub mod push;
 pub mod replay;
 pub mod resolve;
-pub mod run;
-pub mod say;
-pub mod summary;
+pub mod view;

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use jobtrace::{
-    agent,
+    base::say::{Level, say_at},
     cli::{Cli, Command},
-    doctor, probes, push, resolve, run,
-    say::{Level, say_at},
+    commands::{agent, doctor, push, resolve, run},
+    probes,
 };
 
 fn main() -> ExitCode {

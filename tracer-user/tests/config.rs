@@ -4,10 +4,10 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use jobtrace::{
-    agent::config::{
+    base::values::{Size, Time},
+    commands::agent::config::{
         Config, Effect, Flags, Hierarchy, KEYS, Profile, Statistics, Style, load, parse,
         reload_difference,
-        values::{Size, Time},
     },
     probes::FaultMode,
     resolve::SiteRule,

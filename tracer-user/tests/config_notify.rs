@@ -3,7 +3,7 @@
 
 use std::{os::unix::net::UnixDatagram, time::Duration};
 
-use jobtrace::agent::notify::Notify;
+use jobtrace::base::notify::Notify;
 
 #[test]
 fn the_manager_hears_each_state_and_nobody_minds_its_absence() {

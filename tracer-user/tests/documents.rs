@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use jobtrace::{
-    agent::details::Details,
+    commands::agent::details::Details,
     docs,
-    export::profile::{BucketStyle, Profile, points},
+    lines::profile::{BucketStyle, Profile, points},
     model::{
         group::Group,
         hist::{Hist, QUANTILES},

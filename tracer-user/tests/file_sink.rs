@@ -9,7 +9,7 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use jobtrace::{
-    export::file_sink::{FileSink, Rotation, Writer},
+    lines::file_sink::{FileSink, Rotation, Writer},
     model::points::{FieldValue, Point},
 };
 

@@ -4,7 +4,7 @@
 use std::fs;
 
 use jobtrace::{
-    export::file_sink::{FileSink, Rotation, Writer},
+    lines::file_sink::{FileSink, Rotation, Writer},
     model::points::{FieldValue, Point},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,6 +1,6 @@
 //! The overhead governor against tables and random loads.
 
-use jobtrace::agent::governor::{
+use jobtrace::commands::agent::governor::{
     Action, Activity, FAMILIES, Family, Governor, Reading, Settings, Verdict,
 };
 use proptest::prelude::*;

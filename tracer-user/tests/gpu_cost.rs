@@ -7,7 +7,7 @@ use std::{
 
 use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace::{
-    clock::monotonic_ns,
+    base::clock::monotonic_ns,
     gpu::{Sampler, Settings},
 };
 

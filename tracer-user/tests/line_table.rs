@@ -3,7 +3,7 @@
 
 use influxdb_line_protocol::parse_lines;
 use jobtrace::{
-    export::line::encode,
+    lines::line::encode,
     model::{
         group::Group,
         hist::Hist,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jobtrace::{
-    export::{
+    lines::{
         line,
         profile::{BucketStyle, Profile, Profiles, points},
     },

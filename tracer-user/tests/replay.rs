@@ -7,7 +7,7 @@ use std::{
 };
 
 use jobtrace::{
-    export::target::Target,
+    files::target::Target,
     model::{
         group::Group,
         hist::Hist,

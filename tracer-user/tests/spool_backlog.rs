@@ -1,7 +1,7 @@
 //! The backlog: what is written in the end adds up to what was measured, whatever fails between.
 
 use jobtrace::{
-    export::backlog::{Backlog, Caps, Pending},
+    lines::backlog::{Backlog, Caps, Pending},
     model::{
         group::{Group, follow_all},
         hist::Hist,

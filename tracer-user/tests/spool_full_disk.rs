@@ -5,7 +5,7 @@ use std::{fs, io::Read};
 
 use flate2::read::MultiGzDecoder;
 use jobtrace::{
-    export::{
+    lines::{
         backlog::{Backlog, Caps, Pending},
         profile::{BucketStyle, Profile, points},
         spool::{Limits, Spool},

@@ -16,8 +16,8 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use jobtrace::{
-    clock,
-    export::{
+    base::clock,
+    lines::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },

@@ -2,7 +2,7 @@
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
-use jobtrace::agent::config::Config;
+use jobtrace::commands::agent::config::Config;
 use std::fs;
 use xtask::root;
 
@@ -24,7 +24,7 @@ pub fn run(args: &Args) -> Result<()> {
         ("docs/METRICS.md", jobtrace::docs::metrics()),
         ("docs/CLI.md", jobtrace::docs::cli()),
         ("xtask/dist/jobtrace.toml", Config::default_file()?),
-        ("xtask/dist/push.toml", jobtrace::push::options::Options::default_file()),
+        ("xtask/dist/push.toml", jobtrace::commands::push::options::Options::default_file()),
     ];
     for (name, text) in documents {
         let file = root().join(name);

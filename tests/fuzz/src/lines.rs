@@ -3,7 +3,7 @@
 
 use influxdb_line_protocol::{FieldValue as Parsed, ParsedLine, parse_lines};
 use jobtrace::{
-    export::line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
+    lines::line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
     model::points::Point,
 };
 

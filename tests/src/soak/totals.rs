@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, ensure};
 use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
-use jobtrace::export::hlog;
+use jobtrace::lines::hlog;
 
 use crate::daemon::files::{list, text};
 

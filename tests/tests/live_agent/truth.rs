@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use jobtrace::{cgroup::hierarchies::Hierarchies, clock::wall_ns};
+use jobtrace::{base::clock::wall_ns, cgroup::hierarchies::Hierarchies};
 use jobtrace_tests::{
     account::{Node, Report},
     agent::{Agent, Points},

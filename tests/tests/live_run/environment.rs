@@ -135,7 +135,7 @@ fn as_root_without_capabilities() {
 #[test]
 fn with_few_open_files_allowed() {
     let cpus = aya::util::online_cpus().unwrap().len() as u64;
-    let needed = jobtrace::open_files::needed(cpus);
+    let needed = jobtrace::base::open_files::needed(cpus);
     let script = format!(
         "ulimit -Sn 20; ulimit -Hn {needed}; exec \"$0\" run --quiet -- sh -c \
          'ulimit -Sn; ulimit -Hn; ls /proc/$PPID/fd | wc -l'"

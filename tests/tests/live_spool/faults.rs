@@ -105,7 +105,7 @@ fn files_that_nobody_takes_are_dropped_the_oldest_first_and_counted() {
     let outbox = setup.outbox();
     fs::create_dir_all(&outbox).unwrap();
     // Of an earlier boot, an hour old by the stamp in its name; another node's is not ours to drop.
-    let hour_ago = jobtrace::clock::wall_ns() - 3_600_000_000_000;
+    let hour_ago = jobtrace::base::clock::wall_ns() - 3_600_000_000_000;
     let old = format!("node1-00000000-{:018}-{hour_ago}.lp.gz", 5);
     let foreign = format!("node2-00000000-{:018}-{hour_ago}.lp.gz", 5);
     for name in [&old, &foreign] {

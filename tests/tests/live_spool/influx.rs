@@ -7,7 +7,7 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogIterator, LogEntry},
 };
 use jobtrace::{
-    export::{
+    lines::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },

@@ -22,7 +22,7 @@ use super::{
     place::{CgroupId, Place, Places},
     stale::{self, PREFIX},
 };
-use crate::probes::Layout;
+use crate::base::layout::Layout;
 
 /// v1 controllers that can stand for the tasks' hierarchy, best first.
 const TASK_CONTROLLERS: [&str; 4] = ["memory", "cpuacct", "pids", "freezer"];

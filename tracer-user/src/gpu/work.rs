@@ -19,7 +19,7 @@ use super::{
     sampler::{Settings, Shared},
     source::{Answers, Presence, Source},
 };
-use crate::clock::monotonic_ns;
+use crate::base::clock::monotonic_ns;
 
 /// What the thread does.
 pub(super) struct Work<K, F> {

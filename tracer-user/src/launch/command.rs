@@ -16,7 +16,10 @@ use std::{
 };
 
 use super::{signals::Signals, wait::Running};
-use crate::{cgroup::job::JobCgroup, clock::monotonic_ns, open_files::OpenFiles};
+use crate::{
+    base::{clock::monotonic_ns, open_files::OpenFiles},
+    cgroup::job::JobCgroup,
+};
 
 /// Added to an error number in the child when a cgroup refused, so that the parent can tell it from
 /// the exec's: `std` hands the number through unchanged.

@@ -14,8 +14,8 @@ use super::{
     words::Words,
 };
 use crate::{
+    base::devices::Device,
     model::{group::Group, hist::Hist, job::Slot, tables::BLOCK},
-    node::devices::Device,
 };
 
 /// Words of a cell as the kernel lays it out; the first is the key.

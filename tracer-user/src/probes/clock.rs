@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::thread::sched_getcpu;
 use tracer_ebpf::records::CpuRecord;
 
-use crate::clock::monotonic_ns;
+use crate::base::clock::monotonic_ns;
 
 const TRIES: usize = 3;
 

@@ -24,7 +24,7 @@ use super::{
     gap::Stale,
     hooks::{FaultMode, HookState},
     leases::Leases,
-    load::{Layout, Options},
+    load::Options,
     log::BpfLog,
     lookup::CpuValues,
     maps::{Maps, Plain},
@@ -33,7 +33,11 @@ use super::{
     running::{Reported, read_account, uncharged_ns},
 };
 use crate::{
-    clock::{monotonic_ns, wall_ns},
+    base::{
+        clock::{monotonic_ns, wall_ns},
+        devices::Devices,
+        layout::Layout,
+    },
     model::{
         group::{Group, merge_all},
         job::{Lease, Slot},
@@ -41,7 +45,6 @@ use crate::{
         source::Source,
         tables::{FAULT, SCHED},
     },
-    node::devices::Devices,
 };
 
 /// The attached programs and their maps. Dropping it detaches everything.

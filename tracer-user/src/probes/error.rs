@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, path::PathBuf};
 
 use super::privileges::cure_of;
-use crate::open_files::TooFew;
+use crate::base::open_files::TooFew;
 
 /// Why nothing can be traced.
 #[derive(Debug)]

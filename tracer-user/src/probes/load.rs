@@ -25,33 +25,16 @@ use super::{
     rodata::{RODATA, read_global},
     unknown::unknown_fields,
 };
-use crate::{clock::monotonic_ns, model::job::Slot, open_files};
+use crate::{
+    base::{clock::monotonic_ns, layout::Layout, open_files},
+    model::job::Slot,
+};
 
 /// The programs, built by `cargo xtask ebpf`.
 pub(super) static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../tracer-ebpf/object/tracer.bpf.o"
 ));
-
-/// Where jobs are told apart on this host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Number of the tasks' hierarchy (0 is cgroup v2's).
-    pub tasks_hierarchy: u32,
-    /// Its controller where it is cgroup v1's (`memory`).
-    pub tasks_controller: Option<String>,
-    /// Number of the hierarchy that block I/O is charged in; `None` where it is charged to no cgroup of
-    /// a job's own.
-    pub block_hierarchy: Option<u32>,
-}
-
-impl Layout {
-    /// Table of the block hierarchy's ids: the tasks', or its own, which stays empty where no job has a
-    /// cgroup there: ids of two hierarchies overlap.
-    pub fn block_table(&self) -> u32 {
-        u32::from(self.block_hierarchy != Some(self.tasks_hierarchy))
-    }
-}
 
 /// What to load.
 #[derive(Clone, Debug)]

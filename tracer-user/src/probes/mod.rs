@@ -38,7 +38,7 @@ pub use empty::hold_empty;
 pub use error::LoadError;
 pub use events::{Cgroup, Event};
 pub use hooks::{FaultMode, HOOKS, Hook, HookState};
-pub use load::{Layout, Options, load, sample_every};
+pub use load::{Options, load, sample_every};
 pub use own::ProgramRuns;
 pub use privileges::{check_namespace, cure_of, lacking_capabilities};
 pub use rodata::{RODATA, read_global};

@@ -14,10 +14,8 @@ use anyhow::{Context, Result, ensure};
 use aya::Ebpf;
 use flate2::Crc;
 
-use super::{
-    drain::Probes,
-    load::{Layout, Options},
-};
+use super::{drain::Probes, load::Options};
+use crate::base::layout::Layout;
 
 /// Magic number of bpffs.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;

@@ -16,7 +16,7 @@ use super::{
     events::Cgroup,
     hooks::{HOOKS, HookState},
     leases::Leases,
-    load::{Layout, Options, object},
+    load::{Options, object},
     maps::{Maps, open_pin},
     pins::{map_pin, set_dir, set_name},
     programs::Programs,
@@ -24,7 +24,10 @@ use super::{
     running::Reported,
     words::Words,
 };
-use crate::model::{job::Slot, snapshot::Snapshot, tables};
+use crate::{
+    base::layout::Layout,
+    model::{job::Slot, snapshot::Snapshot, tables},
+};
 
 /// A new cgroup has its entry so long after it took a spare slot, both by one run of a program.
 const ENTERED_WITHIN: Duration = Duration::from_millis(10);

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use flate2::read::MultiGzDecoder;
 
-use crate::export::target::is_standard;
+use crate::files::target::is_standard;
 
 /// Longest line: a snapshot of a full node takes a tenth of this.
 const MAX_LINE_BYTES: u64 = 64 << 20;

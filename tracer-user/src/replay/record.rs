@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{End, EndLine, Header, is_gz};
 use crate::{
-    export::{publish::cure, target::Target},
+    files::{publish::cure, target::Target},
     model::snapshot::Snapshot,
 };
 

@@ -4,7 +4,6 @@
 //! tells is read apart (`process.rs`), and believed only where its cgroup says whose it is (`facts.rs`).
 
 mod answer;
-pub mod command;
 pub mod facts;
 pub mod held;
 mod path;
@@ -16,6 +15,5 @@ mod table;
 mod variables;
 
 pub use answer::{Answer, Role};
-pub use command::run;
 pub use resolver::Resolver;
 pub use site::SiteRule;

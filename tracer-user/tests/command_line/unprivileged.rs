@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use jobtrace::open_files::{needed, needed_with_gpus};
+use jobtrace::base::open_files::{needed, needed_with_gpus};
 
 use super::program::{Ended, end, jobtrace};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fake_nvml::{Fake, Scenario};
 use jobtrace::{
-    clock::monotonic_ns,
+    base::clock::monotonic_ns,
     gpu::{Sampler, Settings},
     model::group::Group,
 };

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
 use jobtrace::{
-    clock::monotonic_ns,
+    base::clock::monotonic_ns,
     gpu::{ProcessReading, Sampler, Settings},
     model::group::Group,
 };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fake_nvml::Fake;
-use jobtrace::clock::monotonic_ns;
+use jobtrace::base::clock::monotonic_ns;
 
 use super::rig::{GIB, ONE, gpu, process, readings, scenario, start, until, wait};
 

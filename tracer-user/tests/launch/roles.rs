@@ -10,8 +10,8 @@ use std::{
 };
 
 use jobtrace::{
+    base::open_files::OpenFiles,
     launch::{command, signals::Signals},
-    open_files::OpenFiles,
 };
 
 /// What jobtrace does: starts the command, waits beside a timer, ends with its status. `before`: what

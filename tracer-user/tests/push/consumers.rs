@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use jobtrace::push::options::Options;
+use jobtrace::commands::push::options::Options;
 use toml::{Table, Value};
 
 fn document(name: &str) -> String {

@@ -3,7 +3,7 @@
 
 use std::io::BufReader;
 
-use jobtrace::push::{
+use jobtrace::commands::push::{
     answer::{Answer, Trouble},
     batches::Batches,
     file::{End, send},

@@ -7,7 +7,7 @@ use std::{fs, io::Read};
 use flate2::read::MultiGzDecoder;
 use influxdb_line_protocol::parse_lines;
 use jobtrace::{
-    export::{
+    lines::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },

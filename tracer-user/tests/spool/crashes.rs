@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jobtrace::export::spool::{Recovered, Resume};
+use jobtrace::lines::spool::{Recovered, Resume};
 
 use crate::folder::{Folder, SECOND, names, point, prepare, write};
 

@@ -9,7 +9,7 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use jobtrace::{
-    export::{
+    lines::{
         spool::{Limits, Prepared, Spool},
         writer::Writer,
     },

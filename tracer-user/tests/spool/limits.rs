@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jobtrace::export::spool::{Dropped, Limits};
+use jobtrace::lines::spool::{Dropped, Limits};
 
 use crate::folder::{Folder, SECOND, names, point, write};
 

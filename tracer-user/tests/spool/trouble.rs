@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use jobtrace::export::{
+use jobtrace::lines::{
     spool::{Limits, Spool},
     writer::Writer,
 };

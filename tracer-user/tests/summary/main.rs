@@ -11,7 +11,7 @@ use std::{fs, path::PathBuf};
 
 use jobtrace::{
     model::totals::RunTotals,
-    summary::{Style, render},
+    view::{Style, render},
 };
 
 /// Name of the text, the run and the style it is shown in.

@@ -8,7 +8,7 @@ use jobtrace::{
         tables::ALL,
         totals::{Peaks, RunTotals},
     },
-    summary::{MAX_WIDTH, MIN_WIDTH, Style, render},
+    view::{MAX_WIDTH, MIN_WIDTH, Style, render},
 };
 use proptest::prelude::*;
 use tracer_ebpf::{loglinear::BUCKETS, table::Kind};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use jobtrace::export::{
+use jobtrace::lines::{
     batch::Batch,
     profile::{BucketStyle, Profile},
 };

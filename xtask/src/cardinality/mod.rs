@@ -6,7 +6,7 @@ mod measure;
 mod report;
 
 use anyhow::{Context, Result, ensure};
-use jobtrace::export::profile::{BucketStyle, Profile};
+use jobtrace::lines::profile::{BucketStyle, Profile};
 use xtask::simulate::plan::{LOAD, Plan};
 
 use crate::{

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::measure::Measured;
-use jobtrace::export::profile::{BucketStyle, Profile};
+use jobtrace::lines::profile::{BucketStyle, Profile};
 use xtask::simulate::{
     plan::{LOAD, Plan},
     tally::Amount,

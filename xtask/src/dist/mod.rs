@@ -97,8 +97,8 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jobtrace::agent::config::{Config, DEFAULT_FILE};
-    use jobtrace::push::options::Options;
+    use jobtrace::commands::agent::config::{Config, DEFAULT_FILE};
+    use jobtrace::commands::push::options::Options;
 
     fn text(name: &str) -> String {
         fs::read_to_string(root().join("xtask/dist").join(name)).expect(name)

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use anyhow::{Context, Result};
 use jobtrace::{
-    agent::details::Details,
-    export::{backlog::Pending, spool::name::SetName},
+    commands::agent::details::Details,
+    lines::{backlog::Pending, spool::name::SetName},
     model::{
         job::{Job as Tags, JobStats},
         points::Origin,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use jobtrace::export::{
+use jobtrace::lines::{
     batch::Batch,
     spool::name::{Part, SetName},
 };

@@ -20,8 +20,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use jobtrace::{
-    agent::config::values::Time,
-    export::{
+    base::values::Time,
+    lines::{
         form::{Form, Style},
         profile::{BucketStyle, Profile, Profiles},
     },

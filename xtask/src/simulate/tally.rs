@@ -8,7 +8,7 @@ use std::{
 };
 
 use jobtrace::{
-    export::{form::Form, line},
+    lines::{form::Form, line},
     model::job::Job,
 };
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use influxdb_line_protocol::parse_lines;
-use jobtrace::export::{
+use jobtrace::lines::{
     batch::PREAMBLE,
     profile::{BucketStyle, Profile},
     spool::name::SetName,

@@ -4,8 +4,8 @@
 use std::fs;
 
 use jobtrace::{
-    agent::state::{Entry, Keeper, State},
-    run::identity::boot_id,
+    base::identity::boot_id,
+    commands::agent::state::{Entry, Keeper, State},
 };
 use serde_json::Value;
 use tempfile::TempDir;

@@ -2,12 +2,12 @@
 //! a data base as they are.
 
 use jobtrace::{
+    base::text::clean,
     model::{
         job::Job,
         points::{FieldValue, Point},
     },
     resolve::Answer,
-    summary::text::clean,
 };
 
 use super::resolver;

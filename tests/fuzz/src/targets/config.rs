@@ -4,10 +4,8 @@
 use std::path::Path;
 
 use jobtrace::{
-    agent::config::{
-        parse,
-        values::{Size, Time},
-    },
+    base::values::{Size, Time},
+    commands::agent::config::parse,
     resolve::Resolver,
 };
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use jobtrace::{
-    export::{hlog, json, profile},
+    lines::{hlog, profile},
     model::{
         hist_points::hist_points,
         job::{Job, attribute},
@@ -19,7 +19,7 @@ use jobtrace::{
         totals::RunTotals,
     },
     replay::{Header, Replay},
-    summary::{Style, render},
+    view::{Style, json, render},
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 

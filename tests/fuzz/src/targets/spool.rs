@@ -8,9 +8,12 @@ use std::{
     path::PathBuf,
 };
 
-use jobtrace::export::{
+use jobtrace::lines::{
     batch::{Batch, PREAMBLE},
-    spool::{name::Part, name::SetName, whole::is_whole},
+    spool::{
+        name::{Part, SetName},
+        whole::is_whole,
+    },
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 

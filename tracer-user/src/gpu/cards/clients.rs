@@ -12,7 +12,7 @@ use super::{
     fdinfo::Client,
     files::{number_in, numbered, read_text},
 };
-use crate::{clock::monotonic_ns, gpu::reading::Busy};
+use crate::{base::clock::monotonic_ns, gpu::reading::Busy};
 
 /// Of the processes that hold nothing, one in so many is looked at with each reading.
 const TURNS: u32 = 8;

@@ -1,0 +1,15 @@
+//! What every room may use and what needs none of them: clocks, words for people, text, units, values as
+//! people write them, and facts of this process and this node.
+
+pub mod clock;
+pub(crate) mod closed;
+pub mod devices;
+pub mod identity;
+pub mod layout;
+pub mod notify;
+pub mod open_files;
+pub mod say;
+pub mod suggest;
+pub mod text;
+pub mod units;
+pub mod values;

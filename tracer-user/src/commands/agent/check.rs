@@ -1,0 +1,134 @@
+//! `agent --check`: whether the agent could work with this configuration, and what it would do.
+
+use std::{
+    fmt::Write,
+    fs::{self, OpenOptions},
+    io,
+    path::Path,
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::fs::{Access, access};
+
+use super::config::{Config, Hierarchy, Statistics};
+use crate::{
+    base::{clock, identity::host, text::clean},
+    probes::FaultMode,
+};
+
+/// What the agent would do with `config`, in lines.
+///
+/// # Errors
+/// When it could not write where it has to.
+pub fn check(config: &Config) -> Result<String> {
+    let mut problems = Vec::new();
+    for (key, dir) in [("spool.dir", &config.spool.dir), ("state.dir", &config.state.dir)] {
+        if let Err(error) = is_writable(dir) {
+            problems.push(format!("`{key}`: {error:#}"));
+        }
+    }
+    if !problems.is_empty() {
+        bail!("{}; check as the user that the agent runs as", problems.join("\n"));
+    }
+    Ok(intentions(config))
+}
+
+/// What `config` means, a line each.
+fn intentions(config: &Config) -> String {
+    let mut text = String::new();
+    let mut line = |subject: &str, what: String| {
+        let _ = writeln!(text, "{subject:<10}{}", clean(&what, true));
+    };
+    let name = if config.host.is_empty() { host() } else { config.host.clone() };
+    let cluster = match config.cluster.as_str() {
+        "" => "no cluster".to_owned(),
+        cluster => format!("cluster {cluster}"),
+    };
+    line("node", format!("{name}, {cluster}"));
+    let hierarchy = match &config.hierarchy {
+        Hierarchy::Auto => "the hierarchy that this node's schedulers use".to_owned(),
+        Hierarchy::V2 => "cgroup v2".to_owned(),
+        Hierarchy::V1(controller) => format!("the v1 hierarchy of {controller}"),
+    };
+    let series = if config.steps { "steps" } else { "jobs" };
+    let (slots, spare) = (config.slots, config.spare_slots);
+    line("traces", format!("up to {slots} {series} at once, {spare} slots ready, by {hierarchy}"));
+    for rule in &config.rules {
+        line("rule", format!("{}: {}", rule.name, rule.pattern));
+    }
+    if !config.jobs.ignore.is_empty() {
+        line(
+            "ignores",
+            format!("jobs of {}, they count in _system", config.jobs.ignore.join(", ")),
+        );
+    }
+    let faults = match config.faults {
+        FaultMode::Major => "major faults timed",
+        FaultMode::Full => "major and minor faults timed",
+    };
+    line("reads", format!("every {}, {faults}", config.interval));
+    let spool = &config.spool;
+    line(
+        "writes",
+        format!(
+            "to {}, at most {} in {} files of the last {}",
+            spool.dir.display(),
+            spool.max_bytes,
+            spool.max_files,
+            spool.max_age
+        ),
+    );
+    let statistics = match config.overhead.statistics {
+        Statistics::Off => "estimated from counts of events",
+        Statistics::Windows => "measured now and then",
+        Statistics::On => "measured",
+    };
+    let percent = config.overhead.max_ratio * 100.0;
+    line("costs", format!("at most {percent:.2} % of the node's CPU time, {statistics}"));
+    let end = if config.pin { "go on without the agent" } else { "end with the agent" };
+    line("probes", end.to_owned());
+    text
+}
+
+/// Whether files can be made in `dir`, or, where it is absent, `dir` itself.
+fn is_writable(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        let parent = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+        return access(parent, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(io::Error::from)
+            .with_context(|| format!("{} is absent and cannot be made", dir.display()));
+    }
+    // Trying is the only test that knows quotas, read-only mounts and capabilities.
+    let file = dir.join(format!(".check-{}-{}", std::process::id(), clock::monotonic_ns()));
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&file)
+        .and_then(|_| fs::remove_file(&file))
+        .with_context(|| format!("cannot write in {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writable_spool_passes_and_nothing_is_left_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.spool.dir = dir.path().to_owned();
+        config.state.dir = dir.path().join("not/yet");
+        let text = check(&config).unwrap();
+        assert!(text.contains("every 10s") && text.contains("1.00 %"), "{text}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_spool_that_is_no_folder_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut config = Config::default();
+        config.spool.dir = file.path().to_owned();
+        let error = check(&config).unwrap_err().to_string();
+        assert!(error.contains("`spool.dir`: cannot write in"), "{error}");
+    }
+}

@@ -1,0 +1,106 @@
+//! The configuration as a commented file, which parses back to the same.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use toml::{Table, Value};
+
+use super::{
+    Config,
+    keys::{KEYS, Shape},
+};
+use crate::base::text::wrap;
+
+/// Width of the explanations.
+const COLUMNS: usize = 94;
+
+impl Config {
+    /// All keys with their values and what they mean.
+    ///
+    /// # Errors
+    /// When a value has no form in TOML, such as a path that is not UTF-8.
+    pub fn to_text(&self) -> Result<String> {
+        self.render("")
+    }
+
+    /// The file that a package installs: all keys with their defaults, commented out.
+    ///
+    /// # Errors
+    /// As [`Config::to_text`].
+    pub fn default_file() -> Result<String> {
+        let head = "\
+# Configuration of `jobtrace agent`. What is commented out is the default.
+# Check it with `jobtrace agent --check`; `systemctl reload jobtrace` takes over what can be.
+
+";
+        Ok(head.to_owned() + &Self::default().render("#")?)
+    }
+
+    /// Every key's explanation and value, the value behind `mark`.
+    fn render(&self, mark: &str) -> Result<String> {
+        let values = Table::try_from(self).context("cannot print the configuration")?;
+        let mut text = String::new();
+        let mut table = "";
+        for key in KEYS {
+            let (parent, name) = key.split();
+            let head = match key.shape {
+                Shape::Value => parent,
+                Shape::Map(_) => key.path,
+                // Their heads are part of the entries.
+                Shape::Tables(_) => table,
+            };
+            if head != table {
+                let _ = writeln!(text, "[{head}]");
+                table = head;
+            }
+            let about = match key.shape {
+                Shape::Value => format!("{} Allowed: {}.", key.help, key.allowed),
+                _ => key.help.to_owned(),
+            };
+            for line in wrap(&about, COLUMNS) {
+                let _ = writeln!(text, "# {line}");
+            }
+            let value = find(&values, key.path).context("a key without a value")?;
+            match key.shape {
+                Shape::Value => {
+                    let _ = writeln!(text, "{mark}{name} = {value}");
+                }
+                Shape::Map(example) | Shape::Tables(example) => {
+                    let own = entries(name, value, key.shape)?;
+                    text += &own;
+                    if own.is_empty() {
+                        example.lines().for_each(|line| {
+                            let _ = writeln!(text, "#{line}");
+                        });
+                    }
+                }
+            }
+            text.push('\n');
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+/// The entries of a map, or of a list of tables with its heads.
+fn entries(name: &str, value: &Value, shape: Shape) -> Result<String> {
+    let is_empty = value.as_table().is_some_and(Table::is_empty)
+        || value.as_array().is_some_and(Vec::is_empty);
+    if is_empty {
+        return Ok(String::new());
+    }
+    let table = match (shape, value) {
+        (Shape::Map(_), Value::Table(table)) => table.clone(),
+        _ => Table::from_iter([(name.to_owned(), value.clone())]),
+    };
+    toml::to_string(&table).context("cannot print the configuration")
+}
+
+/// The value at `path`.
+pub fn find<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        Some((first, rest)) => find(table.get(first)?.as_table()?, rest),
+        None => table.get(path),
+    }
+}

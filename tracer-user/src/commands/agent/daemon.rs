@@ -1,0 +1,388 @@
+//! The measuring loop: events of cgroups, ticks, signals and the watchdog, one after the other.
+
+use std::{
+    num::NonZeroU32,
+    os::fd::OwnedFd,
+    path::Path,
+    time::{Duration, Instant, SystemTime},
+};
+
+use anyhow::{Context, Result};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    signal::unix::{Signal, SignalKind, signal},
+    time::sleep_until,
+};
+
+use super::{
+    config::{self, Config, Difference, Flags},
+    grid::Grid,
+    hierarchy::View,
+    last_stamp::LastStamp,
+    lock::NodeLock,
+    log::Log,
+    node::{Node, Settings},
+    output::{Losses, Output},
+    state::{Entry, Keeper, State},
+};
+use crate::{
+    base::{
+        clock::{monotonic_ns, wall_ns},
+        notify::Notify,
+        open_files::{self, OpenFiles},
+        say::{Level, say},
+    },
+    cgroup::hierarchies::Hierarchies,
+    lines::{backlog::Pending, spool::Resume},
+    model::job::Job,
+    probes::{self, HOOKS, HookState, Options, Probes, pins},
+    resolve::Resolver,
+};
+
+/// Where programs and maps are pinned.
+const PINS: &str = "/sys/fs/bpf/jobtrace";
+/// Least pause between two looks at whether the watchdog is due.
+const ALIVE_PAUSE: Duration = Duration::from_millis(110);
+
+/// What the configuration was made of, to make it anew.
+pub struct Sources {
+    /// The file, where one was named.
+    pub file: Option<std::path::PathBuf>,
+    /// The command line.
+    pub flags: Flags,
+}
+
+/// Runs the agent until it is told to end; the exit status.
+///
+/// # Errors
+/// When it cannot start.
+pub fn run(config: Config, sources: &Sources) -> Result<u8> {
+    // First: even the event loop opens files, and each slot in use holds one or two.
+    OpenFiles::raise();
+    probes::check_namespace()?;
+    open_files::check()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the event loop")?.block_on(serve(config, sources))
+}
+
+async fn serve(config: Config, sources: &Sources) -> Result<u8> {
+    let log = Log::new(Level::Info);
+    let notify = Notify::from_environment();
+    let mut signals = Signals::take()?;
+    let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let _lock = NodeLock::take(&config.state.dir, std::process::id(), &start)?;
+    let resolver = Resolver::new(&config.rules)?;
+    let hierarchy = String::from(config.hierarchy.clone());
+    let view = View::choose(Hierarchies::read()?, &hierarchy)?;
+    let name = view.name();
+    let mut agent = Agent::start(config, view, resolver, log)?;
+    agent.log.info(format_args!("tracing the jobs of cgroup {name}"));
+    notify.ready(&format!("tracing the jobs of cgroup {name}"));
+    loop {
+        match agent.next(&mut signals, &notify).await {
+            Ok(Step::Go) => {}
+            Ok(Step::Reload) => {
+                notify.reloading();
+                agent.reload(sources);
+                notify.ready("configuration read again");
+            }
+            Ok(Step::End) => break,
+            // The start went well: the service manager may try again.
+            Err(error) => {
+                agent.log.error(format_args!("{error:#}"));
+                return Ok(1);
+            }
+        }
+    }
+    notify.stopping();
+    agent.attempt(Node::look_at_gpus);
+    agent.node.settle_gpus();
+    agent.tick();
+    let complete = agent.finish();
+    agent.log.info("ended");
+    Ok(u8::from(!complete))
+}
+
+enum Step {
+    Go,
+    Reload,
+    End,
+}
+
+/// The signals that an administrator sends.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn take() -> Result<Self> {
+        let take = |kind| signal(kind).context("cannot take signals");
+        Ok(Self {
+            terminate: take(SignalKind::terminate())?,
+            interrupt: take(SignalKind::interrupt())?,
+            hang_up: take(SignalKind::hangup())?,
+        })
+    }
+}
+
+struct Agent {
+    config: Config,
+    options: Options,
+    node: Node,
+    output: Output,
+    grid: Grid,
+    last_stamp: LastStamp,
+    log: Log,
+    events: AsyncFd<OwnedFd>,
+    late_told: u64,
+    losses_told: Losses,
+    watchdog: Instant,
+}
+
+impl Agent {
+    /// Takes over what an agent before this one left attached, or loads the programs.
+    fn start(config: Config, view: View, resolver: Resolver, log: Log) -> Result<Self> {
+        let options = options(&config)?;
+        let mut keeper = Keeper::new(&config.state.dir);
+        let root = Path::new(PINS);
+        let found = if config.pin { taken_over(&mut keeper, &view, &options, &log) } else { None };
+        let settings = settings(&config);
+        let (mut node, output, last_stamp_ns) = match found {
+            Some((probes, state, journal)) => {
+                let output =
+                    Output::open(&config, Resume::Continued(state.files.as_deref()), &log)?;
+                let last_stamp_ns = Some(state.stamp_ns);
+                let span_s =
+                    monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
+                log.notice(format_args!(
+                    "took over the probes of the agent before, which reported {span_s} s ago"
+                ));
+                let state = (state, journal);
+                let node = Node::resume(probes, view, resolver, settings, state, keeper, &log)?;
+                (node, output, last_stamp_ns)
+            }
+            None => {
+                keeper.clear()?;
+                for set in pins::remove_all(root, None)? {
+                    log.notice(format_args!("removed {set}, which an agent before left attached"));
+                }
+                let output = Output::open(&config, Resume::Anew, &log)?;
+                let probes = probes::load(view.layout(), &options)?;
+                tell_missing(&probes, &log);
+                let mut node = Node::start(probes, view, resolver, settings, &log)?;
+                if config.pin {
+                    node.keep_with(keeper);
+                }
+                (node, output, None)
+            }
+        };
+        if config.pin {
+            let unpinned = node.probes().unpinned().join(", ");
+            if !unpinned.is_empty() {
+                log.warning(format_args!(
+                    "what {unpinned} tell is not known for the time without an agent"
+                ));
+            }
+        }
+        let events = node.events_fd().context("cannot wait for events")?;
+        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
+        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
+        let events = events.context("cannot wait for events")?;
+        let last_stamp = LastStamp::in_folder(&config.state.dir);
+        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
+        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
+        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
+        let mut agent = Self {
+            config,
+            options,
+            node,
+            output,
+            grid,
+            last_stamp,
+            log,
+            events,
+            late_told,
+            losses_told,
+            watchdog,
+        };
+        if last_stamp_ns.is_none() {
+            agent.node.commit(None, 0, &agent.options)?;
+        }
+        Ok(agent)
+    }
+
+    /// Waits for what comes next, and does it.
+    async fn next(&mut self, signals: &mut Signals, notify: &Notify) -> Result<Step> {
+        let now_ns = monotonic_ns();
+        let until = |ns: u64| Duration::from_nanos(ns.saturating_sub(now_ns));
+        let tick = tokio::time::Instant::now() + until(self.grid.due_monotonic_ns());
+        let care_after = self.node.care_after();
+        let care = tokio::time::Instant::now() + care_after.unwrap_or_default();
+        let alive = notify.watchdog_every().unwrap_or(Duration::MAX);
+        let alive_in =
+            alive.saturating_sub(self.watchdog.elapsed()).min(ALIVE_PAUSE.max(alive / 2));
+        let alive_at = tokio::time::Instant::now() + alive_in.min(Duration::from_secs(86_400));
+        tokio::select! {
+            biased;
+            _ = signals.terminate.recv() => return Ok(Step::End),
+            _ = signals.interrupt.recv() => return Ok(Step::End),
+            _ = signals.hang_up.recv() => return Ok(Step::Reload),
+            () = sleep_until(tick) => drop(self.tick()),
+            ready = self.events.readable() => {
+                let mut ready = ready.context("cannot wait for events")?;
+                ready.clear_ready();
+                self.attempt(Node::take_events);
+            }
+            () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
+            () = sleep_until(care), if care_after.is_some() => self.attempt(Node::care),
+            () = sleep_until(alive_at), if notify.watchdog_every().is_some() => {}
+        }
+        if notify.watchdog_every().is_some_and(|every| self.watchdog.elapsed() >= every) {
+            notify.alive();
+            self.watchdog = Instant::now();
+        }
+        Ok(Step::Go)
+    }
+
+    /// Does something with the node; what fails is said, and tried again with the next event.
+    fn attempt(&mut self, work: impl FnOnce(&mut Node, &Log) -> Result<()>) {
+        if let Err(error) = work(&mut self.node, &self.log) {
+            self.log.error(format_args!("{error:#}"));
+        }
+    }
+
+    /// Ends an interval and writes it. Gives whether all is written.
+    fn tick(&mut self) -> bool {
+        let tick = self.grid.tick(wall_ns(), monotonic_ns());
+        if let Some(remark) = tick.remark() {
+            self.log.warning(remark);
+        }
+        let measured = match self.node.tick(self.output.origin(), tick.stamp_ns, &self.log) {
+            Ok(measured) => measured,
+            Err(error) => {
+                self.log.error(format_args!("a reading is lost: {error:#}"));
+                return false;
+            }
+        };
+        let mut jobs = measured.jobs;
+        let losses = self.output.losses();
+        let system = jobs.iter_mut().find(|stats| stats.job == Job::system());
+        let own = system.and_then(|stats| {
+            stats.groups.iter_mut().find(|group| group.measurement.key == "self")
+        });
+        if let Some(own) = own {
+            losses.set(self.losses_told, own);
+            own.set("late_intervals", self.grid.late() - self.late_told);
+            own.set("jobs", measured.live as u64);
+        }
+        (self.losses_told, self.late_told) = (losses, self.grid.late());
+        let facts = measured.facts;
+        let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
+        let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
+        let commit = |files: Option<&str>| {
+            last_stamp.write(tick.stamp_ns)?;
+            node.commit(files, tick.stamp_ns, options)
+        };
+        let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
+        self.log.tick();
+        written
+    }
+
+    /// Writes what the last tick left waiting. Gives whether all is written.
+    fn finish(&mut self) -> bool {
+        let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
+        self.output.finish(monotonic_ns(), commit, &self.log)
+    }
+
+    fn reload(&mut self, sources: &Sources) {
+        match self.reloaded(sources) {
+            Ok(difference) => {
+                self.log.notice(format_args!("configuration read again: {difference}"))
+            }
+            Err(error) => self.log.error(format_args!("the old configuration stays: {error:#}")),
+        }
+    }
+
+    fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
+        let new = config::load(sources.file.as_deref(), &sources.flags)?;
+        let difference = config::reload_difference(&self.config, &new)?;
+        let together = self.config.reloaded(&new)?;
+        let resolver = Resolver::new(&together.rules)?;
+        self.node.set(resolver, settings(&together), &self.log);
+        self.output.reload(&together);
+        self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
+        self.config = together;
+        Ok(difference)
+    }
+}
+
+fn seconds(config: &Config) -> Result<NonZeroU32> {
+    let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
+    seconds.context("the interval is no whole number of seconds")
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        spare_slots: config.spare_slots as usize,
+        steps: config.steps,
+        ignored: config.jobs.ignore.clone(),
+        overhead: (&config.overhead).into(),
+        gpus: (&config.gpu).into(),
+    }
+}
+
+fn options(config: &Config) -> Result<Options> {
+    let development = crate::commands::run::development()?;
+    let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
+    let pin = config.pin.then(|| PINS.into());
+    Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })
+}
+
+fn tell_missing(probes: &Probes, log: &Log) {
+    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+        if let HookState::Missing(why) = state {
+            log.warning(format_args!("unknown on this kernel: {} ({why})", hook.gives));
+        }
+    }
+}
+
+/// The probes that the agent before left attached, with what it reported; `None` where there are none, or
+/// none that this agent can go on with: that is said.
+fn taken_over(
+    keeper: &mut Keeper,
+    view: &View,
+    options: &Options,
+    log: &Log,
+) -> Option<(Probes, State, Vec<Entry>)> {
+    let read = keeper.read().and_then(|found| {
+        let Some((state, journal)) = found else { return Ok(None) };
+        let root = Path::new(PINS);
+        let (carried, reported) = (&state.carried, &state.reported);
+        let probes = probes::take_over(root, view.layout(), options, carried, reported)?;
+        Ok(Some((probes, state, journal)))
+    });
+    match read {
+        Ok(found) => found,
+        Err(error) => {
+            log.notice(format_args!("cannot go on where the agent before ended: {error:#}"));
+            None
+        }
+    }
+}
+
+/// Removes what a pinned agent left in bpffs; the exit status.
+///
+/// # Errors
+/// When an agent runs, or something cannot be removed.
+pub fn unpin(config: &Config) -> Result<u8> {
+    let _lock = NodeLock::take(&config.state.dir, std::process::id(), "removing pinned probes")?;
+    let removed = pins::remove_all(Path::new(PINS), None)?;
+    Keeper::new(&config.state.dir).clear()?;
+    match removed.as_slice() {
+        [] => say("nothing is pinned"),
+        sets => say(format_args!("removed {}", sets.join(", "))),
+    }
+    Ok(0)
+}

@@ -1,0 +1,153 @@
+//! What the tasks of a job tell of it: its number, its owner, its name and what it holds.
+
+use std::time::Duration;
+
+use super::Node;
+use crate::{
+    base::clock::monotonic_ns,
+    commands::agent::{asking, log::Log},
+    model::job::Job,
+    resolve::process,
+};
+
+/// Tasks of a job that are asked what it is, at most.
+const MOST_TASKS: usize = 64;
+
+/// How long a tick waits for users' names: with most directories they are there, so that all points of
+/// a job have the same tags.
+const NAMES_PATIENCE: Duration = Duration::from_millis(200);
+
+impl Node {
+    /// A program was executed. To ask it costs about 0.1 ms, so where a few told nothing the kernel is to
+    /// be silent for a while.
+    pub(super) fn executed(&mut self, lease: u32, pid: u32, uid: u32, log: &Log) {
+        let Some(job) = self.tracker.owner(lease).cloned() else { return };
+        let is_known = self.tracker.job(&job).is_none_or(|tracked| tracked.known);
+        let Some(details) = self.details.get_mut(&job).filter(|_| !is_known) else { return };
+        let is_asked = details.asking.ask(monotonic_ns());
+        if !is_asked || !self.learn(&job, pid, uid, log) {
+            self.tell_execs(&job, log);
+        }
+    }
+
+    /// Begins anew to ask the jobs that were left alone long enough. What they executed meanwhile may run
+    /// for long, so some of their tasks are asked first.
+    pub(super) fn ask_again(&mut self, log: &Log) {
+        let now_ns = monotonic_ns();
+        for job in self.tracker.unknown() {
+            let Some(details) = self.details.get_mut(&job) else { continue };
+            if !details.asking.resume(now_ns) {
+                continue;
+            }
+            let Some(tracked) = self.tracker.job(&job) else { continue };
+            // The highest numbers are the latest.
+            let pids = self.view.pids(&tracked.root).into_iter().rev().take(asking::AGAIN);
+            let mut pids = pids.collect::<Vec<_>>().into_iter();
+            if !pids.any(|pid| self.learn(&job, pid, process::read_uid(pid).unwrap_or(0), log)) {
+                self.tell_execs(&job, log);
+            }
+        }
+    }
+
+    /// Has the kernel tell of the job's programs, unless they are left alone for a while.
+    fn tell_execs(&mut self, job: &Job, log: &Log) {
+        let Some(details) = self.details.get(job) else { return };
+        // A job that was renamed meanwhile is known by its new name.
+        let action = self.tracker.tell_execs(job, !details.asking.is_paused());
+        self.apply(action.into_iter().collect(), log);
+    }
+
+    /// Asks nobody where the path has told all there is.
+    pub(super) fn know_by_path(&mut self, job: &Job, log: &Log) {
+        let uid = self.details.get(job).and_then(|details| details.uid);
+        if !process::tells_more(&job.manager, uid.is_some()) {
+            let action = self.tracker.know(job);
+            self.apply(action.into_iter().collect(), log);
+        }
+    }
+
+    /// Looks at the tasks of a job that was not traced when they executed their programs.
+    pub(super) fn learn_from_tasks(&mut self, job: &Job, log: &Log) {
+        let Some(tracked) = self.tracker.job(job).filter(|tracked| !tracked.known) else { return };
+        for pid in self.view.pids(&tracked.root).into_iter().take(MOST_TASKS) {
+            if self.learn(job, pid, process::read_uid(pid).unwrap_or(0), log) {
+                return;
+            }
+        }
+    }
+
+    /// Learns what process `pid` of user `uid` tells of `job`, which its cgroup was charged to. Gives
+    /// whether no other process need be asked.
+    pub(super) fn learn(&mut self, job: &Job, pid: u32, uid: u32, log: &Log) -> bool {
+        // Root's programs in a scheduler's job are the scheduler's own, before it becomes the user.
+        let uid = Some(uid).filter(|uid| *uid != 0 && process::is_owners(&job.manager));
+        let answer = process::read_cgroup(pid).map(|text| self.resolver.lines(&text)).ok();
+        // It may have moved on since, into another job.
+        let answer = answer.filter(|answer| {
+            let path = self.name(answer);
+            let named = self.tracker.named(&path);
+            (&named.job, &named.manager) == (&job.job, &job.manager)
+        });
+        let facts = answer.as_ref().map(|answer| process::read_environment(answer, pid));
+        let facts = facts.unwrap_or_default();
+        // The one that Slurm itself starts in each job knows a part of it only.
+        let is_users = answer.as_ref().is_some_and(|of| of.step.as_deref() != Some("extern"));
+        let is_complete = is_users && (facts.job.is_some() || uid.is_some());
+        let has_sluid = answer.is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
+        for job in self.tracker.series(job) {
+            if let Some(details) = self.details.get_mut(&job) {
+                details.uid = details.uid.or(uid);
+                details.learn(&facts);
+                details.uid.iter().for_each(|uid| self.users.ask(*uid));
+            }
+            let job = match facts.job.clone().filter(|_| has_sluid) {
+                Some(number) => self.rename(&job, Job { job: number, ..job.clone() }),
+                None => job,
+            };
+            if is_complete && let Some(action) = self.tracker.know(&job) {
+                self.apply(vec![action], log);
+            }
+        }
+        is_complete
+    }
+
+    /// Gives `job` another name and tells which it has then.
+    pub(super) fn rename(&mut self, job: &Job, to: Job) -> Job {
+        if !self.tracker.rename(job, &to) {
+            return job.clone();
+        }
+        self.note_name(job, &to);
+        if let Some(details) = self.details.remove(job) {
+            self.details.insert(to.clone(), details);
+        }
+        to
+    }
+
+    /// Looks for the owners of jobs whose user is unknown.
+    pub(super) fn find_users(&mut self) {
+        let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
+        let nameless: Vec<_> = nameless
+            .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
+            .collect();
+        for (job, root, ended_ns) in &nameless {
+            let Some(details) = self.details.get_mut(job) else { continue };
+            if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
+                let pids = self.view.pids(root).into_iter().take(MOST_TASKS);
+                let mut uids = pids.filter_map(process::read_uid);
+                details.uid = uids.find(|uid| *uid != 0);
+                if let Some(uid) = details.uid {
+                    self.users.ask(uid);
+                }
+            }
+        }
+        self.users.wait(NAMES_PATIENCE);
+        for (job, ..) in nameless {
+            let Some(uid) = self.details.get(&job).and_then(|details| details.uid) else {
+                continue;
+            };
+            if let Some(user) = self.users.name(uid) {
+                self.rename(&job, Job { user, ..job.clone() });
+            }
+        }
+    }
+}

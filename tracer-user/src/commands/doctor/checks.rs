@@ -1,0 +1,228 @@
+//! The checks, each by doing the thing itself where that is harmless.
+
+use std::path::Path;
+
+use crate::{
+    base::{
+        layout::Layout,
+        open_files::{self, TooFew},
+    },
+    cgroup::{
+        hierarchies::Hierarchies,
+        job::{JobCgroup, NoCgroup},
+    },
+    commands::doctor::{Finding, State, gpu},
+    probes::{self, FaultMode, HOOKS, HookState, LoadError, Options, btf::VMLINUX},
+};
+
+/// Runs all checks; GPUs are looked for in sys and proc below `root`.
+pub fn all(root: &Path) -> Vec<Finding> {
+    let mut findings = vec![kernel(), types(), capabilities(), open_files()];
+    findings.extend(hierarchies());
+    let (layout, cgroup) = cgroup();
+    findings.push(cgroup);
+    findings.extend(hooks(&layout));
+    findings.push(pressure());
+    findings.push(memlock());
+    findings.extend(gpu::checks(root));
+    findings
+}
+
+fn kernel() -> Finding {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < (5, 10) {
+        return Finding::new(
+            "kernel",
+            State::Missing,
+            format!("{release} is older than 5.10, untested"),
+            "boot a newer kernel",
+        );
+    }
+    Finding::ok("kernel", format!("{release} {}", uname.machine().to_string_lossy()))
+}
+
+fn types() -> Finding {
+    match probes::btf::Btf::read() {
+        Ok(_) => Finding::ok("kernel types (BTF)", VMLINUX),
+        Err(error) => Finding::new(
+            "kernel types (BTF)",
+            State::Fatal,
+            format!("{error:#}"),
+            "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
+        ),
+    }
+}
+
+fn capabilities() -> Finding {
+    let subject = "privileges";
+    if let Err(error) = probes::check_namespace() {
+        let cure = "leave the namespace, or start the container without one";
+        return Finding::new(subject, State::Fatal, error.to_string(), cure);
+    }
+    let Some(lacks) = probes::lacking_capabilities() else {
+        return Finding::new(
+            subject,
+            State::Missing,
+            "cannot read /proc/self/status",
+            "mount /proc",
+        );
+    };
+    if lacks.is_empty() {
+        return Finding::ok(subject, "may load and attach BPF programs");
+    }
+    Finding::new(
+        subject,
+        State::Fatal,
+        format!("without {}", lacks.join(" and ")),
+        probes::cure_of(&lacks),
+    )
+}
+
+fn hierarchies() -> Vec<Finding> {
+    match Hierarchies::read() {
+        Err(error) => vec![Finding::new(
+            "cgroups",
+            State::Fatal,
+            format!("{error:#}"),
+            "mount cgroup2 on /sys/fs/cgroup",
+        )],
+        Ok(found) => {
+            let v1: Vec<_> = found.v1.iter().map(|v1| v1.controllers.join(",")).collect();
+            let detail = match (&found.v2, v1.is_empty()) {
+                (Some(v2), true) => format!("version 2 at {}", v2.mount.display()),
+                (Some(v2), false) => format!(
+                    "hybrid: version 2 at {}, version 1 with {}",
+                    v2.mount.display(),
+                    v1.join(" ")
+                ),
+                (None, false) => format!("version 1 with {}", v1.join(" ")),
+                (None, true) => {
+                    return vec![Finding::new(
+                        "cgroups",
+                        State::Fatal,
+                        "no hierarchy is mounted",
+                        "mount cgroup2 on /sys/fs/cgroup",
+                    )];
+                }
+            };
+            vec![Finding::ok("cgroups", detail)]
+        }
+    }
+}
+
+/// Makes a cgroup as `run` does and removes it.
+fn cgroup() -> (Layout, Finding) {
+    let subject = "a cgroup of its own";
+    let none = Layout { tasks_hierarchy: 0, tasks_controller: None, block_hierarchy: None };
+    let made = Hierarchies::read().and_then(|found| JobCgroup::create(&found, "doctor"));
+    match made {
+        Err(error) => (
+            none,
+            Finding::new(
+                subject,
+                State::Fatal,
+                match error.downcast_ref::<NoCgroup>() {
+                    Some(refused) => refused.refusals.join("\n"),
+                    None => format!("{error:#}"),
+                },
+                "run as root, or in a delegated cgroup (systemd: Delegate=yes)",
+            ),
+        ),
+        Ok(job) => {
+            let layout = job.layout();
+            let finding = match job.block() {
+                Some(_) => Finding::ok(subject, "with block I/O charged to it"),
+                None => Finding::new(
+                    subject,
+                    State::Missing,
+                    "block I/O is charged to a cgroup above it: job_block is unknown",
+                    job.notes()
+                        .first()
+                        .map_or("see docs/OPERATING.md: the io controller", String::as_str),
+                ),
+            };
+            (layout, finding)
+        }
+    }
+}
+
+fn hooks(layout: &Layout) -> Vec<Finding> {
+    let options = Options::new(FaultMode::Full);
+    match probes::load(layout, &options) {
+        Err(error) => {
+            let detail = match error {
+                // In words of its own it sends to `jobtrace doctor`.
+                LoadError::Unsupported(error) => format!("{error:#}"),
+                error => error.to_string(),
+            };
+            vec![Finding::new("probes", State::Fatal, detail, "see the findings above")]
+        }
+        Ok(probes) => HOOKS
+            .iter()
+            .zip(probes.states())
+            .filter_map(|(hook, state)| match state {
+                HookState::Attached => Some(Finding::ok(hook.program, hook.gives)),
+                HookState::NotNeeded => None,
+                HookState::Missing(why) => Some(Finding::new(
+                    hook.program,
+                    State::Missing,
+                    format!("no {}: {why}", hook.gives),
+                    "nothing to do: all other values are complete",
+                )),
+            })
+            .collect(),
+    }
+}
+
+fn pressure() -> Finding {
+    let subject = "pressure stall times";
+    match std::fs::read_to_string("/proc/pressure/cpu") {
+        Ok(_) => Finding::ok(subject, "/proc/pressure"),
+        Err(error) => Finding::new(
+            subject,
+            State::Missing,
+            format!(
+                "/proc/pressure cannot be read ({error}): *_stall_ns of job_memory are unknown"
+            ),
+            "boot with psi=1",
+        ),
+    }
+}
+
+/// Kernels before 5.11 charge maps to the limit of locked memory.
+fn memlock() -> Finding {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    let text = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
+    Finding::ok("locked memory", format!("{text} (counts on kernels before 5.11 only)"))
+}
+
+/// Raised to the hard limit by itself, no further.
+fn open_files() -> Finding {
+    let subject = "open files";
+    let cpus = match aya::util::online_cpus() {
+        Ok(cpus) => cpus.len() as u64,
+        Err((file, error)) => {
+            let detail = format!("{file} cannot be read ({error}): how many are needed is unknown");
+            return Finding::new(subject, State::Missing, detail, "mount /sys");
+        }
+    };
+    if let Err(too_few) = open_files::check() {
+        let TooFew { most, needed } = too_few;
+        let detail = format!("at most {most}, and this node's CPUs need {needed}");
+        return Finding::new(subject, State::Fatal, detail, too_few.cure());
+    }
+    let (needed, with_gpus) = (open_files::needed(cpus), open_files::needed_with_gpus(cpus));
+    match open_files::most() {
+        Some(most) if most < with_gpus => Finding::new(
+            subject,
+            State::Missing,
+            format!("at most {most}, {needed} needed, but {with_gpus} where GPUs are sampled"),
+            TooFew { most, needed: with_gpus }.cure(),
+        ),
+        Some(most) => Finding::ok(subject, format!("at most {most}, {with_gpus} needed")),
+        None => Finding::ok(subject, format!("unlimited, {with_gpus} needed")),
+    }
+}

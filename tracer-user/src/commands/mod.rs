@@ -1,0 +1,8 @@
+//! The commands, each with its own arguments. None uses another's; what two of them need lies in a room
+//! below.
+
+pub mod agent;
+pub mod doctor;
+pub mod push;
+pub mod resolve;
+pub mod run;

@@ -1,0 +1,282 @@
+//! What may be set, on the command line and in push.toml: one definition of both. Owns defaults, limits
+//! and what may not stand together; refuses secrets themselves, of which only the files are named.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    secret::{self, Authorization},
+    target::{self, Api, Place},
+};
+use crate::base::{
+    text::wrap,
+    values::{Size, Time},
+};
+
+/// Width of the explanations in the file.
+const COLUMNS: usize = 94;
+
+/// The options; each is a key of the file too, with `_` for `-`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// The server, such as `https://influx.example.org:8086`, without the path that lines go to
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Its interface: v1, v2, v3 (InfluxDB) or victoria [default: v2 with --org or --bucket, else v1]
+    #[arg(long, value_enum)]
+    pub api: Option<Api>,
+    /// The database (v1, v3) [default: jobtrace]; for VictoriaMetrics a tag `db` of every line
+    #[arg(long, value_name = "NAME")]
+    pub database: Option<String>,
+    /// The retention policy (v1) [default: the database's own]
+    #[arg(long, value_name = "NAME")]
+    pub retention_policy: Option<String>,
+    /// The organisation (v2)
+    #[arg(long, value_name = "NAME")]
+    pub org: Option<String>,
+    /// The bucket (v2)
+    #[arg(long, value_name = "NAME")]
+    pub bucket: Option<String>,
+    /// A user of the server; the password comes from --password-file or JOBTRACE_PUSH_PASSWORD
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// File with the user's password
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// File with a token of the server [default: the variable JOBTRACE_PUSH_TOKEN, where it is set]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Certificates (PEM) that vouch for the server, its authority's or its own [default: those that this
+    /// system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// The agent's spool, or a folder of `jobtrace run --out` [default: /var/spool/jobtrace]
+    #[arg(long, value_name = "DIR")]
+    pub spool: Option<PathBuf>,
+    /// Longest time for a request and its answer [default: 30s]
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<Time>,
+    /// Most text in one request, before it is compressed [default: 9 MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub max_body: Option<Size>,
+    /// Failed attempts in a row before giving up, without --follow [default: 5]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
+    /// Time between two looks for new files, with --follow [default: 5s]
+    #[arg(long, value_name = "TIME")]
+    pub every: Option<Time>,
+    /// Most bytes of refused files that are kept; above it the oldest go, and it is said [default: 1 GiB]
+    #[arg(long, value_name = "SIZE")]
+    pub failed_max_bytes: Option<Size>,
+}
+
+/// All that the sending needs.
+#[derive(Debug)]
+pub struct Settings {
+    /// Where to post to, with its query.
+    pub url: String,
+    /// The server's interface.
+    pub api: Api,
+    /// How to show who we are.
+    pub authorization: Option<Authorization>,
+    /// Certificates instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// Where files are.
+    pub spool: PathBuf,
+    /// For a request.
+    pub timeout: Duration,
+    /// Bytes.
+    pub max_body: usize,
+    /// Attempts.
+    pub retries: u32,
+    /// Between two looks.
+    pub every: Duration,
+    /// Of refused files.
+    pub failed_max_bytes: u64,
+}
+
+impl Options {
+    /// What counts where nothing is given.
+    pub fn defaults() -> Self {
+        Self {
+            spool: Some("/var/spool/jobtrace".into()),
+            timeout: Some(Time::seconds(30)),
+            max_body: Some(Size(9 << 20)),
+            retries: Some(5),
+            every: Some(Time::seconds(5)),
+            failed_max_bytes: Some(Size(1 << 30)),
+            ..Self::default()
+        }
+    }
+
+    /// These, and where one is absent that of `below`.
+    #[must_use]
+    pub fn or(self, below: Self) -> Self {
+        Self {
+            url: self.url.or(below.url),
+            api: self.api.or(below.api),
+            database: self.database.or(below.database),
+            retention_policy: self.retention_policy.or(below.retention_policy),
+            org: self.org.or(below.org),
+            bucket: self.bucket.or(below.bucket),
+            user: self.user.or(below.user),
+            password_file: self.password_file.or(below.password_file),
+            token_file: self.token_file.or(below.token_file),
+            ca: self.ca.or(below.ca),
+            spool: self.spool.or(below.spool),
+            timeout: self.timeout.or(below.timeout),
+            max_body: self.max_body.or(below.max_body),
+            retries: self.retries.or(below.retries),
+            every: self.every.or(below.every),
+            failed_max_bytes: self.failed_max_bytes.or(below.failed_max_bytes),
+        }
+    }
+
+    /// What follows from the options; reads the files of secrets.
+    ///
+    /// # Errors
+    /// What is missing or wrong, and the cure.
+    pub fn settings(&self) -> Result<Settings> {
+        let all = self.clone().or(Self::defaults());
+        let url = all.url.as_deref().context(
+            "no server is named: give --url https://HOST:8086, or url in /etc/jobtrace/push.toml",
+        )?;
+        let place = Place {
+            database: all.database.clone(),
+            retention_policy: all.retention_policy.clone(),
+            org: all.org.clone(),
+            bucket: all.bucket.clone(),
+        };
+        let api = all.api.unwrap_or_else(|| target::guess(&place));
+        let url = target::write_url(url, api, &place).map_err(|why| anyhow!(why))?;
+        let within = |time: Option<Time>, name: &str, low: u64, high: u64| {
+            let time = time.map_or(Duration::ZERO, |Time(time)| time);
+            let bounds = Duration::from_secs(low)..=Duration::from_secs(high);
+            ensure!(bounds.contains(&time), "--{name} is to be {low}s to {high}s");
+            Ok(time)
+        };
+        let max_body = all.max_body.map_or(0, |Size(bytes)| bytes);
+        let allowed = 64 << 10..=1 << 30;
+        ensure!(allowed.contains(&max_body), "--max-body is to be 64 KiB to 1 GiB");
+        Ok(Settings {
+            authorization: secret::read(&all, api)?,
+            url,
+            api,
+            ca: all.ca,
+            spool: all.spool.unwrap_or_default(),
+            timeout: within(all.timeout, "timeout", 1, 600)?,
+            max_body: max_body as usize,
+            retries: all.retries.unwrap_or_default(),
+            every: within(all.every, "every", 1, 3600)?,
+            failed_max_bytes: all.failed_max_bytes.map_or(0, |Size(bytes)| bytes),
+        })
+    }
+
+    /// As a commented file: what is set, and what is not as a comment.
+    pub fn to_text(&self) -> String {
+        let all = toml::Table::try_from(self.clone().or(Self::defaults())).unwrap_or_default();
+        let own = toml::Table::try_from(self).unwrap_or_default();
+        let mut text = String::new();
+        for (name, help) in keys() {
+            for line in wrap(&help, COLUMNS) {
+                text += &format!("# {line}\n");
+            }
+            text += &match (own.get(&name), all.get(&name)) {
+                (Some(value), _) => format!("{name} = {value}\n\n"),
+                (None, Some(value)) => format!("#{name} = {value}\n\n"),
+                (None, None) => format!("#{name} = \"\"\n\n"),
+            };
+        }
+        text.truncate(text.trim_end().len());
+        text + "\n"
+    }
+
+    /// The file that a package installs.
+    pub fn default_file() -> String {
+        let head = "\
+# Configuration of `jobtrace push`, which the unit jobtrace-push runs. What is commented out is the
+# default, or not set. Options stand above this file; with --url it is not read at all.
+# Secrets stand in files of their own, readable for the user jobtrace-push alone.
+
+";
+        head.to_owned() + &Self::default().to_text()
+    }
+}
+
+/// Every key with what it means, from the command line's definition.
+pub fn keys() -> Vec<(String, String)> {
+    let command = Options::augment_args(clap::Command::new("push"));
+    let arguments = command.get_arguments().filter(|argument| argument.get_long().is_some());
+    let row = |argument: &clap::Arg| {
+        let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+        (argument.get_id().to_string(), help)
+    };
+    arguments.map(row).filter(|(id, _)| id != "help").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_and_the_struct_have_the_same_keys_and_defaults() {
+        let every = Options {
+            url: Some("u".into()),
+            api: Some(Api::V1),
+            database: Some("d".into()),
+            retention_policy: Some("r".into()),
+            org: Some("o".into()),
+            bucket: Some("b".into()),
+            user: Some("u".into()),
+            password_file: Some("p".into()),
+            token_file: Some("t".into()),
+            ca: Some("c".into()),
+            ..Options::defaults()
+        };
+        let table = toml::Table::try_from(&every).unwrap();
+        let mut stored: Vec<_> = table.keys().cloned().collect();
+        let mut known: Vec<_> = keys().into_iter().map(|(name, _)| name).collect();
+        stored.sort();
+        known.sort();
+        assert_eq!(stored, known, "a key without a value above, or without an option");
+        let defaults = toml::Table::try_from(Options::defaults()).unwrap();
+        for (name, help) in keys() {
+            if let Some(value) = defaults.get(&name) {
+                let shown = value.to_string();
+                let shown = shown.trim_matches('"');
+                assert!(help.contains(&format!("[default: {shown}]")), "{name}: {help}: {shown}");
+            }
+        }
+        assert_eq!(every.clone().or(Options::default()), every);
+        assert_eq!(Options::default().or(every.clone()), every);
+    }
+
+    #[test]
+    fn limits_have_two_sides() {
+        let url = Some("http://h".to_owned());
+        let with = |change: fn(&mut Options)| {
+            let mut options = Options { url: url.clone(), ..Options::default() };
+            change(&mut options);
+            options.settings().map_err(|error| error.to_string())
+        };
+        for (change, word) in [
+            ((|o| o.url = None) as fn(&mut Options), "no server is named"),
+            (|o| o.timeout = Some(Time::seconds(0)), "--timeout is to be 1s to 600s"),
+            (|o| o.timeout = Some(Time::seconds(601)), "--timeout"),
+            (|o| o.every = Some(Time::seconds(0)), "--every"),
+            (|o| o.every = Some(Time::seconds(3601)), "--every"),
+            (|o| o.max_body = Some(Size(1)), "--max-body"),
+            (|o| o.max_body = Some(Size(2 << 30)), "--max-body"),
+        ] {
+            let error = with(change).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+        let settings = with(|o| o.timeout = Some(Time::seconds(600))).unwrap();
+        assert_eq!(settings.timeout, Duration::from_secs(600));
+        assert_eq!((settings.max_body, settings.retries), (9 << 20, 5));
+    }
+}

@@ -1,0 +1,166 @@
+//! Tokens and passwords: read from files or the environment, never from the command line, never shown.
+
+use std::{env, fmt, fs, os::unix::fs::PermissionsExt, path::Path};
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::{Engine, prelude::BASE64_STANDARD};
+
+use super::{options::Options, target::Api};
+use crate::base::say::{Level, say_at};
+
+/// Variable with a token.
+const TOKEN: &str = "JOBTRACE_PUSH_TOKEN";
+/// Variable with the user's password.
+const PASSWORD: &str = "JOBTRACE_PUSH_PASSWORD";
+
+/// The value of the header `Authorization`. Does not print itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Authorization(String);
+
+impl fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Authorization(…)")
+    }
+}
+
+impl Authorization {
+    /// A token, as the interface wants it.
+    pub fn token(token: &str, api: Api) -> Self {
+        match api {
+            Api::V2 => Self(format!("Token {token}")),
+            // 1.x takes JSON web tokens so.
+            Api::V1 | Api::V3 | Api::Victoria => Self(format!("Bearer {token}")),
+        }
+    }
+
+    /// A user with a password.
+    pub fn user(user: &str, password: &str) -> Self {
+        Self(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
+    }
+
+    /// The header's value.
+    pub fn header(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What `options` and the environment tell of us; `None` for a server that asks nobody.
+///
+/// # Errors
+/// When a file cannot be read, or what is given does not fit together.
+pub fn read(options: &Options, api: Api) -> Result<Option<Authorization>> {
+    let variable = |name| env::var(name).ok().filter(|text: &String| !text.is_empty());
+    let token = match &options.token_file {
+        Some(file) => Some(read_file(file, "token")?),
+        None if options.user.is_some() => None,
+        None => {
+            variable(TOKEN).map(|text| fit(&text, &format!("the variable {TOKEN}"))).transpose()?
+        }
+    };
+    let Some(user) = &options.user else {
+        ensure!(options.password_file.is_none(), "--password-file needs --user");
+        return Ok(token.map(|token| Authorization::token(&token, api)));
+    };
+    ensure!(
+        token.is_none(),
+        "both --user and --token-file are given: the server wants one of them"
+    );
+    ensure!(!user.contains(':'), "--user: a name cannot hold a colon");
+    let password = match &options.password_file {
+        Some(file) => read_file(file, "password")?,
+        None => match variable(PASSWORD) {
+            Some(text) => fit(&text, &format!("the variable {PASSWORD}"))?,
+            None => {
+                bail!("--user needs a password: --password-file, or {PASSWORD} in the environment")
+            }
+        },
+    };
+    Ok(Some(Authorization::user(user, &password)))
+}
+
+fn read_file(file: &Path, what: &str) -> Result<String> {
+    let shown = file.display();
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read the {what} in {shown}"))?;
+    let mode = fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode());
+    if mode & 0o004 != 0 {
+        let cure = "chmod o-r takes that away";
+        say_at(Level::Warning, format_args!("everybody can read the {what} in {shown}; {cure}"));
+    }
+    fit(&text, &shown.to_string())
+}
+
+/// The secret in `text`, which lies in `place`, without the line's end.
+fn fit(text: &str, place: &str) -> Result<String> {
+    let text = text.trim();
+    ensure!(!text.is_empty(), "{place} is empty: it is to hold one line");
+    // The header is one line; and a file of another kind is not to be sent to a server.
+    ensure!(
+        text.len() <= 8192 && text.chars().all(|c| !c.is_control()),
+        "{place} holds more than one line: only the secret may be in it"
+    );
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_interface_has_its_form() {
+        for (api, expected) in [
+            (Api::V1, "Bearer abc"),
+            (Api::V2, "Token abc"),
+            (Api::V3, "Bearer abc"),
+            (Api::Victoria, "Bearer abc"),
+        ] {
+            assert_eq!(Authorization::token("abc", api).header(), expected);
+        }
+        let user = Authorization::user("Aladdin", "open sesame");
+        assert_eq!(user.header(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "RFC 7617's example");
+        assert!(!format!("{user:?}").contains("QWx"));
+    }
+
+    #[test]
+    fn files_hold_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secret");
+        for (text, expected) in [("abc\n", Ok("abc")), ("abc", Ok("abc")), ("\n", Err("is empty"))]
+        {
+            fs::write(&file, text).unwrap();
+            match (read_file(&file, "token"), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(error), Err(word)) => assert!(error.to_string().contains(word), "{error}"),
+                other => panic!("{other:?}"),
+            }
+        }
+        fs::write(&file, "a\nb\n").unwrap();
+        let error = read_file(&file, "token").unwrap_err().to_string();
+        assert!(error.contains("more than one line"), "{error}");
+    }
+
+    #[test]
+    fn a_user_and_a_token_are_too_much() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secret");
+        fs::write(&file, "abc\n").unwrap();
+        let given = |user: Option<&str>, token: bool, password: bool| Options {
+            user: user.map(str::to_owned),
+            token_file: token.then(|| file.clone()),
+            password_file: password.then(|| file.clone()),
+            ..Options::default()
+        };
+        for (options, word) in [
+            (given(Some("ada"), true, true), "both --user"),
+            (given(None, false, true), "needs --user"),
+            (given(Some("a:b"), false, true), "colon"),
+        ] {
+            let error = read(&options, Api::V1).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        let found = read(&given(Some("ada"), false, true), Api::V1).unwrap();
+        assert_eq!(found, Some(Authorization::user("ada", "abc")));
+        let found = read(&given(None, true, false), Api::V2).unwrap();
+        assert_eq!(found, Some(Authorization::token("abc", Api::V2)));
+    }
+}

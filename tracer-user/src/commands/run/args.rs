@@ -1,0 +1,110 @@
+//! The arguments of `jobtrace run`.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use crate::{base::values::Time, probes::FaultMode};
+
+/// Trace one command as a job and tell where its time went.
+///
+/// The command runs in a cgroup of its own, with jobtrace's streams, environment and terminal; its exit
+/// status is jobtrace's (128 + N for signal N, 127 not found, 126 not executable; 1 where the command
+/// returned 0 but output was lost; 2 where nothing was run). A signal sent to jobtrace reaches the command,
+/// one sent to both in their process group does so once. Needs root, or CAP_BPF, CAP_PERFMON and a
+/// writable cgroup. Killing jobtrace itself with SIGKILL ends the tracing: no program of it stays in the
+/// kernel, the command goes on, and the next run removes its cgroup once that is empty.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "jobtrace run [OPTIONS] -- CMD [ARG]...\n       jobtrace run --replay FILE [OPTIONS]",
+    after_long_help = "\
+Examples:
+  Trace a build and print the summary:
+      jobtrace run -- make -j8
+  Keep the numbers: JSON of the whole run, line protocol of every second:
+      jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
+  Pick one number out of it:
+      jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
+  Load the line protocol into InfluxDB 1.x:
+      influx -import -compressed -precision ns -path metrics/FILE.lp.gz
+  Record now, look at it again elsewhere, without privileges:
+      jobtrace run --record run.jobtrace.gz -- ./simulate
+      jobtrace run --replay run.jobtrace.gz --json run.json"
+)]
+pub struct Args {
+    /// Write line protocol into DIR (made if absent), as gzip files that appear whole
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Write the whole run's numbers to FILE as JSON (- for standard output; the command's own then goes
+    /// to standard error)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Name of the job in summary and output [default: the command's name]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Name of the cluster, a tag of every line of line protocol
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub cluster: String,
+    /// Time between two readings: seconds, or a number with its unit (ms, s, m, h)
+    #[arg(long, default_value = "1s", value_parser = parse_interval, value_name = "TIME")]
+    pub interval: Duration,
+    /// Which page faults are timed: major ones only, which costs nothing on the path of minor ones, or
+    /// all (full)
+    #[arg(long, value_enum, default_value_t = FaultMode::Full)]
+    pub faults: FaultMode,
+    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
+    /// host's there, and for tests
+    #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
+    pub sysfs_root: PathBuf,
+    /// Print no summary
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Record every reading to FILE (gzip where it ends in .gz; - as for --json), for --replay
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Take the readings from a recording (- for standard input) instead of running a command
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "sysfs_root"])]
+    pub replay: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]
+    pub command: Vec<OsString>,
+}
+
+/// Shortest time between two readings.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// Longest; none between the first and the last is as good, and timers hold no more than years.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let Time(time) = text.parse()?;
+    if time < SHORTEST {
+        return Err("shorter than 10 ms".into());
+    }
+    if time > LONGEST {
+        return Err("longer than a day (1440m)".into());
+    }
+    Ok(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals() {
+        for (text, ms) in [
+            ("1", 1000),
+            ("0.5", 500),
+            ("250ms", 250),
+            ("2m", 120_000),
+            ("10s", 10_000),
+            ("1440m", 86_400_000),
+            ("1h 30m", 5_400_000),
+        ] {
+            assert_eq!(parse_interval(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in
+            ["", "s", "-1", "nan", "inf", "25h", "9ms", "0", "1e300", "1441m", "1000000000000"]
+        {
+            assert!(parse_interval(text).is_err(), "{text}");
+        }
+    }
+}

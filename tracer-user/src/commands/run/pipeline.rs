@@ -1,0 +1,135 @@
+//! Snapshot -> delta -> attribute -> points -> sink, and the totals: the one path of live runs and of
+//! recordings.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+use super::outputs::Outputs;
+use crate::{
+    files::target::Target,
+    model::{
+        hist_points::hist_points,
+        info::Exit,
+        job::{Job, JobStats, Lease, attribute},
+        points::{Origin, Point, info_point, job_points},
+        snapshot::{Interval, Snapshot},
+        totals::RunTotals,
+    },
+    replay::Header,
+};
+
+/// One run on its way from snapshots to output.
+pub struct Pipeline {
+    origin: Origin,
+    jobs: BTreeMap<Lease, Job>,
+    job: Job,
+    previous: Option<Snapshot>,
+    totals: RunTotals,
+    outputs: Outputs,
+}
+
+impl Pipeline {
+    /// A run that has just begun.
+    ///
+    /// # Errors
+    /// When the header names no job.
+    pub fn new(header: &Header, outputs: Outputs) -> Result<Self> {
+        let job = header.jobs.values().next().context("the recording names no job")?.clone();
+        let mut totals = RunTotals::new(job.clone(), header.info.clone());
+        totals.notes.clone_from(&header.notes);
+        totals.unknown.clone_from(&header.unknown);
+        let (origin, jobs) = (header.origin.clone(), header.jobs.clone());
+        Ok(Self { origin, jobs, job, previous: None, totals, outputs })
+    }
+
+    /// The command has started: its outputs are this run's from now on.
+    pub fn begin(&mut self) {
+        self.outputs.begin();
+    }
+
+    /// The recording to be, once.
+    pub fn take_record(&mut self) -> Option<Target> {
+        self.outputs.record.take()
+    }
+
+    /// The recording, with all that is to be in it.
+    pub fn give_record_back(&mut self, record: Target) {
+        self.outputs.record = Some(record);
+    }
+
+    /// Bytes written so far, by all block requests charged to the job.
+    pub fn written_bytes(&self) -> u64 {
+        let writes = self.totals.stats.groups("block").filter(|group| group.tags[1] == "write");
+        writes.filter_map(|group| group.number("bytes")).fold(0, u64::saturating_add)
+    }
+
+    /// Whether the job is known to have made no other task so far.
+    pub fn is_alone(&self) -> bool {
+        let sched = self.totals.stats.group("sched");
+        sched.and_then(|group| group.number("forks")) == Some(0)
+    }
+
+    /// Adds a snapshot; the first is the zero of all others.
+    pub fn take(&mut self, snapshot: Snapshot) {
+        if let Some(previous) = &self.previous {
+            let interval = snapshot.since(previous);
+            self.add(&interval, snapshot.monotonic_ns);
+        }
+        self.previous = Some(snapshot);
+    }
+
+    fn add(&mut self, interval: &Interval, monotonic_ns: u64) {
+        // A run tells of its own job: the rest of the node would be told by every run at once.
+        let stats = attribute(interval, &self.jobs).into_iter().find(|stats| stats.job == self.job);
+        let groups = stats.as_ref().map_or(&[][..], |stats| &stats.groups);
+        self.totals.add(interval.span_ns, groups, &interval.own);
+        let time_ns = interval.end_wall_ns;
+        let own = JobStats { job: self.job.clone(), groups: interval.own.clone() };
+        let mut points = job_points(&self.origin, &own, time_ns);
+        if let Some(stats) = &stats {
+            points.extend(job_points(&self.origin, stats, time_ns));
+            points.extend(hist_points(&self.origin, stats, time_ns));
+        }
+        self.write(&points, time_ns, monotonic_ns);
+    }
+
+    fn write(&mut self, points: &[Point], wall_ns: u64, monotonic_ns: u64) {
+        let Some(sink) = &mut self.outputs.sink else { return };
+        if let Err(error) = sink.write(points, wall_ns, monotonic_ns) {
+            self.outputs.complain(&error);
+        }
+    }
+
+    /// Says that something went wrong; the run goes on, its status will tell.
+    pub fn complain(&mut self, error: &anyhow::Error) {
+        self.outputs.complain(error);
+    }
+
+    /// Ends the run, whose end is `end` (wall time and how) where it is known. `go_on` is asked while a
+    /// reader has not all yet. Gives whether all output is complete.
+    pub fn finish(
+        mut self,
+        end: Option<(u64, Exit)>,
+        notes: Vec<String>,
+        go_on: impl Fn() -> Result<()>,
+    ) -> bool {
+        self.totals.exit = end.map(|(_, exit)| exit);
+        self.totals.notes.extend(notes);
+        let last = self.previous.take().unwrap_or_default();
+        let wall_ns = end.map_or(last.wall_ns, |(wall_ns, _)| wall_ns);
+        let info = info_point(&self.origin, &self.job, &self.totals.info, end, wall_ns);
+        self.write(&[info], wall_ns, last.monotonic_ns);
+        if let Some(Err(error)) = self.outputs.sink.as_mut().map(|sink| sink.finish()) {
+            self.outputs.complain(&error);
+        }
+        let lost = self.outputs.lost_bytes();
+        if lost > 0 {
+            self.totals.notes.push(format!("{lost} bytes of line protocol could not be written"));
+            for own in &mut self.totals.own {
+                own.set("dropped_output_bytes", lost);
+            }
+        }
+        self.outputs.finish(&self.totals, go_on)
+    }
+}

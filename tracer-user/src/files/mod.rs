@@ -1,0 +1,6 @@
+//! Files that others read: whole under their final name or not there, streams that may block, and what a
+//! command line names as the place for an output. Refuses to know what is in them.
+
+pub mod feed;
+pub mod publish;
+pub mod target;

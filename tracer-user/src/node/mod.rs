@@ -1,3 +1,0 @@
-//! What is read of the node itself.
-
-pub mod devices;

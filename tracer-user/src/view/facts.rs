@@ -1,0 +1,162 @@
+//! The run's values as the summary's parts ask for them. `None` is unknown and stays so; a share is
+//! known only where all of its parts are.
+
+use tracer_ebpf::block::OPS;
+
+use crate::{
+    base::text,
+    model::{group::Group, hist::Hist, totals::RunTotals},
+};
+
+/// Columns of a device's name.
+const MAX_DEVICE: usize = 12;
+
+/// One block device and operation.
+pub struct Disk<'a> {
+    /// Its name, made harmless.
+    pub device: String,
+    /// One of [`OPS`].
+    pub op: String,
+    /// Bytes moved.
+    pub bytes: Option<u64>,
+    /// Requests completed.
+    pub ops: Option<u64>,
+    /// Requests failed.
+    pub errors: Option<u64>,
+    /// Time in the queue.
+    pub queue: Option<&'a Hist>,
+    /// Time in the device.
+    pub latency: Option<&'a Hist>,
+}
+
+impl Disk<'_> {
+    /// Time that its requests spent in the device, added up.
+    pub fn busy_ns(&self) -> u64 {
+        self.latency.map_or(0, |hist| hist.sum)
+    }
+}
+
+/// What the summary is made of.
+pub struct Facts<'a> {
+    /// The run itself, for what needs no arithmetic.
+    pub totals: &'a RunTotals,
+    /// Whether texts may hold more than ASCII.
+    pub unicode: bool,
+    /// Time on CPU, all tasks added up, like the four below.
+    pub on_cpu_ns: Option<u64>,
+    /// Runnable but without a CPU.
+    pub waiting_ns: Option<u64>,
+    /// Blocked in the kernel.
+    pub blocked_ns: Option<u64>,
+    /// The part of `blocked_ns` that major faults caused.
+    pub major_ns: Option<u64>,
+    /// Asleep: idle helpers and waiting parents too, so never a share of anything.
+    pub asleep_ns: Option<u64>,
+    /// Cores it may use, in thousandths.
+    pub held_millicores: Option<u64>,
+    /// Devices and operations with any request, by device.
+    pub disks: Vec<Disk<'a>>,
+}
+
+impl<'a> Facts<'a> {
+    /// Whether measurement `key` cannot be known here.
+    pub fn is_unknown(&self, key: &str) -> bool {
+        self.totals.unknown.iter().any(|unknown| unknown == key)
+    }
+
+    /// The facts of a run; texts from outside are cleaned for a terminal that has `unicode` or not.
+    pub fn new(totals: &'a RunTotals, unicode: bool) -> Self {
+        let hist = |key, name| totals.stats.group(key)?.hist(name).map(|hist: &Hist| hist.sum);
+        let disk = |group: &'a Group| Disk {
+            device: text::truncate(&text::clean(&group.tags[0], unicode), MAX_DEVICE),
+            op: text::clean(&group.tags[1], unicode),
+            bytes: group.number("bytes"),
+            ops: group.number("ops"),
+            errors: group.number("errors"),
+            queue: group.hist("queue_latency_ns"),
+            latency: group.hist("device_latency_ns"),
+        };
+        let blocks = totals.stats.groups.iter().filter(|group| group.measurement.key == "block");
+        let mut disks: Vec<_> = blocks.map(disk).filter(|disk| disk.ops != Some(0)).collect();
+        let order = |disk: &Disk| OPS.iter().position(|op| *op == disk.op);
+        disks.sort_by_key(|disk| (disk.device.clone(), order(disk)));
+        let blocked_ns = hist("sched", "blocked_ns");
+        let major_ns = hist("fault", "major_wait_ns");
+        let number = |key, name| totals.stats.group(key)?.number(name);
+        Self {
+            totals,
+            unicode,
+            on_cpu_ns: number("sched", "on_cpu_ns"),
+            waiting_ns: hist("sched", "run_queue_wait_ns"),
+            blocked_ns,
+            // A fault that blocks now is in the one before it is in the other.
+            major_ns: major_ns.map(|ns| blocked_ns.map_or(ns, |blocked| ns.min(blocked))),
+            asleep_ns: hist("sched", "sleep_ns"),
+            held_millicores: number("cpu", "cores_held").filter(|held| *held > 0),
+            disks,
+        }
+    }
+
+    /// A number of one of the job's measurements without tags.
+    pub fn number(&self, key: &str, name: &str) -> Option<u64> {
+        self.totals.stats.group(key)?.number(name)
+    }
+
+    /// A number of the tracing's own measurement.
+    pub fn number_of_own(&self, name: &str) -> Option<u64> {
+        self.totals.own.iter().find(|group| group.measurement.key == "self")?.number(name)
+    }
+
+    /// A histogram of one of the job's measurements without tags, where it has values.
+    pub fn hist(&self, key: &str, name: &str) -> Option<&'a Hist> {
+        self.totals.stats.group(key)?.hist(name).filter(|hist| hist.max > 0)
+    }
+
+    /// Time in which tasks ran or wanted to: on CPU, waiting for one or blocked, as far as known.
+    pub fn busy_ns(&self) -> u64 {
+        let parts = [self.on_cpu_ns, self.waiting_ns, self.blocked_ns];
+        parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part))
+    }
+
+    /// Elapsed time in which surely every task slept: what even the sum of all busy time leaves.
+    pub fn all_asleep_ns(&self) -> Option<u64> {
+        let is_known = |ns: &Option<u64>| ns.is_some();
+        let known = [self.on_cpu_ns, self.waiting_ns, self.blocked_ns].iter().all(is_known);
+        known.then(|| self.totals.elapsed_ns.saturating_sub(self.busy_ns()))
+    }
+
+    /// What the shares of time are shares of: the elapsed time, or all busy time where that is more.
+    pub fn whole_ns(&self) -> u64 {
+        self.totals.elapsed_ns.max(self.busy_ns())
+    }
+
+    /// `ns` as a share of [`Facts::whole_ns`]; 0 where nothing is known.
+    pub fn share(&self, ns: u64) -> f64 {
+        ns as f64 / self.whole_ns().max(1) as f64
+    }
+
+    /// What [`Facts::share`] is a share of, in words.
+    pub fn whole_name(&self) -> &'static str {
+        if self.busy_ns() > self.totals.elapsed_ns { "its tasks' time" } else { "the time" }
+    }
+
+    /// Peak of memory as a share of its limit.
+    pub fn memory_share(&self) -> Option<f64> {
+        let limit = self.number("memory", "limit_bytes")?;
+        Some(self.number("memory", "peak_bytes")? as f64 / limit as f64)
+    }
+
+    /// Tasks that the out-of-memory killer chose; 0 where none are known of.
+    pub fn oom_kills(&self) -> u64 {
+        self.number("fault", "oom_kills").unwrap_or(0)
+    }
+
+    /// Cores busy on average, in thousandths.
+    pub fn used_millicores(&self) -> Option<u64> {
+        let elapsed = u128::from(self.totals.elapsed_ns);
+        let on_cpu_ns = self.on_cpu_ns?;
+        let used = (u128::from(on_cpu_ns) * 1000).checked_div(elapsed)?;
+        // What ran a little did not run not at all.
+        Some(u64::try_from(used).unwrap_or(u64::MAX).max(on_cpu_ns.min(1)))
+    }
+}

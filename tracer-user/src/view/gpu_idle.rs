@@ -1,0 +1,155 @@
+//! Whether the GPUs set the pace or wait, and for what the job's tasks waited meanwhile.
+//!
+//! Shared devices are left out: how busy a part of one could be, nobody knows.
+
+use super::{
+    facts::{Disk, Facts},
+    line::Tone,
+    reading::{DISKS_EXPLAIN, Finding},
+};
+use crate::{
+    base::{text, units},
+    model::group::Group,
+};
+
+/// Fewer readings say nothing about a job.
+const SEVERAL: u64 = 5;
+/// A GPU that is busy for less than this part of the time is mostly waited for by nobody.
+const IDLE: f64 = 0.5;
+/// GPUs that are busy for this part of the time set the pace.
+const FULL: f64 = 0.9;
+/// A cause of this part of the idle time is what there is to say.
+const MOSTLY: f64 = 0.6;
+/// One of less than this is not worth a word.
+const WORTH: f64 = 0.1;
+/// Longest number of a GPU that is shown.
+const MAX_INDEX: usize = 12;
+
+/// What is said of them.
+pub(super) fn finding(facts: &Facts) -> Option<Finding> {
+    let own = |group: &&Group| group.number("readings_shared") == Some(0) && !is_unused(group);
+    let groups: Vec<(&Group, f64)> = (facts.totals.stats.groups("gpu").filter(own))
+        .filter_map(|group| Some((group, busy(group)?)))
+        .collect();
+    let mean =
+        |of: &[(&Group, f64)]| of.iter().map(|(_, busy)| busy).sum::<f64>() / of.len() as f64;
+    let idle: Vec<_> = groups.iter().copied().filter(|(_, busy)| *busy < IDLE).collect();
+    if !idle.is_empty() {
+        let busy = mean(&idle);
+        let text = match why(facts, &idle) {
+            Some(why) => format!(
+                "{} idle {}{why}",
+                who(facts, &idle, groups.len()),
+                units::percent(1.0 - busy)
+            ),
+            None => without_cause(busy, idle.len(), groups.len()),
+        };
+        return Some(Finding { weight: 1.0 - busy, tone: Tone::Warn, text });
+    }
+    let is_full = !groups.is_empty() && groups.iter().all(|(_, busy)| *busy >= FULL);
+    is_full.then(|| {
+        let part = units::percent(mean(&groups));
+        let who = if groups.len() == 1 { "the GPU was" } else { "the GPUs were" };
+        let text =
+            format!("{who} busy {part} of the time: a faster CPU or disk would not help much");
+        Finding { weight: mean(&groups), tone: Tone::Good, text }
+    })
+}
+
+/// What was held and used by nobody.
+pub(super) fn unused(facts: &Facts) -> Option<Finding> {
+    let groups: Vec<_> = facts.totals.stats.groups("gpu").collect();
+    let unused = groups.iter().filter(|group| is_unused(group)).count();
+    let text = match (unused, groups.len()) {
+        (0, _) => return None,
+        (1, 1) => "its GPU was used by no process of it".to_owned(),
+        (1, all) => format!("1 of its {all} GPUs was used by no process of it"),
+        (some, all) => format!("{some} of its {all} GPUs were used by no process of it"),
+    };
+    let weight = unused as f64 / groups.len() as f64;
+    Some(Finding { weight, tone: Tone::Warn, text })
+}
+
+/// Whether the job had it and no process of it was on it.
+pub(super) fn is_unused(group: &Group) -> bool {
+    group.number("held_ns").is_some_and(|held_ns| held_ns > 0) && group.number("used_ns") == Some(0)
+}
+
+/// Share of the time in which it was busy.
+fn busy(group: &Group) -> Option<f64> {
+    let hist = group.hist("utilization_ratio").filter(|hist| hist.count() >= SEVERAL)?;
+    hist.mean().map(|ppm| (ppm / 1e6).min(1.0))
+}
+
+fn who(facts: &Facts, idle: &[(&Group, f64)], all: usize) -> String {
+    match (idle, all) {
+        ([(one, _)], _) => {
+            let index = text::clean(one.tags.first().map_or("", String::as_str), facts.unicode);
+            format!("GPU {}", text::truncate(&index, MAX_INDEX))
+        }
+        (some, all) => format!("{} of {all} GPUs", some.len()),
+    }
+}
+
+/// Where nobody looked at the tasks.
+fn without_cause(busy: f64, idle: usize, all: usize) -> String {
+    let part = units::percent(busy);
+    match (idle, all) {
+        (1, 1) => {
+            format!("the GPU was busy {part} of the time: the rest of the program keeps it waiting")
+        }
+        (some, all) => format!("{some} of {all} GPUs were busy only {part} of the time on average"),
+    }
+}
+
+/// What the tasks did while the devices were idle; `None` where that is not known.
+fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
+    let sum = |name: &str| -> Option<u64> {
+        let numbers: Vec<u64> = idle.iter().filter_map(|(of, _)| of.number(name)).collect();
+        (!numbers.is_empty())
+            .then(|| numbers.iter().fold(0, |sum, number| u64::saturating_add(sum, *number)))
+    };
+    let blocked_ns = sum("idle_while_blocked_ns")?;
+    let whole = sum("idle_ns").filter(|ns| *ns > 0)?;
+    let mut causes = [
+        (blocked_ns, format!("while blocked on I/O{}", disk(facts))),
+        (sum("idle_while_run_queue_ns")?, "while its tasks waited for a CPU".to_owned()),
+        (sum("idle_while_faulting_ns").unwrap_or(0), "in major page faults".to_owned()),
+        (sum("idle_while_on_cpu_ns")?, "while its tasks computed on CPUs".to_owned()),
+        (sum("idle_other_ns")?, "while its tasks slept (network, locks, timers)".to_owned()),
+    ]
+    .map(|(ns, text)| (ns as f64 / whole as f64, text));
+    causes.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let [(first, main), (second, next), ..] = &causes;
+    Some(match *first >= MOSTLY {
+        true => format!(": mostly {main}"),
+        false if *second >= WORTH => {
+            format!(
+                ": {} of that {main}, {} {next}",
+                units::percent(*first),
+                units::percent(*second)
+            )
+        }
+        false => format!(": {} of that {main}", units::percent(*first)),
+    })
+}
+
+/// `, reading 64.0 KiB blocks from vda`, where a disk explains the time blocked.
+fn disk(facts: &Facts) -> String {
+    let blocked_ns = facts.blocked_ns.unwrap_or(0).saturating_sub(facts.major_ns.unwrap_or(0));
+    let explains = |disk: &&Disk| disk.busy_ns() as f64 >= blocked_ns as f64 * DISKS_EXPLAIN;
+    let busiest = facts.disks.iter().max_by_key(|disk| disk.busy_ns()).filter(explains);
+    let Some(disk) = busiest else { return String::new() };
+    let blocks = match (disk.bytes, disk.ops) {
+        (Some(moved), Some(ops @ 1..)) if moved > 0 => {
+            format!(" {} blocks", units::bytes(moved / ops))
+        }
+        _ => String::new(),
+    };
+    match &*disk.op {
+        "read" => format!(", reading{blocks} from {}", disk.device),
+        "write" => format!(", writing{blocks} to {}", disk.device),
+        "flush" => format!(", flushing {}", disk.device),
+        _ => format!(", on {}", disk.device),
+    }
+}

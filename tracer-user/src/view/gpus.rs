@@ -1,0 +1,70 @@
+//! A line for each GPU that the job was on: how busy, how full, how much power.
+
+use super::{
+    Style,
+    facts::Facts,
+    gpu_idle::is_unused,
+    line::{Line, Tone, labelled},
+};
+use crate::{
+    base::{
+        text,
+        units::{self, UNKNOWN},
+    },
+    model::{group::Group, hist::Hist},
+};
+
+/// GPUs shown; more are counted.
+const MAX_GPUS: usize = 8;
+/// Columns of a GPU's number and of its model.
+const MAX_INDEX: usize = 12;
+const MAX_MODEL: usize = 24;
+
+/// Nothing for a job without GPUs.
+pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let groups = || facts.totals.stats.groups("gpu");
+    for (index, group) in groups().take(MAX_GPUS).enumerate() {
+        let tag = |tag: usize| group.tags.get(tag).map_or("", String::as_str);
+        let number = text::truncate(&text::clean(tag(0), facts.unicode), MAX_INDEX);
+        let model = text::clean(tag(2), facts.unicode);
+        let model = model.strip_prefix("NVIDIA ").unwrap_or(&model);
+        let mut name = format!("{number} {}", text::truncate(model, MAX_MODEL));
+        name.truncate(name.trim_end().len());
+        let shown = format!("{name}: {}", values(group));
+        let label = if index == 0 { "GPU" } else { "" };
+        lines.extend(labelled(label, indent, Tone::Plain, &shown, style));
+    }
+    if let more @ 1.. = groups().count().saturating_sub(MAX_GPUS) {
+        lines.extend(labelled("", indent, Tone::Faint, &format!("and {more} more"), style));
+    }
+    lines
+}
+
+fn values(group: &Group) -> String {
+    let mean = |name| group.hist(name).and_then(Hist::mean);
+    let mut parts = Vec::new();
+    if let Some(ppm) = mean("utilization_ratio") {
+        parts.push(format!("{} busy", units::percent(ppm / 1e6)));
+    }
+    match (group.number("memory_peak_bytes"), group.number("memory_total_bytes")) {
+        (Some(peak), Some(total)) => {
+            parts.push(format!("{} of {}", units::bytes(peak), units::bytes(total)));
+        }
+        (Some(peak), None) => parts.push(format!("{} at its peak", units::bytes(peak))),
+        (None, _) => {}
+    }
+    if let Some(milliwatts) = mean("power_watts") {
+        parts.push(format!("{} average", units::watts(milliwatts / 1e3)));
+    }
+    if let Some(millijoules @ 1..) = group.number("energy_joules") {
+        parts.push(units::joules(millijoules as f64 / 1e3));
+    }
+    if is_unused(group) {
+        parts.push("held, used by no process of it".into());
+    }
+    if group.number("readings_shared").is_some_and(|shared| shared > 0) {
+        parts.push("shared with others".into());
+    }
+    if parts.is_empty() { UNKNOWN.into() } else { parts.join(", ") }
+}

@@ -1,0 +1,73 @@
+//! What `jobtrace run` prints at the end: why the job took as long as it did, in one screen.
+//!
+//! Pure but for `terminal`, which looks at where the text will go. Every text from outside (names,
+//! commands, devices, notes) passes `text::clean`; every line passes `Line::render`, which
+//! cuts it to the width. Nothing else prints.
+
+mod facts;
+mod footer;
+mod gpu_idle;
+mod gpus;
+mod headline;
+pub mod json;
+mod line;
+mod plots;
+mod reading;
+mod resources;
+mod shares;
+mod terminal;
+
+use crate::{base::text, model::totals::RunTotals};
+use facts::Facts;
+use line::Line;
+
+/// Narrower terminals are treated as this wide.
+pub const MIN_WIDTH: usize = 40;
+/// Longer lines are hard to read, so wider terminals are not filled.
+pub const MAX_WIDTH: usize = 100;
+
+/// How the text may look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Columns of the terminal; used within [`MIN_WIDTH`] and [`MAX_WIDTH`].
+    pub width: usize,
+    /// Whether ANSI colours are understood and wanted.
+    pub color: bool,
+    /// Whether more than ASCII can be shown.
+    pub unicode: bool,
+}
+
+/// The summary of a run, each line ended by a line feed and none wider than the style's width.
+pub fn render(totals: &RunTotals, style: &Style) -> String {
+    let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
+    let facts = Facts::new(totals, style.unicode);
+    let blocks = [
+        headline::lines(&facts, &style),
+        resources::lines(&facts, &style),
+        shares::lines(&facts, &style),
+        plots::lines(&facts, &style),
+        reading::lines(&facts, &style),
+        footer::lines(&facts, &style),
+    ];
+    let mut out = String::new();
+    for block in blocks.iter().filter(|block| !block.is_empty()) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        for line in block {
+            out.push_str(&line.render(&style));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// A block's heading, with what explains it in the rest of the line, or below where that is short.
+fn heading(title: &str, aside: &str, style: &Style) -> Vec<Line> {
+    let line = Line::new().strong(title);
+    if title.len() + 2 + text::width(aside) <= style.width {
+        return vec![line.plain("  ").faint(aside)];
+    }
+    let rest = text::wrap(aside, style.width - 2);
+    std::iter::once(line).chain(rest.iter().map(|l| Line::new().plain("  ").faint(l))).collect()
+}
