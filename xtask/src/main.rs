@@ -2,25 +2,21 @@
 
 mod bench;
 mod bpf;
-mod cardinality;
-mod dashboards;
+mod cluster;
 mod demo;
 mod dist;
 mod docs;
 mod ebpf;
 mod fuzz;
 mod licences;
-mod markdown;
 mod packages;
 mod process;
-mod sections;
 mod soak;
 mod test;
 mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use xtask::simulate;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +29,7 @@ Examples:
   cargo xtask ebpf --check             is the committed object what the sources give?
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
   cargo xtask bench --peers --write    beside bpftrace and others, into docs/COMPARE.md
-  cargo xtask grafana                  the dashboards in docs/grafana from their description
+  cargo xtask docs                     documents and dashboards, from the code's tables
   cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
   cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
   cargo xtask dist --deb               a Debian package in target/dist
@@ -57,10 +53,8 @@ enum Chore {
     Demo(demo::Args),
     /// Format, lints, docs, licences and every test ring
     Test(test::Args),
-    /// Write docs/METRICS.md, docs/CLI.md and the default configuration from the code
+    /// Write docs/METRICS.md, docs/CLI.md, the default configuration and Grafana's dashboards from the code
     Docs(docs::Args),
-    /// Write Grafana's dashboards, docs/grafana, from their description
-    Grafana(dashboards::Args),
     /// Measure what tracing costs, also beside bpftrace, libbpf-tools, rezolus and below
     Bench(bench::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
@@ -72,9 +66,11 @@ enum Chore {
     /// Check jobtrace on other kernels, in emulated machines
     Vm(vm::Args),
     /// Write the spool of a simulated cluster, made of recorded jobs
-    Simulate(simulate::Args),
+    #[command(disable_help_flag = true)]
+    Simulate(cluster::Args),
     /// Measure series, lines and bytes by profile on a real InfluxDB
-    Cardinality(cardinality::Args),
+    #[command(disable_help_flag = true)]
+    Cardinality(cluster::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
     /// What `test --hostile` runs beside the live ring, through sudo
@@ -91,14 +87,13 @@ fn main() -> ExitCode {
         Chore::Demo(args) => demo::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
-        Chore::Grafana(args) => dashboards::run(&args),
         Chore::Bench(args) => bench::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Vm(args) => vm::run(&args),
-        Chore::Simulate(args) => simulate::run(&args, process::say),
-        Chore::Cardinality(args) => cardinality::run(&args),
+        Chore::Simulate(args) => cluster::run("simulate", &args),
+        Chore::Cardinality(args) => cluster::run("cardinality", &args),
         Chore::Licences => licences::run(),
         Chore::Hostility => test::hostile::work(),
         Chore::Residue => test::residue::print(),

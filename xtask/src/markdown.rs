@@ -19,6 +19,11 @@ impl Table {
 
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [&dyn Display; N]) {
+        self.cells(cells);
+    }
+
+    /// Adds a row of any number of cells.
+    pub fn cells(&mut self, cells: impl IntoIterator<Item = impl Display>) {
         self.0.push('|');
         for cell in cells {
             let _ = write!(self.0, " {cell} |");

@@ -6,10 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Tells the user what happens next.
-pub fn say(line: impl std::fmt::Display) {
-    eprintln!("xtask: {line}");
-}
+pub use xtask::say;
 
 /// The command as a shell would take it, near enough to be copied.
 pub fn in_words(command: &Command) -> String {

@@ -6,7 +6,6 @@ use super::empties::{Empties, Floor, Runs, hook_of};
 use super::pairs::{Spread, spread};
 use super::workload::{Workload, jobtrace};
 use crate::bpf::{self, Held, Program};
-use crate::markdown::Table;
 use crate::process::say;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
@@ -14,6 +13,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
+use xtask::markdown::Table;
 
 /// Fewer runs than this say more of the machine than of the program.
 const ENOUGH_RUNS: u64 = 5_000;

@@ -12,13 +12,11 @@ use jobtrace::{
     probes::decode::{Sums, Unwrapper},
 };
 use tracer_ebpf::{job::JobBank, table::Place};
-use xtask::simulate::random::Random;
+use xtask::{machine, markdown::Table, sections};
 
 use crate::{
-    bench::{machine, pairs::spread},
-    markdown::Table,
+    bench::pairs::spread,
     process::{is_optimised, say},
-    sections,
 };
 
 /// Possible CPUs and slots in use.
@@ -49,7 +47,7 @@ pub fn run(write: bool) -> Result<()> {
         SIZES.into_iter().map(|(cpus, slots)| measure(cpus, slots)).collect::<Result<Vec<_>>>();
     let text = document(&rows?, &machine::describe()?);
     print!("{text}");
-    if write { sections::write("docs/SIZING.md", "merge", &text) } else { Ok(()) }
+    if write { sections::write("docs/SIZING.md", &[("merge", text)]) } else { Ok(()) }
 }
 
 /// A slot as the reader keeps it.
@@ -66,22 +64,22 @@ struct Slot {
 fn measure(cpus: usize, slots: usize) -> Result<Row> {
     say(format_args!("{cpus} CPUs, {slots} slots"));
     let bank = size_of::<JobBank>();
-    let mut random = Random::new(1, 0);
-    let mut all: Vec<Slot> = (0..slots)
-        .map(|_| Slot {
-            sums: Sums::default(),
-            of_sched: Unwrapper::after(&SCHED, &[]),
-            of_fault: Unwrapper::after(&FAULT, &[]),
-            sched: Group::unknown(&SCHED, vec![]),
-            fault: Group::unknown(&FAULT, vec![]),
-            // A job runs on some of the CPUs: on each fourth.
-            banks: (0..cpus * bank)
-                .map(
-                    |at| if (at / bank).is_multiple_of(4) { random.number() as u8 & 15 } else { 0 },
-                )
-                .collect(),
-        })
-        .collect();
+    let mut all: Vec<Slot> =
+        (0..slots)
+            .map(|slot| Slot {
+                sums: Sums::default(),
+                of_sched: Unwrapper::after(&SCHED, &[]),
+                of_fault: Unwrapper::after(&FAULT, &[]),
+                sched: Group::unknown(&SCHED, vec![]),
+                fault: Group::unknown(&FAULT, vec![]),
+                // A job runs on some of the CPUs: on each fourth. Any small numbers will do.
+                banks: (0..cpus * bank)
+                    .map(|at| {
+                        if (at / bank).is_multiple_of(4) { (at * 31 + slot) as u8 & 15 } else { 0 }
+                    })
+                    .collect(),
+            })
+            .collect();
     let mut scratch = Vec::new();
     let mut reading = |all: &mut Vec<Slot>| {
         let begin = Instant::now();

@@ -13,13 +13,12 @@ mod jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod loads;
-pub mod machine;
 mod merge;
 mod one_liners;
 mod pairs;
 mod peers;
+mod quiet;
 mod ram_disk;
-mod reclaim;
 mod report;
 mod roll;
 mod shares;
@@ -30,9 +29,8 @@ mod watch;
 mod workload;
 mod workloads;
 
-use crate::packages::{self, Tool};
+use crate::packages;
 use crate::process::{cargo, is_root, run as run_command, target_dir};
-use crate::sections;
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use peers::{PEERS, RUN_QUEUE_BY_CGROUP_IDS};
@@ -43,6 +41,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracers::{Place, Tracer};
 use workloads::{Kind, Site};
+use xtask::{machine, sections};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,7 +66,6 @@ Needs root and a machine that does nothing else. What it attaches, mounts and ma
 const ROUNDS: usize = 5;
 /// How long `compile` and `compute` may each go on until the median is known.
 const BUDGET: Duration = Duration::from_secs(120);
-const COMPILER: &[Tool] = &[Tool { program: "gcc", apt: "gcc", dnf: "gcc", zypper: "gcc" }];
 
 /// Measures what tracing costs and prints it as Markdown.
 #[derive(clap::Args)]
@@ -140,20 +138,20 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("tracers load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }
     let begin = Instant::now();
-    machine::refuse_statistics()?;
-    machine::name_disturbances()?;
+    quiet::refuse_statistics()?;
+    quiet::name_disturbances()?;
     packages::need(packages::WORKLOADS)?;
-    packages::need(COMPILER)?;
+    packages::need(&[packages::GCC])?;
     run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
     let scratch = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
-    let mut strangers = machine::strangers()?;
+    let mut strangers = quiet::strangers()?;
     let Some(mut report) = measure(args, scratch.path())? else { return Ok(()) };
     // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
-    machine::refuse_statistics()?;
-    strangers.extend(machine::strangers()?);
+    quiet::refuse_statistics()?;
+    strangers.extend(quiet::strangers()?);
     report.machine = format!("{}.\n", machine::describe()?);
     let minutes = begin.elapsed().as_secs_f64() / 60.0;
     report.machine += &match args.quick {
@@ -167,7 +165,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let sections = report.sections();
     sections.iter().for_each(|(name, text)| println!("## {name}\n{text}"));
-    if args.write { sections::write_known(args.document(), &sections) } else { Ok(()) }
+    if args.write { sections::write(args.document(), &sections) } else { Ok(()) }
 }
 
 /// `None` where a table of its own was printed.

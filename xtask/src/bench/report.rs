@@ -8,8 +8,9 @@ use super::goals::{Goal, Verdict, slowdown};
 use super::pairs::Pairs;
 use super::roll;
 use super::shares::Shares;
-use crate::markdown::{Table, mib, or_dash};
 use std::fmt::Write as _;
+use xtask::markdown::{Table, mib, or_dash};
+use xtask::sections::Section;
 
 /// All that was found.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub struct Report {
 
 impl Report {
     /// The sections by their names in the documents, those that were measured.
-    pub fn sections(&self) -> Vec<(&'static str, String)> {
+    pub fn sections(&self) -> Vec<Section> {
         let mut all = vec![("machine", self.machine.clone())];
         let mut add = |name, is_measured: bool, text: &dyn Fn() -> String| {
             if is_measured {

@@ -1,10 +1,10 @@
 //! How large each program is once this kernel has verified and compiled it.
 
 use crate::bpf;
-use crate::markdown::{Table, or_dash};
 use anyhow::Result;
 use jobtrace::cgroup::{hierarchies::Hierarchies, job::JobCgroup};
 use jobtrace::probes::{self, FaultMode, Options};
+use xtask::markdown::{Table, or_dash};
 
 /// Loads all programs as `jobtrace run` does and asks the kernel: instructions left, instructions that the
 /// verifier walked through, machine code.

@@ -23,6 +23,7 @@ pub mod sql;
 #[cfg(test)]
 mod tests;
 
+pub use readme::sections;
 use spec::{Ask, Dashboard, Look, Scope, Variable};
 
 /// The folder of the files, from the workspace's root.
@@ -54,8 +55,18 @@ pub struct Written {
     pub dashboard: Dashboard,
     /// The language.
     pub edition: &'static Edition,
-    /// The file.
+    /// What is in it.
     pub json: Json,
+}
+
+impl Written {
+    /// The file.
+    ///
+    /// # Errors
+    /// Never in practice: what is in it was made here.
+    pub fn text(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(&self.json)? + "\n")
+    }
 }
 
 /// What gives a description.
@@ -82,18 +93,6 @@ pub fn all() -> Result<Vec<Written>> {
         }
     }
     Ok(all)
-}
-
-/// The files of [`FOLDER`] that are written by the chore: names below it and texts.
-///
-/// # Errors
-/// As [`all`].
-pub fn files() -> Result<Vec<(String, String)>> {
-    let all = all()?;
-    let text = |json: &Json| Ok::<_, anyhow::Error>(serde_json::to_string_pretty(json)? + "\n");
-    let readme = Ok(("README.md".to_owned(), readme::text(&all)));
-    let dashboards = all.iter().map(|written| Ok((written.file.clone(), text(&written.json)?)));
-    dashboards.chain([readme]).collect()
 }
 
 /// A number without an exponent, as all languages take it.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the recordings beside this script anew: what `cargo xtask simulate` tells of jobs is cut out of
 # them. As root, with a jobtrace built from this tree, fio, gcc and awk:
-#   sudo JOBTRACE=target/release/jobtrace sh xtask/src/simulate/recordings/record.sh
+#   sudo JOBTRACE=target/release/jobtrace sh tests/cluster/recordings/record.sh
 # Any machine will do; two CPUs are what `kinds.rs` takes one recording for. The tests hold for whatever
 # they contain; commit all of them together.
 set -eu

@@ -4,15 +4,6 @@
 //! (`plan.rs`), and the program's own code makes lines and files of it. Alike arguments give alike
 //! files, byte for byte.
 
-pub mod cluster;
-pub mod files;
-pub mod kinds;
-pub mod plan;
-pub mod random;
-pub mod tally;
-#[cfg(test)]
-mod tests;
-
 use std::{
     path::PathBuf,
     time::{Duration, Instant},
@@ -28,10 +19,13 @@ use jobtrace::{
     model::points::Origin,
 };
 
-use cluster::Cluster;
-use files::Files;
-use plan::Plan;
-use tally::{Tally, Writer};
+use crate::{
+    cluster::Cluster,
+    files::Files,
+    plan::Plan,
+    tally::{Tally, Writer},
+};
+use xtask::{markdown::mib, root, say};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,8 +33,8 @@ Examples:
       two hours of a small cluster in target/simulated/outbox
   cargo xtask simulate --nodes 16 --jobs 200 --hours 2 --profile histogram --start $(($(date +%s) - 7200))
       the same with buckets, ending now: what a dashboard shows first
-  cargo run --release --package xtask -- simulate --nodes 1000 --jobs 20000 --hours 24 --file-span 10m
-      a large one, optimised, in fewer files
+  cargo xtask simulate --nodes 1000 --jobs 20000 --hours 24 --file-span 10m
+      a large one, in fewer files
 
 Into InfluxDB 1.x:
   for file in target/simulated/outbox/*.lp.gz; do
@@ -146,18 +140,18 @@ pub fn form(profile: Profile, bucket_style: BucketStyle) -> Form {
     Form { origin: Origin::default(), style, profiles, bucket_style, hlog: false }
 }
 
-/// Runs the chore. `say` tells how far it is; what was written goes to standard output.
+/// Runs the chore; what was written goes to standard output.
 ///
 /// # Errors
 /// When the arguments make no cluster, or a file cannot be written.
-pub fn run(args: &Args, mut say: impl FnMut(String)) -> Result<()> {
+pub fn run(args: &Args) -> Result<()> {
     let plan = args.site.plan()?;
     let file_span_s = args.file_span.map_or(plan.interval_s, |span| span.0.as_secs());
     ensure!(
         file_span_s >= plan.interval_s,
         "--file-span is less than --interval, and no file holds less than one"
     );
-    let target = crate::root().join("target/simulated");
+    let target = root().join("target/simulated");
     let dir = args.out.clone().unwrap_or(target);
     let mut files = Files::create(&dir, file_span_s / plan.interval_s)?;
     let mut cluster = Cluster::new(&plan)?;
@@ -178,7 +172,7 @@ pub fn run(args: &Args, mut say: impl FnMut(String)) -> Result<()> {
     files.finish().context("the last files")?;
     let (count, bytes) = files.written();
     print!("{}", report(&cluster, &plan, writer.tally()));
-    println!("{count} files of {} in {}", mib(bytes), dir.join("outbox").display());
+    println!("{count} files of {:.1} MiB in {}", mib(bytes), dir.join("outbox").display());
     Ok(())
 }
 
@@ -204,14 +198,10 @@ fn report(cluster: &Cluster, plan: &Plan, tally: &Tally) -> String {
                 "{whose:>6}  {measurement:<14} {:>10} lines  {:>10} fields  {:>12}\n",
                 amount.lines,
                 amount.fields,
-                mib(amount.bytes)
+                format!("{:.1} MiB", mib(amount.bytes))
             );
         }
         text += &format!("{whose:>6}  {series} series\n");
     }
     text
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }

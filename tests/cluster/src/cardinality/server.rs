@@ -1,42 +1,25 @@
-//! An InfluxDB 1.x of its own, with a folder, ports and an end of its own: takes lines, tells how many
-//! series and bytes it made of them.
-//!
-//! The live tests' rig (`tests/src/rig/influx.rs`) reads points back; this one measures.
+//! What an InfluxDB 1.x makes of the lines it is sent: series, points, bytes on the disk, memory. The server is
+//! the live tests' rig.
 
 use std::{
     fs,
-    net::TcpListener,
-    os::unix::process::CommandExt,
     path::Path,
-    process::{Child, Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::Signal;
-use serde_json::Value;
-use tempfile::TempDir;
-use ureq::Agent;
-
-use crate::process::find;
+use jobtrace_tests::rig::influx::Influx;
 
 /// Database of the lines.
 const DB: &str = "jobtrace";
-/// How long a start may take, and a request.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// The longest wait for compactions.
 const COMPACTION: Duration = Duration::from_secs(600);
 /// How long nothing may change on the disk until all is taken for compacted.
 const STILL: Duration = Duration::from_secs(15);
 
 /// The server.
-pub struct Influx {
-    child: Child,
-    url: String,
-    agent: Agent,
-    folder: TempDir,
-}
+pub struct Server(Influx);
 
 /// Bytes on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,51 +39,15 @@ impl Disk {
     }
 }
 
-impl Influx {
-    /// Starts a server with `index-version = "tsi1"` that compacts as soon as nothing comes.
+impl Server {
+    /// Starts one with `index-version = "tsi1"` that compacts as soon as nothing comes.
     ///
     /// # Errors
     /// When InfluxDB is not installed or does not start.
-    pub fn start(scratch: &Path) -> Result<Self> {
-        let program =
-            find("influxd").context("influxd is not installed: apt-get install influxdb")?;
-        let folder = tempfile::Builder::new().prefix("influx-").tempdir_in(scratch)?;
-        let (port, rpc) = (free_port()?, free_port()?);
-        let settings = folder.path().join("influxdb.conf");
-        fs::write(&settings, configuration(folder.path(), port, rpc))?;
-        let log = fs::File::create(folder.path().join("log"))?;
-        let mut command = Command::new(program);
-        command.arg("-config").arg(&settings);
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        // It would go on after a signal that ends this program.
-        let die = || match rustix::process::set_parent_process_death_signal(Some(Signal::KILL)) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        // SAFETY: one system call and no allocation.
-        unsafe { command.pre_exec(die) };
-        let child = command.spawn().context("start influxd")?;
-        let config = Agent::config_builder().http_status_as_error(false);
-        let config = config.timeout_global(Some(PATIENCE)).proxy(None);
-        let agent = Agent::new_with_config(config.build());
-        let mut influx = Self { child, url: format!("http://127.0.0.1:{port}"), agent, folder };
-        influx.wait_until_up()?;
-        influx.ask(&format!("CREATE DATABASE {DB}"))?;
-        Ok(influx)
-    }
-
-    fn wait_until_up(&mut self) -> Result<()> {
-        let begin = Instant::now();
-        while self.agent.get(format!("{}/ping", self.url)).call().is_err() {
-            if let Some(status) = self.child.try_wait()? {
-                let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-                let last = log.lines().next_back().unwrap_or_default();
-                bail!("influxd ended, {status}: {last}");
-            }
-            ensure!(begin.elapsed() < PATIENCE, "influxd does not answer");
-            sleep(Duration::from_millis(100));
-        }
-        Ok(())
+    pub fn start() -> Result<Self> {
+        let influx = Influx::start_as(configuration)?;
+        influx.create_db(DB)?;
+        Ok(Self(influx))
     }
 
     /// Posts lines, packed by gzip, and gives how long the server took.
@@ -109,11 +56,8 @@ impl Influx {
     /// When it does not store all of them.
     pub fn post(&self, gzip: &[u8]) -> Result<Duration> {
         let begin = Instant::now();
-        let request = self.agent.post(format!("{}/write?precision=ns&db={DB}", self.url));
-        let mut response = request.header("Content-Encoding", "gzip").send(gzip)?;
-        if response.status() != 204 {
-            bail!("InfluxDB refuses lines: {}", response.body_mut().read_to_string()?);
-        }
+        let answer = self.0.write_packed(DB, gzip)?;
+        ensure!(answer.status == 204, "InfluxDB refuses lines: {}", answer.body);
         Ok(begin.elapsed())
     }
 
@@ -134,14 +78,19 @@ impl Influx {
         self.sum(&format!("SELECT count({field}) FROM {measurement}"))
     }
 
-    /// The last columns of all rows of `query`, added up.
+    /// The counts of all rows of `query`, added up.
     fn sum(&self, query: &str) -> Result<u64> {
-        let answer = self.ask(query)?;
-        let series = answer["results"][0]["series"].as_array().cloned().unwrap_or_default();
-        let rows =
-            series.iter().flat_map(|series| series["values"].as_array().into_iter().flatten());
-        let counts = rows.map(|row| row.as_array()?.last()?.as_u64());
-        counts.sum::<Option<u64>>().with_context(|| format!("InfluxDB answers {answer} to {query}"))
+        let rows = self.0.query(DB, query)?;
+        let counts = rows.iter().map(|row| row.get("count")?.as_u64());
+        counts.sum::<Option<u64>>().with_context(|| format!("InfluxDB answers {rows:?} to {query}"))
+    }
+
+    /// Its version.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn version(&self) -> Result<String> {
+        self.0.version()
     }
 
     /// Waits until it has compacted, and gives what it has on the disk.
@@ -164,7 +113,7 @@ impl Influx {
     }
 
     fn disk(&self) -> Result<Disk> {
-        let folder = self.folder.path();
+        let folder = self.0.folder();
         let mut disk = Disk { wal: 0, ..Disk::default() };
         for (path, bytes) in files(&folder.join("data"))? {
             let is_values = path.ends_with(".tsm") || path.ends_with(".tombstone");
@@ -179,7 +128,7 @@ impl Influx {
     /// # Errors
     /// When the kernel does not tell.
     pub fn memory(&self) -> Result<(u64, u64)> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.pid()))?;
         let kib = |key: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(key))?;
             line.split_whitespace().next()?.parse().ok()
@@ -188,37 +137,6 @@ impl Influx {
         let (anonymous, most) = both.context("influxd's memory is unknown")?;
         Ok((anonymous << 10, most << 10))
     }
-
-    /// Its version.
-    ///
-    /// # Errors
-    /// When it does not answer.
-    pub fn version(&self) -> Result<String> {
-        let response = self.agent.get(format!("{}/ping", self.url)).call()?;
-        let version = response.headers().get("X-Influxdb-Version");
-        Ok(version.and_then(|v| v.to_str().ok()).unwrap_or("unknown").to_owned())
-    }
-
-    fn ask(&self, query: &str) -> Result<Value> {
-        let form = [("db", DB), ("q", query)];
-        let mut response = self.agent.post(format!("{}/query", self.url)).send_form(form)?;
-        let answer: Value = serde_json::from_str(&response.body_mut().read_to_string()?)?;
-        let error = answer.get("error").or_else(|| answer["results"][0].get("error"));
-        ensure!(error.is_none(), "InfluxDB refuses {query}: {answer}");
-        Ok(answer)
-    }
-}
-
-impl Drop for Influx {
-    fn drop(&mut self) {
-        // Its data goes with its folder: nothing to end politely.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
 /// All files below `folder` with their blocks' bytes; files that vanish meanwhile are none.

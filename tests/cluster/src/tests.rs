@@ -12,12 +12,12 @@ use jobtrace::lines::{
     spool::name::SetName,
 };
 
-use super::{
+use crate::{
     cluster::{Cluster, Progress},
     files::Files,
-    form,
     kinds::{Kind, Kinds},
     plan::{Plan, SECOND, Share},
+    simulate::form,
     tally::{Tally, Writer},
 };
 

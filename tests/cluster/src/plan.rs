@@ -2,7 +2,7 @@
 //!
 //! Pure. Arrivals are drawn one after the other, so that a year of them takes no memory.
 
-use super::{kinds::Kind, random::Random};
+use crate::{kinds::Kind, random::Random};
 
 /// Nanoseconds of a second.
 pub const SECOND: u64 = 1_000_000_000;

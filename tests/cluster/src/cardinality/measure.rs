@@ -1,24 +1,22 @@
 //! One simulated cluster told in one profile: how much text that is, and what an InfluxDB makes of it.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use jobtrace::lines::{
     batch::Batch,
     profile::{BucketStyle, Profile},
 };
-use xtask::simulate::{
-    cluster::Cluster,
-    form,
-    plan::Plan,
-    tally::{Tally, Writer},
-};
+use xtask::say;
 
-use super::influx::{Disk, Influx};
-use crate::process::say;
+use super::server::{Disk, Server};
+use crate::{
+    cluster::Cluster,
+    plan::Plan,
+    simulate::form,
+    tally::{Amount, Tally, Writer},
+};
 
 /// Text of one request: a collector gathers so much, and the server takes 25 MB at most.
 const REQUEST_BYTES: usize = 4 << 20;
@@ -75,8 +73,8 @@ pub struct Stored {
 ///
 /// # Errors
 /// When the server refuses lines, or has other points or series in the end than it was sent.
-pub fn measure(plan: &Plan, warm_ticks: u64, case: Case, scratch: &Path) -> Result<Measured> {
-    let influx = case.stored.then(|| Influx::start(scratch)).transpose()?;
+pub fn measure(plan: &Plan, warm_ticks: u64, case: Case) -> Result<Measured> {
+    let influx = case.stored.then(Server::start).transpose()?;
     let mut cluster = Cluster::new(plan)?;
     for _ in 0..warm_ticks {
         cluster.tick(|_| Ok(()))?;
@@ -125,11 +123,11 @@ pub fn measure(plan: &Plan, warm_ticks: u64, case: Case, scratch: &Path) -> Resu
 }
 
 /// Asks the server, and compares.
-fn stored(influx: &Influx, tally: &Tally, busy: Duration) -> Result<Stored> {
+fn stored(influx: &Server, tally: &Tally, busy: Duration) -> Result<Stored> {
     let (series, sent) = (influx.series()?, tally.job_series + tally.node_series);
     ensure!(series == sent, "InfluxDB has {series} series, and {sent} were sent");
     let lines = |measurement| {
-        let of = |amounts: &std::collections::BTreeMap<String, xtask::simulate::tally::Amount>| {
+        let of = |amounts: &BTreeMap<String, Amount>| {
             amounts.get(measurement).map_or(0, |amount| amount.lines)
         };
         of(&tally.of_jobs) + of(&tally.of_nodes)

@@ -2,11 +2,11 @@
 //!
 //! Pure.
 
-use std::fmt::Write;
-
-use super::measure::Measured;
+use super::measure::{Measured, Stored};
 use jobtrace::lines::profile::{BucketStyle, Profile};
-use xtask::simulate::{
+use xtask::markdown::{Table, mib, thousands};
+
+use crate::{
     plan::{LOAD, Plan},
     tally::Amount,
 };
@@ -63,21 +63,19 @@ fn name(measured: &Measured) -> String {
 }
 
 /// Lines and bytes by profile.
-pub fn units(all: &[Measured], plan: &Plan) -> String {
-    let mut text = String::from(
-        "| profile | series of a job on a node | lines each interval | values | text | in the spool |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: |\n",
+pub fn units(all: &[Measured], plan: &Plan) -> Table {
+    let mut table = Table::new(
+        "profile | >series of a job on a node | >lines each interval | >values | >text | >in the spool",
     );
     let mut row = |name: &str, unit: Unit, packing: f64| {
-        let _ = writeln!(
-            text,
-            "| {name} | {:.0} | {:.1} | {:.0} | {:.0} B | {:.0} B |",
-            unit.series,
-            unit.lines,
-            unit.fields,
-            unit.bytes,
-            unit.bytes * packing
-        );
+        table.row([
+            &name,
+            &format_args!("{:.0}", unit.series),
+            &format_args!("{:.1}", unit.lines),
+            &format_args!("{:.0}", unit.fields),
+            &format_args!("{:.0} B", unit.bytes),
+            &format_args!("{:.0} B", unit.bytes * packing),
+        ]);
     };
     for measured in all {
         row(&name(measured), job(measured), packing(measured));
@@ -86,39 +84,43 @@ pub fn units(all: &[Measured], plan: &Plan) -> String {
         let name = format!("the node itself: {}", name(measured));
         row(&name, node(measured, plan), packing(measured));
     }
-    text
+    table
+}
+
+/// Bytes on the disk of a point's values, and of a series in the index.
+fn disk(measured: &Measured, stored: &Stored) -> (f64, f64) {
+    let values = stored.disk.values + stored.disk.wal;
+    let points = measured.tally.all().lines.max(1) as f64;
+    (values as f64 / points, stored.disk.index as f64 / stored.series.max(1) as f64)
 }
 
 /// What InfluxDB makes of them.
-pub fn stored(all: &[Measured]) -> String {
-    let mut text = String::from(
-        "| profile | points | series | values, bytes a point | index, bytes a series | points/s taken | \
-         memory, most | at the end |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+pub fn stored(all: &[Measured]) -> Table {
+    let mut table = Table::new(
+        "profile | >points | >series | >values, bytes a point | >index, bytes a series | \
+         >points/s taken | >memory, most | >at the end",
     );
     for measured in all {
         let Some(stored) = &measured.stored else { continue };
-        let points = measured.tally.all().lines;
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {:.1} | {:.0} | {:.0} | {:.0} MiB | {:.0} MiB |",
-            name(measured),
-            thousands(points),
-            thousands(stored.series),
-            (stored.disk.values + stored.disk.wal) as f64 / points.max(1) as f64,
-            stored.disk.index as f64 / stored.series.max(1) as f64,
-            points as f64 / stored.busy.as_secs_f64().max(1e-9),
-            mib(stored.most),
-            mib(stored.anonymous),
-        );
+        let (points, (value, index)) = (measured.tally.all().lines, disk(measured, stored));
+        table.row([
+            &name(measured),
+            &thousands(points),
+            &thousands(stored.series),
+            &format_args!("{value:.1}"),
+            &format_args!("{index:.0}"),
+            &format_args!("{:.0}", points as f64 / stored.busy.as_secs_f64().max(1e-9)),
+            &format_args!("{:.0} MiB", mib(stored.most)),
+            &format_args!("{:.0} MiB", mib(stored.anonymous)),
+        ]);
     }
-    text
+    table
 }
 
 /// Clusters of other sizes, by multiplication.
-pub fn clusters(all: &[Measured], plan: &Plan, width: f64) -> String {
-    let mut text = String::from(
-        "| nodes | jobs a day | profile | new series a day | lines/s | spool a day | InfluxDB a day |\n\
-         | ---: | ---: | --- | ---: | ---: | ---: | ---: |\n",
+pub fn clusters(all: &[Measured], plan: &Plan, width: f64) -> Table {
+    let mut table = Table::new(
+        ">nodes | >jobs a day | profile | >new series a day | >lines/s | >spool a day | >InfluxDB a day",
     );
     for (nodes, jobs) in CLUSTERS {
         for measured in all {
@@ -128,58 +130,28 @@ pub fn clusters(all: &[Measured], plan: &Plan, width: f64) -> String {
             // As many jobs at once as hold the planned share of the cores.
             let at_once = tally.job_intervals as f64 / tally.node_intervals.max(1) as f64;
             let held = at_once * LOAD / measured.held.max(1e-9);
-            let (nodes, jobs) = (nodes as f64, jobs as f64);
-            let series = jobs * width * job.series;
-            let each_s = nodes / plan.interval_s as f64;
+            let series = jobs as f64 * width * job.series;
+            let each_s = nodes as f64 / plan.interval_s as f64;
             let lines = each_s * (held * job.lines + node.lines);
             let bytes = each_s * (held * job.bytes + node.bytes) * DAY_S;
-            let points = tally.all().lines.max(1) as f64;
-            let value_bytes = (stored.disk.values + stored.disk.wal) as f64 / points;
-            let index_bytes = stored.disk.index as f64 / stored.series.max(1) as f64;
-            let day = lines * DAY_S * value_bytes + series * index_bytes;
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {:.1} GB | {:.1} GB |",
-                thousands(nodes as u64),
-                thousands(jobs as u64),
-                name(measured),
-                thousands(series as u64),
-                thousands(lines as u64),
-                bytes * packing(measured) / 1e9,
-                day / 1e9
-            );
+            let (value, index) = disk(measured, stored);
+            table.row([
+                &thousands(nodes),
+                &thousands(jobs),
+                &name(measured),
+                &thousands(series as u64),
+                &thousands(lines as u64),
+                &format_args!("{:.1} GB", bytes * packing(measured) / 1e9),
+                &format_args!("{:.1} GB", (lines * DAY_S * value + series * index) / 1e9),
+            ]);
         }
     }
-    text
-}
-
-/// With a comma before every three digits.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_readable() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(number), text);
-        }
-    }
 
     #[test]
     fn a_unit_is_what_one_owner_has_each_interval() {

@@ -17,7 +17,7 @@ use jobtrace::{
     resolve::{Resolver, facts::JobFacts},
 };
 
-use super::{
+use crate::{
     kinds::Kinds,
     plan::{Arrivals, Job, Plan, SECOND},
     random::Random,

@@ -1,21 +1,20 @@
 //! `cargo xtask cardinality`: how many series, lines and bytes a cluster makes by profile, measured on a
 //! simulated one and a real InfluxDB 1.x, into docs/SIZING.md.
 
-mod influx;
 mod measure;
 mod report;
+mod server;
 
 use anyhow::{Context, Result, ensure};
 use jobtrace::lines::profile::{BucketStyle, Profile};
-use xtask::simulate::plan::{LOAD, Plan};
-
-use crate::{
-    bench::machine,
-    process::{cargo, find, run as run_command, say, target_dir},
+use xtask::{
+    machine,
+    markdown::{Table, thousands},
     sections,
 };
+
+use crate::plan::{LOAD, Plan};
 use measure::{Case, Measured, measure};
-use report::thousands;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,15 +54,6 @@ pub struct Args {
 /// # Errors
 /// When InfluxDB is missing, refuses lines or has others than were sent.
 pub fn run(args: &Args) -> Result<()> {
-    if cfg!(debug_assertions) {
-        say("millions of lines are written faster by an optimised program");
-        let own = std::env::args_os().skip(1);
-        return run_command(
-            cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own),
-        );
-    }
-    ensure!(find("influxd").is_some(), "influxd is not installed: apt-get install influxdb");
-    let scratch = tempfile::Builder::new().prefix("cardinality-").tempdir_in(target_dir())?;
     let nodes = args.nodes.unwrap_or(if args.large { 1000 } else { 16 });
     let hours = args.hours.unwrap_or(if args.large { 0.25 } else { 1.0 });
     ensure!((0.1..=48.0).contains(&hours), "--hours {hours} is not from 0.1 to 48");
@@ -83,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let all = cases
         .into_iter()
-        .map(|case| measure(&plan, warm_ticks, case, scratch.path()))
+        .map(|case| measure(&plan, warm_ticks, case))
         .collect::<Result<Vec<_>>>()?;
     let (section, text) = if args.large {
         ("large", large(&all[0], &plan, hours)?)
@@ -91,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
         ("cardinality", by_profile(&all, &plan, hours)?)
     };
     print!("{text}");
-    if args.write { sections::write(DOCUMENT, section, &text) } else { Ok(()) }
+    if args.write { sections::write(DOCUMENT, &[(section, text)]) } else { Ok(()) }
 }
 
 fn plan(nodes: u32, hours: f64) -> Plan {
@@ -123,17 +113,11 @@ fn by_profile(all: &[Measured], plan: &Plan, hours: f64) -> Result<String> {
     let stored = all.iter().find_map(|measured| measured.stored.as_ref());
     let version = &stored.context("nothing was stored")?.version;
     let tally = &all[0].tally;
-    let (units, width) = (report::units(all, plan), width(plan));
+    let width = width(plan);
     Ok(format!(
-        "Written by `cargo xtask cardinality --write`: {} simulated nodes of {} cores for {hours} h, \
-         {} jobs, each of\ntheir nodes counted, {:.1} of them at once, which held {:.0} % of the cores, a reading every {} s; InfluxDB\n{version}, tsi1. {}.\n\n\
-         {units}\n\
-         Text is line protocol; the spool's files are gzip, one for each interval and node. The last rows \
-         are\nwhat comes of each node besides: `_system` and `jobtrace_self`.\n\n\
-         {}\n\
-         Values and index are bytes on the disk once compacted. Points/s is what the server took, in \
-         requests of\n4 MiB of text, on the machine above, which the generator and others shared: a lower \
-         bound.\n\n\
+        "{} simulated nodes of {} cores for {hours} h, {} jobs, each of their nodes counted, {:.1} of \
+         them at\nonce, which held {:.0} % of the cores, a reading every {} s; InfluxDB {version}, \
+         tsi1. {}.\n\n{}\n{}\n\
          By multiplication, jobs on {width:.1} nodes on average, {:.0} % of the cores held:\n\n{}",
         plan.nodes,
         plan.cores,
@@ -142,6 +126,7 @@ fn by_profile(all: &[Measured], plan: &Plan, hours: f64) -> Result<String> {
         all[0].held * 100.0,
         plan.interval_s,
         machine::describe()?,
+        report::units(all, plan),
         report::stored(all),
         LOAD * 100.0,
         report::clusters(all, plan, width),
@@ -154,28 +139,28 @@ fn large(measured: &Measured, plan: &Plan, hours: f64) -> Result<String> {
     let (points, day) = (tally.all().lines, 24.0 / hours);
     let gib = |bytes: f64| bytes / f64::from(1 << 30);
     let of_jobs = tally.jobs().lines as f64 / points as f64;
+    let mut table = Table::new("of all | >measured | >24 hours, by multiplication");
+    let series_a_day = tally.node_series as f64 + tally.job_series as f64 * day;
+    for (what, now, a_day) in
+        [("points", points, points as f64 * day), ("series", stored.series, series_a_day)]
+    {
+        table.row([&what, &thousands(now), &thousands(a_day as u64)]);
+    }
+    let (text, disk) = (tally.all().bytes as f64, disk.all() as f64);
+    for (what, bytes) in [("text", text), ("on the disk, compacted", disk)] {
+        let (now, a_day) = (gib(bytes), gib(bytes * day));
+        table.row([&what, &format_args!("{now:.2} GiB"), &format_args!("{a_day:.1} GiB")]);
+    }
     Ok(format!(
-        "Written by `cargo xtask cardinality --large --write`: {} simulated nodes for {hours} hours, \
-         profile\n`{}`, into InfluxDB {}, tsi1. {}.\n\n\
-         | | measured | 24 hours, by multiplication |\n| --- | ---: | ---: |\n\
-         | points | {} | {} |\n| text | {:.2} GiB | {:.1} GiB |\n| series | {} | {} |\n\
-         | on the disk, compacted | {:.2} GiB | {:.1} GiB |\n\n\
+        "{} simulated nodes for {hours} hours, profile `{}`, into InfluxDB {}, tsi1. {}.\n\n{table}\n\
          A job on a node is {:.0} series and {:.0} KiB in the data base. The server took {} points/s \
          ({} a second\nare needed), and {:.2} GiB of memory at most, {:.2} GiB at the end.\n",
         thousands(u64::from(plan.nodes)),
         format!("{:?}", measured.case.profile).to_lowercase(),
         stored.version,
         machine::describe()?,
-        thousands(points),
-        thousands((points as f64 * day) as u64),
-        gib(tally.all().bytes as f64),
-        gib(tally.all().bytes as f64 * day),
-        thousands(stored.series),
-        thousands((tally.node_series as f64 + tally.job_series as f64 * day) as u64),
-        gib(disk.all() as f64),
-        gib(disk.all() as f64 * day),
         tally.job_series as f64 / tally.job_nodes.max(1) as f64,
-        disk.all() as f64 * of_jobs / tally.job_nodes.max(1) as f64 / 1024.0,
+        disk * of_jobs / tally.job_nodes.max(1) as f64 / 1024.0,
         thousands((points as f64 / stored.busy.as_secs_f64().max(1e-9)) as u64),
         thousands((points as f64 / (hours * 3600.0)) as u64),
         gib(stored.most as f64),

@@ -12,7 +12,7 @@ use jobtrace::{
     model::job::Job,
 };
 
-use super::cluster::NodeTick;
+use crate::cluster::NodeTick;
 
 /// How much was written of one measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -17,7 +17,8 @@ use jobtrace::{
     replay::Replay,
 };
 
-use super::plan::{SECOND, Share};
+use crate::plan::{SECOND, Share};
+use xtask::root;
 
 /// CPUs that the recorded jobs had.
 const RECORDED_CPUS: u32 = 2;
@@ -112,8 +113,7 @@ type Seconds = Vec<Vec<Group>>;
 
 /// The recorded job second by second, and the tracing's own cost.
 fn read(name: &str) -> Result<(Seconds, Seconds)> {
-    let path: PathBuf =
-        crate::root().join("xtask/src/simulate/recordings").join(format!("{name}.jobtrace.gz"));
+    let path: PathBuf = root().join("tests/cluster/recordings").join(format!("{name}.jobtrace.gz"));
     let mut replay = Replay::open(&path)?;
     let owners = replay.header().jobs.clone();
     let recorded = owners.values().next().context("the recording names no job")?.clone();
