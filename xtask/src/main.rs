@@ -73,9 +73,6 @@ enum Chore {
     Cardinality(cluster::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
-    /// What `test --hostile` runs beside the live ring, through sudo
-    #[command(hide = true)]
-    Hostility,
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -95,7 +92,6 @@ fn main() -> ExitCode {
         Chore::Simulate(args) => cluster::run("simulate", &args),
         Chore::Cardinality(args) => cluster::run("cardinality", &args),
         Chore::Licences => licences::run(),
-        Chore::Hostility => test::hostile::work(),
         Chore::Residue => test::residue::print(),
     };
     match done {

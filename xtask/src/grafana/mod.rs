@@ -24,7 +24,7 @@ pub mod sql;
 mod tests;
 
 pub use readme::sections;
-use spec::{Ask, Dashboard, Look, Scope, Variable};
+use spec::{Ask, Dashboard, Look, Scope, Term, Variable};
 
 /// The folder of the files, from the workspace's root.
 pub const FOLDER: &str = "docs/grafana";
@@ -93,6 +93,27 @@ pub fn all() -> Result<Vec<Written>> {
         }
     }
     Ok(all)
+}
+
+/// The answer's name in a query: one by tags is named by Grafana, of the tags' values.
+fn name(ask: &Ask) -> &'static str {
+    if ask.legend.contains('{') { "value" } else { ask.legend }
+}
+
+/// What narrows a query: the scopes, then tags that must have a value; each in the words of a language.
+fn conditions(
+    scope: &[Scope],
+    only: &[(&str, &str)],
+    of_scope: impl Fn(&Scope) -> String,
+    equal: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
+    let only = only.iter().map(|(tag, value)| equal(tag, value));
+    scope.iter().map(of_scope).chain(only).collect()
+}
+
+/// The factor at the end of an expression.
+fn times(term: &Term) -> String {
+    if term.times == 1.0 { String::new() } else { format!(" * {}", decimal(term.times)) }
 }
 
 /// A number without an exponent, as all languages take it.
