@@ -225,8 +225,8 @@ fn row(series: &Value, values: &[Value]) -> Row {
     row
 }
 
-/// With the index that takes any number of series.
-fn configuration(folder: &Path, port: u16, rpc: u16) -> String {
+/// A configuration for a folder, a port of the API and another, with the index that takes any number of series.
+pub fn configuration(folder: &Path, port: u16, rpc: u16) -> String {
     let folder = folder.display();
     format!(
         r#"reporting-enabled = false

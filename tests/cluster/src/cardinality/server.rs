@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use jobtrace_tests::rig::influx::Influx;
+use jobtrace_tests::rig::influx::{Influx, configuration};
 
 /// Database of the lines.
 const DB: &str = "jobtrace";
@@ -45,7 +45,7 @@ impl Server {
     /// # Errors
     /// When InfluxDB is not installed or does not start.
     pub fn start() -> Result<Self> {
-        let influx = Influx::start_as(configuration)?;
+        let influx = Influx::start_as(settings)?;
         influx.create_db(DB)?;
         Ok(Self(influx))
     }
@@ -161,28 +161,11 @@ fn files(folder: &Path) -> Result<Vec<(String, u64)>> {
     Ok(found)
 }
 
-fn configuration(folder: &Path, port: u16, rpc: u16) -> String {
-    let folder = folder.display();
-    format!(
-        r#"reporting-enabled = false
-bind-address = "127.0.0.1:{rpc}"
-[meta]
-  dir = "{folder}/meta"
-[data]
-  dir = "{folder}/data"
-  wal-dir = "{folder}/wal"
-  index-version = "tsi1"
-  # At once instead of after minutes and hours, so that the size at rest can be seen.
-  cache-snapshot-write-cold-duration = "3s"
-  compact-full-write-cold-duration = "5s"
-[coordinator]
-  # A machine that is busy otherwise makes the server slow, not wrong.
-  write-timeout = "120s"
-[monitor]
-  store-enabled = false
-[http]
-  bind-address = "127.0.0.1:{port}"
-  log-enabled = false
-"#
-    )
+/// The rig's, but for compacting at once instead of after minutes and hours, so that the size at rest can be
+/// seen; and a machine that is busy otherwise makes the server slow, not wrong.
+fn settings(folder: &Path, port: u16, rpc: u16) -> String {
+    let data = "[data]\n  cache-snapshot-write-cold-duration = \"3s\"\n  \
+                compact-full-write-cold-duration = \"5s\"";
+    configuration(folder, port, rpc).replace("[data]", data)
+        + "[coordinator]\n  write-timeout = \"120s\"\n"
 }
