@@ -21,7 +21,7 @@ pub fn write(document: &str, sections: &[Section]) -> Result<()> {
     Ok(())
 }
 
-/// The document as [`write`] leaves it.
+/// The document as [`write()`] leaves it.
 ///
 /// # Errors
 /// As there.
