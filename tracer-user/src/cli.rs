@@ -25,9 +25,12 @@ pub enum Command {
     Doctor(doctor::Args),
     Resolve(resolve::Args),
     Push(push::Args),
-    /// Holds an empty program on each hook, for the benchmark.
+    /// Holds an empty program on each hook, and on these tracepoints, for the benchmark.
     #[command(hide = true)]
-    BenchEmpty,
+    BenchEmpty {
+        /// Names of tracepoints
+        tracepoints: Vec<String>,
+    },
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 mod bench;
 mod bpf;
-mod cardinality;
-mod compare;
-mod dashboards;
+mod cluster;
 mod demo;
 mod dist;
 mod docs;
@@ -13,14 +11,12 @@ mod fuzz;
 mod licences;
 mod packages;
 mod process;
-mod sections;
 mod soak;
 mod test;
 mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-use xtask::simulate;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,8 +28,8 @@ Examples:
   cargo xtask ebpf --install           install what building the BPF object needs, then build it
   cargo xtask ebpf --check             check that the committed object matches its sources
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
-  cargo xtask compare --write          compare with bpftrace and others, into docs/COMPARE.md
-  cargo xtask grafana                  the dashboards in docs/grafana from their description
+  cargo xtask bench --peers --write    compare with bpftrace and others, into docs/COMPARE.md
+  cargo xtask docs                     documents and dashboards, from the code's tables
   cargo xtask fuzz --seconds 60        fuzz every parser of foreign input, for a minute each
   cargo xtask soak --minutes 30        everything enabled, compared with the kernel's own accounting
   cargo xtask dist --deb               a Debian package in target/dist
@@ -57,14 +53,10 @@ enum Chore {
     Demo(demo::Args),
     /// Check format, lints, docs and licences, and run all tests
     Test(test::Args),
-    /// Write docs/METRICS.md, docs/CLI.md and the default configuration from the code
+    /// Write docs/METRICS.md, docs/CLI.md, the default configuration and Grafana's dashboards from the code
     Docs(docs::Args),
-    /// Write Grafana's dashboards, docs/grafana, from their description
-    Grafana(dashboards::Args),
-    /// Measure what tracing costs
+    /// Measure what tracing costs, also compared with bpftrace, libbpf-tools, rezolus and below
     Bench(bench::Args),
-    /// Compare the cost of tracing with bpftrace, libbpf-tools, rezolus and below
-    Compare(compare::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
     /// Fuzz every parser of foreign input with libFuzzer
@@ -74,23 +66,13 @@ enum Chore {
     /// Check jobtrace on other kernels, in emulated machines
     Vm(vm::Args),
     /// Write the spool of a simulated cluster, made from recorded jobs
-    Simulate(simulate::Args),
+    #[command(disable_help_flag = true)]
+    Simulate(cluster::Args),
     /// Measure series, lines and bytes by profile with a real InfluxDB
-    Cardinality(cardinality::Args),
+    #[command(disable_help_flag = true)]
+    Cardinality(cluster::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
-    /// The page-fault workload of `bench`
-    #[command(hide = true)]
-    FaultLoop(bench::fault_loop::Args),
-    /// Runs a command and prints how long it took, for `compare`
-    #[command(hide = true)]
-    Timed(compare::compile_job::Timed),
-    /// The process of a job in `bench`
-    #[command(hide = true)]
-    IdleLoop(bench::jobs::Loop),
-    /// What `test --hostile` runs beside the live ring, through sudo
-    #[command(hide = true)]
-    Hostility,
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -102,20 +84,14 @@ fn main() -> ExitCode {
         Chore::Demo(args) => demo::run(&args),
         Chore::Test(args) => test::run(&args),
         Chore::Docs(args) => docs::run(&args),
-        Chore::Grafana(args) => dashboards::run(&args),
         Chore::Bench(args) => bench::run(&args),
-        Chore::Compare(args) => compare::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Soak(args) => soak::run(&args),
         Chore::Vm(args) => vm::run(&args),
-        Chore::Simulate(args) => simulate::run(&args, process::say),
-        Chore::Cardinality(args) => cardinality::run(&args),
+        Chore::Simulate(args) => cluster::run("simulate", &args),
+        Chore::Cardinality(args) => cluster::run("cardinality", &args),
         Chore::Licences => licences::run(),
-        Chore::FaultLoop(args) => bench::fault_loop::run(&args),
-        Chore::Timed(args) => compare::compile_job::timed(&args),
-        Chore::IdleLoop(args) => bench::jobs::idle_loop(&args),
-        Chore::Hostility => test::hostile::work(),
         Chore::Residue => test::residue::print(),
     };
     match done {

@@ -7,10 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Tells the user what happens next.
-pub fn say(line: impl std::fmt::Display) {
-    eprintln!("xtask: {line}");
-}
+pub use xtask::say;
 
 /// The command as a shell would take it, near enough to be copied.
 pub fn in_words(command: &Command) -> String {
@@ -80,6 +77,19 @@ pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(xtask::root());
     command
+}
+
+/// Whether this program is optimised; where it is not, the same chore is run once more by one that is.
+///
+/// # Errors
+/// When that one cannot be built, or fails.
+pub fn is_optimised() -> Result<bool> {
+    if cfg!(debug_assertions) {
+        say("this takes an optimised program");
+        let own = env::args_os().skip(1);
+        run(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own))?;
+    }
+    Ok(!cfg!(debug_assertions))
 }
 
 /// Where cargo puts what it builds.

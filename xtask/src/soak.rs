@@ -1,8 +1,8 @@
 //! `cargo xtask soak`: the live ring's soak for as long as asked for. What it does and how near its sums
 //! must be: docs/TESTING.md.
 
-use crate::process::{as_root, cargo, is_root, output, run as run_command, say, target_dir};
-use crate::test::{executables, residue};
+use crate::process::{as_root, cargo, is_root, run as run_command, say, target_dir};
+use crate::test::{programs, residue};
 use anyhow::{Context, Result, bail};
 use xtask::root;
 
@@ -43,12 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
         build.arg("--release");
     }
     run_command(&mut build)?;
-    let built = output(
-        cargo()
-            .args(["test", "--package", "jobtrace-tests", "--test", TEST, "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"]),
-    )?;
-    let programs = executables(&built);
+    let programs = programs(&["--test", TEST])?;
     let program = programs.first().with_context(|| format!("cargo built no {TEST}"))?;
     // What it runs in the jobs.
     run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;

@@ -132,11 +132,8 @@ fn offenders() -> Row {
         .ask(whole("allocated", held(), &["job"])),
         "job",
     )
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "not used", up: false })
-    .step(Step::First(25))
-    .limits(SHARES)
-    .size(12, 10);
+    .ranked("not used")
+    .limits(SHARES);
     let blocked = Panel::new(
         Look::Table,
         "h",
@@ -154,10 +151,7 @@ fn offenders() -> Row {
         &["job"],
     ))
     .step(Step::Join("job"))
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "blocked", up: false })
-    .step(Step::First(25))
-    .size(12, 10);
+    .ranked("blocked");
     let memory = Panel::new(
         Look::Table,
         "bytes",
@@ -185,10 +179,7 @@ fn offenders() -> Row {
     .ask(whole("killed", term("job_fault", Value::Sum("oom_kills")), &["job", "user"]))
     .ask(whole("major faults", term("job_fault", Value::Sum("major")), &["job"]))
     .step(Step::Join("job"))
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "major faults", up: false })
-    .step(Step::First(25))
-    .size(12, 10);
+    .ranked("major faults");
     Row { title: "Worst offenders", each: None, panels: vec![worst, blocked, memory, killed] }
 }
 

@@ -61,20 +61,7 @@ pub fn dashboard(dashboard: &Dashboard, edition: &Edition) -> Result<Json> {
 fn told(panel: &Panel, edition: &Edition) -> Option<Panel> {
     let is_kept = |ask: &&Ask| edition.facts || !matches!(ask.what, What::Facts(_));
     let asks: Vec<Ask> = panel.asks.iter().filter(is_kept).cloned().collect();
-    let Panel { title, help, look, unit, width, height, limits, units, .. } = *panel;
-    let steps = panel.steps.clone();
-    (!asks.is_empty()).then_some(Panel {
-        title,
-        help,
-        look,
-        unit,
-        width,
-        height,
-        limits,
-        asks,
-        steps,
-        units,
-    })
+    (!asks.is_empty()).then(|| Panel { asks, ..panel.clone() })
 }
 
 /// To the other dashboards of the same data source, with time and choices.

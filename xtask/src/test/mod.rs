@@ -1,13 +1,13 @@
 //! `cargo xtask test`: what a reviewer runs. Every step runs even when one before it failed, and
 //! the last line sums up all tests.
 
-pub mod hostile;
+mod hostile;
 mod live;
 pub mod residue;
 mod steps;
 mod tally;
 
-pub use live::executables;
+pub use live::programs;
 
 use crate::process::{cargo, run as run_command, say, target_dir};
 use crate::{docs, ebpf, licences, packages, vm};
