@@ -53,7 +53,7 @@ fn intentions(config: &Config) -> String {
     let series = if config.steps { "steps" } else { "jobs" };
     let (slots, spare) = (config.slots, config.spare_slots);
     line("traces", format!("up to {slots} {series} at once, {spare} slots ready, by {hierarchy}"));
-    for rule in &config.rules {
+    for rule in &config.rule {
         line("rule", format!("{}: {}", rule.name, rule.pattern));
     }
     if !config.jobs.ignore.is_empty() {

@@ -71,7 +71,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let mut signals = Signals::take()?;
     let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let _lock = NodeLock::take(&config.state.dir, std::process::id(), &start)?;
-    let resolver = Resolver::new(&config.rules)?;
+    let resolver = Resolver::new(&config.rule)?;
     let hierarchy = String::from(config.hierarchy.clone());
     let view = View::choose(Hierarchies::read()?, &hierarchy)?;
     let name = view.name();
@@ -307,9 +307,9 @@ impl Agent {
 
     fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
         let new = config::load(sources.file.as_deref(), &sources.flags)?;
-        let difference = config::reload_difference(&self.config, &new)?;
+        let difference = config::reload_difference(&self.config, &new);
         let together = self.config.reloaded(&new)?;
-        let resolver = Resolver::new(&together.rules)?;
+        let resolver = Resolver::new(&together.rule)?;
         self.node.set(resolver, settings(&together), &self.log);
         self.output.reload(&together);
         self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
