@@ -7,7 +7,7 @@ use clap::{Args, FromArgMatches};
 use jobtrace::{
     base::values::{Size, Time},
     commands::agent::config::{
-        Config, Effect, Flags, Hierarchy, KEYS, Profile, Statistics, Style, load, parse,
+        Config, Effect, Flags, JobHierarchy, KEYS, LineStyle, Profile, Statistics, load, parse,
         reload_difference,
     },
     probes::FaultMode,
@@ -59,13 +59,13 @@ fn everything_can_be_set() {
     assert_eq!(config.cluster, "c1");
     assert_eq!(config.interval, Time::seconds(30));
     assert_eq!(config.faults, FaultMode::Full);
-    assert_eq!(config.hierarchy, Hierarchy::V1("memory".into()));
+    assert_eq!(config.hierarchy, JobHierarchy::V1("memory".into()));
     assert_eq!((config.slots, config.spare_slots, config.pin), (128, 64, true));
     assert_eq!(config.spool.max_bytes, Size(500_000_000));
     assert_eq!(config.spool.dir, Path::new("/var/spool/jobtrace"));
     assert_eq!(
         (Config::default().export.style, config.export.style),
-        (Style::Jobtrace, Style::Clustercockpit)
+        (LineStyle::Jobtrace, LineStyle::Clustercockpit)
     );
     assert_eq!(config.export.by_manager["slurm"], Profile::Histogram);
     assert_eq!(config.export.by_job["4242"], Profile::Full);

@@ -68,7 +68,7 @@ pub fn run(config: Config, sources: &Sources) -> Result<u8> {
 async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let log = Log::new(Level::Info);
     let notify = Notify::from_environment();
-    let mut signals = Signals::take()?;
+    let mut signals = AdminSignals::take()?;
     let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let _lock = NodeLock::take(&config.state.dir, std::process::id(), &start)?;
     let settings = settings(&config)?;
@@ -110,13 +110,13 @@ enum Step {
 }
 
 /// The signals that an administrator sends.
-struct Signals {
+struct AdminSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl AdminSignals {
     fn take() -> Result<Self> {
         let take = |kind| signal(kind).context("cannot take signals");
         Ok(Self {
@@ -143,7 +143,7 @@ struct Agent {
 
 impl Agent {
     /// Waits for what comes next, and does it.
-    async fn next(&mut self, signals: &mut Signals, notify: &Notify) -> Result<Step> {
+    async fn next(&mut self, signals: &mut AdminSignals, notify: &Notify) -> Result<Step> {
         let now_ns = monotonic_ns();
         let until = |ns: u64| Duration::from_nanos(ns.saturating_sub(now_ns));
         let tick = tokio::time::Instant::now() + until(self.grid.due_monotonic_ns());

@@ -14,7 +14,7 @@ use std::{
 
 use super::{config, log::Log, naming::Naming};
 use crate::{
-    gpu::{self, Claims, Cost, ProcessReading, Sampler},
+    gpu::{self, Claims, ProcessReading, Sampler, SamplerCost},
     model::{
         group::{Group, since_all},
         job::Job,
@@ -23,7 +23,7 @@ use crate::{
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct GpuSettings {
     /// Whether to sample at all.
     pub sample: bool,
     /// Time between two readings.
@@ -36,8 +36,8 @@ pub struct Settings {
     pub root: PathBuf,
 }
 
-impl From<&config::Gpu> for Settings {
-    fn from(config: &config::Gpu) -> Self {
+impl From<&config::GpuKeys> for GpuSettings {
+    fn from(config: &config::GpuKeys) -> Self {
         let held_dir = Some(config.held_dir.clone()).filter(|dir| !dir.as_os_str().is_empty());
         let (period, retry) = (config.period.0, config.retry.0);
         let root = config.sysfs_root.clone();
@@ -47,7 +47,7 @@ impl From<&config::Gpu> for Settings {
 
 /// The sampling and what was reported of it.
 pub struct Gpus {
-    settings: Settings,
+    settings: GpuSettings,
     /// What the sampling thread calls processes by.
     naming: Arc<Mutex<Arc<Naming>>>,
     sampler: Option<Sampler<Job>>,
@@ -55,20 +55,20 @@ pub struct Gpus {
     reported: BTreeMap<Job, Vec<Group>>,
     /// What a sampler that is gone had not reported.
     left: Vec<(Job, Vec<Group>)>,
-    cost_told: Cost,
+    cost_told: SamplerCost,
     notes_told: usize,
 }
 
 impl Gpus {
     /// Starts sampling, where it is wanted.
-    pub fn start(settings: Settings, naming: &Arc<Naming>, log: &Log) -> Self {
+    pub fn start(settings: GpuSettings, naming: &Arc<Naming>, log: &Log) -> Self {
         let mut gpus = Self {
             settings,
             naming: Arc::new(Mutex::new(Arc::clone(naming))),
             sampler: None,
             reported: BTreeMap::new(),
             left: Vec::new(),
-            cost_told: Cost::default(),
+            cost_told: SamplerCost::default(),
             notes_told: 0,
         };
         gpus.begin(log);
@@ -76,7 +76,7 @@ impl Gpus {
     }
 
     fn begin(&mut self, log: &Log) {
-        (self.cost_told, self.notes_told) = (Cost::default(), 0);
+        (self.cost_told, self.notes_told) = (SamplerCost::default(), 0);
         if !self.settings.sample {
             return;
         }
@@ -85,11 +85,11 @@ impl Gpus {
             // One that had gone before its cgroup was read is nobody's, not the node's.
             (!process.cgroups.is_empty()).then(|| lock(&naming).of_process(&process.cgroups))
         };
-        let settings = gpu::Settings {
+        let settings = gpu::SamplerSettings {
             period: self.settings.period,
             retry: Some(self.settings.retry),
             root: self.settings.root.clone(),
-            ..gpu::Settings::default()
+            ..gpu::SamplerSettings::default()
         };
         match Sampler::start(settings, owner) {
             Ok(sampler) => self.sampler = Some(sampler),
@@ -98,9 +98,9 @@ impl Gpus {
     }
 
     /// Takes over what SIGHUP may change.
-    pub fn set(&mut self, settings: Settings, naming: &Arc<Naming>, now_ns: u64, log: &Log) {
+    pub fn set(&mut self, settings: GpuSettings, naming: &Arc<Naming>, now_ns: u64, log: &Log) {
         *lock(&self.naming) = Arc::clone(naming);
-        let is_other = |of: &Settings| (of.sample, of.period, of.retry, of.root.clone());
+        let is_other = |of: &GpuSettings| (of.sample, of.period, of.retry, of.root.clone());
         let is_new = is_other(&settings) != is_other(&self.settings);
         self.settings = settings;
         if is_new {

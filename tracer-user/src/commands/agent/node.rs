@@ -19,11 +19,11 @@ use jobs::Jobs;
 use slots::Slots;
 
 use super::{
-    gpus::{self as sampling, Gpus},
+    gpus::{GpuSettings, Gpus},
     hierarchy::View,
     log::Log,
     naming::Naming,
-    overhead::{self, Overhead},
+    overhead::{Overhead, OverheadSettings},
 };
 use crate::{
     base::clock::{monotonic_ns, wall_at},
@@ -38,15 +38,15 @@ use crate::{
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct NodeSettings {
     /// Slots kept ready for new cgroups.
     pub spare_slots: usize,
     /// Whose a path is.
     pub naming: Arc<Naming>,
     /// What the probes may cost.
-    pub overhead: overhead::Settings,
+    pub overhead: OverheadSettings,
     /// How GPUs are sampled.
-    pub gpus: sampling::Settings,
+    pub gpus: GpuSettings,
 }
 
 /// An interval of the whole node.
@@ -83,7 +83,7 @@ impl Node {
     ///
     /// # Errors
     /// When the cgroups or the maps cannot be read.
-    pub fn start(probes: Probes, view: View, settings: Settings, log: &Log) -> Result<Self> {
+    pub fn start(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
         let mut node = Self::new(probes, view, settings, log)?;
         // Before any job has a slot: all that is in theirs from now on is told of.
         node.previous = node.read()?;
@@ -98,8 +98,8 @@ impl Node {
         Ok(node)
     }
 
-    fn new(probes: Probes, view: View, settings: Settings, log: &Log) -> Result<Self> {
-        let Settings { spare_slots, naming, overhead, gpus } = settings;
+    fn new(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
+        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
         Ok(Self {
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),
@@ -113,8 +113,8 @@ impl Node {
     }
 
     /// Takes over other settings.
-    pub fn set(&mut self, settings: Settings, log: &Log) {
-        let Settings { spare_slots, naming, overhead, gpus } = settings;
+    pub fn set(&mut self, settings: NodeSettings, log: &Log) {
+        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
         self.gpus.set(gpus, &naming, monotonic_ns(), log);
         self.jobs.naming = naming;
         self.slots.wanted_spares = spare_slots;

@@ -9,7 +9,7 @@ use clap::value_parser;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BucketStyle, Hierarchy, Profile, Statistics, Style,
+    BucketStyle, JobHierarchy, LineStyle, Profile, Statistics,
     allowed::{
         Shape, any, at_least, below_slots, each, folder, folder_or_none, one_of, site_rules,
         whole_seconds, within, yes_or_no,
@@ -83,17 +83,17 @@ keys! {
     Config: "", |config| config;
     tables {
         /// Where lines go until somebody fetches them.
-        spool: Spool,
+        spool: SpoolKeys,
         /// The agent's own files.
-        state: State,
+        state: StateKeys,
         /// What is written of each job.
-        export: Export,
+        export: ExportKeys,
         /// What the probes may cost.
-        overhead: Overhead,
+        overhead: OverheadKeys,
         /// How GPUs are sampled.
-        gpu: Gpu,
+        gpu: GpuKeys,
         /// What is a job.
-        jobs: Jobs,
+        jobs: JobsKeys,
     }
 
     /// Tag `cluster` of every line. Empty: no such tag.
@@ -115,14 +115,14 @@ keys! {
 
     /// The cgroup hierarchy whose cgroups are jobs. "auto": v2 where it has the memory or cpu controller,
     /// else the first of v1's that is there: freezer, memory, cpuset, pids, cpuacct, devices.
-    hierarchy: Hierarchy = Hierarchy::Auto, Restart, any("\"auto\", \"v2\" or a v1 controller"),
+    hierarchy: JobHierarchy = JobHierarchy::Auto, Restart, any("\"auto\", \"v2\" or a v1 controller"),
         flag("hierarchy", "HIERARCHY", "The cgroup hierarchy whose cgroups are jobs: auto, v2 or a v1 controller");
 
     /// Jobs (with `steps`: steps) traced at once. A slot takes memory only while it is used: about 2.7 KB
     /// for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults = "full"). What finds no
     /// slot counts in `_system`, and how often that was is in `jobtrace_self`.
     slots: u32 = 256, Restart, within(1, 1023), // What the kernel side has room for, slot 0 apart.
-        flag("slots", "N", "Jobs traced at once");
+        flag("slots", "N", "JobsKeys traced at once");
 
     /// Slots kept ready for cgroups that the agent has not seen yet, so that a job counts from its first
     /// moment.
@@ -152,7 +152,7 @@ keys! {
 
 keys! {
     /// `[spool]`: bounds of the folder that collectors read.
-    Spool: "spool.", |config| config.spool;
+    SpoolKeys: "spool.", |config| config.spool;
 
     /// Folder of the finished files; a collector takes them from `outbox` in it. The unit file names it too:
     /// another one needs a drop-in with ReadWritePaths=.
@@ -171,7 +171,7 @@ keys! {
 
 keys! {
     /// `[state]`.
-    State: "state.", |config| config.state;
+    StateKeys: "state.", |config| config.state;
 
     /// Folder of the lock that keeps a second agent off this node, of the last time stamps, and with `pin` of
     /// what the next agent must know.
@@ -180,11 +180,11 @@ keys! {
 
 keys! {
     /// `[export]`: how much is written of each job.
-    Export: "export.", |config| config.export;
+    ExportKeys: "export.", |config| config.export;
 
     /// Whose names the lines have: jobtrace's own, or those of ClusterCockpit's metric store, which keeps
     /// metrics of nodes, one a line, in seconds. Profiles and buckets are of the first alone.
-    style: Style = Style::Jobtrace, Restart, one_of();
+    style: LineStyle = LineStyle::Jobtrace, Restart, one_of();
 
     /// What is written of each job: scalars and percentiles, or buckets of the histograms too, coarse or
     /// all.
@@ -209,7 +209,7 @@ keys! {
 
 keys! {
     /// `[overhead]`.
-    Overhead: "overhead.", |config| config.overhead;
+    OverheadKeys: "overhead.", |config| config.overhead;
 
     /// Share of the node's CPU time that the probes may take. Above it the costliest family of probes is
     /// detached, which the log and the data tell, and tried again later.
@@ -229,7 +229,7 @@ keys! {
 
 keys! {
     /// `[gpu]`.
-    Gpu: "gpu.", |config| config.gpu;
+    GpuKeys: "gpu.", |config| config.gpu;
 
     /// Whether GPUs are sampled. Where there are none this costs nothing but a look each `retry`.
     sample: bool = true, Reload, yes_or_no();
@@ -253,7 +253,7 @@ keys! {
 
 keys! {
     /// `[jobs]`.
-    Jobs: "jobs.", |config| config.jobs;
+    JobsKeys: "jobs.", |config| config.jobs;
 
     /// Managers whose jobs are none: their values count in `_system`.
     ignore: Vec<String> = Vec::new(), Reload, any("a list of managers, such as [\"session\"]");

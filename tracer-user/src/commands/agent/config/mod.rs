@@ -13,13 +13,13 @@ mod values;
 pub use allowed::Shape;
 pub use flags::Flags;
 pub use key::{Effect, Key};
-pub use keys::{Config, Export, Gpu, Jobs, KEYS, Overhead, Spool, State};
+pub use keys::{Config, ExportKeys, GpuKeys, JobsKeys, KEYS, OverheadKeys, SpoolKeys, StateKeys};
 pub use load::{DEFAULT_FILE, load, parse};
 pub use reload::{Difference, reload_difference};
-pub use values::{Hierarchy, Statistics};
+pub use values::{JobHierarchy, Statistics};
 
 pub use crate::lines::{
-    form::Style,
+    form::LineStyle,
     profile::{BucketStyle, Profile},
 };
 

@@ -35,9 +35,10 @@ impl Config {
 
     /// Every key's explanation and value, the value behind `mark`.
     fn render(&self, mark: &str) -> Result<String> {
-        let mut text = String::new();
+        let mut blocks = Vec::new();
         let mut table = "";
         for key in KEYS.iter() {
+            let mut text = String::new();
             let (parent, name) = key.split();
             let head = match key.shape {
                 Shape::Value => parent,
@@ -71,11 +72,9 @@ impl Config {
                     }
                 }
             }
-            text.push('\n');
+            blocks.push(text);
         }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        Ok(text)
+        Ok(blocks.join("\n"))
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Statistics {
 /// The hierarchy whose cgroups are told apart.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum Hierarchy {
+pub enum JobHierarchy {
     /// What this host's schedulers use.
     #[default]
     Auto,
@@ -49,7 +49,7 @@ const CONTROLLERS: &[&str] = &[
     "misc",
 ];
 
-impl std::str::FromStr for Hierarchy {
+impl std::str::FromStr for JobHierarchy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -65,7 +65,7 @@ impl std::str::FromStr for Hierarchy {
     }
 }
 
-impl TryFrom<String> for Hierarchy {
+impl TryFrom<String> for JobHierarchy {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -73,12 +73,12 @@ impl TryFrom<String> for Hierarchy {
     }
 }
 
-impl From<Hierarchy> for String {
-    fn from(hierarchy: Hierarchy) -> Self {
+impl From<JobHierarchy> for String {
+    fn from(hierarchy: JobHierarchy) -> Self {
         match hierarchy {
-            Hierarchy::Auto => "auto".into(),
-            Hierarchy::V2 => "v2".into(),
-            Hierarchy::V1(controller) => controller,
+            JobHierarchy::Auto => "auto".into(),
+            JobHierarchy::V2 => "v2".into(),
+            JobHierarchy::V1(controller) => controller,
         }
     }
 }

@@ -20,9 +20,9 @@ use crate::{
         lock::NodeLock,
         log::Log,
         naming::Naming,
-        node::{Node, Settings},
+        node::{Node, NodeSettings},
         output::Output,
-        state::{Entry, Keeper, State},
+        state::{AgentState, JournalEntry, Keeper},
     },
     lines::spool::Resume,
     probes::{self, HOOKS, HookState, Options, Probes, pins},
@@ -33,7 +33,12 @@ use crate::{
 const PINS: &str = "/sys/fs/bpf/jobtrace";
 impl Agent {
     /// Takes over what an agent before this one left attached, or loads the programs.
-    pub(super) fn start(config: Config, settings: Settings, view: View, log: Log) -> Result<Self> {
+    pub(super) fn start(
+        config: Config,
+        settings: NodeSettings,
+        view: View,
+        log: Log,
+    ) -> Result<Self> {
         let options = options(&config)?;
         let Begun { node, output, last_stamp_ns } =
             Begun::begin(&config, settings, view, &options, &log)?;
@@ -84,7 +89,7 @@ struct Begun {
 impl Begun {
     fn begin(
         config: &Config,
-        settings: Settings,
+        settings: NodeSettings,
         view: View,
         options: &Options,
         log: &Log,
@@ -124,10 +129,10 @@ pub(super) fn seconds(config: &Config) -> Result<NonZeroU32> {
 }
 
 /// What the node needs.
-pub(super) fn settings(config: &Config) -> Result<Settings> {
+pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
     let resolver = Resolver::new(&config.rule)?;
     let (steps, ignored) = (config.steps, config.jobs.ignore.clone());
-    Ok(Settings {
+    Ok(NodeSettings {
         spare_slots: config.spare_slots as usize,
         naming: Arc::new(Naming { resolver, steps, ignored }),
         overhead: (&config.overhead).into(),
@@ -157,7 +162,7 @@ fn taken_over(
     view: &View,
     options: &Options,
     log: &Log,
-) -> Option<(Probes, State, Vec<Entry>)> {
+) -> Option<(Probes, AgentState, Vec<JournalEntry>)> {
     let read = keeper.read().and_then(|found| {
         let Some((state, journal)) = found else { return Ok(None) };
         let root = Path::new(PINS);

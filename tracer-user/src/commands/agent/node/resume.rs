@@ -7,14 +7,14 @@ use std::{
 
 use anyhow::Result;
 
-use super::{Node, Settings, arrivals::Arrival, jobs::Jobs, slots::Slots};
+use super::{Node, NodeSettings, arrivals::Arrival, jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
     commands::agent::{
         details::Details,
         hierarchy::View,
         log::Log,
-        state::{Entry, Keeper, KnownJob, State},
+        state::{AgentState, JournalEntry, Keeper, KnownJob},
         tracker::{Action, Tracked},
     },
     model::{
@@ -33,8 +33,8 @@ impl Node {
     pub fn resume(
         probes: Probes,
         view: View,
-        settings: Settings,
-        (state, journal): (State, Vec<Entry>),
+        settings: NodeSettings,
+        (state, journal): (AgentState, Vec<JournalEntry>),
         keeper: Keeper,
         log: &Log,
     ) -> Result<Self> {
@@ -50,17 +50,17 @@ impl Node {
         }
         for entry in journal {
             match entry {
-                Entry::Made(lease, cgroup, path) => {
+                JournalEntry::Made(lease, cgroup, path) => {
                     node.jobs.resume_made(lease, cgroup, &path, now_ns);
                 }
-                Entry::Owner(lease, job, root) => {
+                JournalEntry::Owner(lease, job, root) => {
                     node.jobs.resume_owner(lease, &job, root, now_ns);
                 }
-                Entry::Renamed(from, to) => {
+                JournalEntry::Renamed(from, to) => {
                     node.jobs.tracker.rename(&from, &to);
                     node.jobs.move_details(&from, to);
                 }
-                Entry::Closed(lease, groups) => node.slots.probes.close(lease, groups)?,
+                JournalEntry::Closed(lease, groups) => node.slots.probes.close(lease, groups)?,
             }
         }
         node.previous = state.reported;
@@ -124,7 +124,7 @@ impl Node {
         let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
         let (reported, owners) = (self.previous.clone(), owners.collect());
         let jobs = self.jobs.known();
-        keeper.commit(State::new(files, stamp_ns, reported, carried, jobs, owners))
+        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))
     }
 }
 

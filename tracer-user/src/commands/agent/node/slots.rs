@@ -12,7 +12,7 @@ use crate::{
     commands::agent::{
         log::Log,
         naming::Naming,
-        state::{Entry, Keeper},
+        state::{JournalEntry, Keeper},
         tracker::{Action, Tracker},
     },
     model::job::{Job, Lease},
@@ -58,7 +58,7 @@ impl Slots {
         self.probes.events(|lease, cgroup, path| {
             if let Some(keeper) = keeper {
                 // Where it cannot be written, note_owner says so.
-                let _ = keeper.note(&Entry::Made(lease, cgroup, path.to_owned()));
+                let _ = keeper.note(&JournalEntry::Made(lease, cgroup, path.to_owned()));
             }
         })
     }
@@ -104,7 +104,7 @@ impl Slots {
     pub fn reclaim(&mut self) -> Result<()> {
         let keeper = &mut self.keeper;
         self.probes.reclaim(Instant::now(), |lease, groups| match keeper {
-            Some(keeper) => keeper.note(&Entry::Closed(lease, groups.to_vec())),
+            Some(keeper) => keeper.note(&JournalEntry::Closed(lease, groups.to_vec())),
             None => Ok(()),
         })
     }
@@ -142,7 +142,8 @@ impl Slots {
         let Some(keeper) = &mut self.keeper else { return };
         if let Some(job) = tracker.owner(lease)
             && let Some(tracked) = tracker.job(job)
-            && let Err(error) = keeper.note(&Entry::Owner(lease, job.clone(), tracked.root.clone()))
+            && let Err(error) =
+                keeper.note(&JournalEntry::Owner(lease, job.clone(), tracked.root.clone()))
         {
             log.warning(format_args!("{error:#}"));
         }
@@ -151,7 +152,7 @@ impl Slots {
     /// Keeps that `job` is called `to` now. Lost, the next agent learns the name again.
     pub fn note_name(&mut self, job: &Job, to: &Job) {
         if let Some(keeper) = &mut self.keeper {
-            let _ = keeper.note(&Entry::Renamed(job.clone(), to.clone()));
+            let _ = keeper.note(&JournalEntry::Renamed(job.clone(), to.clone()));
         }
     }
 }
