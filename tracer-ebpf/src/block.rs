@@ -118,19 +118,19 @@ pub static BLOCK: Measurement = Measurement {
     name: "job_block",
     key: "block",
     tags: &["device", "op"],
-    help: "Block I/O by device and operation, as the device completed it. Network file systems do not pass here.",
+    help: "Block I/O by device and operation, as completed by the device. Network file systems are not included: they bypass the block layer.",
     fields: &[
         Field::counter(
             "ops",
             Count,
             Place::CountOf("size_bytes"),
-            "Requests completed; merged requests count once, split ones once each.",
+            "Requests completed; merged requests count once, split ones once per part.",
         ),
         Field::counter(
             "bytes",
             Bytes,
             Place::SumOf("size_bytes"),
-            "Bytes of the completed requests, those of failed ones left out.",
+            "Bytes of the completed requests, not counting failed ones.",
         ),
         Field::counter(
             "errors",
@@ -142,19 +142,19 @@ pub static BLOCK: Measurement = Measurement {
             "queue_latency_ns",
             Nanoseconds,
             QUEUE,
-            "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that waited not at all.",
+            "From the creation of the request to its issue to the device; unknown if the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that did not wait.",
         ),
         Field::histogram(
             "device_latency_ns",
             Nanoseconds,
             DEVICE,
-            "Issued to the device to completed.",
+            "From issue to the device to completion.",
         ),
         Field::histogram(
             "size_bytes",
             Bytes,
             SIZE,
-            "Size of each completed request; a failed one counts as 0 bytes, and so does a flush.",
+            "Size of each completed request; failed requests and flushes count as 0 bytes.",
         ),
     ],
 };

@@ -91,11 +91,11 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[export]\nprofil = 1", &[":2:1: ", "did you mean `profile`?"]),
         ("[overhed]\nmax_ratio = 1", &[":1:2: ", "did you mean `overhead`?"]),
         ("[[rule]]\nname = \"a\"\npatern = \"b\"", &[":3:1: ", " in `rule`", "`pattern`"]),
-        ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, below `[overhead]`?"]),
-        ("[jobs]\nintervall = 5", &[":2:1: ", "did you mean `interval` above all tables?"]),
+        ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, in the table `[overhead]`?"]),
+        ("[jobs]\nintervall = 5", &[":2:1: ", "did you mean `interval` at the top of the file"]),
         ("[jobs]\ncolour = 1", &["unknown key `colour` in `jobs`, known are `ignore`"]),
         ("interval = 1.5", &[":1:12: ", "`interval` = 1.5: invalid type", "\"1s\" to \"1h\""]),
-        ("interval = \"soon\"", &["`interval` = \"soon\"", "write 10s, 5m or 1h 30m"]),
+        ("interval = \"soon\"", &["`interval` = \"soon\"", "write for example 10s, 5m or 1h 30m"]),
         ("interval = \"1500ms\"", &[":1:12: ", "`interval`: 1s 500ms", "whole number of seconds"]),
         ("interval = -1", &["`interval` = -1"]),
         ("slots = 2000", &[":1:9: ", "`slots`: 2000", "allowed: 1 to 1023"]),
@@ -113,7 +113,7 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[gpu]\nperiod = \"10s\"", &["`gpu.period`", "200ms"]),
         ("[gpu]\nperiod = \"10ms\"", &["`gpu.period`", "10ms"]),
         ("[gpu]\nretry = \"1s\"", &["`gpu.retry`", "10s"]),
-        ("[gpu]\nheld_dir = \"gpustat\"", &["`gpu.held_dir`", "a path from /"]),
+        ("[gpu]\nheld_dir = \"gpustat\"", &["`gpu.held_dir`", "an absolute path"]),
         ("[gpu]\nsamples = true", &["did you mean `sample`"]),
         ("[overhead]\nmax_ratio = nan", &["`overhead.max_ratio`", "NaN"]),
         (
@@ -184,7 +184,7 @@ fn flags_stand_above_the_file_and_are_checked_too() {
         (Path::new("/s"), Profile::Full)
     );
     let said = load(Some(&file), &flags(&["--slots=5000"])).unwrap_err().to_string();
-    assert!(said.contains("command line: `slots`: 5000"), "{said}");
+    assert!(said.contains("command-line options: `slots`: 5000"), "{said}");
     for (pins, pin) in
         [(&["--pin"][..], true), (&["--pin", "--no-pin"], false), (&["--no-pin", "--pin"], true)]
     {

@@ -25,17 +25,17 @@ use xtask::simulate;
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask demo                     build jobtrace and trace a small command
-  cargo xtask demo -- make -j8         the same with a command of yours
+  cargo xtask demo -- make -j8         the same with your own command
   cargo xtask test                     everything, as a reviewer would run it
-  cargo xtask test --fast              without the live ring, so without root
-  cargo xtask test --live --hostile    the live ring with a cold page cache and a busy CPU
-  cargo xtask ebpf --install           get what building the BPF object needs, then build it
-  cargo xtask ebpf --check             is the committed object what the sources give?
+  cargo xtask test --fast              without the live tests, which need root
+  cargo xtask test --live --hostile    the live tests with a cold page cache and a busy CPU
+  cargo xtask ebpf --install           install what building the BPF object needs, then build it
+  cargo xtask ebpf --check             check that the committed object matches its sources
   cargo xtask bench --write            measure the overhead into docs/OVERHEAD.md
-  cargo xtask compare --write          beside bpftrace and others, into docs/COMPARE.md
+  cargo xtask compare --write          compare with bpftrace and others, into docs/COMPARE.md
   cargo xtask grafana                  the dashboards in docs/grafana from their description
-  cargo xtask fuzz --seconds 60        every parser of what others write, for a minute each
-  cargo xtask soak --minutes 30        everything on, against the kernel's own accounts
+  cargo xtask fuzz --seconds 60        fuzz every parser of foreign input, for a minute each
+  cargo xtask soak --minutes 30        everything enabled, compared with the kernel's own accounting
   cargo xtask dist --deb               a Debian package in target/dist
   cargo xtask vm                       jobtrace on other kernels, emulated
   cargo xtask simulate --nodes 16      the spool of a simulated cluster
@@ -55,7 +55,7 @@ enum Chore {
     Ebpf(ebpf::Args),
     /// Build jobtrace and trace a small command with it
     Demo(demo::Args),
-    /// Format, lints, docs, licences and every test ring
+    /// Check format, lints, docs and licences, and run all tests
     Test(test::Args),
     /// Write docs/METRICS.md, docs/CLI.md and the default configuration from the code
     Docs(docs::Args),
@@ -63,19 +63,19 @@ enum Chore {
     Grafana(dashboards::Args),
     /// Measure what tracing costs
     Bench(bench::Args),
-    /// Measure what tracing costs beside bpftrace, libbpf-tools, rezolus and below
+    /// Compare the cost of tracing with bpftrace, libbpf-tools, rezolus and below
     Compare(compare::Args),
     /// Build the .deb and .rpm packages, man pages and completions into target/dist
     Dist(dist::Args),
-    /// Feed every parser with inputs of libFuzzer's own
+    /// Fuzz every parser of foreign input with libFuzzer
     Fuzz(fuzz::Args),
-    /// Everything on for half an hour, against the kernel's own accounts
+    /// Run everything for half an hour and compare it with the kernel's own accounting
     Soak(soak::Args),
     /// Check jobtrace on other kernels, in emulated machines
     Vm(vm::Args),
-    /// Write the spool of a simulated cluster, made of recorded jobs
+    /// Write the spool of a simulated cluster, made from recorded jobs
     Simulate(simulate::Args),
-    /// Measure series, lines and bytes by profile on a real InfluxDB
+    /// Measure series, lines and bytes by profile with a real InfluxDB
     Cardinality(cardinality::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,

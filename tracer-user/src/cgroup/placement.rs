@@ -70,7 +70,7 @@ pub(super) fn choose(levels: &[CgroupLevel], settings: &[String]) -> Choice {
             if beside.missing.len() < below.missing.len() {
                 return beside;
             }
-            below.why_below = Some("its slice can have them no more".into());
+            below.why_below = Some("its slice cannot enable them either".into());
         }
     }
     below
@@ -98,7 +98,7 @@ fn reach(levels: &[CgroupLevel], first: usize, wanted: &[&'static str]) -> Choic
 /// Whether a command may be beside `own` instead of below it; otherwise why not.
 fn may_leave(own: &CgroupLevel, above: &[CgroupLevel], settings: &[String]) -> Result<(), String> {
     let Some(parent) = above.last() else {
-        return Err("nothing above it is to be seen here".into());
+        return Err("no cgroup above it is visible here".into());
     };
     let is_session = own.name.ends_with(".scope")
         && SESSIONS.iter().any(|prefix| own.name.starts_with(prefix))
@@ -106,10 +106,10 @@ fn may_leave(own: &CgroupLevel, above: &[CgroupLevel], settings: &[String]) -> R
     let held: Vec<&str> =
         settings.iter().map(String::as_str).filter(|name| *name != COPIED).collect();
     if !is_session {
-        Err("only a session's scope may be left (docs/OPERATING.md, Cgroups)".into())
+        Err("the command may leave only a session's scope (docs/OPERATING.md, Cgroups)".into())
     } else if !held.is_empty() {
         Err(format!(
-            "its own {} must hold: move that to its slice, or use `systemd-run --scope jobtrace run -- CMD`",
+            "its own {} must stay in effect: set that on its slice instead, or use `systemd-run --scope jobtrace run -- CMD`",
             held.join(", ")
         ))
     } else {

@@ -21,30 +21,31 @@ use crate::{
     view::Style,
 };
 
-/// Tell which job a cgroup or a process belongs to, and by which rule.
+/// Show which job a cgroup or a process belongs to, and by which rule.
 ///
-/// A number is a process, anything else a cgroup's path, as /proc/PID/cgroup shows it or below
-/// /sys/fs/cgroup. Exit status 0 for a job, 1 for none, 2 where there is no such process or file.
+/// A number is a process; anything else is a cgroup's path, as in /proc/PID/cgroup or below
+/// /sys/fs/cgroup. The exit status is 0 if there is a job, 1 if there is none, 2 if there is no such
+/// process or file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  Whose is this process:
+  Which job does this process belong to:
       jobtrace resolve 4711
-  Whose is this cgroup:
+  Which job does this cgroup belong to:
       jobtrace resolve /system.slice/slurmstepd.scope/job_12/step_0/user/task_0
-  Whose are all cgroups of this node:
+  The same for all cgroups of this node:
       find /sys/fs/cgroup -type d | jobtrace resolve --tsv -")]
 pub struct Args {
-    /// Configuration with the site's own rules [default: /etc/jobtrace/jobtrace.toml where it is there]
+    /// Configuration file with the site's rules [default: /etc/jobtrace/jobtrace.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A cgroup's path, or the number of a process
+    /// A cgroup's path, or a process id
     #[arg(value_name = "PATH|PID", required_unless_present = "tsv")]
     pub target: Option<String>,
-    /// Print JSON, of a file one object on each line
+    /// Print JSON; with --tsv one object per line
     #[arg(long)]
     pub json: bool,
-    /// Resolve the paths in FILE (- for standard input), one on each line; what follows a tab is left out
+    /// Resolve the paths in FILE (- for standard input), one per line; anything after a tab is ignored
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub tsv: Option<PathBuf>,
 }
@@ -87,7 +88,7 @@ pub fn run(args: &Args, site: &[SiteRule]) -> Result<u8> {
             };
             (text, report.answer.is_job())
         }
-        (None, None) => bail!("nothing to resolve, name a path or a process"),
+        (None, None) => bail!("nothing to resolve: name a cgroup path or a process"),
     };
     print(&text)?;
     Ok(u8::from(!is_job))

@@ -76,11 +76,11 @@ impl Target {
     /// # Errors
     /// When it cannot be written, or `go_on` says no.
     pub fn open(path: &Path, go_on: impl Fn() -> Result<()>) -> Result<Self> {
-        let cannot = || format!("cannot write {}: name a file you may write", name(path));
+        let cannot = || format!("cannot write {}: name a file that you may write", name(path));
         if is_standard_output(path) {
             ensure!(
                 !is_standard_output_closed(),
-                "cannot write standard output: it is closed: redirect it or name a file"
+                "cannot write to standard output, which is closed: redirect it or name a file"
             );
             let file = io::stdout().as_fd().try_clone_to_owned().with_context(cannot)?.into();
             return Ok(Self { path: path.to_owned(), file, feed: None, is_ours: false });

@@ -50,7 +50,7 @@ impl Cards {
             return;
         }
         for card in self.cards.iter().filter(|card| !minors.contains(&card.render_minor)) {
-            let text = format!("{} was lost for a time (its files are gone)", card.name());
+            let text = format!("{} was unavailable for a time (its files were gone)", card.name());
             answers.say_lost(&card.device.uuid, text);
         }
         let nodes = kfd::nodes(&self.root);

@@ -96,7 +96,7 @@ impl GpuSource for Nvidia {
                 Err(Absence::None) => return Presence::Absent,
                 Err(Absence::Failed(error)) => {
                     answers.say_failed(format!(
-                        "GPUs are unknown: NVML answers: {error} (see nvidia-smi)"
+                        "GPU values are unknown: NVML reports: {error} (see nvidia-smi)"
                     ));
                     self.closed_until = Some(Instant::now() + self.back_off);
                     self.back_off = (self.back_off * 2).min(MAX_BACK_OFF);
@@ -134,8 +134,10 @@ impl Open {
         self.gpus.retain_mut(|gpu| match gpu.read(known, proc, answers) {
             Ok(()) => true,
             Err(error) => {
-                answers
-                    .say_lost(gpu.uuid(), format!("{} was lost for a time ({error})", gpu.name()));
+                answers.say_lost(
+                    gpu.uuid(),
+                    format!("{} was unavailable for a time ({error})", gpu.name()),
+                );
                 false
             }
         });

@@ -139,7 +139,8 @@ impl Spool {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => lost += 1,
                 Err(error) => {
                     self.unpublished = Some(prepared);
-                    return self.told(Err(error), "publish a file of the spool, which waits");
+                    return self
+                        .told(Err(error), "publish a file of the spool, which stays in tmp");
                 }
             }
             prepared.files.remove(0);
@@ -147,7 +148,7 @@ impl Spool {
         let tmp = self.stage.tmp.display();
         ensure!(
             lost == 0,
-            "{lost} files were removed from {tmp} and are lost: leave it to jobtrace"
+            "{lost} files were removed from {tmp} by something else and are lost: leave that folder to jobtrace"
         );
         Ok(())
     }

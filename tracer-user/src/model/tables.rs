@@ -26,7 +26,7 @@ pub static MEMORY: Measurement = Measurement {
     name: "job_memory",
     key: "memory",
     tags: &[],
-    help: "Memory of the job's cgroup, and time its tasks were stalled (PSI) where the kernel measures it.",
+    help: "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it.",
     fields: &[
         Field::agent(
             "current_bytes",
@@ -80,7 +80,7 @@ pub static MEMORY: Measurement = Measurement {
             "cpu_full_stall_ns",
             Counter,
             Nanoseconds,
-            "No task could run for want of a CPU (cpu.pressure).",
+            "No task could run for lack of a CPU (cpu.pressure).",
         ),
         Field::agent(
             "memory_some_stall_ns",
@@ -114,13 +114,13 @@ pub static CPU: Measurement = Measurement {
     name: "job_cpu",
     key: "cpu",
     tags: &[],
-    help: "CPU the job holds.",
+    help: "CPU cores available to the job, throttling and tasks.",
     fields: &[
         Field::agent(
             "cores_held",
             Constant,
             Millicores,
-            "Cores it may use at once: the smaller of cpuset or affinity and CPU quota.",
+            "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.",
         ),
         Field::agent(
             "throttled_ns",
@@ -132,7 +132,7 @@ pub static CPU: Measurement = Measurement {
             "tasks",
             Gauge,
             Count,
-            "Processes and threads now (pids.current, else counted).",
+            "Current number of processes and threads (pids.current, else counted).",
         ),
     ],
 };
@@ -142,7 +142,7 @@ pub static INTERVAL: Field = Field::agent(
     "interval_ns",
     Constant,
     Nanoseconds,
-    "True length of the interval, by a clock that never steps, also where it was measured late.",
+    "Actual length of the interval by a clock that never steps, even if it was measured late.",
 );
 
 /// Every measurement of values, in the order of their output.

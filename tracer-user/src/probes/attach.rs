@@ -79,7 +79,7 @@ fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyho
                 .with_context(|| format!("this kernel has no tracepoint {name}"))?;
             anyhow::ensure!(
                 found == arguments,
-                "tracepoint {name} has other arguments: ({})",
+                "tracepoint {name} has different arguments: ({})",
                 found.join(", ")
             );
         }

@@ -54,7 +54,7 @@ impl Btf {
     /// When `data` is no BTF of this machine's byte order, or is cut short.
     pub fn parse(data: Vec<u8>) -> Result<Self> {
         let mut btf = Self { data, strings: 0, types: vec![0] };
-        ensure!(btf.u16(0)? == MAGIC, "no BTF of this machine's byte order");
+        ensure!(btf.u16(0)? == MAGIC, "not BTF in this machine's byte order");
         let header = btf.u32(4)? as usize;
         let (types, types_len) = (btf.u32(8)? as usize, btf.u32(12)? as usize);
         btf.strings = header + btf.u32(16)? as usize;
@@ -74,7 +74,7 @@ impl Btf {
     /// When the kernel shows none (built without CONFIG_DEBUG_INFO_BTF) or it cannot be read.
     pub fn read() -> Result<Self> {
         let data = std::fs::read(VMLINUX).with_context(|| {
-            format!("cannot read {VMLINUX}: jobtrace needs a kernel with CONFIG_DEBUG_INFO_BTF=y")
+            format!("cannot read {VMLINUX}: boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
         })?;
         Self::parse(data).with_context(|| format!("cannot parse {VMLINUX}"))
     }

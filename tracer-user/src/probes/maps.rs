@@ -202,11 +202,11 @@ impl Maps {
         }
         let _lifted = LiftedMemlock::new();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
-            .with_context(|| format!("cannot make the bank of slot {slot}"))?;
+            .with_context(|| format!("cannot create the bank of slot {slot}"))?;
         let latency = (faults == FaultMode::Full)
             .then(|| PerCpuArray::<MapData, Plain<LatencyBank>>::create(1, 0))
             .transpose()
-            .with_context(|| format!("cannot make the latency bank of slot {slot}"))?;
+            .with_context(|| format!("cannot create the latency bank of slot {slot}"))?;
         let mut maps = SlotMaps { bank, latency };
         if let Some(dir) = &self.pins {
             // Of an agent that was killed here, before the bank had its place.

@@ -58,7 +58,7 @@ impl Lines {
     /// `error` with its place.
     pub(super) fn at(&self, error: anyhow::Error) -> anyhow::Error {
         error.context(format!(
-            "{}, line {}: damaged or foreign, record the run anew",
+            "{}, line {}: damaged or not a recording, record the run again",
             self.name, self.number
         ))
     }

@@ -79,7 +79,7 @@ impl Recorder {
     }
 
     fn out(&mut self) -> Result<Out> {
-        let gone = || format!("cannot record to {}: it failed before", self.name);
+        let gone = || format!("cannot record to {}: an earlier write failed", self.name);
         self.out.take().with_context(gone)
     }
 }

@@ -62,9 +62,9 @@ pub(super) fn unused(facts: &Facts) -> Option<Finding> {
     let unused = groups.iter().filter(|group| is_unused(group)).count();
     let text = match (unused, groups.len()) {
         (0, _) => return None,
-        (1, 1) => "its GPU was used by no process of it".to_owned(),
-        (1, all) => format!("1 of its {all} GPUs was used by no process of it"),
-        (some, all) => format!("{some} of its {all} GPUs were used by no process of it"),
+        (1, 1) => "none of its processes used its GPU".to_owned(),
+        (1, all) => format!("none of its processes used 1 of its {all} GPUs"),
+        (some, all) => format!("none of its processes used {some} of its {all} GPUs"),
     };
     let weight = unused as f64 / groups.len() as f64;
     Some(Finding { weight, tone: Tone::Warn, text })

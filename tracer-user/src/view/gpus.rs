@@ -60,7 +60,7 @@ fn values(group: &Group) -> String {
         parts.push(units::joules(millijoules as f64 / 1e3));
     }
     if is_unused(group) {
-        parts.push("held, used by no process of it".into());
+        parts.push("allocated, used by none of its processes".into());
     }
     if group.number("readings_shared").is_some_and(|shared| shared > 0) {
         parts.push("shared with others".into());

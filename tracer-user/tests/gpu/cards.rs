@@ -242,7 +242,10 @@ fn a_card_that_goes_is_said_and_one_that_comes_is_found() {
     let before = wait(&sampler, 1, |group| readings(group) >= 2);
     tree.take("sys/class/drm/card0");
     let notes = until(|| Some(sampler.notes_for(&1)).filter(|notes| !notes.is_empty()));
-    assert_eq!(notes, ["GPU 0 (AMD Instinct MI210) was lost for a time (its files are gone)"]);
+    assert_eq!(
+        notes,
+        ["GPU 0 (AMD Instinct MI210) was unavailable for a time (its files were gone)"]
+    );
     tree.amd(0, "1", 7);
     wait(&sampler, 1, |group| readings(group) > readings(&before) + 2);
     assert_eq!(sampler.notes().len(), 1, "once");

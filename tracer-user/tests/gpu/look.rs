@@ -19,7 +19,7 @@ fn devices_and_what_they_lack_are_named() {
     assert_eq!(driver, "550.54.15");
     assert_eq!(names, ["GPU 0 (NVIDIA H100 80GB HBM3)", "GPU 1 (NVIDIA H100 80GB HBM3)"]);
     assert_eq!(lacking.len(), 1, "{lacking:?}");
-    assert!(lacking[0].starts_with("GPU 1 (NVIDIA H100 80GB HBM3) does not tell its energy ("));
+    assert!(lacking[0].starts_with("GPU 1 (NVIDIA H100 80GB HBM3) does not report its energy ("));
 }
 
 #[test]
@@ -33,5 +33,5 @@ fn nothing_and_failure_are_told_apart() {
     assert_eq!(found(&Fake::new(&failing(9))), FoundGpus::Nothing);
     let FoundGpus::Failure(why) = found(&Fake::new(&failing(18))) else { panic!("no failure") };
     let answer = "RM detects a driver/library version mismatch";
-    assert_eq!(why, format!("GPUs are unknown: NVML answers: {answer} (see nvidia-smi)"));
+    assert_eq!(why, format!("GPU values are unknown: NVML reports: {answer} (see nvidia-smi)"));
 }

@@ -19,7 +19,7 @@ use report::thousands;
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask cardinality --write            by profile, into docs/SIZING.md; some minutes
+  cargo xtask cardinality --write            by profile, into docs/SIZING.md; takes some minutes
   cargo xtask cardinality --large --write    1,000 nodes into InfluxDB: rate and memory";
 
 /// Of the first hours nothing is told: after them as many jobs run as ever.
@@ -36,10 +36,10 @@ pub struct Args {
     /// Compute nodes [default: 16, with --large 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     nodes: Option<u32>,
-    /// Hours that are told of [default: 1, with --large 0.25]
+    /// Hours that are measured [default: 1, with --large 0.25]
     #[arg(long, value_name = "H")]
     hours: Option<f64>,
-    /// One profile on a large cluster instead: what the server takes a second, and its memory
+    /// Instead, one profile on a large cluster: points per second that the server accepts, and its memory
     #[arg(long)]
     large: bool,
     /// The profile with --large

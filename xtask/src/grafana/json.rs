@@ -129,8 +129,8 @@ fn templating(dashboard: &Dashboard, edition: &Edition) -> Vec<Json> {
         "type": "interval",
         "name": "step",
         "label": "Agent's interval",
-        "description": "The agent's `interval`, or a longer one. Too short a choice shows gaps and peaks \
-                        that are none.",
+        "description": "The agent's `interval`, or a longer one. If it is too short, graphs show \
+                        gaps and peaks that do not exist.",
         "query": INTERVALS.join(","),
         "auto": false,
         "auto_count": 30,

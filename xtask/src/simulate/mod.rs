@@ -40,7 +40,7 @@ Examples:
   cargo xtask simulate --nodes 16 --jobs 200 --hours 2 --profile histogram --start $(($(date +%s) - 7200))
       the same with buckets, ending now: what a dashboard shows first
   cargo run --release --package xtask -- simulate --nodes 1000 --jobs 20000 --hours 24 --file-span 10m
-      a large one, optimised, in fewer files
+      a large cluster, with an optimised build, in fewer files
 
 Into InfluxDB 1.x:
   for file in target/simulated/outbox/*.lp.gz; do
@@ -51,26 +51,26 @@ Into InfluxDB 1.x:
 /// How often progress is told.
 const PACE: Duration = Duration::from_secs(5);
 
-/// Write the spool of a simulated cluster, made of recorded jobs.
+/// Write the spool of a simulated cluster, made from recorded jobs.
 ///
-/// Jobs come at random (Poisson) and hold four fifths of the cluster on average, however many they are:
-/// the more, the shorter. A job's first and last interval are whole ones. GPUs are not simulated.
+/// Jobs arrive at random (Poisson) and are allocated four fifths of the cluster on average, however many they
+/// are: the more, the shorter. A job's first and last interval are complete ones. GPUs are not simulated.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// What happens.
     #[command(flatten)]
     pub site: Site,
-    /// How much is written of each job
+    /// What is written for each job
     #[arg(long, value_enum, default_value_t = Profile::Summary)]
     pub profile: Profile,
     /// How buckets are written
     #[arg(long, value_enum, default_value_t = BucketStyle::Le)]
     pub bucket_style: BucketStyle,
-    /// Folder whose `outbox` takes the files [default: simulated, in cargo's target folder]
+    /// Folder in whose `outbox` the files are written [default: simulated, in cargo's target folder]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Time in one file; an agent writes one each interval, and longer ones after an outage
+    /// Time covered by one file; an agent writes one per interval, and longer ones after an outage
     #[arg(long, value_name = "TIME")]
     pub file_span: Option<Time>,
 }
@@ -84,19 +84,19 @@ pub struct Site {
     /// Cores of each node
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub cores: u32,
-    /// Jobs submitted in the whole time
+    /// Number of jobs submitted in total
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub jobs: u64,
-    /// The whole time
+    /// Total time in hours
     #[arg(long, value_name = "H", default_value_t = 2.0)]
     pub hours: f64,
     /// Time between two readings, whole seconds
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub interval: Time,
-    /// What chance begins with
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Unix time of the begin, seconds; rounded down to the grid of intervals
+    /// Start as Unix time in seconds; rounded down to a whole interval
     #[arg(long, value_name = "SECONDS", default_value_t = 1_767_225_600)]
     pub start: u64,
     /// Tag `cluster` of every line; empty for none
@@ -114,7 +114,7 @@ impl Site {
         let interval_s = interval.as_secs();
         ensure!(
             interval.subsec_nanos() == 0 && (1..=3600).contains(&interval_s),
-            "--interval {} is no whole number of seconds from 1s to 1h",
+            "--interval {} is not a whole number of seconds from 1s to 1h",
             self.interval
         );
         let span_s = (self.hours * 3600.0).round();

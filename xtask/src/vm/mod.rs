@@ -36,55 +36,55 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask vm                          all kernels, both versions of cgroups
-  cargo xtask vm --only 5.10,newest       two of them
-  cargo xtask vm --list                   the kernels, and which are here already
+  cargo xtask vm --only 5.10,newest       two of the kernels
+  cargo xtask vm --list                   the kernels, and which are already downloaded
   cargo xtask vm --write --keep-going     write docs/KERNELS.md
   cargo xtask vm --arch arm64 --only 6.12 a kernel for 64-bit ARM
   cargo xtask vm --arch arm64 --write --keep-going    write docs/KERNELS-arm64.md
-  cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
+  cargo xtask vm --jobtrace FILE          check another build of jobtrace, such as a package's
   cargo xtask vm --object FILE            check another BPF object
   cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
   cargo xtask vm --only 6.1 --cpus 8,64,255 --write   memory by CPUs, docs/SIZING.md";
 
 /// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
 /// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares
-/// each number with the kernel's own. Exit status 1 where something that should work does not; what
-/// a kernel lacks is shown as absent.
+/// each number with the kernel's own. The exit status is 1 if something that should work does not;
+/// what a kernel lacks is shown as absent.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Only these kernels: names of --list, or how a release begins
+    /// Only these kernels: names from --list, or the beginning of a release
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Boot kernels for this architecture; jobtrace is built for it, with a cross compiler where it is
-    /// not the host's
+    /// Boot kernels for this architecture; jobtrace is built for it, with a cross compiler if it is not
+    /// the host's
     #[arg(long, value_enum, default_value_t)]
     arch: Arch,
-    /// A kernel by its file, instead of Debian's; may be given again
+    /// A kernel's file, instead of Debian's kernels; may be given several times
     #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
     kernel: Vec<PathBuf>,
-    /// Where the modules of --kernel are: its /lib/modules/RELEASE
+    /// Folder of the modules of --kernel, such as /lib/modules/RELEASE
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
     /// Only this version of cgroups
     #[arg(long, value_enum)]
     cgroups: Option<Cgroups>,
-    /// Name the kernels and where they are kept
+    /// List the kernels and where they are kept
     #[arg(long)]
     list: bool,
-    /// Two kernels and one check of each kind, as `cargo xtask test` has it
+    /// Two kernels and one check of each kind, as in `cargo xtask test`
     #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write", "arch"])]
     quick: bool,
-    /// Look for newer releases of the kernels that are kept
+    /// Look for newer releases of the downloaded kernels
     #[arg(long)]
     refresh: bool,
-    /// Go on with the next kernel where one failed
+    /// Continue with the next kernel if one fails
     #[arg(long)]
     keep_going: bool,
     /// How many machines run at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     at_once: usize,
-    /// Seconds that one boot may take
+    /// Maximum seconds for one boot
     #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
     timeout: u64,
     /// Check this jobtrace instead of the one built from here
@@ -93,8 +93,8 @@ pub struct Args {
     /// Check this BPF object instead of the one that jobtrace embeds
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
-    /// Instead of the checks, measure an agent with so many possible CPUs, on the first kernel chosen
-    /// (newer ones than 6.6, and ARM's, count only CPUs that are there)
+    /// Instead of the checks, measure an agent with these numbers of possible CPUs, on the first kernel
+    /// selected (kernels newer than 6.6, and ARM's, count only CPUs that are present)
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Print every comparison

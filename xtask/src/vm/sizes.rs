@@ -82,7 +82,7 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Bytes of maps as docs/ARCHITECTURE.md has it: fixed + slots × (CPUs × bank + overhead) + CPUs ×
+/// Bytes of maps as docs/SIZING.md has it: fixed + slots × (CPUs × bank + overhead) + CPUs ×
 /// (a record and an event).
 fn formula(size: &Size) -> u64 {
     let full = size.faults == "full";

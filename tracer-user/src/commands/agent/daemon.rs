@@ -84,7 +84,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
             Ok(Step::Reload) => {
                 notify.reloading();
                 agent.reload(sources);
-                notify.ready("configuration read again");
+                notify.ready("configuration reloaded");
             }
             Ok(Step::End) => break,
             // The start went well: the service manager may try again.
@@ -118,7 +118,7 @@ struct AdminSignals {
 
 impl AdminSignals {
     fn take() -> Result<Self> {
-        let take = |kind| signal(kind).context("cannot take signals");
+        let take = |kind| signal(kind).context("cannot receive signals");
         Ok(Self {
             terminate: take(SignalKind::terminate())?,
             interrupt: take(SignalKind::interrupt())?,
@@ -227,10 +227,10 @@ impl Agent {
 
     fn reload(&mut self, sources: &Sources) {
         match self.reloaded(sources) {
-            Ok(difference) => {
-                self.log.notice(format_args!("configuration read again: {difference}"))
-            }
-            Err(error) => self.log.error(format_args!("the old configuration stays: {error:#}")),
+            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
+            Err(error) => self.log.error(format_args!(
+                "configuration not reloaded, the old one stays in effect: {error:#}"
+            )),
         }
     }
 

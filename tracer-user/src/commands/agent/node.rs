@@ -216,7 +216,7 @@ impl Node {
         self.tell_shortage(log);
         if self.count_lost_events() > self.lost_events {
             self.lost_events = self.count_lost_events();
-            log.warning("events of cgroups were lost, looking at all of them");
+            log.warning("cgroup events were lost, rescanning all cgroups");
             self.look_again(log)?;
         }
         Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })

@@ -124,11 +124,11 @@ impl Overhead {
                     self.governor.shed_for_ns(family, now_ns).unwrap_or(0) / 1_000_000_000;
                 log.warning(format_args!(
                     "the probes take {percent:.3} % of the CPUs' time ({how}; limit {limit:.3} %): \
-                     {action}; tried again in {seconds} s"
+                     {action}; next attempt in {seconds} s"
                 ));
             }
             Action::Restore(_) => log.notice(format_args!(
-                "{action}; the others take {percent:.3} % of the CPUs' time (limit {limit:.3} %)"
+                "{action}; the other probes take {percent:.3} % of the CPUs' time (limit {limit:.3} %)"
             )),
         }
     }
@@ -171,7 +171,7 @@ const SHED_FIELDS: [(Family, &str); 4] = [
 fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bool {
     if let Err(error) = &result {
         let name = family.cost().name;
-        log.error(format_args!("probes of {name} cannot be {done}: {error:#}"));
+        log.error(format_args!("the {name} probes cannot be {done}: {error:#}"));
     }
     result.is_ok()
 }

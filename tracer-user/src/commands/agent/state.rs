@@ -115,8 +115,8 @@ impl Keeper {
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
         };
         let state: AgentState = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is damaged or another version's", path.display()))?;
-        ensure!(state.boot == boot_id(), "{} is of another boot", path.display());
+            .with_context(|| format!("{} is damaged or from another version", path.display()))?;
+        ensure!(state.boot == boot_id(), "{} is from another boot", path.display());
         self.number = state.journal;
         let journal = self.journal_path(state.journal);
         let mut entries = Vec::new();

@@ -37,7 +37,7 @@ fn kernel() -> Finding {
         return Finding::new(
             "kernel",
             Severity::Missing,
-            format!("{release} is older than 5.10, untested"),
+            format!("{release} is older than 5.10: not tested"),
             "boot a newer kernel",
         );
     }
@@ -59,7 +59,7 @@ fn types() -> Finding {
 fn capabilities() -> Finding {
     let subject = "privileges";
     if let Err(error) = probes::check_namespace() {
-        let cure = "leave the namespace, or start the container without one";
+        let cure = "leave the user namespace, or start the container without one";
         return Finding::new(subject, Severity::Fatal, error.to_string(), cure);
     }
     let Some(lacks) = probes::lacking_capabilities() else {
@@ -134,14 +134,12 @@ fn cgroup() -> (Layout, Finding) {
         Ok(job) => {
             let layout = job.layout();
             let finding = match job.block() {
-                Some(_) => Finding::ok(subject, "with block I/O charged to it"),
+                Some(_) => Finding::ok(subject, "block I/O is charged to it"),
                 None => Finding::new(
                     subject,
                     Severity::Missing,
-                    "block I/O is charged to a cgroup above it: job_block is unknown",
-                    job.notes()
-                        .first()
-                        .map_or("see docs/OPERATING.md: the io controller", String::as_str),
+                    "block I/O is charged to a cgroup above it, so job_block is unknown",
+                    job.notes().first().map_or("see docs/OPERATING.md, Cgroups", String::as_str),
                 ),
             };
             (layout, finding)
@@ -185,7 +183,7 @@ fn pressure() -> Finding {
             subject,
             Severity::Missing,
             format!(
-                "/proc/pressure cannot be read ({error}): *_stall_ns of job_memory are unknown"
+                "/proc/pressure cannot be read ({error}), so *_stall_ns of job_memory are unknown"
             ),
             "boot with psi=1",
         ),
@@ -196,7 +194,7 @@ fn pressure() -> Finding {
 fn memlock() -> Finding {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
     let text = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
-    Finding::ok("locked memory", format!("{text} (counts on kernels before 5.11 only)"))
+    Finding::ok("locked memory", format!("{text} (matters only on kernels before 5.11)"))
 }
 
 /// Raised to the hard limit by itself, no further.
@@ -205,13 +203,14 @@ fn open_files() -> Finding {
     let cpus = match aya::util::online_cpus() {
         Ok(cpus) => cpus.len() as u64,
         Err((file, error)) => {
-            let detail = format!("{file} cannot be read ({error}): how many are needed is unknown");
+            let detail =
+                format!("{file} cannot be read ({error}), so the number needed is unknown");
             return Finding::new(subject, Severity::Missing, detail, "mount /sys");
         }
     };
     if let Err(too_few) = open_files::check() {
         let TooFew { most, needed } = too_few;
-        let detail = format!("at most {most}, and this node's CPUs need {needed}");
+        let detail = format!("the limit is {most}, and this node's CPUs need {needed}");
         return Finding::new(subject, Severity::Fatal, detail, too_few.cure());
     }
     let (needed, with_gpus) = (open_files::needed(cpus), open_files::needed_with_gpus(cpus));
@@ -219,10 +218,10 @@ fn open_files() -> Finding {
         Some(most) if most < with_gpus => Finding::new(
             subject,
             Severity::Missing,
-            format!("at most {most}, {needed} needed, but {with_gpus} where GPUs are sampled"),
+            format!("the limit is {most}; {needed} are needed, or {with_gpus} to sample GPUs"),
             TooFew { most, needed: with_gpus }.cure(),
         ),
-        Some(most) => Finding::ok(subject, format!("at most {most}, {with_gpus} needed")),
-        None => Finding::ok(subject, format!("unlimited, {with_gpus} needed")),
+        Some(most) => Finding::ok(subject, format!("the limit is {most}, {with_gpus} are needed")),
+        None => Finding::ok(subject, format!("unlimited, {with_gpus} are needed")),
     }
 }

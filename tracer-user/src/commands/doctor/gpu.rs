@@ -22,12 +22,12 @@ fn nvidia(found: FoundGpus) -> Vec<Finding> {
             vec![Finding::ok(subject, "none (no libnvidia-ml.so.1, driver or device)")]
         }
         FoundGpus::Silence => missing(
-            "libnvidia-ml.so.1 does not answer: job_gpu is unknown".into(),
-            "see whether nvidia-smi answers, and dmesg for NVRM",
+            "libnvidia-ml.so.1 does not answer, so job_gpu is unknown".into(),
+            "check whether nvidia-smi answers, and look for NVRM in dmesg",
         ),
         FoundGpus::Failure(error) => missing(
             error,
-            "check that the driver is loaded and of the library's version: nvidia-smi, dmesg",
+            "check that the driver is loaded and has the library's version: nvidia-smi, dmesg",
         ),
         FoundGpus::Gpus { driver, names, lacking } => {
             let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));
@@ -62,7 +62,7 @@ fn cards(found: &[FoundCard]) -> Vec<Finding> {
             }
         }
         findings.extend(cards.iter().flat_map(|card| &card.lacking).map(|lacking| {
-            let cure = "see whether the driver is the kernel's own and of this kernel's age";
+            let cure = "check that the driver is the kernel's own and no older than the kernel";
             Finding::new(subject, Severity::Missing, lacking.as_str(), cure)
         }));
     }
@@ -80,7 +80,8 @@ mod tests {
         assert_eq!(states(FoundGpus::Silence), [Severity::Missing]);
         assert_eq!(states(FoundGpus::Failure("no".into())), [Severity::Missing]);
         let (driver, names) = ("550.54".to_owned(), vec!["GPU 0 (H100)".to_owned()]);
-        let found = FoundGpus::Gpus { driver, names, lacking: vec!["GPU 0 does not tell".into()] };
+        let found =
+            FoundGpus::Gpus { driver, names, lacking: vec!["GPU 0 does not report".into()] };
         assert_eq!(nvidia(found.clone())[0].detail, "1, driver 550.54: GPU 0 (H100)");
         assert_eq!(states(found), [Severity::Ok, Severity::Missing]);
     }

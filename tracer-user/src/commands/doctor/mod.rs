@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::base::{open_files::OpenFiles, say::print};
 
-/// Tell what this node supports, what is missing and how to get it.
+/// Report what this node supports, what is missing and how to get it.
 ///
-/// Exit status 1 where `jobtrace run` would not work here and now.
+/// The exit status is 1 if `jobtrace run` would not work here and now.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -24,8 +24,8 @@ pub struct Args {
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
-    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
-    /// host's there, and for tests
+    /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
+    /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
     pub sysfs_root: PathBuf,
 }
@@ -104,7 +104,7 @@ fn table(findings: &[Finding]) -> String {
     let fatal = findings.iter().filter(|finding| finding.state == Severity::Fatal).count();
     let missing = findings.iter().filter(|finding| finding.state == Severity::Missing).count();
     text + &match (fatal, missing) {
-        (0, 0) => "\njobtrace run works here, with everything it knows.\n".to_owned(),
+        (0, 0) => "\njobtrace run works here, and nothing is missing.\n".to_owned(),
         (0, _) => format!("\njobtrace run works here; {missing} things are missing.\n"),
         _ => "\njobtrace run does not work here.\n".to_owned(),
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_table_names_the_cure_and_the_verdict() {
         let mut findings = vec![Finding::ok("kernel", "6.1.0")];
-        assert!(table(&findings).ends_with("with everything it knows.\n"));
+        assert!(table(&findings).ends_with("and nothing is missing.\n"));
         findings.push(Finding::new("types", Severity::Fatal, "no file", "boot another kernel"));
         let text = table(&findings);
         assert!(text.contains("FATAL    types   no file\n"), "{text}");

@@ -59,7 +59,7 @@ impl Client {
             .user_agent(concat!("jobtrace/", env!("CARGO_PKG_VERSION")));
         let tls = (!is_plain).then(|| trust::config(settings.ca.as_deref())).transpose()?;
         if is_plain && settings.authorization.is_some() && !is_here(&settings.url) {
-            let what = "the secret goes to the server unencrypted: give an https URL";
+            let what = "the secret is sent to the server unencrypted: give an https URL";
             say_at(Level::Warning, what);
         }
         Ok(Self {
@@ -122,7 +122,7 @@ fn trouble(error: ureq::Error) -> Trouble {
         None => {}
     }
     Trouble::Later(match error {
-        ureq::Error::HostNotFound => "no such host: look at --url, or at the name service".into(),
+        ureq::Error::HostNotFound => "no such host: check --url, or the name service".into(),
         ureq::Error::Timeout(what) => format!("no answer in time ({what})"),
         _ => words,
     })

@@ -45,7 +45,7 @@ pub fn parse(text: &str, name: &Path) -> Result<Options> {
         let word = key.get_ref().as_ref();
         let cure = match word {
             "token" | "password" => {
-                format!(": it stands in a file of its own, which `{word}_file` names")
+                format!(": put it into a file of its own, which `{word}_file` names")
             }
             _ => suggest::cure(word, names.iter().copied()),
         };
@@ -74,10 +74,10 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         for (text, expected) in [
             ("\nurll = \"x\"", "f:2:1: unknown key `urll`, did you mean `url`?"),
-            ("token = \"x\"", "f:1:1: unknown key `token`: it stands in a file of its own"),
+            ("token = \"x\"", "f:1:1: unknown key `token`: put it into a file of its own"),
             ("tokenfile = \"x\"", "f:1:1: unknown key `tokenfile`, did you mean `token_file`?"),
             ("url = 1", "f:1:7: "),
-            ("timeout = \"soon\"", "f:1:11: \"soon\" is no time"),
+            ("timeout = \"soon\"", "f:1:11: \"soon\" is not a time"),
             ("api = \"v4\"", "f:1:7: "),
             ("url", "f:1:4: "),
         ] {

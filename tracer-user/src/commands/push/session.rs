@@ -164,7 +164,7 @@ impl Session {
             Err(error) => {
                 self.totals.stayed += 1;
                 if self.unreadable.insert(name.to_owned()) {
-                    let what = format_args!("cannot read {name}, which stays: {error}");
+                    let what = format_args!("cannot read {name}, which stays where it is: {error}");
                     say_at(Level::Warning, what);
                 }
                 return Ok(Next::Go);
@@ -182,14 +182,20 @@ impl Session {
         }
         if let Some(trouble) = self.trouble.take() {
             let time = trouble.since.elapsed().as_secs_f64();
-            say_at(Level::Notice, format_args!("the server takes lines again, after {time:.1} s"));
+            say_at(
+                Level::Notice,
+                format_args!("the server accepts lines again, after {time:.1} s"),
+            );
         }
         Ok(Next::Go)
     }
 
     fn let_go(&mut self, name: &str) -> Result<()> {
         let removed = self.outbox.remove(name).with_context(|| {
-            format!("cannot remove {name}, which is sent, from {}", self.outbox.files().display())
+            format!(
+                "cannot remove {name}, which has been sent, from {}",
+                self.outbox.files().display()
+            )
         })?;
         // Dropped by the agent while it was sent: sent all the same.
         let _ = removed;
@@ -203,7 +209,7 @@ impl Session {
         let failed = self.outbox.failed();
         let moved = self.outbox.fail(name, &text);
         let moved = moved.with_context(|| {
-            format!("cannot move {name}, which is refused, to {}", failed.display())
+            format!("cannot move {name}, which the server refused, to {}", failed.display())
         })?;
         if !moved {
             self.totals.gone += 1;
@@ -213,11 +219,12 @@ impl Session {
         let why = reason::first(refusals);
         say_at(Level::Warning, format_args!("{name} moved to {}: {why}", failed.display()));
         let pruned =
-            self.outbox.prune().with_context(|| format!("cannot clear {}", failed.display()))?;
+            self.outbox.prune().with_context(|| format!("cannot clean up {}", failed.display()))?;
         if pruned.files > 0 {
             let (files, size) = (counted(pruned.files, "refused file"), ByteSize(pruned.bytes));
-            let what =
-                format_args!("{files} ({size}), the oldest, removed for good: --failed-max-bytes");
+            let what = format_args!(
+                "{files} ({size}), the oldest, deleted to stay within --failed-max-bytes"
+            );
             say_at(Level::Warning, what);
         }
         Ok(())
@@ -239,7 +246,7 @@ impl Session {
             let then = if gives_up {
                 format!("given up after {}", counted(trouble.failures.into(), "attempt"))
             } else {
-                format!("again in {:.1} s", wait.as_secs_f64())
+                format!("next attempt in {:.1} s", wait.as_secs_f64())
             };
             say_at(Level::Warning, format_args!("{why}: files stay; {then}"));
             (trouble.told, trouble.words) = (now, why);
@@ -266,7 +273,7 @@ pub fn dry_run(settings: &PushSettings, outbox: &Outbox) -> Result<u8> {
             Ok(None) => continue,
             Err(error) => {
                 is_well = false;
-                format!("{name}  not whole or not readable: {error}")
+                format!("{name}  incomplete or unreadable: {error}")
             }
         };
         print(&format!("{line}\n"))?;

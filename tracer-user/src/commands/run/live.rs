@@ -134,7 +134,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     let go_on = || match told.get().or_else(|| signals.told_to_end()) {
         Some(signal) => {
             told.set(Some(signal));
-            anyhow::bail!("ended by signal {signal} before its reader had all")
+            anyhow::bail!("ended by signal {signal} before its reader had read everything")
         }
         None => Ok(()),
     };

@@ -181,6 +181,6 @@ impl Card {
             ("processes that compute", self.node.is_some()),
         ];
         let lacking = told.iter().filter(|(_, is_told)| !is_told);
-        lacking.map(|(what, _)| format!("{} does not tell its {what}", self.name())).collect()
+        lacking.map(|(what, _)| format!("{} does not report its {what}", self.name())).collect()
     }
 }

@@ -74,7 +74,7 @@ pub fn whole_seconds(low: Time, high: Time) -> Allowed<Time> {
     let words = format!("whole seconds, {} to {}", written(&low), written(&high));
     only(words, move |time: &Time, _| {
         let is_allowed = time.0.subsec_nanos() == 0 && (low..=high).contains(time);
-        let why = || format!("{time} is no whole number of seconds from {low} to {high}");
+        let why = || format!("{time} is not a whole number of seconds from {low} to {high}");
         (!is_allowed).then(why)
     })
 }
@@ -109,7 +109,7 @@ pub fn one_of<T: ValueEnum>() -> Allowed<T> {
 
 /// A folder.
 pub fn folder() -> Allowed<PathBuf> {
-    only("a path from / on", |path: &PathBuf, _| {
+    only("an absolute path", |path: &PathBuf, _| {
         let why = || format!("{:?} does not begin with /", path.display().to_string());
         (!path.is_absolute()).then(why)
     })
@@ -117,7 +117,7 @@ pub fn folder() -> Allowed<PathBuf> {
 
 /// A folder, or none.
 pub fn folder_or_none() -> Allowed<PathBuf> {
-    only("a path from / on, or empty for none", |path: &PathBuf, config| {
+    only("an absolute path, or empty for none", |path: &PathBuf, config| {
         if path.as_os_str().is_empty() { None } else { (folder().problems)(path, config).pop() }
     })
 }
@@ -137,7 +137,8 @@ pub fn each<T: Send + Sync + 'static>(
 pub fn site_rules(words: &str, example: &'static str) -> Allowed<Vec<SiteRule>> {
     let problems = Box::new(|rules: &Vec<SiteRule>, _: &Config| {
         let distinct: BTreeSet<_> = rules.iter().map(|rule| &rule.name).collect();
-        let twice = (distinct.len() != rules.len()).then(|| "two have one name".to_owned());
+        let twice =
+            (distinct.len() != rules.len()).then(|| "two rules have the same name".to_owned());
         twice.into_iter().chain(rules.iter().filter_map(|rule| rule.compile().err())).collect()
     });
     Allowed { words: words.into(), shape: Shape::Tables(example, SiteRule::KEYS), problems }

@@ -96,56 +96,56 @@ keys! {
         jobs: JobsKeys,
     }
 
-    /// Tag `cluster` of every line. Empty: no such tag.
-    cluster: String = String::new(), Restart, any("a text"),
-        flag("cluster", "CLUSTER", "Name of the cluster, a tag of every line");
+    /// Tag `cluster` of every line. If empty, the tag is omitted.
+    cluster: String = String::new(), Restart, any("a string"),
+        flag("cluster", "CLUSTER", "Name of the cluster, written as a tag of every line");
 
-    /// Tag `host` of every line. Empty: the node's name.
-    host: String = String::new(), Restart, any("a text");
+    /// Tag `host` of every line. If empty, the node's name is used.
+    host: String = String::new(), Restart, any("a string");
 
-    /// Time between two readings. All nodes read on the same grid of seconds.
+    /// Time between two readings. All nodes take their readings at the same seconds.
     interval: Time = Time::seconds(10), Reload,
         whole_seconds(Time::seconds(1), Time::seconds(3600)),
         flag("interval", "TIME", "Time between two readings, whole seconds");
 
-    /// Which page faults are timed: major ones taken in user mode only, which costs nothing on the path of
-    /// minor ones, or all, those taken inside system calls too.
+    /// Which page faults are timed: only major ones taken in user mode, which adds no cost to minor ones,
+    /// or all, including those taken inside system calls.
     faults: FaultMode = FaultMode::Major, Restart, one_of(),
-        flag("faults", "FAULTS", "Which page faults are timed");
+        flag("faults", "FAULTS", "Which page faults to time");
 
-    /// The cgroup hierarchy whose cgroups are jobs. "auto": v2 where it has the memory or cpu controller,
-    /// else the first of v1's that is there: freezer, memory, cpuset, pids, cpuacct, devices.
+    /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
+    /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
     hierarchy: JobHierarchy = JobHierarchy::Auto, Restart, any("\"auto\", \"v2\" or a v1 controller"),
-        flag("hierarchy", "HIERARCHY", "The cgroup hierarchy whose cgroups are jobs: auto, v2 or a v1 controller");
+        flag("hierarchy", "HIERARCHY", "The cgroup hierarchy in which jobs are identified: auto, v2 or a v1 controller");
 
-    /// Jobs (with `steps`: steps) traced at once. A slot takes memory only while it is used: about 2.7 KB
-    /// for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults = "full"). What finds no
-    /// slot counts in `_system`, and how often that was is in `jobtrace_self`.
+    /// Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only while it is in
+    /// use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults =
+    /// "full"). Jobs without a slot count in `_system`; `jobtrace_self` reports how often that happened.
     slots: u32 = 256, Restart, within(1, 1023), // What the kernel side has room for, slot 0 apart.
-        flag("slots", "N", "JobsKeys traced at once");
+        flag("slots", "N", "Maximum number of jobs traced at once");
 
-    /// Slots kept ready for cgroups that the agent has not seen yet, so that a job counts from its first
-    /// moment.
+    /// Slots kept ready for cgroups that the agent has not seen yet, so that a job is counted from its
+    /// first moment.
     spare_slots: u32 = 64, Restart, below_slots();
 
-    /// Whether the probes go on counting while the agent is restarted or upgraded. They stay in
+    /// Whether the probes keep counting while the agent is restarted or upgraded. They stay in
     /// /sys/fs/bpf/jobtrace until `jobtrace agent --unpin`.
     pin: bool = false, Restart, yes_or_no(),
         switch(
-            ("pin", "Let the probes go on counting while the agent is restarted"),
-            ("no-pin", "Let the probes end with the agent, whatever the file says")
+            ("pin", "Keep the probes counting while the agent is restarted"),
+            ("no-pin", "Remove the probes when the agent ends, even if the file says `pin = true`")
         );
 
     /// Whether each step of a job is a series of its own, with the tag `step`.
     steps: bool = false, Restart, yes_or_no();
 
-    /// Rules of the site, tried before the built-in ones: a regular expression that a cgroup's path must
-    /// match from its begin (`/`, without /sys/fs/cgroup); what follows the match may be anything. The
-    /// groups `job`, `step`, `task`, `user`, `uid` and `manager` give the answer; `not_a_job = true`: what
-    /// matches belongs to no job.
+    /// Site rules, tried before the built-in ones: a regular expression that must match from the start of a
+    /// cgroup's path (which begins with `/`, without /sys/fs/cgroup); anything may follow the match. The
+    /// groups `job`, `step`, `task`, `user`, `uid` and `manager` provide the answer; with `not_a_job =
+    /// true`, whatever matches belongs to no job.
     rule: Vec<SiteRule> = Vec::new(), Reload,
         site_rules(
-            "tables with `name`, `pattern` and, at will, `manager` and `not_a_job`",
+            "tables with `name`, `pattern` and, optionally, `manager` and `not_a_job`",
             "[[rule]]\nname = \"own batch system\"\npattern = '^/batch/(?<user>[^/]+)/(?<job>\\d+)'\nmanager = \"batch\""
         );
 }
@@ -154,18 +154,18 @@ keys! {
     /// `[spool]`: bounds of the folder that collectors read.
     SpoolKeys: "spool.", |config| config.spool;
 
-    /// Folder of the finished files; a collector takes them from `outbox` in it. The unit file names it too:
-    /// another one needs a drop-in with ReadWritePaths=.
+    /// Folder for the finished files; a collector takes them from its subfolder `outbox`. The unit file
+    /// names this folder too: a different one needs a drop-in with ReadWritePaths=.
     dir: PathBuf = "/var/spool/jobtrace".into(), Restart, folder(),
-        flag("spool", "DIR", "Folder of the finished files");
+        flag("spool", "DIR", "Folder for the finished files");
 
-    /// Above it the oldest files are removed, and counted.
+    /// Above this limit the oldest files are removed and counted.
     max_bytes: Size = Size(1 << 30), Reload, at_least(Size(1 << 20));
 
-    /// Above it the oldest files are removed, and counted.
+    /// Above this limit the oldest files are removed and counted.
     max_files: u64 = 10_000, Reload, at_least(1);
 
-    /// Files older than this are removed, and counted.
+    /// Files older than this are removed and counted.
     max_age: Time = Time::seconds(7 * 24 * 60 * 60), Reload, at_least(Time::seconds(60));
 }
 
@@ -173,8 +173,8 @@ keys! {
     /// `[state]`.
     StateKeys: "state.", |config| config.state;
 
-    /// Folder of the lock that keeps a second agent off this node, of the last time stamps, and with `pin` of
-    /// what the next agent must know.
+    /// Folder for the lock that prevents a second agent on this node, the last time stamps and, with `pin`,
+    /// the state that the next agent needs.
     dir: PathBuf = "/run/jobtrace".into(), Restart, folder();
 }
 
@@ -182,28 +182,28 @@ keys! {
     /// `[export]`: how much is written of each job.
     ExportKeys: "export.", |config| config.export;
 
-    /// Whose names the lines have: jobtrace's own, or those of ClusterCockpit's metric store, which keeps
-    /// metrics of nodes, one a line, in seconds. Profiles and buckets are of the first alone.
+    /// Format of the lines: jobtrace's own, or that of ClusterCockpit's metric store, which takes metrics
+    /// of nodes, one per line, with time stamps in seconds. Profiles and buckets apply to the first only.
     style: LineStyle = LineStyle::Jobtrace, Restart, one_of();
 
-    /// What is written of each job: scalars and percentiles, or buckets of the histograms too, coarse or
+    /// What is written for each job: scalars and percentiles, or also the histograms' buckets, coarse or
     /// all.
     profile: Profile = Profile::Summary, Reload, one_of(),
-        flag("profile", "PROFILE", "What is written of each job");
+        flag("profile", "PROFILE", "What is written for each job");
 
     /// How buckets are written: "le", each interval's own counts, for InfluxDB and Grafana's heatmap;
     /// "prom", cumulative, for Prometheus; "vmrange" for VictoriaMetrics. The wrong one gives wrong
-    /// percentiles in silence.
+    /// percentiles without any error.
     bucket_style: BucketStyle = BucketStyle::Le, Restart, one_of();
 
-    /// Whether HdrHistogram logs are written beside the lines.
+    /// Whether HdrHistogram logs are written as well.
     hlog: bool = false, Reload, yes_or_no();
 
-    /// Profiles by manager, before `export.profile`.
+    /// Profiles by manager; they take precedence over `export.profile`.
     by_manager: BTreeMap<String, Profile> = BTreeMap::new(), Reload,
         each(one_of(), "slurm = \"histogram\"");
 
-    /// Profiles by job id, before those by manager.
+    /// Profiles by job id; they take precedence over those by manager.
     by_job: BTreeMap<String, Profile> = BTreeMap::new(), Reload, each(one_of(), "4242 = \"full\"");
 }
 
@@ -212,18 +212,18 @@ keys! {
     OverheadKeys: "overhead.", |config| config.overhead;
 
     /// Share of the node's CPU time that the probes may take. Above it the costliest family of probes is
-    /// detached, which the log and the data tell, and tried again later.
+    /// detached, as the log and the data report, and attached again later.
     max_ratio: f64 = 0.01, Reload, within(0.0001, 1.0);
 
-    /// Intervals in a row above `max_ratio` before probes are detached, and as many after that before others
-    /// are or any is tried again.
+    /// Consecutive intervals above `max_ratio` before probes are detached, and the same number after that
+    /// before others are detached or any are attached again.
     patience: u32 = 3, Reload, within(1, 1000);
 
-    /// How long they stay detached the first time; each time after that twice as long, up to an hour.
+    /// How long probes stay detached the first time; this doubles each time, up to an hour.
     back_off: Time = Time::seconds(60), Reload, within(Time::seconds(1), Time::seconds(3600));
 
-    /// Whether the kernel measures the probes' run time, which costs about 50 ns a run and needs
-    /// CAP_SYS_ADMIN: never (then it is estimated), for one interval in 30, or always.
+    /// When the kernel measures the probes' run time, which costs about 50 ns per run and needs
+    /// CAP_SYS_ADMIN: never (the run time is then estimated), for one interval in 30, or always.
     statistics: Statistics = Statistics::Off, Restart, one_of();
 }
 
@@ -231,23 +231,23 @@ keys! {
     /// `[gpu]`.
     GpuKeys: "gpu.", |config| config.gpu;
 
-    /// Whether GPUs are sampled. Where there are none this costs nothing but a look each `retry`.
+    /// Whether GPUs are sampled. Without GPUs this costs nothing except a check every `retry`.
     sample: bool = true, Reload, yes_or_no();
 
-    /// Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so that less than 1s
+    /// Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so less than 1s
     /// gains little.
     period: Time = Time::seconds(1), Reload, within(Time::millis(200), Time::seconds(2));
 
-    /// Time until a GPU driver that was not there is looked for again.
+    /// Time until a missing GPU driver is looked for again.
     retry: Time = Time::seconds(300), Reload, within(Time::seconds(10), Time::seconds(86_400));
 
-    /// Folder of files that say whose each GPU is, as a site's prolog writes them: a file is called by the
-    /// GPU's UUID or number, its first word is the job's id. It is believed before the device cgroup and the
-    /// job's environment.
+    /// Folder of files that say which job each GPU is allocated to, as a site's prolog writes them: the
+    /// file's name is the GPU's UUID or number, its first word is the job id. It takes precedence over the
+    /// device cgroup and the job's environment.
     held_dir: PathBuf = "/run/gpustat".into(), Reload, folder_or_none();
 
-    /// Folder with the sys and proc in which AMD's, Intel's and others' GPUs are looked for: in a container,
-    /// where the host's are.
+    /// Folder that contains the sys and proc in which AMD, Intel and other GPUs are looked for: in a
+    /// container, where the host's are mounted.
     sysfs_root: PathBuf = "/".into(), Reload, folder();
 }
 
@@ -255,7 +255,7 @@ keys! {
     /// `[jobs]`.
     JobsKeys: "jobs.", |config| config.jobs;
 
-    /// Managers whose jobs are none: their values count in `_system`.
+    /// Managers whose jobs are not treated as jobs: they count in `_system`.
     ignore: Vec<String> = Vec::new(), Reload, any("a list of managers, such as [\"session\"]");
 }
 

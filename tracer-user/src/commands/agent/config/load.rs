@@ -36,7 +36,7 @@ pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Config> {
     let found = config.problems();
     if !found.is_empty() {
         let lines: Vec<_> = found.iter().map(|(path, why)| complaint(path, why)).collect();
-        bail!("with the options of the command line: {}", lines.join("\n"));
+        bail!("with the command-line options: {}", lines.join("\n"));
     }
     Ok(config)
 }
@@ -116,8 +116,10 @@ fn cure(name: &str, full: &str, names: &[&'static str]) -> String {
         elsewhere.clone().find(|key| Some(key.split().1) == leaf)
     });
     match moved.map(|key| (key.path, key.split())) {
-        Some((_, ("", leaf))) => format!(", did you mean `{leaf}` above all tables?"),
-        Some((path, (table, _))) => format!(", did you mean `{path}`, below `[{table}]`?"),
+        Some((_, ("", leaf))) => {
+            format!(", did you mean `{leaf}` at the top of the file, before any table?")
+        }
+        Some((path, (table, _))) => format!(", did you mean `{path}`, in the table `[{table}]`?"),
         None => suggest::cure(name, names.iter().copied()),
     }
 }

@@ -26,8 +26,8 @@ impl Config {
     /// As [`Config::to_text`].
     pub fn default_file() -> Result<String> {
         let head = "\
-# Configuration of `jobtrace agent`. What is commented out is the default.
-# Check it with `jobtrace agent --check`; `systemctl reload jobtrace` takes over what can be.
+# Configuration of `jobtrace agent`. Commented-out values are the defaults.
+# Check it with `jobtrace agent --check`; `systemctl reload jobtrace` applies what needs no restart.
 
 ";
         Ok(head.to_owned() + &Self::default().render("#")?)

@@ -46,7 +46,7 @@ impl Agent {
             let unpinned = node.unpinned().join(", ");
             if !unpinned.is_empty() {
                 log.warning(format_args!(
-                    "what {unpinned} tell is not known for the time without an agent"
+                    "the values of {unpinned} are unknown for the time without an agent"
                 ));
             }
         }
@@ -102,14 +102,14 @@ impl Begun {
             let span_ns = monotonic_ns().saturating_sub(state.reported.monotonic_ns);
             let span_s = span_ns / 1_000_000_000;
             log.notice(format_args!(
-                "took over the probes of the agent before, which reported {span_s} s ago"
+                "took over the probes of the previous agent, which last reported {span_s} s ago"
             ));
             let node = Node::resume(probes, view, settings, (state, journal), keeper, log)?;
             return Ok(Self { node, output, last_stamp_ns });
         }
         keeper.clear()?;
         for set in pins::remove_all(Path::new(PINS), None)? {
-            log.notice(format_args!("removed {set}, which an agent before left attached"));
+            log.notice(format_args!("removed {set}, which a previous agent left attached"));
         }
         let output = Output::open(config, Resume::Anew, log)?;
         let probes = probes::load(view.layout(), options)?;
@@ -125,7 +125,7 @@ impl Begun {
 /// The interval.
 pub(super) fn seconds(config: &Config) -> Result<NonZeroU32> {
     let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
-    seconds.context("the interval is no whole number of seconds")
+    seconds.context("the interval is not a whole number of seconds")
 }
 
 /// What the node needs.
@@ -173,7 +173,7 @@ fn taken_over(
     match read {
         Ok(found) => found,
         Err(error) => {
-            log.notice(format_args!("cannot go on where the agent before ended: {error:#}"));
+            log.notice(format_args!("cannot resume where the previous agent stopped: {error:#}"));
             None
         }
     }

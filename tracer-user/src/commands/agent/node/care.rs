@@ -80,8 +80,8 @@ impl Node {
         if waiting > self.slots.ending() && !self.care.is_behind && !self.care.is_short {
             self.care.is_short = true;
             log.warning(format_args!(
-                "all slots are taken: {waiting} jobs count as the rest of the node until others end; \
-                 raise `slots`"
+                "all slots are in use: {waiting} jobs count in _system until other jobs end; raise \
+                 `slots`"
             ));
         }
         self.care.is_short &= waiting > 0;
