@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use jobtrace::{
     base::values::Time,
     lines::{
-        form::{Form, Style},
+        form::{Form, LineStyle},
         profile::{BucketStyle, Profile, Profiles},
     },
     model::points::Origin,
@@ -136,7 +136,7 @@ impl Site {
 #[must_use]
 pub fn form(profile: Profile, bucket_style: BucketStyle) -> Form {
     let profiles = Profiles { default: profile, ..Profiles::default() };
-    let style = Style::Jobtrace;
+    let style = LineStyle::Jobtrace;
     Form { origin: Origin::default(), style, profiles, bucket_style, hlog: false }
 }
 

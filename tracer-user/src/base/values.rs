@@ -19,6 +19,11 @@ impl Time {
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
+
+    /// A span of whole milliseconds.
+    pub const fn millis(milliseconds: u64) -> Self {
+        Self(Duration::from_millis(milliseconds))
+    }
 }
 
 impl FromStr for Time {

@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{FlockOperation, XattrFlags, flock, getxattr, removexattr, setxattr};
 
 use super::{
-    placement::{COPIED, COUNTING, Choice, Level, choose},
+    placement::{COPIED, COUNTING, CgroupLevel, Choice, choose},
     remove::children,
     settings::read_settings,
     stale::PREFIX,
@@ -41,7 +41,7 @@ impl Plan {
         let lock = lock(mount);
         let mut directories: Vec<PathBuf> = upwards(own, mount).map(Path::to_owned).collect();
         directories.reverse();
-        let levels: Vec<Level> = directories.iter().map(|at| read_level(at)).collect();
+        let levels: Vec<CgroupLevel> = directories.iter().map(|at| read_level(at)).collect();
         let choice = choose(&levels, &read_settings(own, ""));
         Self { directories, choice, _lock: lock }
     }
@@ -185,8 +185,8 @@ fn is_used(directory: &Path, controller: &str) -> bool {
     children(directory).iter().any(|child| is_run(child) || has_value(child))
 }
 
-fn read_level(directory: &Path) -> Level {
-    Level {
+fn read_level(directory: &Path) -> CgroupLevel {
+    CgroupLevel {
         name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         offered: read_words(directory, "cgroup.controllers"),
         active: read_words(directory, CONTROL),
@@ -231,9 +231,10 @@ fn mark(directory: &Path, controller: &str, is_on: bool) {
     if is_on {
         names.push(controller.into());
     }
-    let _ = match names.is_empty() {
-        true => removexattr(directory, MARK),
-        false => setxattr(directory, MARK, names.join(" ").as_bytes(), XattrFlags::empty()),
+    let _ = if names.is_empty() {
+        removexattr(directory, MARK)
+    } else {
+        setxattr(directory, MARK, names.join(" ").as_bytes(), XattrFlags::empty())
     };
 }
 

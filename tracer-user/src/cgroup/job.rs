@@ -39,11 +39,10 @@ pub struct NoCgroup {
 impl fmt::Display for NoCgroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Root is refused too, in a container.
-        f.write_str(match rustix::process::geteuid().is_root() {
-            false => {
-                "needs root: sudo jobtrace run -- CMD; or CAP_BPF, CAP_PERFMON and a cgroup of your own"
-            }
-            true => "cannot create a cgroup for the command: mount the cgroup file system writable, or run in a delegated cgroup",
+        f.write_str(if rustix::process::geteuid().is_root() {
+            "cannot create a cgroup for the command: mount the cgroup file system writable, or run in a delegated cgroup"
+        } else {
+            "needs root: sudo jobtrace run -- CMD; or CAP_BPF, CAP_PERFMON and a cgroup of your own"
         })?;
         self.refusals.iter().try_for_each(|refusal| write!(f, "\n  {refusal}"))
     }

@@ -76,13 +76,15 @@ pub fn run(args: &Args, site: &[SiteRule]) -> Result<u8> {
     let (text, is_job) = match (&args.target, &args.tsv) {
         (_, Some(file)) => many(&resolver, &read_paths(file)?, args.json)?,
         (Some(target), None) => {
-            let report = match is_number(target) {
-                true => of_process(&resolver, target)?,
-                false => of_path(&resolver, target),
+            let report = if is_number(target) {
+                of_process(&resolver, target)?
+            } else {
+                of_path(&resolver, target)
             };
-            let text = match args.json {
-                true => serde_json::to_string_pretty(&report)? + "\n",
-                false => report.text(Style::for_stderr().unicode),
+            let text = if args.json {
+                serde_json::to_string_pretty(&report)? + "\n"
+            } else {
+                report.text(Style::for_stderr().unicode)
             };
             (text, report.answer.is_job())
         }
@@ -157,23 +159,20 @@ impl Mounts {
 }
 
 fn read_paths(file: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    match file == Path::new("-") {
-        true => io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?,
-        false => {
-            bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            bytes.len()
-        }
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        bytes
+    } else {
+        fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// One line for each line of `paths`, of which the first column counts; whether any is a job's.
 fn many(resolver: &Resolver, paths: &str, is_json: bool) -> Result<(String, bool)> {
-    let mut text = match is_json {
-        true => String::new(),
-        false => "path\tmanager\tjob\tstep\ttask\tuser\tuid\trole\trule\n".to_owned(),
-    };
+    let head = "path\tmanager\tjob\tstep\ttask\tuser\tuid\trole\trule\n";
+    let mut text = if is_json { String::new() } else { head.to_owned() };
     let mounts = Mounts::read();
     let mut is_any = false;
     for path in paths.lines().map(|line| line.split('\t').next().unwrap_or_default()) {
@@ -207,9 +206,8 @@ fn many(resolver: &Resolver, paths: &str, is_json: bool) -> Result<(String, bool
 
 /// `text` without a character that ends a column or drives a terminal.
 fn escaped(text: &str) -> String {
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let escape = |c: char| {
+        if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
     };
     text.chars().map(escape).collect()
 }

@@ -207,9 +207,10 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
 /// # Errors
 /// When there is no such file.
 pub fn metadata_of_input(path: &Path) -> io::Result<Metadata> {
-    match is_standard(path) {
-        true => File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata(),
-        false => fs::metadata(path),
+    if is_standard(path) {
+        File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
+    } else {
+        fs::metadata(path)
     }
 }
 

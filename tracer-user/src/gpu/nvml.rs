@@ -20,7 +20,7 @@ use self::{
     gpu::Gpu,
     library::{Absence, Library},
 };
-use super::source::{Answers, Presence, Source};
+use super::source::{Answers, GpuSource, Presence};
 
 /// Longest time until a lost device is looked for again.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
@@ -84,7 +84,7 @@ impl Nvidia {
     }
 }
 
-impl Source for Nvidia {
+impl GpuSource for Nvidia {
     fn read(&mut self, answers: &mut Answers) -> Presence {
         self.close_if_due();
         if self.open.is_none() {

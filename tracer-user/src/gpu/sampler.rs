@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// How to sample.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SamplerSettings {
     /// Time between two readings, 2 s at most: a state older than 5 s counts as unknown. The driver's own
     /// figures are of the last 1/6 to 1 s, so less than 1 s gains little.
     pub period: Duration,
@@ -43,7 +43,7 @@ pub struct Settings {
     pub back_off: Duration,
 }
 
-impl Default for Settings {
+impl Default for SamplerSettings {
     fn default() -> Self {
         Self {
             period: Duration::from_secs(1),
@@ -57,7 +57,7 @@ impl Default for Settings {
 
 /// What the sampling took and could not do so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct SamplerCost {
     /// CPU time of its thread.
     pub cpu_ns: u64,
     /// Readings.
@@ -83,7 +83,7 @@ pub(super) struct Shared<K> {
     pub stop: AtomicBool,
     /// Told after each reading.
     pub came: Notify,
-    /// As in [`Cost`].
+    /// As in [`SamplerCost`].
     pub cpu_ns: AtomicU64,
     pub readings: AtomicU64,
     pub failures: AtomicU64,
@@ -96,7 +96,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     /// # Errors
     /// When there can be no further thread.
     pub fn start(
-        settings: Settings,
+        settings: SamplerSettings,
         owner: impl Fn(&ProcessReading) -> Option<K> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
@@ -145,10 +145,10 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     }
 
     /// What it took so far.
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> SamplerCost {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let Shared { cpu_ns, readings, failures, .. } = &*self.shared;
-        Cost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
+        SamplerCost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
     }
 
     /// As [`Totals::groups_for`].

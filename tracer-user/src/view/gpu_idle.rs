@@ -121,16 +121,13 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
     .map(|(ns, text)| (ns as f64 / whole as f64, text));
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let [(first, main), (second, next), ..] = &causes;
-    Some(match *first >= MOSTLY {
-        true => format!(": mostly {main}"),
-        false if *second >= WORTH => {
-            format!(
-                ": {} of that {main}, {} {next}",
-                units::percent(*first),
-                units::percent(*second)
-            )
-        }
-        false => format!(": {} of that {main}", units::percent(*first)),
+    Some(if *first >= MOSTLY {
+        format!(": mostly {main}")
+    } else if *second >= WORTH {
+        let (first, second) = (units::percent(*first), units::percent(*second));
+        format!(": {first} of that {main}, {second} {next}")
+    } else {
+        format!(": {} of that {main}", units::percent(*first))
     })
 }
 

@@ -29,9 +29,8 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
         let number = text::truncate(&text::clean(tag(0), facts.unicode), MAX_INDEX);
         let model = text::clean(tag(2), facts.unicode);
         let model = model.strip_prefix("NVIDIA ").unwrap_or(&model);
-        let mut name = format!("{number} {}", text::truncate(model, MAX_MODEL));
-        name.truncate(name.trim_end().len());
-        let shown = format!("{name}: {}", values(group));
+        let name = format!("{number} {}", text::truncate(model, MAX_MODEL));
+        let shown = format!("{}: {}", name.trim_end(), values(group));
         let label = if index == 0 { "GPU" } else { "" };
         lines.extend(labelled(label, indent, Tone::Plain, &shown, style));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use fake_nvml::{Fake, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
-    gpu::{Sampler, Settings},
+    gpu::{Sampler, SamplerSettings},
     model::group::Group,
 };
 use tracer_ebpf::table::Kind;
@@ -244,7 +244,7 @@ fn a_driver_that_is_loaded_later_is_found() {
     let fake = Fake::without_library();
     fake.set(&opening("nvmlInit_v2", DRIVER_NOT_LOADED));
     let retry = Some(Duration::from_millis(20));
-    let sampler = Sampler::start(Settings { retry, ..settings(&fake) }, owner).unwrap();
+    let sampler = Sampler::start(SamplerSettings { retry, ..settings(&fake) }, owner).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     fake.install();
     std::thread::sleep(Duration::from_millis(100));

@@ -9,9 +9,9 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// `name offered > active`, the last one with processes; `/` is the root, which has some too.
-fn tree(rows: &[(&str, &str, &str)]) -> Vec<Level> {
+fn tree(rows: &[(&str, &str, &str)]) -> Vec<CgroupLevel> {
     let last = rows.len() - 1;
-    let level = |(at, (name, offered, active)): (usize, &(&str, &str, &str))| Level {
+    let level = |(at, (name, offered, active)): (usize, &(&str, &str, &str))| CgroupLevel {
         name: (*name).into(),
         offered: words(offered),
         active: words(active),
@@ -21,7 +21,7 @@ fn tree(rows: &[(&str, &str, &str)]) -> Vec<Level> {
     rows.iter().enumerate().map(level).collect()
 }
 
-fn login(root: &str, slice: &str) -> Vec<Level> {
+fn login(root: &str, slice: &str) -> Vec<CgroupLevel> {
     tree(&[
         ("/", ALL, root),
         ("user.slice", root, slice),

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, access};
 
-use super::config::{Config, Hierarchy, Statistics};
+use super::config::{Config, JobHierarchy, Statistics};
 use crate::{
     base::{clock, identity::host, text::clean},
     probes::FaultMode,
@@ -46,9 +46,9 @@ fn intentions(config: &Config) -> String {
     };
     line("node", format!("{name}, {cluster}"));
     let hierarchy = match &config.hierarchy {
-        Hierarchy::Auto => "the cgroup hierarchy that this node's schedulers use".to_owned(),
-        Hierarchy::V2 => "cgroup v2".to_owned(),
-        Hierarchy::V1(controller) => format!("the v1 hierarchy of {controller}"),
+        JobHierarchy::Auto => "the cgroup hierarchy that this node's schedulers use".to_owned(),
+        JobHierarchy::V2 => "cgroup v2".to_owned(),
+        JobHierarchy::V1(controller) => format!("the v1 hierarchy of {controller}"),
     };
     let series = if config.steps { "steps" } else { "jobs" };
     let (slots, spare) = (config.slots, config.spare_slots);
@@ -56,7 +56,7 @@ fn intentions(config: &Config) -> String {
         "traces",
         format!("up to {slots} {series} at once, {spare} slots kept ready, in {hierarchy}"),
     );
-    for rule in &config.rules {
+    for rule in &config.rule {
         line("rule", format!("{}: {}", rule.name, rule.pattern));
     }
     if !config.jobs.ignore.is_empty() {

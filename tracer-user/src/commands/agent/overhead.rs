@@ -7,12 +7,13 @@
 //! made unknown. So no difference reaches across a gap.
 
 mod measuring;
+mod settings;
 
 use measuring::Measuring;
+pub use settings::OverheadSettings;
 
 use super::{
-    config::{self, Statistics as When},
-    governor::{self, Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
+    governor::{Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
     log::Log,
 };
 use crate::{
@@ -20,35 +21,9 @@ use crate::{
     probes::Probes,
 };
 
-const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
-
-/// What of the configuration matters here.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The governor's.
-    pub governor: governor::Settings,
-    /// When the kernel measures the programs' run time.
-    pub statistics: When,
-}
-
-impl From<&config::Overhead> for Settings {
-    fn from(config: &config::Overhead) -> Self {
-        let first = u64::try_from(config.back_off.0.as_nanos()).unwrap_or(LONGEST_BACK_OFF_NS);
-        Self {
-            governor: governor::Settings {
-                patience: config.patience,
-                first_back_off_ns: first,
-                longest_back_off_ns: LONGEST_BACK_OFF_NS.max(first),
-                ..governor::Settings::with_limit(config.max_ratio)
-            },
-            statistics: config.statistics,
-        }
-    }
-}
-
 /// Bounds what the probes cost.
 pub struct Overhead {
-    settings: Settings,
+    settings: OverheadSettings,
     governor: Governor,
     /// Families that this kernel and this configuration have.
     present: [bool; FAMILIES],
@@ -62,7 +37,7 @@ pub struct Overhead {
 impl Overhead {
     /// Of probes that are all attached.
     #[must_use]
-    pub fn new(settings: Settings, probes: &Probes) -> Self {
+    pub fn new(settings: OverheadSettings, probes: &Probes) -> Self {
         let present = Family::ALL.map(|family| probes.has(family.cost().programs));
         Self {
             settings,
@@ -76,7 +51,7 @@ impl Overhead {
     }
 
     /// Takes over what SIGHUP may change.
-    pub fn set(&mut self, settings: Settings) {
+    pub fn set(&mut self, settings: OverheadSettings) {
         self.settings.governor = settings.governor;
         self.governor.set(settings.governor);
     }
@@ -97,7 +72,7 @@ impl Overhead {
             let events = events[family as usize].filter(|_| is_running)?;
             Some(Activity { events, bpf_ns })
         });
-        let cpus = online_cpus();
+        let cpus = aya::util::online_cpus().map_or(0, |online| online.len() as u32);
         let verdict =
             self.governor.judge(&Reading { now_ns, span_ns: interval.span_ns, cpus, families });
         for family in Family::ALL.into_iter().filter(|family| self.hidden[*family as usize]) {
@@ -233,13 +208,6 @@ fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
         Family::Block => Some(of("block", &["ops"]).unwrap_or(0)),
         Family::LifeCycle => Some(of("sched", &["forks", "execs"]).unwrap_or(0) + cgroups),
     })
-}
-
-/// CPUs that are online now.
-fn online_cpus() -> u32 {
-    // SAFETY: has no preconditions.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u32::try_from(count).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::{
         hierarchies::Hierarchies,
         job::{JobCgroup, NoCgroup},
     },
-    commands::doctor::{Finding, State, gpu},
+    commands::doctor::{Finding, Severity, gpu},
     probes::{self, FaultMode, HOOKS, HookState, LoadError, Options, btf::VMLINUX},
 };
 
@@ -36,7 +36,7 @@ fn kernel() -> Finding {
     if version < (5, 10) {
         return Finding::new(
             "kernel",
-            State::Missing,
+            Severity::Missing,
             format!("{release} is older than 5.10: not tested"),
             "boot a newer kernel",
         );
@@ -49,7 +49,7 @@ fn types() -> Finding {
         Ok(_) => Finding::ok("kernel types (BTF)", VMLINUX),
         Err(error) => Finding::new(
             "kernel types (BTF)",
-            State::Fatal,
+            Severity::Fatal,
             format!("{error:#}"),
             "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
         ),
@@ -60,12 +60,12 @@ fn capabilities() -> Finding {
     let subject = "privileges";
     if let Err(error) = probes::check_namespace() {
         let cure = "leave the user namespace, or start the container without one";
-        return Finding::new(subject, State::Fatal, error.to_string(), cure);
+        return Finding::new(subject, Severity::Fatal, error.to_string(), cure);
     }
     let Some(lacks) = probes::lacking_capabilities() else {
         return Finding::new(
             subject,
-            State::Missing,
+            Severity::Missing,
             "cannot read /proc/self/status",
             "mount /proc",
         );
@@ -75,7 +75,7 @@ fn capabilities() -> Finding {
     }
     Finding::new(
         subject,
-        State::Fatal,
+        Severity::Fatal,
         format!("without {}", lacks.join(" and ")),
         probes::cure_of(&lacks),
     )
@@ -85,7 +85,7 @@ fn hierarchies() -> Vec<Finding> {
     match Hierarchies::read() {
         Err(error) => vec![Finding::new(
             "cgroups",
-            State::Fatal,
+            Severity::Fatal,
             format!("{error:#}"),
             "mount cgroup2 on /sys/fs/cgroup",
         )],
@@ -102,7 +102,7 @@ fn hierarchies() -> Vec<Finding> {
                 (None, true) => {
                     return vec![Finding::new(
                         "cgroups",
-                        State::Fatal,
+                        Severity::Fatal,
                         "no hierarchy is mounted",
                         "mount cgroup2 on /sys/fs/cgroup",
                     )];
@@ -123,7 +123,7 @@ fn cgroup() -> (Layout, Finding) {
             none,
             Finding::new(
                 subject,
-                State::Fatal,
+                Severity::Fatal,
                 match error.downcast_ref::<NoCgroup>() {
                     Some(refused) => refused.refusals.join("\n"),
                     None => format!("{error:#}"),
@@ -137,7 +137,7 @@ fn cgroup() -> (Layout, Finding) {
                 Some(_) => Finding::ok(subject, "block I/O is charged to it"),
                 None => Finding::new(
                     subject,
-                    State::Missing,
+                    Severity::Missing,
                     "block I/O is charged to a cgroup above it, so job_block is unknown",
                     job.notes().first().map_or("see docs/OPERATING.md, Cgroups", String::as_str),
                 ),
@@ -156,7 +156,7 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
                 LoadError::Unsupported(error) => format!("{error:#}"),
                 error => error.to_string(),
             };
-            vec![Finding::new("probes", State::Fatal, detail, "see the findings above")]
+            vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
         Ok(probes) => HOOKS
             .iter()
@@ -166,7 +166,7 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
                 HookState::NotNeeded => None,
                 HookState::Missing(why) => Some(Finding::new(
                     hook.program,
-                    State::Missing,
+                    Severity::Missing,
                     format!("no {}: {why}", hook.gives),
                     "nothing to do: all other values are complete",
                 )),
@@ -181,7 +181,7 @@ fn pressure() -> Finding {
         Ok(_) => Finding::ok(subject, "/proc/pressure"),
         Err(error) => Finding::new(
             subject,
-            State::Missing,
+            Severity::Missing,
             format!(
                 "/proc/pressure cannot be read ({error}), so *_stall_ns of job_memory are unknown"
             ),
@@ -205,19 +205,19 @@ fn open_files() -> Finding {
         Err((file, error)) => {
             let detail =
                 format!("{file} cannot be read ({error}), so the number needed is unknown");
-            return Finding::new(subject, State::Missing, detail, "mount /sys");
+            return Finding::new(subject, Severity::Missing, detail, "mount /sys");
         }
     };
     if let Err(too_few) = open_files::check() {
         let TooFew { most, needed } = too_few;
         let detail = format!("the limit is {most}, and this node's CPUs need {needed}");
-        return Finding::new(subject, State::Fatal, detail, too_few.cure());
+        return Finding::new(subject, Severity::Fatal, detail, too_few.cure());
     }
     let (needed, with_gpus) = (open_files::needed(cpus), open_files::needed_with_gpus(cpus));
     match open_files::most() {
         Some(most) if most < with_gpus => Finding::new(
             subject,
-            State::Missing,
+            Severity::Missing,
             format!("the limit is {most}; {needed} are needed, or {with_gpus} to sample GPUs"),
             TooFew { most, needed: with_gpus }.cure(),
         ),

@@ -33,7 +33,7 @@ pub struct Args {
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum Severity {
     /// Works.
     Ok,
     /// Absent, and only its own values with it.
@@ -48,7 +48,7 @@ pub struct Finding {
     /// What was looked at.
     pub subject: String,
     /// How it came out.
-    pub state: State,
+    pub state: Severity,
     /// What was found, or what is lost and why.
     pub detail: String,
     /// How to get it, where it is missing.
@@ -59,7 +59,7 @@ pub struct Finding {
 impl Finding {
     fn new(
         subject: &str,
-        state: State,
+        state: Severity,
         detail: impl Into<String>,
         cure: impl Into<String>,
     ) -> Self {
@@ -67,7 +67,7 @@ impl Finding {
     }
 
     fn ok(subject: &str, detail: impl Into<String>) -> Self {
-        Self::new(subject, State::Ok, detail, "")
+        Self::new(subject, Severity::Ok, detail, "")
     }
 }
 
@@ -79,12 +79,10 @@ pub fn run(args: &Args) -> Result<u8> {
     // As `run` does: the probes are tried with what it would have.
     OpenFiles::raise();
     let findings = checks::all(&args.sysfs_root);
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&findings)? + "\n",
-        false => table(&findings),
-    };
+    let text =
+        if args.json { serde_json::to_string_pretty(&findings)? + "\n" } else { table(&findings) };
     print(&text)?;
-    Ok(u8::from(findings.iter().any(|finding| finding.state == State::Fatal)))
+    Ok(u8::from(findings.iter().any(|finding| finding.state == Severity::Fatal)))
 }
 
 fn table(findings: &[Finding]) -> String {
@@ -92,9 +90,9 @@ fn table(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let state = match finding.state {
-            State::Ok => "ok     ",
-            State::Missing => "missing",
-            State::Fatal => "FATAL  ",
+            Severity::Ok => "ok     ",
+            Severity::Missing => "missing",
+            Severity::Fatal => "FATAL  ",
         };
         // Of several reasons each has a line.
         let detail = finding.detail.replace('\n', &format!("\n{:1$}", "", width + 11));
@@ -103,8 +101,8 @@ fn table(findings: &[Finding]) -> String {
             text += &format!("{:7}  {:width$}  -> {}\n", "", "", finding.cure);
         }
     }
-    let fatal = findings.iter().filter(|finding| finding.state == State::Fatal).count();
-    let missing = findings.iter().filter(|finding| finding.state == State::Missing).count();
+    let fatal = findings.iter().filter(|finding| finding.state == Severity::Fatal).count();
+    let missing = findings.iter().filter(|finding| finding.state == Severity::Missing).count();
     text + &match (fatal, missing) {
         (0, 0) => "\njobtrace run works here, and nothing is missing.\n".to_owned(),
         (0, _) => format!("\njobtrace run works here; {missing} things are missing.\n"),
@@ -120,7 +118,7 @@ mod tests {
     fn the_table_names_the_cure_and_the_verdict() {
         let mut findings = vec![Finding::ok("kernel", "6.1.0")];
         assert!(table(&findings).ends_with("and nothing is missing.\n"));
-        findings.push(Finding::new("types", State::Fatal, "no file", "boot another kernel"));
+        findings.push(Finding::new("types", Severity::Fatal, "no file", "boot another kernel"));
         let text = table(&findings);
         assert!(text.contains("FATAL    types   no file\n"), "{text}");
         assert!(text.contains("-> boot another kernel\n"), "{text}");

@@ -19,7 +19,7 @@ use super::{
     answer::{Answer, Trouble},
     back_off,
     connector::connector,
-    options::Settings,
+    options::PushSettings,
     secret::Authorization,
     trust,
 };
@@ -48,7 +48,7 @@ impl Client {
     ///
     /// # Errors
     /// When there are no certificates to trust.
-    pub fn new(settings: &Settings) -> Result<Self> {
+    pub fn new(settings: &PushSettings) -> Result<Self> {
         let is_plain = settings.url.starts_with("http://");
         let config = Agent::config_builder()
             .http_status_as_error(false)

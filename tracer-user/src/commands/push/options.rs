@@ -76,7 +76,7 @@ pub struct Options {
 
 /// All that the sending needs.
 #[derive(Debug)]
-pub struct Settings {
+pub struct PushSettings {
     /// Where to post to, with its query.
     pub url: String,
     /// The server's interface.
@@ -140,7 +140,7 @@ impl Options {
     ///
     /// # Errors
     /// What is missing or wrong, and the cure.
-    pub fn settings(&self) -> Result<Settings> {
+    pub fn settings(&self) -> Result<PushSettings> {
         let all = self.clone().or(Self::defaults());
         let url = all.url.as_deref().context(
             "no server given: set --url https://HOST:8086, or url in /etc/jobtrace/push.toml",
@@ -162,7 +162,7 @@ impl Options {
         let max_body = all.max_body.map_or(0, |Size(bytes)| bytes);
         let allowed = 64 << 10..=1 << 30;
         ensure!(allowed.contains(&max_body), "--max-body must be from 64 KiB to 1 GiB");
-        Ok(Settings {
+        Ok(PushSettings {
             authorization: secret::read(&all, api)?,
             url,
             api,
@@ -180,19 +180,16 @@ impl Options {
     pub fn to_text(&self) -> String {
         let all = toml::Table::try_from(self.clone().or(Self::defaults())).unwrap_or_default();
         let own = toml::Table::try_from(self).unwrap_or_default();
-        let mut text = String::new();
-        for (name, help) in keys() {
-            for line in wrap(&help, COLUMNS) {
-                text += &format!("# {line}\n");
-            }
-            text += &match (own.get(&name), all.get(&name)) {
-                (Some(value), _) => format!("{name} = {value}\n\n"),
-                (None, Some(value)) => format!("#{name} = {value}\n\n"),
-                (None, None) => format!("#{name} = \"\"\n\n"),
+        let block = |(name, help): (String, String)| {
+            let help = wrap(&help, COLUMNS).into_iter().map(|line| format!("# {line}\n"));
+            let value = match (own.get(&name), all.get(&name)) {
+                (Some(value), _) => format!("{name} = {value}\n"),
+                (None, Some(value)) => format!("#{name} = {value}\n"),
+                (None, None) => format!("#{name} = \"\"\n"),
             };
-        }
-        text.truncate(text.trim_end().len());
-        text + "\n"
+            help.collect::<String>() + &value
+        };
+        keys().into_iter().map(block).collect::<Vec<_>>().join("\n")
     }
 
     /// The file that a package installs.

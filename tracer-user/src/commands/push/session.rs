@@ -15,11 +15,11 @@ use super::{
     batches::Batches,
     client::Client,
     file::{self, End},
-    options::Settings,
+    options::PushSettings,
     outbox::{Outbox, Waiting},
     reason::{self, Refusal},
     stop::Stop,
-    totals::{Totals, counted},
+    totals::{SentTotals, counted},
 };
 use crate::base::{
     notify::Notify,
@@ -34,14 +34,14 @@ const SAME_TROUBLE: Duration = Duration::from_secs(600);
 /// A server, a spool, and how far we are.
 #[derive(Debug)]
 pub struct Session {
-    settings: Settings,
+    settings: PushSettings,
     client: Client,
     outbox: Outbox,
     stop: Arc<Stop>,
     follow: bool,
     /// Bytes of text in a request; a server that finds them too many lowers it.
     limit: usize,
-    totals: Totals,
+    totals: SentTotals,
     trouble: Option<Trouble>,
     /// Files that cannot be read, told once.
     unreadable: HashSet<String>,
@@ -67,7 +67,7 @@ enum Next {
 impl Session {
     /// Sends nothing yet.
     pub fn new(
-        settings: Settings,
+        settings: PushSettings,
         client: Client,
         outbox: Outbox,
         stop: Arc<Stop>,
@@ -75,7 +75,7 @@ impl Session {
     ) -> Self {
         Self {
             limit: settings.max_body,
-            totals: Totals::default(),
+            totals: SentTotals::default(),
             trouble: None,
             unreadable: HashSet::new(),
             settings,
@@ -243,9 +243,10 @@ impl Session {
         let gives_up = !self.follow && trouble.failures >= self.settings.retries.max(1);
         let wait = back_off::wait(trouble.failures, wish, back_off::dice());
         if !self.follow || trouble.words != why || trouble.told.elapsed() >= SAME_TROUBLE {
-            let then = match gives_up {
-                true => format!("given up after {}", counted(trouble.failures.into(), "attempt")),
-                false => format!("next attempt in {:.1} s", wait.as_secs_f64()),
+            let then = if gives_up {
+                format!("given up after {}", counted(trouble.failures.into(), "attempt"))
+            } else {
+                format!("next attempt in {:.1} s", wait.as_secs_f64())
             };
             say_at(Level::Warning, format_args!("{why}: files stay; {then}"));
             (trouble.told, trouble.words) = (now, why);
@@ -258,8 +259,8 @@ impl Session {
 ///
 /// # Errors
 /// When the spool cannot be read.
-pub fn dry_run(settings: &Settings, outbox: &Outbox) -> Result<u8> {
-    let (mut totals, mut is_well) = (Totals::default(), true);
+pub fn dry_run(settings: &PushSettings, outbox: &Outbox) -> Result<u8> {
+    let (mut totals, mut is_well) = (SentTotals::default(), true);
     for Waiting { name, .. } in outbox.list()? {
         let line = match measure(outbox, &name, settings.max_body) {
             Ok(Some(sent)) => {

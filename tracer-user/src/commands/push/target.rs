@@ -47,9 +47,9 @@ pub fn guess(place: &Place) -> Api {
 pub fn write_url(url: &str, api: Api, place: &Place) -> Result<String, String> {
     let base = check(url)?;
     let Place { database, retention_policy, org, bucket } = place;
-    let unfit = |given: bool, option: &str| match given {
-        true => Err(format!("--{option} does not apply to --api {}: leave it out", name(api))),
-        false => Ok(()),
+    let unfit = |given: bool, option: &str| {
+        let why = || format!("--{option} does not apply to --api {}: leave it out", name(api));
+        if given { Err(why()) } else { Ok(()) }
     };
     let need = |given: &Option<String>, option: &str| match given {
         Some(given) => Ok(given.clone()),
