@@ -72,9 +72,17 @@ pub fn as_root(program: impl AsRef<OsStr>, keep: &[&str]) -> Command {
     command
 }
 
-/// The cargo that runs this chore, in the workspace's root.
+/// The cargo that runs this chore, in the workspace's root. What it told this program of the package `xtask` is
+/// taken away: ring's build script looks at it, and would run again, and all that depends on ring be compiled
+/// again, whenever cargo is called by a chore after it was called by hand, and the other way round.
 pub fn cargo() -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command.current_dir(xtask::root());
     command
 }
