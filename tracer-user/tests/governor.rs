@@ -1,7 +1,8 @@
 //! The overhead governor against tables and random loads.
 
-use jobtrace::commands::agent::governor::{
-    Action, Activity, FAMILIES, Family, Governor, Reading, Settings, Verdict,
+use jobtrace::{
+    commands::agent::governor::{Action, Activity, Governor, Reading, Settings, Verdict},
+    probes::{FAMILIES, Family},
 };
 use proptest::prelude::*;
 

@@ -5,6 +5,7 @@ pub mod clock;
 pub(crate) mod closed;
 pub mod devices;
 pub mod identity;
+pub mod kernel_release;
 pub mod layout;
 pub mod notify;
 pub mod open_files;

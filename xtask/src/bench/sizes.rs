@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use jobtrace::cgroup::{hierarchies::Hierarchies, job::JobCgroup};
 use jobtrace::probes::{self, FaultMode, Options};
 use std::fs;
-use xtask::root;
+use xtask::{root, source_digest::ALWAYS};
 
 /// One program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Size {
 /// # Errors
 /// When they cannot be loaded.
 pub fn measure() -> Result<Vec<Size>> {
-    let object = fs::read(root().join("tracer-ebpf/object/tracer.bpf.o")).context("the object")?;
+    let object = fs::read(root().join(ALWAYS.file)).context("the object")?;
     let depths = stack::depths(&object)?;
     let before = bpf::programs()?;
     let cgroup = JobCgroup::create(&Hierarchies::read()?, "bench-sizes")?;

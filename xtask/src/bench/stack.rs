@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn our_programs_fit_the_kernels_stack() {
-        let path = xtask::root().join("tracer-ebpf/object/tracer.bpf.o");
+        let path = xtask::root().join(xtask::source_digest::ALWAYS.file);
         let depths = depths(&std::fs::read(path).unwrap()).unwrap();
         for program in ["sched_switch", "block_rq_complete", "cgroup_mkdir"] {
             assert!((16..=512).contains(&depths[program]), "{program}: {}", depths[program]);

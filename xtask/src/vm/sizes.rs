@@ -9,9 +9,8 @@ use anyhow::{Result, bail};
 use std::fmt::Write;
 use std::time::Duration;
 use tracer_ebpf::{
-    job::JobBank,
-    latency::LatencyBank,
     records::{CpuRecord, LifeEvent},
+    tables::{job::JobBank, latency::LatencyBank},
 };
 use xtask::guest::{Line, Size, Work};
 

@@ -32,10 +32,11 @@ use crate::{
         open_files::{self, OpenFiles},
         say::{Level, say},
     },
+    bpf::{hook::HookState, pins, privileges::check_namespace},
     cgroup::hierarchies::Hierarchies,
     lines::{backlog::Pending, spool::Resume},
     model::job::Job,
-    probes::{self, HOOKS, HookState, Options, Probes, pins},
+    probes::{self, Options, Probes},
     resolve::Resolver,
 };
 
@@ -59,7 +60,7 @@ pub struct Sources {
 pub fn run(config: Config, sources: &Sources) -> Result<u8> {
     // First: even the event loop opens files, and each slot in use holds one or two.
     OpenFiles::raise();
-    probes::check_namespace()?;
+    check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the event loop")?.block_on(serve(config, sources))
@@ -341,9 +342,9 @@ fn options(config: &Config) -> Result<Options> {
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
-    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+    for (row, state) in probes.hooks() {
         if let HookState::Missing(why) = state {
-            log.warning(format_args!("unknown on this kernel: {} ({why})", hook.gives));
+            log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
         }
     }
 }

@@ -32,7 +32,8 @@ use super::{
 use crate::{
     base::clock::{monotonic_ns, wall_at},
     model::{
-        job::{Job, JobStats, Lease, attribute},
+        job::{Job, JobStats, attribute},
+        lease::Lease,
         points::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
@@ -177,7 +178,7 @@ impl Node {
     /// # Errors
     /// When there are no descriptors left.
     pub fn events_fd(&self) -> io::Result<OwnedFd> {
-        self.probes.events_fd()
+        self.probes.slots.events_fd()
     }
 
     /// Takes in what happened to cgroups and programs.
@@ -191,7 +192,7 @@ impl Node {
     fn find_existing(&mut self, log: &Log) -> Result<()> {
         for (cgroup, path) in self.view.walk()? {
             // One that has a lease was made meanwhile: its event is on its way.
-            if !self.tracker.knows(cgroup) && self.probes.charged_for(cgroup).is_none() {
+            if !self.tracker.knows(cgroup) && self.probes.slots.charged_for(cgroup).is_none() {
                 self.made(Arrival::found(cgroup, path), log);
             }
         }
@@ -248,8 +249,9 @@ impl Node {
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
         }
         let (previous, probes) = (&self.previous, &self.probes);
-        self.tracker
-            .forget_owners(|lease| previous.slots.contains_key(&lease) || probes.is_leased(lease));
+        self.tracker.forget_owners(|lease| {
+            previous.slots.contains_key(&lease) || probes.slots.is_leased(lease)
+        });
         self.release_old(log);
         self.care(log)?;
         self.tell_shortage(log);
@@ -267,7 +269,7 @@ impl Node {
     fn due_infos(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Point> {
         let (tracker, probes) = (&self.tracker, &self.probes);
         let unread = |(lease, job): (&Lease, &Job)| {
-            (tracker.job(job).is_none() && probes.is_leased(*lease)).then(|| job.clone())
+            (tracker.job(job).is_none() && probes.slots.is_leased(*lease)).then(|| job.clone())
         };
         let unread: BTreeSet<Job> = tracker.owners().iter().filter_map(unread).collect();
         let ready = self.details.iter_mut().filter(|(job, _)| !unread.contains(*job));
@@ -309,7 +311,7 @@ impl Node {
         let there: BTreeMap<Cgroup, PathBuf> = self.view.walk()?.into_iter().collect();
         for cgroup in self.tracker.cgroups() {
             if !there.contains_key(&cgroup) {
-                self.probes.displace(cgroup);
+                self.probes.slots.displace(cgroup);
                 self.tracker.removed(cgroup, monotonic_ns());
             }
         }

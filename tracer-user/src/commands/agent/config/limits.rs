@@ -7,7 +7,7 @@ use super::Config;
 use crate::{base::suggest, resolve::SiteRule};
 
 /// The most slots that the kernel side has room for, that of the rest of the node apart.
-const MOST_SLOTS: u32 = 1023;
+const MOST_SLOTS: u32 = tracer_ebpf::ids::MOST_SLOTS as u32;
 
 impl Config {
     /// What is out of its limits: the key's path and why. Empty where all is well.

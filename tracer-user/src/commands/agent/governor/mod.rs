@@ -7,11 +7,9 @@
 //! files and the families that still run. So it goes last.
 //! See docs/decisions/0011-overhead-governor.md.
 
-mod families;
-
 use std::fmt;
 
-pub use families::{COSTS, Cost, FAMILIES, Family};
+use crate::probes::{FAMILIES, Family};
 
 /// Limits and patience.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +44,7 @@ const ENOUGH_EVENTS: u64 = 1000;
 /// What a family did in the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Events that ran its probes, [`Cost::event`].
+    /// Events that ran its probes, [`FamilyRow::event`](crate::probes::FamilyRow::event).
     pub events: u64,
     /// Run time of its programs where the kernel measured it; it then counts instead of the estimate,
     /// and the estimates after it are made of it.
@@ -138,7 +136,7 @@ impl Governor {
     /// Whether the probes of `family` are to be attached.
     #[must_use]
     pub fn is_running(&self, family: Family) -> bool {
-        !self.is_shed(family) && family.cost().needs.is_none_or(|needed| !self.is_shed(needed))
+        !self.is_shed(family) && family.row().needs.is_none_or(|needed| !self.is_shed(needed))
     }
 
     /// Whether `family` is shed.
@@ -200,7 +198,7 @@ impl Governor {
     }
 
     fn cost_ns(&self, family: Family, activity: Activity) -> f64 {
-        let event_ns = self.event_ns[family as usize].unwrap_or(family.cost().event_ns as f64);
+        let event_ns = self.event_ns[family as usize].unwrap_or(family.row().event_ns as f64);
         activity.bpf_ns.map_or_else(|| activity.events as f64 * event_ns, |ns| ns as f64)
     }
 
@@ -212,11 +210,11 @@ impl Governor {
         }
         let worth = (ratio - self.settings.max_ratio) / 10.0;
         let candidates = Family::ALL.into_iter().filter_map(|family| {
-            ratios[family as usize].filter(|_| family.cost().sheddable)?;
+            ratios[family as usize].filter(|_| family.row().sheddable)?;
             // Those that are not shed by themselves count for the one that takes them with it.
             let taken = family
                 .with_dependents()
-                .filter(|&other| other == family || !other.cost().sheddable)
+                .filter(|&other| other == family || !other.row().sheddable)
                 .filter_map(|other| ratios[other as usize]);
             Some((family, taken.sum::<f64>())).filter(|(_, own)| *own >= worth)
         });
@@ -238,7 +236,7 @@ impl Governor {
             });
         // What it lives on comes first.
         let shed = shed
-            .filter(|(_, family)| family.cost().needs.is_none_or(|needed| !self.is_shed(needed)));
+            .filter(|(_, family)| family.row().needs.is_none_or(|needed| !self.is_shed(needed)));
         shed.min().map(|(_, family)| family)
     }
 
@@ -273,11 +271,11 @@ impl fmt::Display for Action {
         match self {
             Self::Shed(family) => {
                 let gives: Vec<_> =
-                    family.with_dependents().map(|family| family.cost().gives).collect();
-                let (name, gives) = (family.cost().name, gives.join(", "));
+                    family.with_dependents().map(|family| family.row().gives).collect();
+                let (name, gives) = (family.row().name, gives.join(", "));
                 write!(f, "probes of {name} detached, unknown for now: {gives}")
             }
-            Self::Restore(family) => write!(f, "probes of {} attached again", family.cost().name),
+            Self::Restore(family) => write!(f, "probes of {} attached again", family.row().name),
         }
     }
 }

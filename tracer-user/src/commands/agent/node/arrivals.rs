@@ -46,7 +46,7 @@ impl Node {
     /// Handles what happened, without anything that takes long; whether anything did.
     pub(super) fn handle_events(&mut self, log: &Log) -> bool {
         let keeper = &mut self.keeper;
-        let events = self.probes.events(|lease, cgroup, path| {
+        let events = self.probes.slots.events(|lease, cgroup, path| {
             if let Some(keeper) = keeper {
                 // Where it cannot be written, note_owner says so.
                 let _ = keeper.note(&Entry::Made(lease, cgroup, path.to_owned()));
@@ -97,7 +97,7 @@ impl Node {
             let owner =
                 self.owner(&path, &answer).map(|owner| self.tracker.named(&owner.job).clone());
             if self.tracker.job_of(cgroup) != owner.as_ref() {
-                self.probes.displace(cgroup);
+                self.probes.slots.displace(cgroup);
                 self.tracker.removed(cgroup, at_ns);
                 let start_wall_ns = wall_at(at_ns);
                 self.made(Arrival { start_wall_ns, ..Arrival::found(cgroup, path) }, log);
@@ -119,7 +119,7 @@ impl Node {
         if !is_job {
             return;
         }
-        if self.probes.charged_for(cgroup).is_none() || !self.view.exists(cgroup, path) {
+        if self.probes.slots.charged_for(cgroup).is_none() || !self.view.exists(cgroup, path) {
             self.unplaced.insert(cgroup, path.to_owned());
         }
         // In a cgroup that was nobody's yet, or had no slot, no program was told of.

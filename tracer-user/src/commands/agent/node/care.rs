@@ -12,7 +12,7 @@ use super::Node;
 use crate::{
     base::clock::{monotonic_ns, wall_ns},
     commands::agent::{log::Log, tracker::Action},
-    model::job::{Job, Lease},
+    model::{job::Job, lease::Lease},
     resolve::process,
 };
 
@@ -48,16 +48,16 @@ impl Node {
         loop {
             self.reclaim()?;
             let wanted = self.settings.spare_slots;
-            let before = self.probes.keep_spare(0)?;
-            let ready = self.probes.keep_spare(wanted.min(before + AT_ONCE))?;
+            let before = self.probes.slots.keep_spare(0)?;
+            let ready = self.probes.slots.keep_spare(wanted.min(before + AT_ONCE))?;
             for (lease, heir) in self.to_end.drain(..) {
-                if let Err(error) = self.probes.end(lease, heir) {
+                if let Err(error) = self.probes.slots.end(lease, heir) {
                     log.warning(format_args!("{error:#}"));
                 }
             }
             let wanting = self.tracker.wanting();
             let (probes, ending) = (&self.probes, &mut self.ending);
-            ending.retain(|lease| probes.is_leased(*lease));
+            ending.retain(|lease| probes.slots.is_leased(*lease));
             // All slots are taken: those that wait for late values make room, the oldest first. Some may
             // be on their way out already.
             let missing = if ready > before { 0 } else { wanted.saturating_sub(ready) };
@@ -80,7 +80,7 @@ impl Node {
     /// Gives `jobs` slots as far as there are any; gives how many have one.
     fn grant(&mut self, jobs: &[Job], log: &Log) -> Result<usize> {
         for (granted, job) in jobs.iter().enumerate() {
-            let Some(lease) = self.probes.lease_or_spare()? else { return Ok(granted) };
+            let Some(lease) = self.probes.slots.lease_or_spare()? else { return Ok(granted) };
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, log);
             if let Some(details) = self.details.get_mut(job) {
@@ -94,7 +94,7 @@ impl Node {
     /// When to call [`Self::care`], if nothing happens before: at once where its time was too short, in a
     /// moment where slots wait to be freed.
     pub fn care_after(&self) -> Option<Duration> {
-        let waits = !self.to_end.is_empty() || self.probes.has_ended();
+        let waits = !self.to_end.is_empty() || self.probes.slots.has_ended();
         if self.is_behind { Some(Duration::ZERO) } else { waits.then_some(FREE_AFTER) }
     }
 
@@ -119,7 +119,7 @@ impl Node {
             }
             let done = match action {
                 Action::Place(cgroup, lease) => {
-                    let placed = self.probes.place(cgroup, lease);
+                    let placed = self.probes.slots.place(cgroup, lease);
                     // One that was removed before it had an entry is never told of.
                     let is_there = |path: &PathBuf| self.view.exists(cgroup, path);
                     if placed.is_ok() && self.unplaced.get(&cgroup).is_some_and(is_there) {
@@ -132,13 +132,13 @@ impl Node {
                     self.ending.insert(lease);
                     self.to_end.push_back((lease, heir));
                     if heir != 0 && !self.has_steps(lease) {
-                        self.probes.keep(lease, true);
+                        self.probes.slots.keep(lease, true);
                     }
                     Ok(())
                 }
                 Action::Keep(lease, execs) => {
                     if !self.has_steps(lease) {
-                        self.probes.keep(lease, execs);
+                        self.probes.slots.keep(lease, execs);
                     }
                     Ok(())
                 }

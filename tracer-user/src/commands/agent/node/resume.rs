@@ -14,10 +14,7 @@ use crate::{
         state::{Entry, Keeper, KnownJob, State},
         tracker::{Action, Tracked},
     },
-    model::{
-        info::JobInfo,
-        job::{Job, Lease},
-    },
+    model::{info::JobInfo, job::Job, lease::Lease},
     probes::{Cgroup, Options, Probes},
     resolve::Resolver,
 };
@@ -100,21 +97,21 @@ impl Node {
     /// Matches the cgroups that are there with the leases that are in use.
     fn find_again(&mut self, log: &Log) -> Result<()> {
         // Before the walk: what is made during it is there.
-        let entered = self.probes.entered();
+        let entered = self.probes.slots.entered();
         let there = self.view.walk()?;
         for (cgroup, path) in &there {
             if self.tracker.knows(*cgroup) {
                 continue;
             }
-            let lease = self.probes.charged_for(*cgroup);
+            let lease = self.probes.slots.charged_for(*cgroup);
             let fresh = lease.is_some_and(|lease| !self.tracker.goes_on_in(lease));
             if let (Some(lease), true) = (lease, fresh) {
-                self.probes.take_spare(lease);
+                self.probes.slots.take_spare(lease);
             }
             let found = Arrival::found(*cgroup, path.clone());
             self.made(Arrival { lease, fresh, ..found }, log);
         }
-        for lease in self.probes.leases() {
+        for lease in self.probes.slots.leases() {
             if !self.tracker.goes_on_in(lease) {
                 let owner = self.tracker.owner(lease).and_then(|job| self.tracker.job(job));
                 let heir = owner.and_then(|tracked| tracked.lease).unwrap_or(0);
@@ -123,7 +120,7 @@ impl Node {
         }
         let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
         for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
-            self.probes.was_removed(cgroup);
+            self.probes.slots.was_removed(cgroup);
         }
         Ok(())
     }
