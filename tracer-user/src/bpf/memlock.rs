@@ -8,7 +8,7 @@ pub struct LiftedMemlock(Rlimit);
 
 impl LiftedMemlock {
     /// Lifts it as far as the caller may; where that is too little the kernel refuses the map itself.
-    pub fn new() -> Self {
+    pub fn lift() -> Self {
         let found = getrlimit(Resource::Memlock);
         let unlimited = Rlimit { current: None, maximum: None };
         if setrlimit(Resource::Memlock, unlimited).is_err() {
@@ -34,7 +34,7 @@ mod tests {
         let found = getrlimit(Resource::Memlock);
         let low = Rlimit { current: Some(0), ..found };
         setrlimit(Resource::Memlock, low).unwrap();
-        let lifted = LiftedMemlock::new();
+        let lifted = LiftedMemlock::lift();
         assert_ne!(getrlimit(Resource::Memlock).current, low.current);
         drop(lifted);
         assert_eq!(getrlimit(Resource::Memlock), low);

@@ -2,24 +2,24 @@
 //! their maps. What they count is their set's matter: here nobody knows slots or jobs, and which object,
 //! hooks and values of globals there are comes as an argument.
 
-pub mod attach;
+pub(crate) mod attach;
 pub mod btf;
 pub mod error;
 pub mod fdinfo;
-pub mod globals;
+pub(crate) mod globals;
 pub mod hook;
-pub mod load;
-pub mod log;
-pub mod lookup;
-pub mod memlock;
-pub mod offsets;
-pub mod pins;
-pub mod privileges;
-pub mod programs;
-pub mod rodata;
-pub mod set;
-pub mod statistics;
-pub mod words;
+pub(crate) mod load;
+pub(crate) mod log;
+pub(crate) mod lookup;
+pub(crate) mod memlock;
+pub(crate) mod offsets;
+pub(crate) mod pins;
+pub(crate) mod privileges;
+pub(crate) mod programs;
+pub(crate) mod rodata;
+pub(crate) mod set;
+pub(crate) mod statistics;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests {

@@ -159,7 +159,7 @@ impl Banks {
         if self.slots.contains_key(&slot) {
             return Ok(());
         }
-        let _lifted = LiftedMemlock::new();
+        let _lifted = LiftedMemlock::lift();
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
             .with_context(|| format!("cannot make the bank of slot {slot}"))?;
         let latency = (self.faults == FaultMode::Full)

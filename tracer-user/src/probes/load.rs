@@ -50,7 +50,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         .map(|row| (&row.hook, is_asked(row).then(|| check(&row.hook, &btf, &globals))));
     let checked: Vec<_> = checked.collect();
     drop(btf);
-    let _lifted = LiftedMemlock::new();
+    let _lifted = LiftedMemlock::lift();
     let object = options.object()?;
     let plan = Plan {
         object: &object,

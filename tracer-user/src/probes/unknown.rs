@@ -36,9 +36,12 @@ mod tests {
 
     /// What is unknown where these programs alone are attached.
     fn unknown(programs: &[&str], faults: FaultMode) -> Vec<&'static str> {
-        let state = |row: &HookRow| match programs.contains(&row.hook.program) {
-            true => HookState::Attached,
-            false => HookState::Missing(String::new()),
+        let state = |row: &HookRow| {
+            if programs.contains(&row.hook.program) {
+                HookState::Attached
+            } else {
+                HookState::Missing(String::new())
+            }
         };
         let mut unknown = unknown_fields(&HOOKS.iter().map(state).collect::<Vec<_>>(), faults);
         unknown.sort_unstable();

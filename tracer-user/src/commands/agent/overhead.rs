@@ -12,7 +12,7 @@ use measuring::Measuring;
 
 use super::{
     config::{self, Statistics as When},
-    governor::{self, Action, Activity, Governor, Reading, Verdict},
+    governor::{Action, Activity, Governor, Limits, Reading, Verdict},
     log::Log,
 };
 use crate::{
@@ -26,7 +26,7 @@ const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The governor's.
-    pub governor: governor::Settings,
+    pub governor: Limits,
     /// When the kernel measures the programs' run time.
     pub statistics: When,
 }
@@ -35,11 +35,11 @@ impl From<&config::Overhead> for Settings {
     fn from(config: &config::Overhead) -> Self {
         let first = u64::try_from(config.back_off.0.as_nanos()).unwrap_or(LONGEST_BACK_OFF_NS);
         Self {
-            governor: governor::Settings {
+            governor: Limits {
                 patience: config.patience,
                 first_back_off_ns: first,
                 longest_back_off_ns: LONGEST_BACK_OFF_NS.max(first),
-                ..governor::Settings::with_limit(config.max_ratio)
+                ..Limits::with_limit(config.max_ratio)
             },
             statistics: config.statistics,
         }

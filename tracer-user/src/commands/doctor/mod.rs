@@ -79,10 +79,8 @@ pub fn run(args: &Args) -> Result<u8> {
     // As `run` does: the probes are tried with what it would have.
     OpenFiles::raise();
     let findings = checks::all(&args.sysfs_root);
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&findings)? + "\n",
-        false => table(&findings),
-    };
+    let text =
+        if args.json { serde_json::to_string_pretty(&findings)? + "\n" } else { table(&findings) };
     print(&text)?;
     Ok(u8::from(findings.iter().any(|finding| finding.state == State::Fatal)))
 }

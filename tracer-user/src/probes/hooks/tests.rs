@@ -10,6 +10,7 @@ use tracer_ebpf::kernel_fields::{self, FIRST_MARK};
 
 use super::*;
 use crate::{
+    bpf::hook::Point,
     model::tables::{BLOCK, FAULT, SCHED},
     probes::{needs::TIMES_NEED, options::OBJECT},
 };
@@ -18,6 +19,14 @@ use crate::{
 fn each_program_has_one_row() {
     let programs: BTreeSet<_> = HOOKS.iter().map(|row| row.hook.program).collect();
     assert_eq!(programs.len(), HOOKS.len());
+}
+
+#[test]
+fn sched_switch_alone_is_required() {
+    let required = HOOKS.iter().filter(|row| row.hook.group == REQUIRED_GROUP);
+    for row in required {
+        assert!(matches!(row.hook.point, Point::Tracepoint("sched_switch", _)), "{row:?}");
+    }
 }
 
 #[test]
@@ -35,6 +44,15 @@ fn every_field_of_the_probes_is_of_one_family() {
     given.sort_unstable();
     fields.sort_unstable();
     assert_eq!(given, fields);
+}
+
+#[test]
+fn every_program_of_the_object_has_its_row() {
+    let code = Code::read(OBJECT);
+    let programs = code.programs.keys().map(String::as_str);
+    // Those of `jobtrace bench-empty` do nothing.
+    let programs: BTreeSet<_> = programs.filter(|name| !name.starts_with("empty_")).collect();
+    assert_eq!(programs, HOOKS.iter().map(|row| row.hook.program).collect());
 }
 
 /// Fields that a program asks for before it loads them, so that it does without: `has`, `times_known` and
@@ -71,6 +89,7 @@ type Place = (usize, u64);
 
 /// The functions of an object: which kernel fields each loads, and which functions it calls.
 struct Code {
+    /// Functions that the kernel calls: all outside the section that they share.
     programs: BTreeMap<String, Place>,
     functions: BTreeMap<Place, (BTreeSet<&'static str>, Vec<Place>)>,
 }
@@ -119,7 +138,9 @@ impl Code {
                 };
                 calls.push((of.0, offset as u64));
             }
-            code.programs.insert(symbol.name().unwrap().to_owned(), (index.0, begin));
+            if section.name() != Ok(".text") {
+                code.programs.insert(symbol.name().unwrap().to_owned(), (index.0, begin));
+            }
             code.functions.insert((index.0, begin), (loads, calls));
         }
         code

@@ -13,7 +13,7 @@ use crate::probes::{FAMILIES, Family};
 
 /// Limits and patience.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct Limits {
     /// Share of the online CPUs' time that the probes may take.
     pub max_ratio: f64,
     /// This many readings in a row above the limit make the governor shed; it waits as many after
@@ -25,7 +25,7 @@ pub struct Settings {
     pub longest_back_off_ns: u64,
 }
 
-impl Settings {
+impl Limits {
     /// The usual patience: three intervals, a minute, an hour.
     #[must_use]
     pub fn with_limit(max_ratio: f64) -> Self {
@@ -97,7 +97,7 @@ enum State {
 /// The state between readings.
 #[derive(Clone, Debug)]
 pub struct Governor {
-    settings: Settings,
+    limits: Limits,
     states: [State; FAMILIES],
     /// How long each is shed the next time; zero before the first.
     back_offs_ns: [u64; FAMILIES],
@@ -110,9 +110,9 @@ pub struct Governor {
 impl Governor {
     /// A governor of probes that are all attached.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
-            settings,
+            limits,
             states: [State::Attached(0); FAMILIES],
             back_offs_ns: [0; FAMILIES],
             event_ns: [None; FAMILIES],
@@ -121,9 +121,9 @@ impl Governor {
         }
     }
 
-    /// Takes over other settings, as SIGHUP brings them.
-    pub fn set(&mut self, settings: Settings) {
-        self.settings = settings;
+    /// Takes over other limits, as SIGHUP brings them.
+    pub fn set(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Nanoseconds per event of `family` as the kernel measured them on this node, smoothed; `None` where
@@ -174,7 +174,7 @@ impl Governor {
         });
         let is_measured = running.iter().flatten().all(|activity| activity.bpf_ns.is_some());
         let ratio: f64 = ratios.iter().flatten().sum();
-        let is_above = ratio > self.settings.max_ratio;
+        let is_above = ratio > self.limits.max_ratio;
         self.above = if is_above { self.above.saturating_add(1) } else { 0 };
         self.since_action = self.since_action.saturating_add(1);
         let action = if is_above {
@@ -205,10 +205,10 @@ impl Governor {
     /// The family to shed. One that costs less than a tenth of the excess stays: all of them together
     /// would not bring it below, and their values would be lost for nothing.
     fn dearest(&self, ratios: &[Option<f64>; FAMILIES], ratio: f64) -> Option<Family> {
-        if self.above < self.settings.patience {
+        if self.above < self.limits.patience {
             return None;
         }
-        let worth = (ratio - self.settings.max_ratio) / 10.0;
+        let worth = (ratio - self.limits.max_ratio) / 10.0;
         let candidates = Family::ALL.into_iter().filter_map(|family| {
             ratios[family as usize].filter(|_| family.row().sheddable)?;
             // Those that are not shed by themselves count for the one that takes them with it.
@@ -226,7 +226,7 @@ impl Governor {
 
     /// The family whose time is up longest, once things are quiet.
     fn due(&self, now_ns: u64) -> Option<Family> {
-        if self.since_action < self.settings.patience {
+        if self.since_action < self.limits.patience {
             return None;
         }
         let shed =
@@ -241,7 +241,7 @@ impl Governor {
     }
 
     fn take(&mut self, action: Action, now_ns: u64) {
-        let settings = self.settings;
+        let limits = self.limits;
         match action {
             Action::Shed(family) => {
                 let own = family as usize;
@@ -252,9 +252,9 @@ impl Governor {
                 };
                 // Whoever behaved for as long as the longest punishment begins anew.
                 *back_off = match *back_off {
-                    0 => settings.first_back_off_ns,
-                    _ if stayed_ns >= settings.longest_back_off_ns => settings.first_back_off_ns,
-                    last => last.saturating_mul(2).min(settings.longest_back_off_ns),
+                    0 => limits.first_back_off_ns,
+                    _ if stayed_ns >= limits.longest_back_off_ns => limits.first_back_off_ns,
+                    last => last.saturating_mul(2).min(limits.longest_back_off_ns),
                 };
                 self.states[own] = State::Shed(now_ns.saturating_add(*back_off));
             }
