@@ -1,13 +1,36 @@
-//! From an object to maps and programs that are ready to be loaded.
+//! From an object to maps and programs that are ready to be loaded, where this process may load any.
 
 use anyhow::{Result, anyhow};
 use aya::{Ebpf, EbpfLoader};
 
 use super::{
-    error::with_causes,
+    error::{LoadError, with_causes},
     globals::Globals,
     offsets::{self, Offsets},
+    privileges::{is_in_namespace, lacking_capabilities},
 };
+use crate::base::open_files;
+
+/// Refuses where the kernel would not let this process load programs.
+///
+/// # Errors
+/// Says what is lacking, and the cure.
+pub fn check_allowed() -> Result<(), LoadError> {
+    check_namespace()?;
+    open_files::check().map_err(LoadError::OpenFiles)?;
+    match lacking_capabilities().filter(|lacking| !lacking.is_empty()) {
+        Some(lacking) => Err(LoadError::Capabilities(lacking)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses to trace in a user namespace.
+///
+/// # Errors
+/// When it is one.
+pub fn check_namespace() -> Result<(), LoadError> {
+    if is_in_namespace() { Err(LoadError::Namespace) } else { Ok(()) }
+}
 
 /// An object, and what is set in it before the kernel sees it.
 #[derive(Clone, Copy)]

@@ -11,6 +11,7 @@ pub mod hook;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod lookup;
+pub(crate) mod maps;
 pub(crate) mod memlock;
 pub(crate) mod offsets;
 pub(crate) mod pins;

@@ -2,9 +2,6 @@
 
 use std::fs;
 
-use super::error::LoadError;
-use crate::base::open_files;
-
 /// The kernel's number for the first user namespace (PROC_USER_INIT_INO), the same on every one.
 const FIRST: &str = "user:[4026531837]";
 /// What the programs need, and the numbers of it.
@@ -12,28 +9,9 @@ const NEEDED: [(&str, u32); 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
 /// Stands for both.
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Refuses where the kernel would not let this process load programs.
-///
-/// # Errors
-/// Says what is lacking, and the cure.
-pub fn check() -> Result<(), LoadError> {
-    check_namespace()?;
-    open_files::check().map_err(LoadError::OpenFiles)?;
-    match lacking_capabilities().filter(|lacking| !lacking.is_empty()) {
-        Some(lacking) => Err(LoadError::Capabilities(lacking)),
-        None => Ok(()),
-    }
-}
-
-/// Refuses to trace in a user namespace, whose root only looks like root.
-///
-/// # Errors
-/// When it is one; not where /proc does not tell.
-pub fn check_namespace() -> Result<(), LoadError> {
-    match fs::read_link("/proc/self/ns/user") {
-        Ok(namespace) if namespace.as_os_str() != FIRST => Err(LoadError::Namespace),
-        _ => Ok(()),
-    }
+/// Whether this is a user namespace, whose root only looks like root; not where /proc does not tell.
+pub fn is_in_namespace() -> bool {
+    fs::read_link("/proc/self/ns/user").is_ok_and(|namespace| namespace.as_os_str() != FIRST)
 }
 
 /// The capabilities that this process needs and has not; `None` where /proc does not tell. A container's

@@ -22,7 +22,7 @@ pub fn section() -> String {
             "| `{}` | {} | {} | {} | {} | {} |",
             row.hook.program,
             point(row),
-            row.hook.group,
+            group(row),
             row.family.row().name,
             names(row.feeds.iter().copied()),
             row.gives,
@@ -56,8 +56,13 @@ pub fn section() -> String {
     text
 }
 
+fn group(row: &HookRow) -> String {
+    let also = row.hook.covers.map(|group| format!("; also {group}"));
+    format!("{}{}", row.hook.group, also.unwrap_or_default())
+}
+
 fn point(row: &HookRow) -> String {
-    let full = if row.full_only { ", `--faults full`" } else { "" };
+    let full = if row.family.row().full_only { ", `--faults full`" } else { "" };
     match row.hook.point {
         Point::Tracepoint(name, _) => format!("tracepoint `{name}`{full}"),
         Point::FunctionEntry(name) => format!("function `{name}`{full}"),

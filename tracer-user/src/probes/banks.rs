@@ -17,9 +17,9 @@ use tracer_ebpf::{
     tables::{job::JobBank, latency::LatencyBank},
 };
 
-use super::{TakeMap, options::FaultMode};
+use super::options::FaultMode;
 use crate::{
-    bpf::{memlock::LiftedMemlock, pins::open_pin},
+    bpf::{maps::TakeMap, memlock::LiftedMemlock, pins::open_pin},
     model::lease::Slot,
 };
 

@@ -6,12 +6,12 @@ use anyhow::Result;
 use tracer_ebpf::tables::block::{BlockKey, OPS};
 
 use super::{
-    TakeMap,
     block_cells::{BlockCells, CellReader},
     leases::Leases,
 };
 use crate::{
     base::devices::Devices,
+    bpf::maps::TakeMap,
     model::{
         group::{Group, merge_all},
         lease::{Lease, Slot},

@@ -25,6 +25,8 @@ pub struct FamilyRow {
     pub needs: Option<Family>,
     /// Whether it is shed by itself.
     pub sheddable: bool,
+    /// Whether it is attached in full mode only.
+    pub full_only: bool,
 }
 
 /// What counts a family's events.
@@ -70,6 +72,7 @@ families! {
         gives: "job_sched but forks and execs, minor and major of job_fault",
         needs: None,
         sheddable: true,
+        full_only: false,
     };
     /// Waits of major faults.
     MajorFault = FamilyRow {
@@ -82,6 +85,7 @@ families! {
         needs: Some(Family::Sched),
         // What the switch hook notes for it would pile up and come out as one long wait.
         sheddable: false,
+        full_only: false,
     };
     /// Latencies of minor and major faults (`faults = "full"`).
     FullFault = FamilyRow {
@@ -93,6 +97,7 @@ families! {
         gives: "minor_latency_ns, major_latency_ns",
         needs: Some(Family::Sched),
         sheddable: true,
+        full_only: true,
     };
     /// Completions of block requests: `job_block`.
     Block = FamilyRow {
@@ -104,6 +109,7 @@ families! {
         gives: "job_block",
         needs: None,
         sheddable: true,
+        full_only: false,
     };
     /// Cgroups made and removed, forks, execs, out of memory.
     LifeCycle = FamilyRow {
@@ -116,6 +122,7 @@ families! {
         needs: None,
         // Without it new cgroups would count for the wrong job: wrong values, not absent ones.
         sheddable: false,
+        full_only: false,
     };
 }
 

@@ -16,8 +16,6 @@ pub use rows::HOOKS;
 pub struct HookRow {
     /// The program and what it is attached to.
     pub hook: Hook,
-    /// Only in full mode.
-    pub full_only: bool,
     /// The family that it is attached and detached with.
     pub family: Family,
     /// Fields of `job_sched` and `job_fault`, or a whole measurement, that are unknown where neither it nor

@@ -22,11 +22,11 @@ use crate::{
         btf::Btf,
         error::LoadError,
         hook::{Hook, HookState},
-        load::{Plan, create, give_back},
+        load::{Plan, check_allowed, create, give_back},
         log::BpfLog,
+        maps::of_loaded,
         memlock::LiftedMemlock,
         pins::Pinning,
-        privileges,
         programs::Programs,
         rodata::{RODATA, read_global},
         set::Set,
@@ -41,10 +41,11 @@ const NODE_RING_BYTES: u32 = 2 << 20;
 /// # Errors
 /// When not even scheduling can be traced, or too few files may be open.
 pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
-    privileges::check()?;
+    check_allowed()?;
     let btf = Btf::read().map_err(LoadError::Unsupported)?;
     let (globals, offsets) = globals(&btf, layout, options).map_err(LoadError::Unsupported)?;
-    let is_asked = |row: &HookRow| !row.full_only || options.faults == FaultMode::Full;
+    let is_full = options.faults == FaultMode::Full;
+    let is_asked = |row: &HookRow| is_full || !row.family.row().full_only;
     let checked = HOOKS
         .iter()
         .map(|row| (&row.hook, is_asked(row).then(|| check(&row.hook, &btf, &globals))));
@@ -96,9 +97,7 @@ fn parts_of(
     layout: &Layout,
     options: &Options,
 ) -> anyhow::Result<(Records, Slots, Blocks)> {
-    let mut take = |name: &str| {
-        ebpf.take_map(name).with_context(|| format!("the BPF object has no map {name}"))
-    };
+    let mut take = of_loaded(ebpf);
     let (records, blocks) = (Records::new(&mut take)?, Blocks::new(&mut take)?);
     let mut slots = Slots::new(&mut take, layout, options)?;
     slots.banks().add(0)?;

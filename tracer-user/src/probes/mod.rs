@@ -28,9 +28,6 @@ mod slots;
 mod take_over;
 mod unknown;
 
-use anyhow::Result;
-use aya::maps::Map;
-
 pub use drain::Probes;
 pub use empty::hold_empty;
 pub use events::{Cgroup, Event};
@@ -39,6 +36,3 @@ pub use hooks::{HOOKS, HookRow};
 pub use load::load;
 pub use options::{FaultMode, Options};
 pub use take_over::{Carried, take_over};
-
-/// Gives the map of a name: taken from a loaded object, or opened where it is pinned.
-type TakeMap<'a> = dyn FnMut(&str) -> Result<Map> + 'a;

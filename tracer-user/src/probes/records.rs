@@ -15,9 +15,10 @@ use aya::{
 };
 use tracer_ebpf::records::CpuRecord;
 
-use super::{TakeMap, banks::Plain};
+use super::banks::Plain;
 use crate::bpf::{
     lookup::{CpuValues, clear},
+    maps::TakeMap,
     words::Words,
 };
 

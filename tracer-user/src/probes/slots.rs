@@ -13,7 +13,6 @@ use tracer_ebpf::ids::{INHERITED, TELL_EXECS};
 use offers::Offers;
 
 use super::{
-    TakeMap,
     banks::{Banks, SlotBanks},
     events::Cgroup,
     id_table::IdTable,
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     base::layout::Layout,
-    bpf::words::Words,
+    bpf::{maps::TakeMap, words::Words},
     model::lease::{Lease, Slot},
 };
 

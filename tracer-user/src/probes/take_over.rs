@@ -22,7 +22,8 @@ use crate::{
     base::layout::Layout,
     bpf::{
         hook::HookState,
-        pins::{map_pin, open_pin, set_dir},
+        maps::of_pinned,
+        pins::set_dir,
         programs::Programs,
         rodata::{RODATA, read_global},
         set::Set,
@@ -79,7 +80,7 @@ pub fn take_over(
     let dir = set_dir(root, &name);
     ensure!(dir.is_dir(), "its programs are gone");
     ensure!(carried.states.len() == HOOKS.len(), "its state lists other hooks");
-    let mut take = |name: &str| open_pin(&map_pin(&dir, name));
+    let mut take = of_pinned(&dir);
     let sample_every = read_global(&take(RODATA)?, &object, settings::MINOR_LATENCY_EVERY)?;
     ensure!(sample_every > 0, "its globals are damaged");
     let programs = Programs::open(&dir, all_hooks(), sample_every)?;

@@ -20,7 +20,7 @@ pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static s
         })
     };
     let mut unknown = Vec::new();
-    for row in HOOKS.iter().filter(|row| !row.full_only || faults == FaultMode::Full) {
+    for row in HOOKS.iter().filter(|row| !row.family.row().full_only || faults == FaultMode::Full) {
         for field in row.feeds {
             if !feeds_too(row.hook.group, field) && !unknown.contains(field) {
                 unknown.push(field);

@@ -32,7 +32,7 @@ use crate::{
         open_files::{self, OpenFiles},
         say::{Level, say},
     },
-    bpf::{hook::HookState, pins, privileges::check_namespace},
+    bpf::{hook::HookState, load::check_namespace, pins},
     cgroup::hierarchies::Hierarchies,
     lines::{backlog::Pending, spool::Resume},
     model::job::Job,

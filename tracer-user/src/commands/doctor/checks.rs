@@ -12,7 +12,8 @@ use crate::{
         btf::{Btf, VMLINUX},
         error::LoadError,
         hook::HookState,
-        privileges::{check_namespace, cure_of, lacking_capabilities},
+        load::check_namespace,
+        privileges::{cure_of, lacking_capabilities},
     },
     cgroup::{
         hierarchies::Hierarchies,

@@ -19,7 +19,7 @@ use crate::{
         open_files::{self, OpenFiles},
         say::say,
     },
-    bpf::privileges::check_namespace,
+    bpf::load::check_namespace,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
     gpu::{self, Sampler},

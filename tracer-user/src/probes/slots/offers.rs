@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use aya::maps::{MapData, Queue};
 
-use crate::{model::lease::Slot, probes::TakeMap};
+use crate::{bpf::maps::TakeMap, model::lease::Slot};
 
 /// The queue that the kernel takes them from.
 pub struct Offers(Queue<MapData, u32>);
