@@ -3,9 +3,10 @@
 use std::{fs, process::Command};
 
 use jobtrace::{
+    bpf::hook::HookState,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
     model::{group::Group, source::Source},
-    probes::{self, FaultMode, HOOKS, HookState, Options},
+    probes::{self, FaultMode, Options},
 };
 
 const FORKS: u32 = 20;
@@ -20,7 +21,7 @@ fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
     let loaded = probes::load(&cgroup.layout(), &options);
     let mut probes = loaded.unwrap_or_else(|error| panic!("{error}"));
     let id = cgroup.tasks();
-    let lease = probes.track(id.id, None).expect("a free slot");
+    let lease = probes.slots.track(id.id, None).expect("a free slot");
     let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
     let procs = place.expect("the tasks' hierarchy").directory.join("cgroup.procs");
     let script = format!(
@@ -30,9 +31,8 @@ fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
     assert!(Command::new("sh").args(["-c", &script]).status().expect("sh").success());
     assert_eq!(fs::read_to_string(&procs).expect("a cgroup"), "", "all have ended");
     let snapshot = probes.snapshot().expect("a snapshot").expect("probes never end");
-    let attached =
-        HOOKS.iter().zip(probes.states()).filter(|(_, state)| **state == HookState::Attached);
-    (snapshot.slots[&lease].clone(), attached.map(|(hook, _)| hook.program).collect())
+    let attached = probes.hooks().filter(|(_, state)| **state == HookState::Attached);
+    (snapshot.slots[&lease].clone(), attached.map(|(row, _)| row.hook.program).collect())
 }
 
 fn number(groups: &[Group], key: &str, field: &str) -> Option<u64> {

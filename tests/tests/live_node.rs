@@ -11,7 +11,7 @@ use std::{
 
 use jobtrace::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, job::Lease, snapshot::Snapshot, source::Source},
+    model::{group::Group, lease::Lease, snapshot::Snapshot, source::Source},
     probes::{self, Event, FaultMode, Options, Probes},
 };
 use jobtrace_tests::rig::wait_for;
@@ -75,21 +75,21 @@ fn made(events: &[Event]) -> BTreeMap<PathBuf, Option<Lease>> {
 fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
     let own_cgroup = cgroup("node-short");
     let mut probes = load(&own_cgroup);
-    assert_eq!(probes.keep_spare(8).expect("room for eight"), 8);
+    assert_eq!(probes.slots.keep_spare(8).expect("room for eight"), 8);
     let parent = tasks_directory(&own_cgroup);
     let begin = Instant::now();
     for n in 0..4_u32 {
         short_job(&parent.join(format!("short{n}")), 10 + n);
     }
     eprintln!("four jobs in {:?}", begin.elapsed());
-    let events = probes.events(|_, _, _| ());
+    let events = probes.slots.events(|_, _, _| ());
     let leases = made(&events);
     for n in 0..4_u32 {
         let lease = leases[Path::new(&format!("short{n}"))].expect("a slot was to spare");
         assert_eq!(forks(&snapshot(&mut probes), lease), u64::from(10 + n), "short{n}");
         let removed = events.iter().filter(|event| matches!(event, Event::Removed { .. }));
         assert!(removed.count() >= 4);
-        probes.end(lease, 0).expect("a lease in use");
+        probes.slots.end(lease, 0).expect("a lease in use");
     }
     sleep(Duration::from_millis(120));
     let last = snapshot(&mut probes);
@@ -102,12 +102,12 @@ fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
 fn what_finds_no_slot_to_spare_is_told_and_counted() {
     let own_cgroup = cgroup("node-full");
     let mut probes = load(&own_cgroup);
-    probes.keep_spare(2).expect("room for two");
+    probes.slots.keep_spare(2).expect("room for two");
     let parent = tasks_directory(&own_cgroup);
     for n in 0..5_u32 {
         fs::create_dir(parent.join(format!("c{n}"))).expect("a cgroup");
     }
-    let leases = made(&probes.events(|_, _, _| ()));
+    let leases = made(&probes.slots.events(|_, _, _| ()));
     let ours = |n: u32| leases[Path::new(&format!("c{n}"))];
     assert!(ours(0).is_some() && ours(1).is_some() && ours(0) != ours(1));
     assert_eq!((ours(2), ours(3), ours(4)), (None, None, None));
@@ -121,18 +121,18 @@ fn what_finds_no_slot_to_spare_is_told_and_counted() {
 fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
     let own_cgroup = cgroup("node-fold");
     let mut probes = load(&own_cgroup);
-    probes.keep_spare(4).expect("room for four");
+    probes.slots.keep_spare(4).expect("room for four");
     let parent = tasks_directory(&own_cgroup);
     let job = parent.join("job");
     fs::create_dir(&job).expect("a cgroup");
     fs::create_dir(job.join("before")).expect("a cgroup");
-    let leases = made(&probes.events(|_, _, _| ()));
+    let leases = made(&probes.slots.events(|_, _, _| ()));
     let (job_lease, before) =
         (leases[Path::new("job")].unwrap(), leases[Path::new("before")].unwrap());
     assert_ne!(job_lease, before, "nobody knew yet");
-    probes.keep(job_lease, false);
+    probes.slots.keep(job_lease, false);
     fs::create_dir(job.join("after")).expect("a cgroup");
-    assert_eq!(made(&probes.events(|_, _, _| ()))[Path::new("after")], Some(job_lease));
+    assert_eq!(made(&probes.slots.events(|_, _, _| ()))[Path::new("after")], Some(job_lease));
     // A task that runs through the fold, and beyond, until it is told to end; it tells how often it forked.
     let folder = tempfile::tempdir().expect("a folder");
     let [go_on, count] = ["go-on", "count"].map(|name| folder.path().join(name));
@@ -154,7 +154,7 @@ fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
         forks(&now, lease)
     };
     wait_for("forks before", PATIENCE, || (look(&mut probes, before) >= 20).then_some(())).unwrap();
-    probes.end(before, job_lease).expect("a lease in use");
+    probes.slots.end(before, job_lease).expect("a lease in use");
     wait_for("forks after", PATIENCE, || (look(&mut probes, job_lease) >= 20).then_some(()))
         .unwrap();
     fs::remove_file(&go_on).expect("a file");
@@ -180,7 +180,7 @@ fn two_hundred_fifty_six_slots_are_drained_in_two_milliseconds() {
     let own_cgroup = cgroup("node-drain");
     let mut probes = load(&own_cgroup);
     for n in 0..255_u64 {
-        probes.track((1 << 40) + n, None).expect("room for 255 slots");
+        probes.slots.track((1 << 40) + n, None).expect("room for 255 slots");
     }
     snapshot(&mut probes);
     let mut drain = || {

@@ -11,7 +11,7 @@ use std::{
 
 use jobtrace::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, job::Lease, snapshot::Snapshot, source::Source},
+    model::{group::Group, lease::Lease, snapshot::Snapshot, source::Source},
     probes::{self, FaultMode, Options, Probes},
 };
 
@@ -65,7 +65,7 @@ fn sixty_four_slots_take_at_most_eight_mebibytes_on_two_cpus() {
     let mut probes = load(&cgroup);
     // Ids of no cgroup at all: nothing is charged to them.
     for slot in 1..64 {
-        probes.track((1 << 40) + slot, None).expect("room for 64 slots");
+        probes.slots.track((1 << 40) + slot, None).expect("room for 64 slots");
     }
     let snapshot = snapshot(&mut probes);
     assert_eq!(snapshot.slots.len(), 64);
@@ -87,11 +87,11 @@ fn a_slot_that_ended_is_free_for_another_job_and_hands_nothing_on() {
     let (first, second) = (cgroup("slots-first"), cgroup("slots-second"));
     let mut probes = load(&first);
     let track = |probes: &mut Probes, cgroup: &JobCgroup| {
-        probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))
+        probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))
     };
     let ended = track(&mut probes, &first).expect("a free slot");
     fork_inside(&tasks_directory(&first), 30);
-    probes.end(ended, 0).expect("it holds a job");
+    probes.slots.end(ended, 0).expect("it holds a job");
     // What its cgroup does from now on is the rest of the node's.
     let before = forks(&snapshot(&mut probes), 0);
     fork_inside(&tasks_directory(&first), 20);
@@ -105,7 +105,7 @@ fn a_slot_that_ended_is_free_for_another_job_and_hands_nothing_on() {
     fork_inside(&tasks_directory(&second), 7);
     let reused = snapshot(&mut probes);
     assert_eq!(forks(&reused, next), 7, "the new job begins at zero");
-    assert!(probes.end(0, 0).is_err() && probes.end(ended, 0).is_err());
+    assert!(probes.slots.end(0, 0).is_err() && probes.slots.end(ended, 0).is_err());
     assert_eq!(own(&reused, "dropped_no_bank"), 0);
 }
 
@@ -116,7 +116,7 @@ fn cgroups_that_do_not_fit_are_counted_and_none_is_taken_for_another_jobs() {
     const MADE: u32 = ROOM + 200;
     let cgroup = cgroup("slots-full");
     let mut probes = load(&cgroup);
-    let lease = probes.track(cgroup.tasks().id, None).expect("a free slot");
+    let lease = probes.slots.track(cgroup.tasks().id, None).expect("a free slot");
     let parent = tasks_directory(&cgroup);
     let path = |n: u32| parent.join(format!("c{n}"));
     for n in 0..MADE {

@@ -8,6 +8,11 @@
 //! the kernel turns an empty entry into a used one (in `cgroup_mkdir`, which the kernel serialises),
 //! and only the agent turns a used one into an empty one.
 
+/// Slots of the maps; slot 0 is the rest of the node.
+pub const SLOTS: usize = 1024;
+/// Most slots to give: all but that one.
+pub const MOST_SLOTS: u16 = SLOTS as u16 - 1;
+
 /// Sets per hierarchy.
 pub const SETS: u32 = 1024;
 /// Entries of a set: one cache line.

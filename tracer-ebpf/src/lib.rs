@@ -4,12 +4,10 @@
 //! Nothing here allocates, reads or prints; it builds for the kernel and for the agent alike.
 #![no_std]
 
-pub mod block;
 pub mod ids;
-pub mod job;
 pub mod kernel_fields;
-pub mod latency;
 pub mod loglinear;
 pub mod records;
 pub mod settings;
 pub mod table;
+pub mod tables;

@@ -25,7 +25,7 @@ pub struct Ends {
 }
 
 /// A histogram as the kernel fills it: one per slot and CPU. Shared ones
-/// ([`BlockCell`](crate::block::BlockCell)) keep [`Ends`] and [`Buckets`] apart.
+/// ([`BlockCell`](crate::tables::block::BlockCell)) keep [`Ends`] and [`Buckets`] apart.
 ///
 /// `buckets` wrap at 2^32 and are read by wrapping subtraction; `sum` and `max` are exact.
 #[repr(C)]

@@ -46,6 +46,29 @@ pub struct TaskRecord {
 
 const _: () = assert!(size_of::<TaskRecord>() == 64, "a task record is one cache line");
 
+/// The kernel's own counters of a task that are charged by difference when it leaves a CPU: its field, where
+/// its record keeps it as last charged, and the total of [`JobBank`](crate::tables::job::JobBank) that gets
+/// the difference. Most switches move the `usual` ones; the `rare` ones are looked at only where their sum
+/// ([`TaskRecord::rare_events`]) has moved. One more counter is one more line here: charging, adopting and
+/// beginning of records, the switch hooks' needs and the fields that they feed follow.
+#[macro_export]
+macro_rules! task_counters {
+    (usual: $then:ident) => {
+        $then! {
+            TASK_SUM_EXEC, sum_exec_ns: u64 => on_cpu_ns;
+            TASK_NVCSW, nvcsw: u32 => switches_voluntary;
+            TASK_NIVCSW, nivcsw: u32 => switches_involuntary;
+        }
+    };
+    (rare: $then:ident) => {
+        $then! {
+            TASK_MIN_FLT, min_flt: u32 => minor;
+            TASK_MAJ_FLT, maj_flt: u32 => major;
+            TASK_MIGRATIONS, migrations: u32 => migrations;
+        }
+    };
+}
+
 /// How a task left its CPU.
 pub mod left {
     /// Preempted or yielding: still runnable.

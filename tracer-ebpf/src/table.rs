@@ -58,13 +58,13 @@ impl Unit {
 /// Where the value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Byte offset in [`JobBank`](crate::job::JobBank).
+    /// Byte offset in [`JobBank`](crate::tables::job::JobBank).
     Job(usize),
-    /// Byte offset in [`LatencyBank`](crate::latency::LatencyBank), `--faults full` only.
+    /// Byte offset in [`LatencyBank`](crate::tables::latency::LatencyBank), `--faults full` only.
     Latency(usize),
-    /// Byte offset in [`BlockCell`](crate::block::BlockCell).
+    /// Byte offset in [`BlockCell`](crate::tables::block::BlockCell).
     Block(usize),
-    /// A histogram in [`BlockCell`](crate::block::BlockCell): byte offsets of its
+    /// A histogram in [`BlockCell`](crate::tables::block::BlockCell): byte offsets of its
     /// [`Ends`](crate::loglinear::Ends) and its buckets, which lie apart.
     BlockHist {
         /// Of its sum and maximum.
@@ -166,11 +166,11 @@ pub mod fn_place {
     /// The kernel-side structs.
     #[derive(Clone, Copy)]
     pub enum Of {
-        /// [`JobBank`](crate::job::JobBank)
+        /// [`JobBank`](crate::tables::job::JobBank)
         Job,
-        /// [`LatencyBank`](crate::latency::LatencyBank)
+        /// [`LatencyBank`](crate::tables::latency::LatencyBank)
         Latency,
-        /// [`BlockCell`](crate::block::BlockCell)
+        /// [`BlockCell`](crate::tables::block::BlockCell)
         Block,
     }
 

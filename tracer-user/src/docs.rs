@@ -1,6 +1,8 @@
 //! docs/METRICS.md, from the tables, and docs/CLI.md, from the command line's definition. Explains no
 //! field that a table does not.
 
+mod hooks;
+
 use std::fmt::Write;
 
 use clap::{CommandFactory, ValueEnum};
@@ -73,6 +75,7 @@ pub fn metrics() -> String {
     }
     text.push_str(&job_info());
     text.push_str(&job_hist());
+    text.push_str(&hooks::section());
     text.push_str(&clustercockpit());
     text
 }

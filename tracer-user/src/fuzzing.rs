@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use crate::{
+    bpf::fdinfo,
     cgroup::{place::Places, settings},
     gpu::{cards::fdinfo::DrmClient, member},
     launch::signals,
-    probes::{Cgroup, events, own},
+    probes::{Cgroup, events},
     resolve::{held, process},
 };
 
@@ -18,7 +19,7 @@ pub fn ring_event(bytes: &[u8]) -> Option<(Cgroup, PathBuf)> {
 
 /// The number behind `key` in a /proc/PID/fdinfo/FD.
 pub fn fdinfo_number(info: &str, key: &str) -> Option<u64> {
-    own::fdinfo_number(info, key)
+    fdinfo::number(info, key)
 }
 
 /// The real user id in a /proc/PID/status.

@@ -3,6 +3,7 @@
 //! Data moves one way: probe -> map -> drain -> delta -> attribute -> aggregate -> encode -> sink.
 
 pub mod base;
+pub mod bpf;
 pub mod cgroup;
 pub mod cli;
 pub mod commands;

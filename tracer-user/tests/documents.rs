@@ -138,3 +138,22 @@ fn what_is_written_is_explained() {
     }
     assert!(seen.len() > 300, "{}", seen.len());
 }
+
+#[test]
+fn the_sizes_that_architecture_tells_are_the_types() {
+    use tracer_ebpf::{
+        records::{CpuRecord, LifeEvent, TaskRecord},
+        tables::{job::JobBank, latency::LatencyBank},
+    };
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).unwrap().replace(',', "");
+    for (name, bytes) in [
+        ("JobBank", size_of::<JobBank>()),
+        ("LatencyBank", size_of::<LatencyBank>()),
+        ("TaskRecord", size_of::<TaskRecord>()),
+        ("CpuRecord", size_of::<CpuRecord>()),
+        ("LifeEvent", size_of::<LifeEvent>()),
+    ] {
+        assert!(text.contains(&format!("`{name}` {bytes}")), "{name} has {bytes} bytes");
+    }
+}

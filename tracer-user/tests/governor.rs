@@ -1,7 +1,8 @@
 //! The overhead governor against tables and random loads.
 
-use jobtrace::commands::agent::governor::{
-    Action, Activity, FAMILIES, Family, Governor, Reading, Settings, Verdict,
+use jobtrace::{
+    commands::agent::governor::{Action, Activity, Governor, Limits, Reading, Verdict},
+    probes::{FAMILIES, Family},
 };
 use proptest::prelude::*;
 
@@ -17,7 +18,7 @@ struct Node {
 
 impl Node {
     fn new(max_ratio: f64, ratios: [f64; FAMILIES]) -> Self {
-        Self { governor: Governor::new(Settings::with_limit(max_ratio)), ratios, now_s: 0 }
+        Self { governor: Governor::new(Limits::with_limit(max_ratio)), ratios, now_s: 0 }
     }
 
     fn step(&mut self) -> Verdict {
@@ -101,7 +102,7 @@ fn who_behaved_for_an_hour_begins_with_a_minute_again() {
 
 #[test]
 fn without_statistics_events_are_multiplied_and_unknown_ones_left_out() {
-    let mut governor = Governor::new(Settings::with_limit(0.01));
+    let mut governor = Governor::new(Limits::with_limit(0.01));
     let mut families = [None; FAMILIES];
     families[Family::Sched as usize] = Some(Activity { events: 1_000_000, bpf_ns: None });
     let reading = Reading { now_ns: S, span_ns: S, cpus: 4, families };
@@ -116,7 +117,7 @@ fn without_statistics_events_are_multiplied_and_unknown_ones_left_out() {
 
 #[test]
 fn what_was_measured_here_stands_for_the_figures_from_elsewhere() {
-    let mut governor = Governor::new(Settings::with_limit(1.0));
+    let mut governor = Governor::new(Limits::with_limit(1.0));
     let mut judge = |events, bpf_ns| {
         let mut families = [None; FAMILIES];
         families[Family::Sched as usize] = Some(Activity { events, bpf_ns });
@@ -156,10 +157,10 @@ fn who_lives_on_the_switch_hook_goes_and_comes_with_it() {
 #[test]
 fn other_settings_count_at_once() {
     let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0]);
-    node.governor.set(Settings { patience: 1, first_back_off_ns: S, ..Settings::with_limit(0.01) });
+    node.governor.set(Limits { patience: 1, first_back_off_ns: S, ..Limits::with_limit(0.01) });
     assert_eq!(node.step().action, Some(Action::Shed(Family::Block)));
     assert_eq!(node.step().action, Some(Action::Restore(Family::Block)));
-    node.governor.set(Settings::with_limit(0.06));
+    node.governor.set(Limits::with_limit(0.06));
     assert_eq!(node.actions(1000), []);
 }
 

@@ -1,5 +1,5 @@
-//! One digest over everything that the BPF object is built from, and the record that is committed
-//! beside the object.
+//! One digest over everything that the BPF objects are built from, and the record that is committed
+//! beside the objects.
 //!
 //! Only tracer-ebpf's own files count: the versions of its dependencies are in its manifest, and a
 //! rebuild with `cargo xtask ebpf --check` sees the rest.
@@ -11,9 +11,20 @@ use std::path::{Path, PathBuf};
 
 use crate::files_below;
 
-/// The committed object, relative to the workspace's root.
-pub const OBJECT: &str = "tracer-ebpf/object/tracer.bpf.o";
-/// The record beside it: digests of the sources and of the object, and who built it.
+/// A committed BPF object.
+#[derive(Clone, Copy, Debug)]
+pub struct Object {
+    /// The binary target of tracer-ebpf that it is built from.
+    pub target: &'static str,
+    /// Where it lies, relative to the workspace's root.
+    pub file: &'static str,
+}
+
+/// The programs that always run.
+pub const ALWAYS: Object = Object { target: "always", file: "tracer-ebpf/object/always.bpf.o" };
+/// All of them: one for what always runs, and one for each thing that runs on request.
+pub const OBJECTS: &[Object] = &[ALWAYS];
+/// The record beside them: digests of the sources and of each object, and who built them.
 pub const RECORD: &str = "tracer-ebpf/object/SOURCE.sha256";
 
 /// What [`RECORD`] says.
@@ -21,8 +32,8 @@ pub const RECORD: &str = "tracer-ebpf/object/SOURCE.sha256";
 pub struct Record {
     /// Hexadecimal SHA-256 of the sources: [`of_sources`].
     pub sources: String,
-    /// Hexadecimal SHA-256 of the object's bytes.
-    pub object: String,
+    /// Hexadecimal SHA-256 of each object's bytes, in the order of [`OBJECTS`].
+    pub objects: Vec<String>,
     /// The compiler, its LLVM and the linker, in words.
     pub built_by: String,
 }
@@ -31,7 +42,10 @@ impl Record {
     /// The record as it is committed.
     #[must_use]
     pub fn to_text(&self) -> String {
-        format!("sources {}\nobject {}\nbuilt-by {}\n", self.sources, self.object, self.built_by)
+        let objects = OBJECTS.iter().zip(&self.objects);
+        let objects: String =
+            objects.map(|(object, digest)| format!("{} {digest}\n", object.target)).collect();
+        format!("sources {}\n{objects}built-by {}\n", self.sources, self.built_by)
     }
 
     /// Parses what [`Record::to_text`] wrote.
@@ -47,7 +61,7 @@ impl Record {
         };
         Ok(Self {
             sources: field("sources")?,
-            object: field("object")?,
+            objects: OBJECTS.iter().map(|object| field(object.target)).collect::<Result<_>>()?,
             built_by: field("built-by")?,
         })
     }
@@ -90,23 +104,27 @@ pub fn of_sources(root: &Path) -> Result<String> {
     Ok(in_hex(&digest.finalize()))
 }
 
-/// Fails unless the committed object is the one its record names and was built from the sources
-/// that lie under `root` now.
+/// Fails unless the committed objects are those that their record names and were built from the
+/// sources that lie under `root` now.
 ///
 /// # Errors
-/// Says which of the two differs, and the cure.
+/// Says what differs, and the cure.
 pub fn check(root: &Path) -> Result<()> {
     const CURE: &str = "run `cargo xtask ebpf` and commit tracer-ebpf/object";
     let record = fs::read_to_string(root.join(RECORD))
         .with_context(|| format!("{RECORD} cannot be read: {CURE}"))?;
     let record = Record::parse(&record)?;
-    let object =
-        fs::read(root.join(OBJECT)).with_context(|| format!("{OBJECT} cannot be read: {CURE}"))?;
-    if record.object != of_bytes(&object) {
-        bail!("{OBJECT} is not the object that {RECORD} describes: {CURE}");
+    for (Object { file, .. }, digest) in OBJECTS.iter().zip(&record.objects) {
+        let object =
+            fs::read(root.join(file)).with_context(|| format!("{file} cannot be read: {CURE}"))?;
+        if *digest != of_bytes(&object) {
+            bail!("{file} is not the object that {RECORD} describes: {CURE}");
+        }
     }
     if record.sources != of_sources(root)? {
-        bail!("{OBJECT} was built from other sources than those of tracer-ebpf now: {CURE}");
+        bail!(
+            "the BPF objects were built from other sources than those of tracer-ebpf now: {CURE}"
+        );
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use jobtrace::cgroup::hierarchies::Hierarchies;
+use tracer_ebpf::ids::MOST_SLOTS;
 
 use crate::{
     account::Node,
@@ -78,11 +79,11 @@ struct Seen {
 /// When something does not agree, with all comparisons.
 pub fn run(span: Duration) -> Result<()> {
     let _bpffs = Bpffs::mount();
-    let setup = Setup::new(
-        "pin = true\nfaults = \"full\"\nslots = 1023\nspare_slots = 120\n\
-         spool.max_files = 1000000\nexport.profile = \"full\"\nexport.hlog = true\n\
-         overhead.max_ratio = 1.0\n",
-    )?;
+    let setup = Setup::new(&format!(
+        "pin = true\nfaults = \"full\"\nslots = {MOST_SLOTS}\nspare_slots = 120\n\
+             spool.max_files = 1000000\nexport.profile = \"full\"\nexport.hlog = true\n\
+             overhead.max_ratio = 1.0\n"
+    ))?;
     let seen = soak(&setup, span);
     let seen = match seen {
         Ok(seen) => seen,

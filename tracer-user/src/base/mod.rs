@@ -6,6 +6,7 @@ pub(crate) mod closed;
 pub mod config_file;
 pub mod devices;
 pub mod identity;
+pub mod kernel_release;
 pub mod layout;
 pub mod notify;
 pub mod open_files;

@@ -43,6 +43,8 @@ impl Group {
             "one value for each tag of {}",
             measurement.name
         );
+        let is_listed = || tables::ALL.iter().any(|table| std::ptr::eq(*table, measurement));
+        debug_assert!(is_listed(), "{} is not in tables::ALL", measurement.name);
         Self { measurement, tags, values: vec![None; measurement.fields.len()] }
     }
 

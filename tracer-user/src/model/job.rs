@@ -6,15 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     group::{Group, merge_all},
+    lease::Lease,
     snapshot::Interval,
 };
-
-/// Number of a job slot in the kernel's tables; 0 is the rest of the node.
-pub type Slot = u16;
-
-/// A slot while one job has it: never given twice, so that what a slot counted for one job cannot be
-/// taken for the next one's. 0 is the rest of the node.
-pub type Lease = u32;
 
 /// What tells a job apart from every other of this cluster: the tags of its lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     group::{Group, since_all},
-    job::Lease,
+    lease::Lease,
 };
 
 /// Cumulative values of every slot at one moment, and the last ones of those that ended since the

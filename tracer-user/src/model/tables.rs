@@ -10,10 +10,7 @@ use tracer_ebpf::table::{
     Measurement,
     Unit::{Bytes, Count, Millicores, Nanoseconds},
 };
-pub use tracer_ebpf::{
-    block::BLOCK,
-    job::{FAULT, SCHED},
-};
+pub use tracer_ebpf::tables::{block::BLOCK, fault::FAULT, job::SCHED};
 
 pub use self::{
     facts::{FACTS, Fact, JOB_INFO, fact, total_name},

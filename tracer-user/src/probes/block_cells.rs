@@ -5,17 +5,15 @@ use std::sync::atomic::{Ordering, fence};
 use anyhow::{Context, Result};
 use aya::maps::{HashMap, Map, MapData};
 use tracer_ebpf::{
-    block::{BlockCell, BlockKey, CELLS, OPS},
     table::Place,
+    tables::block::{BlockCell, BlockKey, CELLS, OPS},
 };
 
-use super::{
-    decode::{Unwrapper, derive},
-    words::Words,
-};
+use super::decode::{Unwrapper, bytes_of, derive};
 use crate::{
     base::devices::Device,
-    model::{group::Group, hist::Hist, job::Slot, tables::BLOCK},
+    bpf::words::Words,
+    model::{group::Group, hist::Hist, lease::Slot, tables::BLOCK},
 };
 
 /// Words of a cell as the kernel lays it out; the first is the key.
@@ -114,7 +112,7 @@ impl CellReader {
             Place::Block(at) | Place::BlockHist { ends: at, .. } => Some(at),
             _ => None,
         };
-        self.unwrapper.read(&mut group, &[super::decode::bytes_of(cell)], place);
+        self.unwrapper.read(&mut group, &[bytes_of(cell)], place);
         derive(&mut group);
         if device.counts_queue_time {
             self.add_never_queued(&mut group);

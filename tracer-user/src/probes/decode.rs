@@ -117,12 +117,6 @@ pub fn derive(group: &mut Group) {
     }
 }
 
-/// The bytes of `words`.
-pub fn bytes_of_words(words: &[u64]) -> &[u8] {
-    // SAFETY: integers, any byte of which may be read.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
-}
-
 /// The bytes of a kernel-side struct.
 pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: the kernel-side structs are integers without padding.
@@ -133,7 +127,7 @@ pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
 mod tests {
     use super::*;
     use crate::model::tables::SCHED;
-    use tracer_ebpf::job::JobBank;
+    use tracer_ebpf::tables::job::JobBank;
 
     fn job_offset(place: Place) -> Option<usize> {
         if let Place::Job(at) = place { Some(at) } else { None }

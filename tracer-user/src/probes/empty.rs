@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, io::Read};
 use anyhow::{Context, Result};
 use aya::{EbpfLoader, programs::perf_event::SoftwareEvent};
 
-use super::{
-    hooks::{Hook, Period, Point},
-    load::{OBJECT, sample_every},
+use super::{load::sample_every, options::OBJECT};
+use crate::bpf::{
+    hook::{Hook, Period, Point},
     programs::Programs,
 };
 
@@ -23,7 +23,7 @@ const EMPTY: [(&str, Hook); 4] = [
 ];
 
 const fn empty(program: &'static str, point: Point) -> Hook {
-    Hook { program, point, needs: &[], gives: "", full_only: false, group: "" }
+    Hook { program, point, needs: &[], group: "", covers: None }
 }
 
 /// Attaches them, and one to each of these tracepoints besides; prints `ID NAME` for each (its id, and the

@@ -9,7 +9,7 @@ use tracer_ebpf::{
     records::{LIFE_HEADER_BYTES, LifeEvent, life},
 };
 
-use crate::model::job::{Lease, Slot};
+use crate::model::lease::{Lease, Slot};
 
 /// Which cgroup: table of its hierarchy (0 the tasks', 1 block I/O's where that is another) and id, the
 /// inode of its directory.

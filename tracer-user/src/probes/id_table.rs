@@ -5,8 +5,8 @@ use anyhow::{Context, Result, ensure};
 use aya::maps::Map;
 use tracer_ebpf::ids::{self, HIERARCHIES, KERNEL_WAYS_FROM, SETS, SLOT_BITS, WAYS};
 
-use super::{events::Cgroup, words::Words};
-use crate::model::job::Slot;
+use super::events::Cgroup;
+use crate::{bpf::words::Words, model::lease::Slot};
 
 const ENTRIES: usize = (SETS * HIERARCHIES) as usize * WAYS;
 

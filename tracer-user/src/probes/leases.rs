@@ -10,7 +10,7 @@ use std::{
 
 use tracer_ebpf::ids::{ENDED, HEIR_SHIFT, LEASE_SHIFT, SPARE};
 
-use crate::model::job::{Lease, Slot};
+use crate::model::lease::{Lease, Slot};
 
 /// An ended slot is read until this has passed: programs that had found it before are long done.
 const FREE_AFTER: Duration = Duration::from_millis(100);
@@ -94,6 +94,11 @@ impl Leases {
                 ENDED | u64::from(self.slot(ended.heir).unwrap_or(0)) << HEIR_SHIFT
             });
         u64::from(lease) << LEASE_SHIFT | ended | spare | own
+    }
+
+    /// Most slots to give.
+    pub fn most(&self) -> Slot {
+        self.limit - 1
     }
 
     /// The spare slots.

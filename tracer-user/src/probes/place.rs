@@ -5,35 +5,35 @@ use std::{panic::resume_unwind, thread};
 
 use anyhow::{Context, Result};
 use aya::maps::{ArrayOfMaps, MapData, PerCpuArray};
-use tracer_ebpf::{job::JobBank, latency::LatencyBank};
+use tracer_ebpf::tables::{job::JobBank, latency::LatencyBank};
 
-use super::maps::{Plain, SlotMaps};
-use crate::model::job::Slot;
+use super::bank::{Plain, SlotBanks};
+use crate::model::lease::Slot;
 
 /// The places of one kind of bank.
-pub type Banks<T> = ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<T>>>;
+pub type Places<T> = ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<T>>>;
 
 /// Puts the banks of `made` into the places of their slots, those of both kinds at once.
 ///
 /// # Errors
 /// When a slot is past the last, or there can be no further thread.
 pub fn place(
-    banks: &mut Banks<JobBank>,
-    latencies: &mut Banks<LatencyBank>,
-    made: &[(Slot, SlotMaps)],
+    banks: &mut Places<JobBank>,
+    latencies: &mut Places<LatencyBank>,
+    made: &[(Slot, SlotBanks)],
 ) -> Result<()> {
     let mut place_banks = || {
-        made.iter().try_for_each(|(slot, maps)| {
-            let placed = banks.set((*slot).into(), &maps.bank, 0);
+        made.iter().try_for_each(|(slot, made)| {
+            let placed = banks.set((*slot).into(), &made.bank, 0);
             placed.with_context(|| format!("cannot place the bank of slot {slot}"))
         })
     };
-    if made.iter().all(|(_, maps)| maps.latency.is_none()) {
+    if made.iter().all(|(_, made)| made.latency.is_none()) {
         return place_banks();
     }
     let place_latencies = || {
-        made.iter().try_for_each(|(slot, maps)| {
-            let Some(latency) = &maps.latency else { return Ok(()) };
+        made.iter().try_for_each(|(slot, made)| {
+            let Some(latency) = &made.latency else { return Ok(()) };
             let placed = latencies.set((*slot).into(), latency, 0);
             placed.with_context(|| format!("cannot place the latency bank of slot {slot}"))
         })

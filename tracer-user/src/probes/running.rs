@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::records::CpuRecord;
 
-use crate::model::{group::Group, job::Lease, tables::SCHED};
+use crate::model::{group::Group, lease::Lease, tables::SCHED};
 
 /// A tick, the lag of a running task's account, at 250 Hz. Where ticks are longer the estimate is low
 /// by the rest of one; it is never more than this too high.

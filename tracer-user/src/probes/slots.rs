@@ -1,48 +1,112 @@
 //! The life of a slot: leased to a job's cgroups, ended with the job or in favour of another lease, free
 //! for the next; and the cgroups it is charged for.
 
-use std::{
-    collections::BTreeSet,
-    io,
-    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
-    path::Path,
-    time::{Duration, Instant},
-};
+mod offers;
+mod told;
+
+use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use tracer_ebpf::{
-    ids::{INHERITED, TELL_EXECS},
-    records::{CpuRecord, life},
-};
+use aya::maps::{MapData, RingBuf};
+use tracer_ebpf::ids::{INHERITED, TELL_EXECS};
+
+use offers::Offers;
 
 use super::{
-    drain::Probes,
-    events::{self, Cgroup, Event, Raw},
+    bank::SlotBanks, banks::Banks, events::Cgroup, id_table::IdTable, leases::Leases,
+    options::Options, removed::Removed,
 };
-use crate::model::{
-    group::Group,
-    job::{Lease, Slot},
+use crate::{
+    base::layout::Layout,
+    bpf::{maps::TakeMap, words::Words},
+    model::lease::{Lease, Slot},
 };
 
-/// A removed cgroup is remembered this long: completions of its write-back come late.
-const FORGET_AFTER: Duration = Duration::from_secs(120);
+/// The slots, their leases and what the kernel is told of them.
+pub struct Slots {
+    leases: Leases,
+    banks: Banks,
+    /// Which cgroup is in which slot.
+    ids: IdTable,
+    /// Flags of each slot.
+    flags: Words,
+    offers: Offers,
+    /// Cgroups made and removed, programs executed.
+    ring: RingBuf<MapData>,
+    /// Table of the block hierarchy's ids.
+    block_table: u32,
+    /// Cgroups that this side found no room for in the kernel's table.
+    no_room: u64,
+    removed: Removed,
+}
 
-/// How often and how long [`Probes::settle`] looks.
-const SETTLE_TRIES: u32 = 10;
-const SETTLE_PAUSE: Duration = Duration::from_micros(500);
+impl Slots {
+    /// Those of loaded or pinned programs: none is given yet.
+    ///
+    /// # Errors
+    /// When a map is missing or of another kind: the object and the agent do not fit.
+    pub(super) fn new(take: &mut TakeMap<'_>, layout: &Layout, options: &Options) -> Result<Self> {
+        Ok(Self {
+            leases: Leases::new(options.most_slots),
+            banks: Banks::new(take, options.faults)?,
+            ids: IdTable::new(take("IDS")?)?,
+            flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS")?,
+            offers: Offers::new(take)?,
+            ring: take("EVENTS")?.try_into().context("map EVENTS")?,
+            block_table: layout.block_table(),
+            no_room: 0,
+            removed: Removed::default(),
+        })
+    }
 
-impl Probes {
-    /// Waits until no CPU is seen running a task of `lease`, for a few milliseconds at most: a task that
-    /// ended has been waited for a moment before it leaves its CPU for the last time and is charged.
-    pub fn settle(&self, lease: Lease) {
-        let slot = self.leases.slot(lease).map(u32::from);
-        for _ in 0..SETTLE_TRIES {
-            let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && Some(cpu.slot) == slot;
-            if !self.read_cpus().is_some_and(|cpus| cpus.iter().any(of_slot)) {
-                return;
-            }
-            std::thread::sleep(SETTLE_PAUSE);
+    /// Takes over those that another agent left in the maps, with `no_room` counted there, and with the
+    /// banks pinned in `dir`. `pause` lets a cgroup be entered that took a spare slot a moment ago.
+    ///
+    /// # Errors
+    /// When the maps cannot be read.
+    pub(super) fn restore(&mut self, dir: &Path, no_room: u64, pause: impl FnOnce()) -> Result<()> {
+        self.banks.open(dir)?;
+        self.no_room = no_room;
+        let most = self.leases.most();
+        let words = (0..=most).map(|slot| (slot, self.flags.get(slot.into())));
+        self.leases = Leases::restore(most, words);
+        // An offer that the agent before did not live to make is made now.
+        let offered = self.offers.all()?;
+        let others: Vec<_> = self.leases.spare().filter(|slot| !offered.contains(slot)).collect();
+        if !others.is_empty() {
+            pause();
         }
+        let taken = self.ids.slots();
+        for slot in others.into_iter().filter(|slot| !taken.contains(slot)) {
+            self.offers.make(slot)?;
+        }
+        // Killed between the placing of a bank and its lease: the bank may not be in its place.
+        let used = self.leases.used().map(|(_, slot)| slot);
+        self.banks.keep_only(&used.chain(self.leases.spare()).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// The banks, and who has which.
+    pub(super) fn banks(&mut self) -> &mut Banks {
+        &mut self.banks
+    }
+
+    /// The leases.
+    pub(super) fn held(&self) -> &Leases {
+        &self.leases
+    }
+
+    /// Cgroups that this side found no room for in the kernel's table.
+    pub(super) fn no_room(&self) -> u64 {
+        self.no_room
+    }
+
+    /// The banks of `slot`.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub(super) fn bank(&self, slot: Slot) -> Result<&SlotBanks> {
+        self.banks.of(slot)
     }
 
     /// Charges to a new lease what happens in the cgroups `tasks` (of the tasks' hierarchy) and `block`
@@ -54,7 +118,7 @@ impl Probes {
         let lease = self.lease()?;
         self.keep(lease, false);
         self.place(Cgroup { table: 0, id: tasks }, lease)?;
-        if let (table @ 1.., Some(id)) = (self.layout.block_table(), block) {
+        if let (table @ 1.., Some(id)) = (self.block_table, block) {
             self.place(Cgroup { table, id }, lease)?;
         }
         Ok(lease)
@@ -66,7 +130,7 @@ impl Probes {
     /// When all slots are taken, or there is no memory.
     pub fn lease(&mut self) -> Result<Lease> {
         let (slot, lease) = self.leases.take().context("all slots are taken")?;
-        if let Err(error) = self.maps.add_slot(slot, self.faults) {
+        if let Err(error) = self.banks.add(slot) {
             self.leases.free(slot);
             return Err(error);
         }
@@ -83,16 +147,16 @@ impl Probes {
         if self.leases.has_free() {
             return self.lease().map(Some);
         }
-        let Some(slot) = self.maps.withdraw() else { return Ok(None) };
+        let Some(slot) = self.offers.withdraw() else { return Ok(None) };
         let lease = self.leases.take_spare(slot);
         self.write_flags(slot, 0);
         Ok(lease)
     }
 
     /// Tells kernel and next agent whose `slot` is, with `own` of the kernel's flags.
-    pub(super) fn write_flags(&mut self, slot: Slot, own: u64) {
-        self.maps.flags.set(0, self.leases.word(0, 0));
-        self.maps.flags.set(slot.into(), self.leases.word(slot, own));
+    fn write_flags(&mut self, slot: Slot, own: u64) {
+        self.flags.set(0, self.leases.word(0, 0));
+        self.flags.set(slot.into(), self.leases.word(slot, own));
     }
 
     /// Has `count` slots ready for cgroups that nobody knows yet, as far as there are any; gives how
@@ -103,13 +167,13 @@ impl Probes {
     pub fn keep_spare(&mut self, count: usize) -> Result<usize> {
         while self.leases.spares() < count {
             let Some((slot, _)) = self.leases.take() else { break };
-            if let Err(error) = self.maps.add_slot(slot, self.faults) {
+            if let Err(error) = self.banks.add(slot) {
                 self.leases.free(slot);
                 return Err(error);
             }
             self.leases.set_spare(slot);
             self.write_flags(slot, 0);
-            self.maps.offer(slot)?;
+            self.offers.make(slot)?;
         }
         Ok(self.leases.spares())
     }
@@ -129,19 +193,19 @@ impl Probes {
     /// When the lease has ended, or there is no room for the cgroup.
     pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
-        let placed = self.maps.ids.insert(cgroup.table, cgroup.id, slot);
+        let placed = self.ids.insert(cgroup.table, cgroup.id, slot);
         self.no_room += u64::from(placed.is_err());
         placed
     }
 
     /// Charges `cgroup` to the rest of the node.
     pub fn displace(&mut self, cgroup: Cgroup) {
-        self.maps.ids.remove(cgroup.table, cgroup.id);
+        self.ids.remove(cgroup.table, cgroup.id);
     }
 
     /// Who is charged for `cgroup`; `None` for the rest of the node.
     pub fn charged_for(&self, cgroup: Cgroup) -> Option<Lease> {
-        let slot = self.maps.ids.get(cgroup.table, cgroup.id)?;
+        let slot = self.ids.get(cgroup.table, cgroup.id)?;
         self.leases.holder(slot).map(|lease| self.leases.charged(lease))
     }
 
@@ -158,47 +222,9 @@ impl Probes {
         let heir = self.leases.charged(heir);
         let heir_slot = self.leases.slot(heir).unwrap_or(0);
         ensure!(heir != lease, "lease {lease} cannot be its own heir");
-        self.maps.ids.hand_over(slot, heir_slot);
+        self.ids.hand_over(slot, heir_slot);
         self.leases.end(lease, heir, Instant::now());
         self.write_flags(slot, 0);
-        Ok(())
-    }
-
-    /// Reads those for the last time that ended a while before `now`, and frees their slots once `note` has
-    /// seen the values: they are in the next snapshot.
-    ///
-    /// # Errors
-    /// When a map cannot be read, or `note` fails: the slot is not freed then.
-    pub fn reclaim(
-        &mut self,
-        now: Instant,
-        mut note: impl FnMut(Lease, &[Group]) -> Result<()>,
-    ) -> Result<()> {
-        let Some(cpus) = self.read_cpus() else { return Ok(()) };
-        let cpus = self.running_now(&cpus);
-        let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.slot == u32::from(slot));
-        for ended in self.leases.ripe(now, shown) {
-            let groups = self.read_last(ended.lease, ended.slot)?;
-            note(ended.lease, &groups)?;
-            self.close(ended.lease, groups)?;
-        }
-        Ok(())
-    }
-
-    /// Frees the slot of `lease`, where it has one yet, whose last values are `groups`: read now, or by an
-    /// agent before this one that did not live to report them.
-    ///
-    /// # Errors
-    /// When the kernel refuses to empty the slot.
-    pub fn close(&mut self, lease: Lease, groups: Vec<Group>) -> Result<()> {
-        self.closed.insert(lease, groups);
-        self.running.forget(lease);
-        self.decoders.remove(&lease);
-        if let Some(slot) = self.leases.slot(lease) {
-            self.maps.free_slot(slot)?;
-            self.cells.retain(|_, (key, _)| key.slot != slot);
-            self.leases.free(slot);
-        }
         Ok(())
     }
 
@@ -227,96 +253,24 @@ impl Probes {
         self.leases.slot(lease).is_some()
     }
 
-    /// Readable when [`Self::events`] has something to tell.
-    ///
-    /// # Errors
-    /// When there are no descriptors left.
-    pub fn events_fd(&self) -> io::Result<OwnedFd> {
-        // SAFETY: the ring keeps its descriptor open as long as it is borrowed here.
-        let fd = unsafe { BorrowedFd::borrow_raw(self.maps.events.as_raw_fd()) };
-        fd.try_clone_to_owned()
+    /// Frees `slot`, whose banks are empty and to which nothing is charged any more.
+    pub(super) fn free(&mut self, slot: Slot) {
+        self.flags.set(slot.into(), 0);
+        self.leases.free(slot);
     }
 
-    /// What happened to cgroups and programs since the last call, in its order. `note` is told of each
-    /// lease that a cgroup took, with the kernel's path of it, while the event is still in the ring: a
-    /// process that is killed in between leaves the event to the next one, or the note.
-    pub fn events(&mut self, mut note: impl FnMut(Lease, Cgroup, &Path)) -> Vec<Event> {
-        let leases = &self.leases;
-        let mut noted = BTreeSet::new();
-        let raw = events::drain(&mut self.maps.events, |raw| {
-            // The first to tell of a spare slot took it; those below it share it.
-            if raw.kind == life::MADE
-                && let Some(lease) = leases.spare_lease(raw.slot)
-                && noted.insert(lease)
-            {
-                note(lease, raw.cgroup, &raw.path);
-            }
-        });
-        let now = Instant::now();
-        raw.into_iter().filter_map(|raw| self.event(raw, now)).collect()
+    /// Every cgroup that has an entry in the kernel's table.
+    pub fn entered(&self) -> Vec<Cgroup> {
+        self.ids.all()
     }
 
-    fn event(&mut self, raw: Raw, now: Instant) -> Option<Event> {
-        let cgroup = raw.cgroup;
-        match raw.kind {
-            life::MADE => {
-                let new = self.leases.take_spare(raw.slot);
-                if new.is_some() {
-                    self.write_flags(raw.slot, 0);
-                }
-                let lease =
-                    new.or_else(|| self.leases.holder(raw.slot).filter(|&lease| lease != 0));
-                if let Some(lease) = lease
-                    && self.maps.ids.get(cgroup.table, cgroup.id).is_none()
-                {
-                    // No way of the kernel's was free, and it has counted that: one of ours may be.
-                    let counted = self.no_room;
-                    let _ = self.place(cgroup, lease);
-                    self.no_room = counted;
-                }
-                let lease = lease.map(|lease| self.leases.charged(lease));
-                let (fresh, path, at_ns) = (new.is_some(), raw.path, raw.at_ns);
-                Some(Event::Made { cgroup, lease, fresh, path, at_ns, uid: raw.uid })
-            }
-            life::REMOVED => {
-                if self.maps.ids.get(cgroup.table, cgroup.id).is_some() {
-                    self.remember_removed(cgroup, now);
-                }
-                let lease = self.leases.holder(raw.slot).filter(|&lease| lease != 0);
-                let lease = lease.map(|lease| self.leases.charged(lease));
-                Some(Event::Removed { cgroup, lease, at_ns: raw.at_ns })
-            }
-            life::RENAMED => Some(Event::Renamed { cgroup, at_ns: raw.at_ns }),
-            _ => {
-                let lease = self.leases.charged(self.leases.holder(raw.slot)?);
-                Some(Event::Executed { lease, pid: raw.pid, uid: raw.uid })
-            }
-        }
-    }
-
-    /// Keeps the entry of a removed cgroup for late completions, as long as its set has room for new
-    /// ones.
-    pub(super) fn remember_removed(&mut self, cgroup: Cgroup, now: Instant) {
-        self.removed.push((now, cgroup));
-        while self.maps.ids.is_crowded(cgroup.table, cgroup.id) {
-            let same_set =
-                |(_, other): &(Instant, Cgroup)| self.maps.ids.shares_set(*other, cgroup);
-            let Some(oldest) = self.removed.iter().position(same_set) else { return };
-            let (_, oldest) = self.removed.remove(oldest);
-            self.maps.ids.remove(oldest.table, oldest.id);
-        }
+    /// A cgroup with an entry was removed while nobody looked.
+    pub fn was_removed(&mut self, cgroup: Cgroup) {
+        self.removed.remember(cgroup, Instant::now(), &mut self.ids);
     }
 
     /// Clears the entries of cgroups removed a while ago.
     pub(super) fn forget_removed(&mut self) {
-        let now = Instant::now();
-        let maps = &mut self.maps;
-        self.removed.retain(|&(at, cgroup)| {
-            let keep = now.duration_since(at) < FORGET_AFTER;
-            if !keep {
-                maps.ids.remove(cgroup.table, cgroup.id);
-            }
-            keep
-        });
+        self.removed.forget(Instant::now(), &mut self.ids);
     }
 }

@@ -1,32 +1,34 @@
 //! Taking over what an agent before this one left pinned and attached: nothing is loaded, and nothing is
 //! counted twice or left out.
 
-use std::{
-    path::Path,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{path::Path, thread::sleep, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::settings;
 
 use super::{
-    drain::{Decoders, Parts, Probes},
-    events::Cgroup,
-    hooks::{HOOKS, HookState},
-    leases::Leases,
-    load::{Options, object},
-    maps::{Maps, open_pin},
-    pins::{map_pin, set_dir, set_name},
-    programs::Programs,
-    rodata::{RODATA, read_global},
+    blocks::Blocks,
+    drain::{Parts, Probes},
+    hooks::HOOKS,
+    load::all_hooks,
+    options::Options,
+    readings::Readings,
+    records::Records,
     running::Reported,
-    words::Words,
+    slots::Slots,
 };
 use crate::{
     base::layout::Layout,
-    model::{job::Slot, snapshot::Snapshot, tables},
+    bpf::{
+        hook::HookState,
+        maps::of_pinned,
+        pins::set_dir,
+        programs::Programs,
+        rodata::{RODATA, read_global},
+        set::Set,
+    },
+    model::{snapshot::Snapshot, tables},
 };
 
 /// A new cgroup has its entry so long after it took a spare slot, both by one run of a program.
@@ -51,35 +53,12 @@ impl Probes {
     /// When the object cannot be read.
     pub fn carried(&self, layout: &Layout, options: &Options) -> Result<Carried> {
         Ok(Carried {
-            set: set_name(&object(options)?, layout, options),
-            states: self.states.clone(),
-            unknown: self.unknown.iter().map(|name| (*name).to_owned()).collect(),
-            reported: self.running.clone(),
-            no_room: self.no_room,
+            set: options.set_name(&options.object()?, layout),
+            states: self.set.states().to_vec(),
+            unknown: self.readings.unknown().iter().map(|name| (*name).to_owned()).collect(),
+            reported: self.readings.reported().clone(),
+            no_room: self.slots.no_room(),
         })
-    }
-
-    /// Programs that should run and do not.
-    fn detached(&self) -> Vec<&'static str> {
-        let wanted = HOOKS.iter().zip(&self.states);
-        let wanted = wanted.filter(|(_, state)| **state == HookState::Attached);
-        let programs = wanted.map(|(hook, _)| hook.program);
-        programs.filter(|program| !self.programs.is_attached(program)).collect()
-    }
-
-    /// Programs that did not, or will not, run without an agent: shed by it, or beyond this kernel.
-    pub fn unpinned(&self) -> &[&'static str] {
-        &self.unpinned
-    }
-
-    /// Every cgroup that has an entry in the kernel's table.
-    pub fn entered(&self) -> Vec<Cgroup> {
-        self.maps.ids.all()
-    }
-
-    /// A cgroup with an entry was removed while nobody looked.
-    pub fn was_removed(&mut self, cgroup: Cgroup) {
-        self.remember_removed(cgroup, Instant::now());
     }
 }
 
@@ -95,51 +74,31 @@ pub fn take_over(
     carried: &Carried,
     last: &Snapshot,
 ) -> Result<Probes> {
-    let object = object(options)?;
-    let name = set_name(&object, layout, options);
+    let object = options.object()?;
+    let name = options.set_name(&object, layout);
     ensure!(carried.set == name, "the previous agent ran other programs or settings");
     let dir = set_dir(root, &name);
     ensure!(dir.is_dir(), "its programs are gone");
     ensure!(carried.states.len() == HOOKS.len(), "its state lists other hooks");
-    let rodata = open_pin(&map_pin(&dir, RODATA))?;
-    let sample_every = read_global(&rodata, &object, settings::MINOR_LATENCY_EVERY)?;
+    let mut take = of_pinned(&dir);
+    let sample_every = read_global(&take(RODATA)?, &object, settings::MINOR_LATENCY_EVERY)?;
     ensure!(sample_every > 0, "its globals are damaged");
-    let programs = Programs::open(&dir, sample_every)?;
-    let words = |flags: &Words| -> Vec<(Slot, u64)> {
-        (0..=options.most_slots).map(|slot| (slot, flags.get(slot.into()))).collect()
-    };
-    let mut maps = Maps::open(&dir)?;
-    let leases = Leases::restore(options.most_slots, words(&maps.flags));
-    // An offer that the agent before did not live to make is made now.
-    let offered = maps.offered()?;
-    let others: Vec<_> = leases.spare().filter(|slot| !offered.contains(slot)).collect();
-    if !others.is_empty() {
-        // One that a cgroup took a moment ago is being entered.
-        sleep(ENTERED_WITHIN);
-    }
-    let taken = maps.ids.slots();
-    for slot in others.into_iter().filter(|slot| !taken.contains(slot)) {
-        maps.offer(slot)?;
-    }
-    maps.set_pins(&dir);
-    // Killed between the placing of a bank and its lease: the bank may not be in its place.
-    let held = leases.used().map(|(_, slot)| slot).chain(leases.spare()).collect::<Vec<_>>();
-    maps.slots.retain(|slot, _| held.contains(slot));
+    let programs = Programs::open(&dir, all_hooks(), sample_every)?;
+    let (records, blocks) = (Records::new(&mut take)?, Blocks::new(&mut take)?);
+    let mut slots = Slots::new(&mut take, layout, options)?;
+    slots.restore(&dir, carried.no_room, || sleep(ENTERED_WITHIN))?;
+    let mut set = Set::new(programs, all_hooks(), carried.states.clone(), None);
+    set.find_unpinned();
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
-    let states = carried.states.clone();
-    let parts = Parts { programs, maps, states, unknown, sample_every, since_ns: 0, log: None };
-    let mut probes = Probes::new(parts, options, layout);
-    probes.leases = leases;
-    probes.running = carried.reported.clone();
-    probes.no_room = carried.no_room;
+    let mut readings = Readings::new(unknown, sample_every);
+    readings.set_reported(carried.reported.clone());
+    let parts = Parts { set, records, slots, blocks, readings, since_ns: 0 };
+    let mut probes = Probes::new(parts, options);
     for (lease, groups) in &last.slots {
-        probes.decoders.insert(*lease, Decoders::after(groups));
-        let blocks = groups.iter().filter(|group| group.measurement.key == "block");
-        probes.seeds.extend(blocks.map(|group| (*lease, group.clone())));
+        probes.readings.go_on(*lease, groups);
+        probes.blocks.go_on(*lease, groups);
     }
-    let all: Vec<_> = HOOKS.iter().map(|hook| hook.program).collect();
-    probes.unpinned = probes.detached();
-    probes.attach(&all).context("cannot attach the programs that did not stay attached")?;
+    probes.attach_all().context("cannot attach the programs that did not stay attached")?;
     Ok(probes)
 }
 

@@ -1,44 +1,115 @@
 //! What cannot be known on this kernel, which is not zero.
 
-use std::collections::BTreeMap;
+use super::{
+    hooks::{HOOKS, HookRow},
+    options::FaultMode,
+};
+use crate::bpf::hook::HookState;
 
-use tracer_ebpf::settings;
-
-use super::hooks::{FaultMode, HOOKS, HookState};
-
-/// Fields (or whole measurements) that cannot be known on this kernel, which is not zero.
-pub fn unknown_fields(
-    states: &[HookState],
-    globals: &BTreeMap<&'static str, u64>,
-    faults: FaultMode,
-) -> Vec<&'static str> {
-    let attached = |program: &str| {
-        HOOKS
-            .iter()
-            .zip(states)
-            .any(|(hook, state)| hook.program == program && *state == HookState::Attached)
+/// Fields (or whole measurements) that cannot be known where the hooks fared as `states` say: of those that
+/// were asked for, some hook feeds them and neither it nor an alternative that does so too is attached.
+pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static str> {
+    let is_attached = |row: &HookRow| {
+        let mut all = HOOKS.iter().zip(states);
+        all.any(|(other, state)| std::ptr::eq(row, other) && *state == HookState::Attached)
     };
-    let entry = attached("page_fault_user") || attached("handle_mm_fault");
-    let oom_kills =
-        attached("mark_victim") || (attached("mark_victim_pid") && attached("victim_exit"));
-    let rules: &[(bool, &[&'static str])] = &[
-        (
-            globals[settings::TIMES_KNOWN] == 0,
-            &["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns", "major_wait_ns"],
-        ),
-        (!attached("sched_process_fork"), &["forks"]),
-        (!attached("sched_process_exec"), &["execs"]),
-        (!oom_kills, &["oom_kills"]),
-        (!attached("major_fault"), &["major_wait_ns"]),
-        (!attached("block_rq_complete"), &["job_block"]),
-        (
-            faults == FaultMode::Full && !(entry && attached("minor_fault_latency")),
-            &["minor_latency_ns", "minor_sampled", "latency_sample_every"],
-        ),
-        (
-            faults == FaultMode::Full && !(entry && attached("major_fault_latency")),
-            &["major_latency_ns"],
-        ),
+    let feeds_too = |group: &str, field: &str| {
+        HOOKS.iter().filter(|row| is_attached(row)).any(|row| {
+            let is_of_it = row.hook.group == group || row.hook.covers == Some(group);
+            is_of_it && row.feeds.contains(&field)
+        })
+    };
+    let mut unknown = Vec::new();
+    for row in HOOKS.iter().filter(|row| !row.family.row().full_only || faults == FaultMode::Full) {
+        for field in row.feeds {
+            if !feeds_too(row.hook.group, field) && !unknown.contains(field) {
+                unknown.push(field);
+            }
+        }
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is unknown where these programs alone are attached.
+    fn unknown(programs: &[&str], faults: FaultMode) -> Vec<&'static str> {
+        let state = |row: &HookRow| {
+            if programs.contains(&row.hook.program) {
+                HookState::Attached
+            } else {
+                HookState::Missing(String::new())
+            }
+        };
+        let mut unknown = unknown_fields(&HOOKS.iter().map(state).collect::<Vec<_>>(), faults);
+        unknown.sort_unstable();
+        unknown
+    }
+
+    const LINUX_7: [&str; 10] = [
+        "cgroup_mkdir",
+        "sched_switch",
+        "sched_process_fork",
+        "sched_process_exec",
+        "mark_victim",
+        "block_rq_complete",
+        "major_fault",
+        "page_fault_user",
+        "major_fault_latency",
+        "minor_fault_latency",
     ];
-    rules.iter().filter(|(lost, _)| *lost).flat_map(|(_, fields)| fields.iter().copied()).collect()
+
+    /// The same kernel with other programs for one.
+    fn with(program: &str, others: &[&'static str]) -> Vec<&'static str> {
+        let kept = LINUX_7.iter().filter(|name| **name != program);
+        kept.chain(others).copied().collect()
+    }
+
+    #[test]
+    fn alternatives_feed_the_same() {
+        use FaultMode::{Full, Major};
+        assert!(unknown(&LINUX_7, Full).is_empty());
+        for (program, others) in [
+            ("sched_switch", &["sched_switch_3"][..]),
+            ("mark_victim", &["mark_victim_pid", "victim_exit"]),
+            ("page_fault_user", &["handle_mm_fault"]),
+            ("cgroup_mkdir", &[]),
+        ] {
+            assert!(unknown(&with(program, others), Full).is_empty(), "{others:?}");
+        }
+        assert!(unknown(&with("page_fault_user", &[]), Major).is_empty());
+    }
+
+    #[test]
+    fn what_nobody_feeds_is_unknown_and_nothing_else() {
+        let minor = ["latency_sample_every", "minor_latency_ns", "minor_sampled"];
+        let latencies =
+            ["latency_sample_every", "major_latency_ns", "minor_latency_ns", "minor_sampled"];
+        for (program, others, lost) in [
+            ("sched_process_fork", &[][..], &["forks"][..]),
+            ("sched_process_exec", &[], &["execs"]),
+            ("mark_victim", &["mark_victim_pid"], &["oom_kills"]),
+            ("mark_victim", &["victim_exit"], &["oom_kills"]),
+            ("block_rq_complete", &[], &["job_block"]),
+            ("major_fault", &[], &["major_wait_ns"]),
+            ("minor_fault_latency", &[], &minor),
+            ("major_fault_latency", &[], &["major_latency_ns"]),
+            ("page_fault_user", &["page_fault_kernel"], &latencies),
+            (
+                "sched_switch",
+                &["switch_untimed"],
+                &[
+                    "blocked_ns",
+                    "major_wait_ns",
+                    "on_cpu_slice_ns",
+                    "run_queue_wait_ns",
+                    "sleep_ns",
+                ],
+            ),
+        ] {
+            assert_eq!(unknown(&with(program, others), FaultMode::Full), lost, "without {program}");
+        }
+    }
 }

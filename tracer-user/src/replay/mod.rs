@@ -16,7 +16,8 @@ pub use record::Recorder;
 
 use crate::model::{
     info::{Exit, JobInfo},
-    job::{Job, Lease},
+    job::Job,
+    lease::Lease,
     points::Origin,
     snapshot::Snapshot,
     source::Source,

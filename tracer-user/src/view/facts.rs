@@ -1,7 +1,7 @@
 //! The run's values as the summary's parts ask for them. `None` is unknown and stays so; a share is
 //! known only where all of its parts are.
 
-use tracer_ebpf::block::OPS;
+use tracer_ebpf::tables::block::OPS;
 
 use crate::{
     base::text,

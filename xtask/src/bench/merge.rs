@@ -11,7 +11,7 @@ use jobtrace::{
     },
     probes::decode::{Sums, Unwrapper},
 };
-use tracer_ebpf::{job::JobBank, table::Place};
+use tracer_ebpf::{table::Place, tables::job::JobBank};
 use xtask::{machine, markdown::Table, sections};
 
 use crate::{

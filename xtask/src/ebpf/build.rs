@@ -1,4 +1,4 @@
-//! Compiles and strips the object so that its bytes depend on the sources and the compiler only,
+//! Compiles and strips an object so that its bytes depend on the sources and the compiler only,
 //! not on the folder, the user or the registry's mirror.
 
 use super::toolchain::{Toolchain, cargo_home, without_rustup};
@@ -15,19 +15,19 @@ use xtask::root;
 
 const TARGET: &str = "bpfel-unknown-none";
 
-/// Builds the object and returns its stripped bytes.
+/// Builds the object of binary target `name` and returns its stripped bytes.
 ///
 /// # Errors
 /// When it does not compile, or no llvm-strip or llvm-objcopy is installed.
-pub fn object(toolchain: &Toolchain) -> Result<Vec<u8>> {
+pub fn object(toolchain: &Toolchain, name: &str) -> Result<Vec<u8>> {
     // Its own folder: another compiler's artifacts beside ours would rebuild each other.
     let target = target_dir().join("bpf");
     run(cargo(toolchain)?
-        .args(["build", "--package", "tracer-ebpf", "--bin", "tracer", "--profile", "bpf"])
+        .args(["build", "--package", "tracer-ebpf", "--bin", name, "--profile", "bpf"])
         .args(["--locked", "-Zbuild-std=core", "--target", TARGET])
         .arg("--target-dir")
         .arg(&target))?;
-    let built = target.join(TARGET).join("bpf/tracer");
+    let built = target.join(TARGET).join("bpf").join(name);
     let stripped = built.with_extension("stripped.o");
     run(strip(toolchain.llvm)?.arg(&built).arg(&stripped))?;
     fs::read(&stripped).with_context(|| format!("read {}", stripped.display()))

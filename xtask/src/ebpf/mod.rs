@@ -1,4 +1,4 @@
-//! `cargo xtask ebpf`: the BPF object that jobtrace embeds, and the record beside it.
+//! `cargo xtask ebpf`: the BPF objects that jobtrace embeds, and the record beside them.
 
 mod build;
 mod install;
@@ -10,16 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use toolchain::Toolchain;
 use xtask::root;
-use xtask::source_digest::{OBJECT, RECORD, Record, check, of_bytes, of_sources};
+use xtask::source_digest::{ALWAYS, OBJECTS, RECORD, Record, check, of_bytes, of_sources};
 
 /// Builds tracer-ebpf's programs with a BPF-capable compiler, strips everything except BTF and writes
 /// tracer-ebpf/object.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Compare the committed object with the sources and with a rebuild; write nothing
+    /// Compare the committed objects with the sources and with a rebuild; write nothing
     #[arg(long, conflicts_with = "out")]
     check: bool,
-    /// Write the object to FILE instead of tracer-ebpf/object, without its record
+    /// Write the object of what always runs to FILE, and nothing else
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// First install what is missing: Debian's compiler and its source, bpf-linker
@@ -38,14 +38,13 @@ pub fn run(args: &Args) -> Result<()> {
         return compare(choose);
     }
     let toolchain = choose()?;
-    let object = build::object(&toolchain)?;
     match &args.out {
-        Some(out) => write(out, &object),
-        None => write_with_record(&object, &toolchain),
+        Some(out) => write(out, &build::object(&toolchain, ALWAYS.target)?),
+        None => write_with_record(&toolchain),
     }
 }
 
-/// Builds the object from the sources as they are into `out`, after installing what is missing.
+/// Builds the object of what always runs from the sources as they are into `out`, after installing what is missing.
 ///
 /// # Errors
 /// As [`run`].
@@ -62,20 +61,21 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn write_with_record(object: &[u8], toolchain: &Toolchain) -> Result<()> {
-    let record = Record {
-        sources: of_sources(&root())?,
-        object: of_bytes(object),
-        built_by: toolchain.in_words(),
-    };
-    write(&root().join(OBJECT), object)?;
+fn write_with_record(toolchain: &Toolchain) -> Result<()> {
+    let mut objects = Vec::new();
+    for object in OBJECTS {
+        let bytes = build::object(toolchain, object.target)?;
+        write(&root().join(object.file), &bytes)?;
+        objects.push(of_bytes(&bytes));
+    }
+    let record = Record { sources: of_sources(&root())?, objects, built_by: toolchain.in_words() };
     write(&root().join(RECORD), record.to_text().as_bytes())
 }
 
 /// The digests must match; where the compiler is the recorded one, a rebuild's bytes must too.
 fn compare(choose: impl FnOnce() -> Result<Toolchain>) -> Result<()> {
     check(&root())?;
-    say(format_args!("{OBJECT} was built from these sources"));
+    say("the committed objects were built from these sources");
     let record = Record::parse(&fs::read_to_string(root().join(RECORD))?)?;
     let toolchain = match choose() {
         Ok(toolchain) => toolchain,
@@ -84,16 +84,21 @@ fn compare(choose: impl FnOnce() -> Result<Toolchain>) -> Result<()> {
             return Ok(());
         }
     };
-    let rebuilt = of_bytes(&build::object(&toolchain)?);
-    if toolchain.in_words() != record.built_by {
-        say(format_args!("bytes not compared: the committed object is by {}", record.built_by));
-    } else if rebuilt == record.object {
+    let is_same_compiler = toolchain.in_words() == record.built_by;
+    for (object, digest) in OBJECTS.iter().zip(&record.objects) {
+        let rebuilt = of_bytes(&build::object(&toolchain, object.target)?);
+        if is_same_compiler && rebuilt != *digest {
+            bail!(
+                "a rebuild with the same compiler gives other bytes than {}: \
+                 run `cargo xtask ebpf` and commit tracer-ebpf/object",
+                object.file
+            );
+        }
+    }
+    if is_same_compiler {
         say("a rebuild gives the same bytes");
     } else {
-        bail!(
-            "a rebuild with the same compiler gives other bytes than {OBJECT}: \
-             run `cargo xtask ebpf` and commit tracer-ebpf/object"
-        );
+        say(format_args!("bytes not compared: the committed objects are by {}", record.built_by));
     }
     Ok(())
 }

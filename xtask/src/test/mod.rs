@@ -15,7 +15,7 @@ use anyhow::Result;
 use std::path::{Path, PathBuf};
 use steps::Steps;
 use xtask::root;
-use xtask::source_digest::OBJECT;
+use xtask::source_digest::ALWAYS;
 
 /// A shell script ignores these in what it starts in the background, and what is ignored stays so in
 /// every program below: tests that send them would see nothing.
@@ -109,7 +109,7 @@ fn live_ring(steps: &mut Steps, args: &Args) {
 
 /// The same bytes need no second run: the live ring has just tested them.
 fn with_fresh_object(steps: &mut Steps, fresh: &Path, hostile: bool) {
-    if std::fs::read(fresh).ok() == std::fs::read(root().join(OBJECT)).ok() {
+    if std::fs::read(fresh).ok() == std::fs::read(root().join(ALWAYS.file)).ok() {
         say("the fresh object is the committed one byte for byte: the live tests above tested it");
     } else {
         steps.tests("live tests with the fresh object", || live::run(Some(fresh), hostile));

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use xtask::root;
-use xtask::source_digest::OBJECT;
+use xtask::source_digest::{OBJECTS, Object};
 
 /// How long the kernel may take to let go of what was closed.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -81,12 +81,13 @@ pub fn check(before: &Residue) -> Result<()> {
     }
 }
 
-/// Programs are ours when the object holds their name: other tracers come and go on a live machine.
+/// Programs are ours when an object holds their name: other tracers come and go on a live machine.
 fn programs(lines: &mut BTreeSet<String>) -> Result<BTreeSet<u32>> {
-    let object = fs::read(root().join(OBJECT)).unwrap_or_default();
+    let read = |object: &Object| fs::read(root().join(object.file)).unwrap_or_default();
+    let objects: Vec<_> = OBJECTS.iter().map(read).collect();
     let mut ours = BTreeSet::new();
     for (id, program) in bpf::programs()? {
-        if is_symbol(&object, &program.name) {
+        if objects.iter().any(|object| is_symbol(object, &program.name)) {
             lines.insert(format!("BPF program {id} ({})", program.name));
             ours.insert(id);
         }

@@ -7,9 +7,8 @@ use super::machine::Boot;
 use anyhow::{Result, bail};
 use std::time::Duration;
 use tracer_ebpf::{
-    job::JobBank,
-    latency::LatencyBank,
     records::{CpuRecord, LifeEvent},
+    tables::{job::JobBank, latency::LatencyBank},
 };
 use xtask::guest::{Line, Size, Work};
 use xtask::markdown::{Table, mib};

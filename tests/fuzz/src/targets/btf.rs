@@ -1,7 +1,7 @@
 //! The kernel's type information, damaged or not: every question ends, soon, and a name that is told is
 //! in the data. Which kinds of questions there are is what the probes ask.
 
-use jobtrace::probes::btf::Btf;
+use jobtrace::bpf::btf::Btf;
 
 use crate::split::text;
 

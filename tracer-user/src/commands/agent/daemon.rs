@@ -35,10 +35,11 @@ use crate::{
         open_files::{self, OpenFiles},
         say::Level,
     },
+    bpf::load::check_namespace,
     cgroup::hierarchies::Hierarchies,
     lines::backlog::Pending,
     model::job::Job,
-    probes::{self, Options},
+    probes::Options,
 };
 
 /// Least pause between two looks at whether the watchdog is due.
@@ -59,7 +60,7 @@ pub struct Sources {
 pub fn run(config: Config, sources: &Sources) -> Result<u8> {
     // First: even the event loop opens files, and each slot in use holds one or two.
     OpenFiles::raise();
-    probes::check_namespace()?;
+    check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the event loop")?.block_on(serve(config, sources))

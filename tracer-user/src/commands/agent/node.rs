@@ -131,7 +131,7 @@ impl Node {
     /// # Errors
     /// When there are no descriptors left.
     pub fn events_fd(&self) -> io::Result<OwnedFd> {
-        self.slots.probes.events_fd()
+        self.slots.probes.slots.events_fd()
     }
 
     /// Takes in what happened to cgroups and programs.
@@ -209,7 +209,7 @@ impl Node {
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
         }
         let (previous, probes) = (&self.previous, &self.slots.probes);
-        let is_alive = |lease| previous.slots.contains_key(&lease) || probes.is_leased(lease);
+        let is_alive = |lease| previous.slots.contains_key(&lease) || probes.slots.is_leased(lease);
         self.jobs.tracker.forget_owners(is_alive);
         self.jobs.release_old(&mut self.slots, log);
         self.care(log)?;
@@ -238,7 +238,7 @@ impl Node {
         let there: BTreeMap<Cgroup, PathBuf> = self.jobs.view.walk()?.into_iter().collect();
         for cgroup in self.jobs.tracker.cgroups() {
             if !there.contains_key(&cgroup) {
-                self.slots.probes.displace(cgroup);
+                self.slots.probes.slots.displace(cgroup);
                 self.jobs.tracker.removed(cgroup, monotonic_ns());
             }
         }

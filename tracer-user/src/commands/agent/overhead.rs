@@ -13,12 +13,12 @@ use measuring::Measuring;
 pub use settings::OverheadSettings;
 
 use super::{
-    governor::{Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
+    governor::{Action, Activity, Governor, Reading, Verdict},
     log::Log,
 };
 use crate::{
-    model::{group::Group, snapshot::Interval},
-    probes::Probes,
+    model::snapshot::Interval,
+    probes::{EventCount, FAMILIES, Family, Probes},
 };
 
 /// Bounds what the probes cost.
@@ -38,7 +38,7 @@ impl Overhead {
     /// Of probes that are all attached.
     #[must_use]
     pub fn new(settings: OverheadSettings, probes: &Probes) -> Self {
-        let present = Family::ALL.map(|family| probes.has(family.cost().programs));
+        let present = Family::ALL.map(|family| probes.has(family));
         Self {
             settings,
             governor: Governor::new(settings.governor),
@@ -96,9 +96,9 @@ impl Overhead {
         own.set("families_measured", Family::ALL.iter().filter(|f| known(f)).count() as u64);
         let hidden = self.hidden.iter().filter(|hidden| **hidden).count();
         own.set("shed_families", hidden as u64);
-        for (family, field) in SHED_FIELDS {
+        for family in Family::ALL.into_iter().filter(|family| family.is_ever_shed()) {
             let hidden = u64::from(self.hidden[family as usize]);
-            own.set(field, Some(hidden).filter(|_| self.present[family as usize]));
+            own.set(&family.shed_field(), Some(hidden).filter(|_| self.present[family as usize]));
         }
         if !is_measured {
             // Nobody counted: no run is not known.
@@ -143,16 +143,14 @@ impl Overhead {
         for family in Family::ALL.into_iter().rev() {
             let own = family as usize;
             if self.attached[own] && !wanted[own] {
-                let programs: Vec<_> = family.cost().programs.iter().rev().copied().collect();
-                self.attached[own] = !said(probes.detach(&programs), "detached", family, log);
+                self.attached[own] = !said(probes.detach(family), "detached", family, log);
                 self.hidden[own] = true;
             }
         }
         for family in Family::ALL {
             let own = family as usize;
             if !self.attached[own] && wanted[own] {
-                let done = said(probes.attach(family.cost().programs), "attached", family, log);
-                self.attached[own] = done;
+                self.attached[own] = said(probes.attach(family), "attached", family, log);
                 self.hidden[own] = true;
             }
             self.hidden[own] |= self.present[own] && !self.attached[own];
@@ -160,17 +158,9 @@ impl Overhead {
     }
 }
 
-/// Which field tells of which family.
-const SHED_FIELDS: [(Family, &str); 4] = [
-    (Family::Sched, "shed_sched"),
-    (Family::MajorFault, "shed_major_fault"),
-    (Family::FullFault, "shed_full_fault"),
-    (Family::Block, "shed_block"),
-];
-
 fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bool {
     if let Err(error) = &result {
-        let name = family.cost().name;
+        let name = family.row().name;
         log.error(format_args!("the {name} probes cannot be {done}: {error:#}"));
     }
     result.is_ok()
@@ -178,7 +168,7 @@ fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bo
 
 /// Makes the fields of `family` unknown.
 fn hide(interval: &mut Interval, family: Family) {
-    let lost = family.cost().fields;
+    let lost: Vec<_> = family.fields().collect();
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
         let is_probed = matches!(group.measurement.key, "sched" | "fault");
@@ -190,30 +180,31 @@ fn hide(interval: &mut Interval, family: Family) {
     }
 }
 
-/// Events of each family in `interval`, over all leases; `None` where that is unknown.
+/// Events of each family in `interval`, over all leases, `cgroups` of which were made or removed in it;
+/// `None` where that is unknown.
 fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
-    let groups = || interval.slots.values().flatten();
-    let of = |key: &'static str, fields: &[&str]| -> Option<u64> {
-        let number = |group: &Group| -> Option<u64> {
-            fields.iter().filter_map(|field| group.number(field)).reduce(u64::saturating_add)
-        };
-        let known = groups().filter(|group| group.measurement.key == key).filter_map(number);
-        known.reduce(u64::saturating_add)
+    let count = |count: &EventCount| match count {
+        EventCount::Cgroups => Some(cgroups),
+        EventCount::Field(measurement, field) => {
+            let groups = interval.slots.values().flatten();
+            let groups = groups.filter(|group| std::ptr::eq(group.measurement, *measurement));
+            // No device has a group before its first request.
+            let nothing = (!measurement.tags.is_empty()).then_some(0);
+            let known = groups.filter_map(|group| group.number(field)).chain(nothing);
+            known.reduce(u64::saturating_add)
+        }
     };
-    Family::ALL.map(|family| match family {
-        Family::Sched => of("sched", &["switches_voluntary", "switches_involuntary"]),
-        Family::MajorFault => of("fault", &["major"]),
-        Family::FullFault => of("fault", &["minor", "major"]),
-        // No device has a group before its first request.
-        Family::Block => Some(of("block", &["ops"]).unwrap_or(0)),
-        Family::LifeCycle => Some(of("sched", &["forks", "execs"]).unwrap_or(0) + cgroups),
-    })
+    Family::ALL
+        .map(|family| family.row().counted_by.iter().filter_map(count).reduce(u64::saturating_add))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::{BLOCK, FAULT, MEMORY, SCHED};
+    use crate::model::{
+        group::Group,
+        tables::{BLOCK, FAULT, MEMORY, SCHED},
+    };
 
     /// An interval of two leases in which every number is 5.
     fn interval() -> Interval {
@@ -250,7 +241,7 @@ mod tests {
         for family in Family::ALL {
             let mut hidden = interval();
             hide(&mut hidden, family);
-            let lost = family.cost().fields;
+            let lost: Vec<_> = family.fields().collect();
             for group in hidden.slots.values().flatten() {
                 for (field, value) in group.measurement.fields.iter().zip(&group.values) {
                     let key = group.measurement.key;
@@ -261,16 +252,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn each_shed_field_is_one_of_its_family() {
-        let own = Group::unknown(&crate::model::tables::SELF, Vec::new());
-        for (family, field) in SHED_FIELDS {
-            assert_eq!(field, format!("shed_{}", family.cost().name));
-            assert_eq!(own.number(field), None);
-        }
-        let told = SHED_FIELDS.map(|(family, _)| family);
-        assert!(!told.contains(&Family::LifeCycle) && told.len() == FAMILIES - 1);
     }
 }

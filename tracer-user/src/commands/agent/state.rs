@@ -17,12 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     base::identity::boot_id,
     gpu::Claims,
-    model::{
-        group::Group,
-        info::JobInfo,
-        job::{Job, Lease},
-        snapshot::Snapshot,
-    },
+    model::{group::Group, info::JobInfo, job::Job, lease::Lease, snapshot::Snapshot},
     probes::{Carried, Cgroup},
 };
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use crate::{
-    model::job::{Job, Lease},
+    model::{job::Job, lease::Lease},
     probes::Cgroup,
 };
 

@@ -4,15 +4,23 @@ use std::path::Path;
 
 use crate::{
     base::{
+        kernel_release::version_of,
         layout::Layout,
         open_files::{self, TooFew},
+    },
+    bpf::{
+        btf::{Btf, VMLINUX},
+        error::LoadError,
+        hook::HookState,
+        load::check_namespace,
+        privileges::{cure_of, lacking_capabilities},
     },
     cgroup::{
         hierarchies::Hierarchies,
         job::{JobCgroup, NoCgroup},
     },
     commands::doctor::{Finding, Severity, gpu},
-    probes::{self, FaultMode, HOOKS, HookState, LoadError, Options, btf::VMLINUX},
+    probes::{self, FaultMode, Options},
 };
 
 /// Runs all checks; GPUs are looked for in sys and proc below `root`.
@@ -31,9 +39,7 @@ pub fn all(root: &Path) -> Vec<Finding> {
 fn kernel() -> Finding {
     let uname = rustix::system::uname();
     let release = uname.release().to_string_lossy().into_owned();
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if version < (5, 10) {
+    if version_of(&release) < (5, 10) {
         return Finding::new(
             "kernel",
             Severity::Missing,
@@ -45,7 +51,7 @@ fn kernel() -> Finding {
 }
 
 fn types() -> Finding {
-    match probes::btf::Btf::read() {
+    match Btf::read() {
         Ok(_) => Finding::ok("kernel types (BTF)", VMLINUX),
         Err(error) => Finding::new(
             "kernel types (BTF)",
@@ -58,11 +64,11 @@ fn types() -> Finding {
 
 fn capabilities() -> Finding {
     let subject = "privileges";
-    if let Err(error) = probes::check_namespace() {
+    if let Err(error) = check_namespace() {
         let cure = "leave the user namespace, or start the container without one";
         return Finding::new(subject, Severity::Fatal, error.to_string(), cure);
     }
-    let Some(lacks) = probes::lacking_capabilities() else {
+    let Some(lacks) = lacking_capabilities() else {
         return Finding::new(
             subject,
             Severity::Missing,
@@ -77,7 +83,7 @@ fn capabilities() -> Finding {
         subject,
         Severity::Fatal,
         format!("without {}", lacks.join(" and ")),
-        probes::cure_of(&lacks),
+        cure_of(&lacks),
     )
 }
 
@@ -158,16 +164,15 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
             };
             vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
-        Ok(probes) => HOOKS
-            .iter()
-            .zip(probes.states())
-            .filter_map(|(hook, state)| match state {
-                HookState::Attached => Some(Finding::ok(hook.program, hook.gives)),
+        Ok(probes) => probes
+            .hooks()
+            .filter_map(|(row, state)| match state {
+                HookState::Attached => Some(Finding::ok(row.hook.program, row.gives)),
                 HookState::NotNeeded => None,
                 HookState::Missing(why) => Some(Finding::new(
-                    hook.program,
+                    row.hook.program,
                     Severity::Missing,
-                    format!("no {}: {why}", hook.gives),
+                    format!("no {}: {why}", row.gives),
                     "nothing to do: all other values are complete",
                 )),
             })

@@ -19,6 +19,7 @@ use crate::{
         open_files::{self, OpenFiles},
         say::say,
     },
+    bpf::load::check_namespace,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
     gpu::{self, Sampler},
@@ -27,7 +28,7 @@ use crate::{
         signals::Signals,
         wait::{Ended, Running},
     },
-    model::{job::Lease, snapshot::Snapshot, source::Source},
+    model::{lease::Lease, snapshot::Snapshot, source::Source},
     probes::{self, Options, Probes},
     replay::{End, Header, Recorder},
 };
@@ -39,7 +40,7 @@ use crate::{
 pub fn run(args: &Args) -> Result<u8> {
     // First: even the event loop opens files.
     let limit = OpenFiles::raise();
-    probes::check_namespace()?;
+    check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let traced = runtime.context("cannot start the event loop")?.block_on(trace(args, limit));
@@ -65,7 +66,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
     let mut probes =
         probes::load(&cgroup.layout(), &Options { faults: args.faults, ..development()? })?;
-    let lease = probes.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
+    let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;
     if cgroup.block().is_none() || !probes.knows_block() {

@@ -3,16 +3,18 @@
 use anyhow::Result;
 
 use crate::{
+    bpf::hook::HookState,
     cgroup::{job::JobCgroup, remove::Removal},
-    probes::{HOOKS, HookState, Probes},
+    probes::Probes,
 };
 
 /// What the reader of the numbers must know before the run begins.
 pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
     let mut notes = cgroup.notes().to_vec();
-    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+    for (row, state) in probes.hooks() {
         if let HookState::Missing(why) = state {
-            notes.push(format!("unknown on this kernel: {} ({}: {why})", hook.gives, hook.program));
+            let (gives, program) = (row.gives, row.hook.program);
+            notes.push(format!("unknown on this kernel: {gives} ({program}: {why})"));
         }
     }
     if cgroup.block().is_none() {

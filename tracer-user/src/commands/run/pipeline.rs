@@ -11,7 +11,8 @@ use crate::{
     model::{
         hist_points::hist_points,
         info::Exit,
-        job::{Job, JobStats, Lease, attribute},
+        job::{Job, JobStats, attribute},
+        lease::Lease,
         points::{Origin, Point, info_point, job_points},
         snapshot::{Interval, Snapshot},
         totals::RunTotals,

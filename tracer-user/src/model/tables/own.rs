@@ -162,7 +162,7 @@ pub static SELF: Measurement = Measurement {
             "shed_full_fault",
             Gauge,
             Count,
-            "1: the probes of fault latencies were detached; unknown: the latencies of job_fault (agent).",
+            "1: the probes of fault latencies were detached; unknown: minor_latency_ns, major_latency_ns (agent).",
         ),
         Field::agent(
             "shed_block",

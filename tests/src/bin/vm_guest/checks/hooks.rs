@@ -15,14 +15,14 @@ pub fn tell() -> bool {
     tell::say(&Line::Start { check: check.clone() });
     let output = Command::new(program().unwrap()).args(["doctor", "--json"]).output().unwrap();
     let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    for hook in HOOKS {
-        let found = findings.iter().find(|finding| finding["subject"] == hook.program);
+    for row in HOOKS {
+        let found = findings.iter().find(|finding| finding["subject"] == row.hook.program);
         let (outcome, why) = match found {
             None => (Outcome::Unneeded, String::new()),
             Some(finding) if finding["state"] == "ok" => (Outcome::Ok, String::new()),
             Some(finding) => (Outcome::Absent, text(&finding["detail"])),
         };
-        tell::say(&Line::Hook { program: hook.program.into(), outcome, why });
+        tell::say(&Line::Hook { program: row.hook.program.into(), outcome, why });
     }
     let shown = |finding: &&Value| finding["state"] != "ok";
     let lines: Vec<String> = findings

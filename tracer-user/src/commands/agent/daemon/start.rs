@@ -12,6 +12,7 @@ use crate::{
         clock::{monotonic_ns, wall_ns},
         say::say,
     },
+    bpf::{hook::HookState, pins},
     commands::agent::{
         config::Config,
         grid::Grid,
@@ -25,7 +26,7 @@ use crate::{
         state::{AgentState, JournalEntry, Keeper},
     },
     lines::spool::Resume,
-    probes::{self, HOOKS, HookState, Options, Probes, pins},
+    probes::{self, Options, Probes},
     resolve::Resolver,
 };
 
@@ -148,9 +149,9 @@ fn options(config: &Config) -> Result<Options> {
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
-    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+    for (row, state) in probes.hooks() {
         if let HookState::Missing(why) = state {
-            log.warning(format_args!("unknown on this kernel: {} ({why})", hook.gives));
+            log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
         }
     }
 }

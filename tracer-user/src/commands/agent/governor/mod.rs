@@ -7,15 +7,13 @@
 //! files and the families that still run. So it goes last.
 //! See docs/decisions/0011-overhead-governor.md.
 
-mod families;
-
 use std::fmt;
 
-pub use families::{COSTS, Cost, FAMILIES, Family};
+use crate::probes::{FAMILIES, Family};
 
 /// Limits and patience.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct Limits {
     /// Share of the online CPUs' time that the probes may take.
     pub max_ratio: f64,
     /// This many readings in a row above the limit make the governor shed; it waits as many after
@@ -27,7 +25,7 @@ pub struct Settings {
     pub longest_back_off_ns: u64,
 }
 
-impl Settings {
+impl Limits {
     /// The usual patience: three intervals, a minute, an hour.
     #[must_use]
     pub fn with_limit(max_ratio: f64) -> Self {
@@ -46,7 +44,7 @@ const ENOUGH_EVENTS: u64 = 1000;
 /// What a family did in the interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// Events that ran its probes, [`Cost::event`].
+    /// Events that ran its probes, [`FamilyRow::event`](crate::probes::FamilyRow::event).
     pub events: u64,
     /// Run time of its programs where the kernel measured it; it then counts instead of the estimate,
     /// and the estimates after it are made of it.
@@ -99,7 +97,7 @@ enum State {
 /// The state between readings.
 #[derive(Clone, Debug)]
 pub struct Governor {
-    settings: Settings,
+    limits: Limits,
     states: [State; FAMILIES],
     /// How long each is shed the next time; zero before the first.
     back_offs_ns: [u64; FAMILIES],
@@ -112,9 +110,9 @@ pub struct Governor {
 impl Governor {
     /// A governor of probes that are all attached.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
-            settings,
+            limits,
             states: [State::Attached(0); FAMILIES],
             back_offs_ns: [0; FAMILIES],
             event_ns: [None; FAMILIES],
@@ -123,9 +121,9 @@ impl Governor {
         }
     }
 
-    /// Takes over other settings, as SIGHUP brings them.
-    pub fn set(&mut self, settings: Settings) {
-        self.settings = settings;
+    /// Takes over other limits, as SIGHUP brings them.
+    pub fn set(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// Nanoseconds per event of `family` as the kernel measured them on this node, smoothed; `None` where
@@ -138,7 +136,7 @@ impl Governor {
     /// Whether the probes of `family` are to be attached.
     #[must_use]
     pub fn is_running(&self, family: Family) -> bool {
-        !self.is_shed(family) && family.cost().needs.is_none_or(|needed| !self.is_shed(needed))
+        !self.is_shed(family) && family.row().needs.is_none_or(|needed| !self.is_shed(needed))
     }
 
     /// Whether `family` is shed.
@@ -176,7 +174,7 @@ impl Governor {
         });
         let is_measured = running.iter().flatten().all(|activity| activity.bpf_ns.is_some());
         let ratio: f64 = ratios.iter().flatten().sum();
-        let is_above = ratio > self.settings.max_ratio;
+        let is_above = ratio > self.limits.max_ratio;
         self.above = if is_above { self.above.saturating_add(1) } else { 0 };
         self.since_action = self.since_action.saturating_add(1);
         let action = if is_above {
@@ -200,23 +198,23 @@ impl Governor {
     }
 
     fn cost_ns(&self, family: Family, activity: Activity) -> f64 {
-        let event_ns = self.event_ns[family as usize].unwrap_or(family.cost().event_ns as f64);
+        let event_ns = self.event_ns[family as usize].unwrap_or(family.row().event_ns as f64);
         activity.bpf_ns.map_or_else(|| activity.events as f64 * event_ns, |ns| ns as f64)
     }
 
     /// The family to shed. One that costs less than a tenth of the excess stays: all of them together
     /// would not bring it below, and their values would be lost for nothing.
     fn dearest(&self, ratios: &[Option<f64>; FAMILIES], ratio: f64) -> Option<Family> {
-        if self.above < self.settings.patience {
+        if self.above < self.limits.patience {
             return None;
         }
-        let worth = (ratio - self.settings.max_ratio) / 10.0;
+        let worth = (ratio - self.limits.max_ratio) / 10.0;
         let candidates = Family::ALL.into_iter().filter_map(|family| {
-            ratios[family as usize].filter(|_| family.cost().sheddable)?;
+            ratios[family as usize].filter(|_| family.row().sheddable)?;
             // Those that are not shed by themselves count for the one that takes them with it.
             let taken = family
                 .with_dependents()
-                .filter(|&other| other == family || !other.cost().sheddable)
+                .filter(|&other| other == family || !other.row().sheddable)
                 .filter_map(|other| ratios[other as usize]);
             Some((family, taken.sum::<f64>())).filter(|(_, own)| *own >= worth)
         });
@@ -228,7 +226,7 @@ impl Governor {
 
     /// The family whose time is up longest, once things are quiet.
     fn due(&self, now_ns: u64) -> Option<Family> {
-        if self.since_action < self.settings.patience {
+        if self.since_action < self.limits.patience {
             return None;
         }
         let shed =
@@ -238,12 +236,12 @@ impl Governor {
             });
         // What it lives on comes first.
         let shed = shed
-            .filter(|(_, family)| family.cost().needs.is_none_or(|needed| !self.is_shed(needed)));
+            .filter(|(_, family)| family.row().needs.is_none_or(|needed| !self.is_shed(needed)));
         shed.min().map(|(_, family)| family)
     }
 
     fn take(&mut self, action: Action, now_ns: u64) {
-        let settings = self.settings;
+        let limits = self.limits;
         match action {
             Action::Shed(family) => {
                 let own = family as usize;
@@ -254,9 +252,9 @@ impl Governor {
                 };
                 // Whoever behaved for as long as the longest punishment begins anew.
                 *back_off = match *back_off {
-                    0 => settings.first_back_off_ns,
-                    _ if stayed_ns >= settings.longest_back_off_ns => settings.first_back_off_ns,
-                    last => last.saturating_mul(2).min(settings.longest_back_off_ns),
+                    0 => limits.first_back_off_ns,
+                    _ if stayed_ns >= limits.longest_back_off_ns => limits.first_back_off_ns,
+                    last => last.saturating_mul(2).min(limits.longest_back_off_ns),
                 };
                 self.states[own] = State::Shed(now_ns.saturating_add(*back_off));
             }
@@ -273,11 +271,11 @@ impl fmt::Display for Action {
         match self {
             Self::Shed(family) => {
                 let gives: Vec<_> =
-                    family.with_dependents().map(|family| family.cost().gives).collect();
-                let (name, gives) = (family.cost().name, gives.join(", "));
+                    family.with_dependents().map(|family| family.row().gives).collect();
+                let (name, gives) = (family.row().name, gives.join(", "));
                 write!(f, "{name} probes detached, unknown for now: {gives}")
             }
-            Self::Restore(family) => write!(f, "{} probes attached again", family.cost().name),
+            Self::Restore(family) => write!(f, "{} probes attached again", family.row().name),
         }
     }
 }

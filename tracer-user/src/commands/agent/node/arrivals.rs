@@ -56,7 +56,7 @@ impl Jobs {
     pub fn find_existing(&mut self, slots: &mut Slots, log: &Log) -> Result<()> {
         for (cgroup, path) in self.view.walk()? {
             // One that has a lease was made meanwhile: its event is on its way.
-            if !self.tracker.knows(cgroup) && slots.probes.charged_for(cgroup).is_none() {
+            if !self.tracker.knows(cgroup) && slots.probes.slots.charged_for(cgroup).is_none() {
                 self.made(Arrival::found(cgroup, path), slots, log);
             }
         }
@@ -74,7 +74,7 @@ impl Jobs {
             let owner = self.naming.owner(&path, &answer);
             let owner = owner.map(|owner| self.tracker.named(&owner.job).clone());
             if self.tracker.job_of(cgroup) != owner.as_ref() {
-                slots.probes.displace(cgroup);
+                slots.probes.slots.displace(cgroup);
                 self.tracker.removed(cgroup, at_ns);
                 let start_wall_ns = wall_at(at_ns);
                 let arrival = Arrival { start_wall_ns, ..Arrival::found(cgroup, path) };

@@ -69,7 +69,7 @@ impl Node {
     /// When to call [`Self::care`], if nothing happens before: at once where its time was too short, in a
     /// moment where slots wait to be freed.
     pub fn care_after(&self) -> Option<Duration> {
-        let waits = self.slots.are_due() || self.slots.probes.has_ended();
+        let waits = self.slots.are_due() || self.slots.probes.slots.has_ended();
         if self.care.is_behind { Some(Duration::ZERO) } else { waits.then_some(FREE_AFTER) }
     }
 

@@ -12,7 +12,8 @@ use crate::{
     gpu::{Claim, Claims},
     model::{
         group::{Group, merge_all},
-        job::{Job, Lease},
+        job::Job,
+        lease::Lease,
         snapshot::Interval,
     },
 };

@@ -87,7 +87,7 @@ impl Jobs {
     /// they are: they belong to the totals at its end.
     pub fn due_infos(&mut self, slots: &Slots, origin: &Origin, stamp_ns: u64) -> Vec<Point> {
         let unread = self.tracker.owners().iter().filter(|(lease, job)| {
-            self.tracker.job(job).is_none() && slots.probes.is_leased(**lease)
+            self.tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
         });
         let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
         let ready = self.details.iter_mut().filter(|(job, _)| !unread.contains(*job));
@@ -101,7 +101,7 @@ impl Jobs {
     /// When a map cannot be written.
     pub fn grant(&mut self, jobs: &[Job], slots: &mut Slots, log: &Log) -> Result<usize> {
         for (granted, job) in jobs.iter().enumerate() {
-            let Some(lease) = slots.probes.lease_or_spare()? else { return Ok(granted) };
+            let Some(lease) = slots.probes.slots.lease_or_spare()? else { return Ok(granted) };
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, slots, log);
             if let Some(details) = self.details.get_mut(job) {

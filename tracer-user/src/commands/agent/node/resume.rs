@@ -17,10 +17,7 @@ use crate::{
         state::{AgentState, JournalEntry, Keeper, KnownJob},
         tracker::{Action, Tracked},
     },
-    model::{
-        info::JobInfo,
-        job::{Job, Lease},
-    },
+    model::{info::JobInfo, job::Job, lease::Lease},
     probes::{Cgroup, Options, Probes},
 };
 
@@ -80,21 +77,21 @@ impl Node {
     /// Matches the cgroups that are there with the leases that are in use.
     fn find_again(&mut self, log: &Log) -> Result<()> {
         // Before the walk: what is made during it is there.
-        let entered = self.slots.probes.entered();
+        let entered = self.slots.probes.slots.entered();
         let there = self.jobs.view.walk()?;
         for (cgroup, path) in &there {
             if self.jobs.tracker.knows(*cgroup) {
                 continue;
             }
-            let lease = self.slots.probes.charged_for(*cgroup);
+            let lease = self.slots.probes.slots.charged_for(*cgroup);
             let fresh = lease.is_some_and(|lease| !self.jobs.tracker.goes_on_in(lease));
             if let (Some(lease), true) = (lease, fresh) {
-                self.slots.probes.take_spare(lease);
+                self.slots.probes.slots.take_spare(lease);
             }
             let found = Arrival::found(*cgroup, path.clone());
             self.jobs.made(Arrival { lease, fresh, ..found }, &mut self.slots, log);
         }
-        for lease in self.slots.probes.leases() {
+        for lease in self.slots.probes.slots.leases() {
             if !self.jobs.tracker.goes_on_in(lease) {
                 let owner =
                     self.jobs.tracker.owner(lease).and_then(|job| self.jobs.tracker.job(job));
@@ -104,7 +101,7 @@ impl Node {
         }
         let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
         for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
-            self.slots.probes.was_removed(cgroup);
+            self.slots.probes.slots.was_removed(cgroup);
         }
         Ok(())
     }

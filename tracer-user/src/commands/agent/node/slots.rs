@@ -15,7 +15,7 @@ use crate::{
         state::{JournalEntry, Keeper},
         tracker::{Action, Tracker},
     },
-    model::job::{Job, Lease},
+    model::{job::Job, lease::Lease},
     probes::{Event, Probes},
 };
 
@@ -55,7 +55,7 @@ impl Slots {
     /// What happened to cgroups and programs since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         let keeper = &mut self.keeper;
-        self.probes.events(|lease, cgroup, path| {
+        self.probes.slots.events(|lease, cgroup, path| {
             if let Some(keeper) = keeper {
                 // Where it cannot be written, note_owner says so.
                 let _ = keeper.note(&JournalEntry::Made(lease, cgroup, path.to_owned()));
@@ -79,7 +79,7 @@ impl Slots {
             }
             match action {
                 Action::Place(cgroup, lease) => {
-                    if let Err(error) = self.probes.place(cgroup, lease) {
+                    if let Err(error) = self.probes.slots.place(cgroup, lease) {
                         log.warning(format_args!("{error:#}"));
                     }
                 }
@@ -88,12 +88,12 @@ impl Slots {
                     self.ending.insert(lease);
                     self.to_end.push_back((lease, heir));
                     if heir != 0 && !has_steps(lease) {
-                        self.probes.keep(lease, true);
+                        self.probes.slots.keep(lease, true);
                     }
                 }
                 Action::Keep(lease, execs) => {
                     if !has_steps(lease) {
-                        self.probes.keep(lease, execs);
+                        self.probes.slots.keep(lease, execs);
                     }
                 }
             }
@@ -111,15 +111,15 @@ impl Slots {
 
     /// Makes a few spare slots ready, as far as some are missing and free.
     pub fn make_ready(&mut self) -> Result<Spares> {
-        let before = self.probes.keep_spare(0)?;
-        let now = self.probes.keep_spare(self.wanted_spares.min(before + AT_ONCE))?;
+        let before = self.probes.slots.keep_spare(0)?;
+        let now = self.probes.slots.keep_spare(self.wanted_spares.min(before + AT_ONCE))?;
         Ok(Spares { before, now })
     }
 
     /// Ends the slots whose leases have ended.
     pub fn end_due(&mut self, log: &Log) {
         for (lease, heir) in self.to_end.drain(..) {
-            if let Err(error) = self.probes.end(lease, heir) {
+            if let Err(error) = self.probes.slots.end(lease, heir) {
                 log.warning(format_args!("{error:#}"));
             }
         }
@@ -133,7 +133,7 @@ impl Slots {
     /// Slots that will be free in a moment.
     pub fn ending(&mut self) -> usize {
         let probes = &self.probes;
-        self.ending.retain(|lease| probes.is_leased(*lease));
+        self.ending.retain(|lease| probes.slots.is_leased(*lease));
         self.ending.len()
     }
 

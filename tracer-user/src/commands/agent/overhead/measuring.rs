@@ -4,15 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    commands::agent::{
-        config::Statistics as When,
-        governor::{FAMILIES, Family},
-        log::Log,
-    },
-    probes::{
-        Probes, ProgramRuns,
+    bpf::{
+        fdinfo::ProgramRuns,
         statistics::{Statistics, is_on_for_all},
     },
+    commands::agent::{config::Statistics as When, log::Log},
+    probes::{FAMILIES, Family, Probes},
 };
 
 /// With `statistics = "windows"` they are on for one interval in this many.
@@ -88,8 +85,7 @@ fn is_wanted(when: When, tick: u64) -> bool {
 
 fn run_times(runs: &[ProgramRuns]) -> [u64; FAMILIES] {
     let times: BTreeMap<_, _> = runs.iter().map(|run| (run.name.as_str(), run.time_ns)).collect();
-    Family::ALL
-        .map(|family| family.cost().programs.iter().filter_map(|program| times.get(program)).sum())
+    Family::ALL.map(|family| family.hooks().filter_map(|row| times.get(row.hook.program)).sum())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub struct OverheadSettings {
     /// The governor's.
-    pub governor: governor::Settings,
+    pub governor: governor::Limits,
     /// When the kernel measures the programs' run time.
     pub statistics: When,
 }
@@ -21,11 +21,11 @@ impl From<&config::OverheadKeys> for OverheadSettings {
     fn from(config: &config::OverheadKeys) -> Self {
         let first = u64::try_from(config.back_off.0.as_nanos()).unwrap_or(LONGEST_BACK_OFF_NS);
         Self {
-            governor: governor::Settings {
+            governor: governor::Limits {
                 patience: config.patience,
                 first_back_off_ns: first,
                 longest_back_off_ns: LONGEST_BACK_OFF_NS.max(first),
-                ..governor::Settings::with_limit(config.max_ratio)
+                ..governor::Limits::with_limit(config.max_ratio)
             },
             statistics: config.statistics,
         }

@@ -1,0 +1,6 @@
+//! What the kernel keeps of jobs: each struct, and the table that names and explains its fields.
+
+pub mod block;
+pub mod fault;
+pub mod job;
+pub mod latency;

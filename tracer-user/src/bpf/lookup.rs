@@ -1,0 +1,120 @@
+//! Elements of array maps, by the bpf() commands themselves: read into memory of the caller's, so that a
+//! reading of hundreds of maps allocates nothing, and cleared.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd},
+    sync::OnceLock,
+};
+
+use anyhow::{Result, anyhow};
+use aya::{Pod, maps::Map};
+
+const MAP_LOOKUP_ELEM: libc::c_int = 1;
+const MAP_UPDATE_ELEM: libc::c_int = 2;
+
+/// `union bpf_attr` as both commands use it.
+#[repr(C)]
+struct Element {
+    map_fd: u32,
+    _pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Reads element 0 of the array `map` to `value`.
+///
+/// # Safety
+/// At `value` there is room for the map's value size; for a per-CPU map, for that rounded up to whole
+/// words, once for each possible CPU.
+///
+/// # Errors
+/// When the kernel refuses.
+pub unsafe fn lookup(map: BorrowedFd<'_>, value: *mut u8) -> io::Result<()> {
+    // SAFETY: the caller's.
+    unsafe { element(MAP_LOOKUP_ELEM, map, value) }
+}
+
+/// Sets the only value of the array `map` to zeros.
+///
+/// # Errors
+/// When it is no array, or the kernel refuses.
+pub fn clear(map: &Map) -> Result<()> {
+    let Map::Array(map) = map else { return Err(anyhow!("the map is no array")) };
+    let mut bytes = vec![0_u8; map.info()?.value_size() as usize];
+    // SAFETY: as many bytes as the map's values have.
+    let done = unsafe { element(MAP_UPDATE_ELEM, map.fd().as_fd(), bytes.as_mut_ptr()) };
+    done.map_err(|error| anyhow!("{error}"))
+}
+
+/// Runs `command` on element 0 of the array `map`.
+///
+/// # Safety
+/// At `value` there is what the command reads or has room for.
+unsafe fn element(command: libc::c_int, map: BorrowedFd<'_>, value: *mut u8) -> io::Result<()> {
+    let key = 0_u32;
+    let attr = Element {
+        map_fd: map.as_raw_fd().cast_unsigned(),
+        _pad: 0,
+        key: std::ptr::from_ref(&key) as u64,
+        value: value as u64,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads `attr` and the key; of the value, the caller's.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &attr, size_of::<Element>()) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// CPUs for which the kernel allocates; asked once, for they stay while the machine runs.
+fn possible_cpus() -> io::Result<usize> {
+    static CPUS: OnceLock<usize> = OnceLock::new();
+    if let Some(cpus) = CPUS.get() {
+        return Ok(*cpus);
+    }
+    let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
+    Ok(*CPUS.get_or_init(|| cpus))
+}
+
+/// Room for the values of one element of a per-CPU map, as large as the largest read so far.
+#[derive(Default)]
+pub struct CpuValues {
+    words: Vec<u64>,
+}
+
+impl CpuValues {
+    /// The values of element 0 of `map`, whose values are `T`s: one of each possible CPU.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or does not tell for how many CPUs it allocates.
+    pub fn read<T>(&mut self, map: BorrowedFd<'_>) -> io::Result<Vec<&[u8]>> {
+        let cpus = possible_cpus()?;
+        let value_words = size_of::<T>().div_ceil(8);
+        let needed = cpus * value_words;
+        if self.words.len() < needed {
+            self.words.resize(needed, 0);
+        }
+        let words = &mut self.words[..needed];
+        // SAFETY: so many words; the maps are made with the size of their types.
+        unsafe { lookup(map, words.as_mut_ptr().cast()) }?;
+        let bytes = bytes_of_words(words);
+        Ok(bytes.chunks_exact(value_words * 8).map(|value| &value[..size_of::<T>()]).collect())
+    }
+
+    /// Copies of the same.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn copy<T: Pod>(&mut self, map: BorrowedFd<'_>) -> io::Result<Vec<T>> {
+        let values = self.read::<T>(map)?;
+        // SAFETY: each has the size of T, which any bytes make.
+        let copy = |value: &&[u8]| unsafe { value.as_ptr().cast::<T>().read_unaligned() };
+        Ok(values.iter().map(copy).collect())
+    }
+}
+
+/// The bytes of `words`.
+pub fn bytes_of_words(words: &[u64]) -> &[u8] {
+    // SAFETY: integers, any byte of which may be read.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}

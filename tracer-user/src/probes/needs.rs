@@ -1,0 +1,92 @@
+//! Lists that several hooks share: kernel fields that their programs cannot do without, arguments of their
+//! tracepoints, fields that they feed.
+
+use tracer_ebpf::task_counters;
+
+/// All of these lists, one after the other.
+macro_rules! all_of {
+    ($($list:expr),+ $(,)?) => {
+        &joined::<{ 0 $(+ $list.len())+ }>(&[$(&$list),+])
+    };
+}
+pub(super) use all_of;
+
+pub(super) const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut of_list = 0;
+        while of_list < lists[list].len() {
+            all[at] = lists[list][of_list];
+            at += 1;
+            of_list += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
+/// The kernel's fields that [`task_counters`] lists.
+macro_rules! kernel_fields {
+    ($($field:ident, $last:ident: $word:ident => $total:ident;)*) => { [$(stringify!($field)),*] };
+}
+/// The totals that they are charged to.
+macro_rules! totals {
+    ($($field:ident, $last:ident: $word:ident => $total:ident;)*) => { [$(stringify!($total)),*] };
+}
+
+/// What every time but `on_cpu_ns` is made of (CONFIG_SCHED_INFO, CONFIG_FAIR_GROUP_SCHED).
+pub const TIMES_NEED: [&str; 7] = [
+    "TASK_CFS_RQ",
+    "CFS_RQ_RQ",
+    "RQ_CLOCK",
+    "TASK_RUN_DELAY",
+    "TASK_LAST_ARRIVAL",
+    "TASK_LAST_QUEUED",
+    "TASK_PCOUNT",
+];
+/// Of a program that looks up the cgroup of a task.
+pub const TASK_NEEDS: &[&str] = &["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID"];
+pub const TASK_AND_PID_NEED: &[&str] = all_of!(TASK_NEEDS, ["TASK_PID"]);
+
+const COUNTERS_NEED: &[&str] =
+    all_of!(task_counters!(usual: kernel_fields), task_counters!(rare: kernel_fields));
+pub const UNTIMED_NEEDS: &[&str] =
+    all_of!(["TASK_PID"], TASK_NEEDS, COUNTERS_NEED, ["TASK_IN_IOWAIT"]);
+pub const UNTIMED_3_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, ["TASK_STATE"]);
+pub const SWITCH_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, TIMES_NEED);
+pub const SWITCH_3_NEEDS: &[&str] = all_of!(UNTIMED_3_NEEDS, TIMES_NEED);
+
+/// Of a program that is told of a cgroup.
+pub const CGROUP_NEEDS: &[&str] = &["CGROUP_ROOT", "ROOT_HIERARCHY", "CGROUP_KN", "KERNFS_ID"];
+pub const MADE_NEEDS: &[&str] = all_of!(CGROUP_NEEDS, ["CGROUP_PARENT_CSS", "CSS_CGROUP"]);
+/// A task that moves is charged first.
+pub const ATTACH_SELF_NEEDS: &[&str] = all_of!(CGROUP_NEEDS, ["TASK_PID"], COUNTERS_NEED);
+pub const ATTACH_NEEDS: &[&str] = all_of!(ATTACH_SELF_NEEDS, ["TASK_ON_CPU", "TASK_CPU"]);
+
+pub const BLOCK_NEEDS: &[&str] = &[
+    "REQUEST_FLAGS",
+    "REQUEST_BIO",
+    "REQUEST_START",
+    "REQUEST_IO_START",
+    "REQUEST_BYTES_LEFT",
+    "DISK_MAJOR",
+    "DISK_FIRST_MINOR",
+    "BIO_BLKG",
+    "BLKG_BLKCG",
+    "BLKCG_CGROUP",
+    "CGROUP_KN",
+    "KERNFS_ID",
+];
+
+pub const ATTACH_ARGUMENTS: &[&str] = &["*cgroup", "*", "*task_struct", "scalar"];
+pub const SWITCH_WITH_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct", "scalar"];
+pub const SWITCH_WITHOUT_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct"];
+
+/// Fed by every switch hook.
+pub const COUNTERS: &[&str] = all_of!(task_counters!(usual: totals), task_counters!(rare: totals));
+/// Fed by those that know the times. A major fault's wait is a part of the time blocked.
+pub const COUNTERS_AND_TIMES: &[&str] = all_of!(
+    COUNTERS,
+    ["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns", "major_wait_ns"],
+);
