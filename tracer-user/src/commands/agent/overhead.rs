@@ -229,11 +229,19 @@ mod tests {
 
     #[test]
     fn events_are_those_of_all_leases() {
+        use Family::{Block, FullFault, LifeCycle, MajorFault, Sched};
         // Two leases; of each two sorts of switches, two of faults, two disks, forks and execs.
-        let expected = [Some(20), Some(10), Some(20), Some(20), Some(23)];
-        assert_eq!(events(&interval(), 3), expected);
-        let nothing = [None, None, None, Some(0), Some(3)];
-        assert_eq!(events(&Interval::default(), 3), nothing);
+        let (some, none) = (events(&interval(), 3), events(&Interval::default(), 3));
+        for (family, of_both, of_nothing) in [
+            (Sched, Some(20), None),
+            (MajorFault, Some(10), None),
+            (FullFault, Some(20), None),
+            (Block, Some(20), Some(0)),
+            (LifeCycle, Some(23), Some(3)),
+        ] {
+            let found = (some[family as usize], none[family as usize]);
+            assert_eq!(found, (of_both, of_nothing), "{family:?}");
+        }
     }
 
     #[test]
