@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use tokio::{
-    io::unix::AsyncFd,
+    io::{Interest, unix::AsyncFd},
     signal::unix::{Signal, SignalKind, signal},
     time::sleep_until,
 };
@@ -16,7 +16,7 @@ use tokio::{
 mod start;
 
 pub use start::unpin;
-use start::{seconds, settings};
+use start::{Begun, options, seconds, settings};
 
 use super::{
     config::{self, Config, Difference, Flags},
@@ -25,7 +25,7 @@ use super::{
     last_stamp::LastStamp,
     lock::NodeLock,
     log::Log,
-    node::Node,
+    node::{Node, NodeSettings},
     output::{Losses, Output},
 };
 use crate::{
@@ -143,6 +143,45 @@ struct Agent {
 }
 
 impl Agent {
+    fn start(config: Config, settings: NodeSettings, view: View, log: Log) -> Result<Self> {
+        let options = options(&config)?;
+        let Begun { node, output, last_stamp_ns } =
+            Begun::begin(&config, settings, view, &options, &log)?;
+        if config.pin {
+            let unpinned = node.unpinned().join(", ");
+            if !unpinned.is_empty() {
+                log.warning(format_args!(
+                    "the values of {unpinned} are unknown for the time without an agent"
+                ));
+            }
+        }
+        let events = node.events_fd().context("cannot wait for events")?;
+        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
+        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
+        let events = events.context("cannot wait for events")?;
+        let last_stamp = LastStamp::in_folder(&config.state.dir);
+        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
+        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
+        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
+        let mut agent = Self {
+            config,
+            options,
+            node,
+            output,
+            grid,
+            last_stamp,
+            log,
+            events,
+            late_told,
+            losses_told,
+            watchdog,
+        };
+        if last_stamp_ns.is_none() {
+            agent.node.commit(None, 0, &agent.options)?;
+        }
+        Ok(agent)
+    }
+
     /// Waits for what comes next, and does it.
     async fn next(&mut self, signals: &mut AdminSignals, notify: &Notify) -> Result<Step> {
         let now_ns = monotonic_ns();

@@ -1,6 +1,6 @@
 //! The node as it is read at each tick: jobs, their slots, GPUs and what the probes cost, brought together.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd, path::PathBuf, sync::Arc};
+use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use anyhow::Result;
 
@@ -13,8 +13,7 @@ mod learn;
 mod resume;
 mod slots;
 
-use arrivals::Arrival;
-use care::Care;
+use care::{Care, START_MOST};
 use jobs::Jobs;
 use slots::Slots;
 
@@ -24,16 +23,17 @@ use super::{
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
+    state::{AgentState, JournalEntry, Keeper},
 };
 use crate::{
-    base::clock::{monotonic_ns, wall_at},
+    base::clock::monotonic_ns,
     model::{
         job::{Job, JobStats, attribute},
         points::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
     },
-    probes::{Cgroup, Event, Probes},
+    probes::{Options, Probes},
 };
 
 /// What of the configuration matters here.
@@ -88,13 +88,46 @@ impl Node {
         // Before any job has a slot: all that is in theirs from now on is told of.
         node.previous = node.read()?;
         node.lost_events = node.count_lost_events();
-        node.care_for(care::START_MOST, log)?;
+        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
         let told = node.jobs.tracker.wanting();
         node.jobs.find_existing(&mut node.slots, log)?;
-        node.care_for(care::START_MOST, log)?;
+        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
         // The kernel counted none of them: they were made before it was asked to.
         let wanting = node.jobs.tracker.wanting();
         node.unserved = wanting.iter().filter(|job| !told.contains(job)).count() as u64;
+        Ok(node)
+    }
+
+    /// A node whose programs ran on since an agent before this one reported `state`: the first interval
+    /// covers all that came since.
+    ///
+    /// # Errors
+    /// When the cgroups or the maps cannot be read.
+    pub fn resume(
+        probes: Probes,
+        view: View,
+        settings: NodeSettings,
+        (state, journal): (AgentState, Vec<JournalEntry>),
+        keeper: Keeper,
+        log: &Log,
+    ) -> Result<Self> {
+        let mut node = Self::new(probes, view, settings, log)?;
+        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
+        // From the first event on: the agent after this one may have to know.
+        slots.keeper = Some(keeper);
+        jobs.resume(state.jobs, &state.owners, journal, slots)?;
+        node.previous = state.reported;
+        // This process's own clocks begin anew.
+        for own in &mut node.previous.own {
+            own.set("cpu_ns", 0);
+            own.set("drain_ns", 0);
+        }
+        node.lost_events = node.count_lost_events();
+        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
+        // No slot is taken back before it is known which jobs are there still.
+        jobs.take_events(slots, log);
+        jobs.find_again(slots, log)?;
+        node.care(log)?;
         Ok(node)
     }
 
@@ -110,6 +143,24 @@ impl Node {
             lost_events: 0,
             unserved: 0,
         })
+    }
+
+    /// From now on, what the next agent has to know is kept.
+    pub fn keep_with(&mut self, keeper: Keeper) {
+        self.slots.keeper = Some(keeper);
+    }
+
+    /// Commits what was measured as reported up to `stamp_ns`, in the spool's `files`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn commit(&mut self, files: Option<&str>, stamp_ns: u64, options: &Options) -> Result<()> {
+        let Slots { keeper: Some(keeper), probes, .. } = &mut self.slots else { return Ok(()) };
+        let carried = probes.carried(self.jobs.view.layout(), options)?;
+        let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
+        let (reported, owners) = (self.previous.clone(), owners.collect());
+        let jobs = self.jobs.known();
+        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))
     }
 
     /// Takes over other settings.
@@ -139,38 +190,38 @@ impl Node {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn take_events(&mut self, log: &Log) -> Result<()> {
-        if self.handle_events(log) { self.care(log) } else { Ok(()) }
+        if self.jobs.take_events(&mut self.slots, log) { self.care(log) } else { Ok(()) }
     }
 
-    /// Handles what happened, without anything that takes long; whether anything did.
-    fn handle_events(&mut self, log: &Log) -> bool {
-        let events = self.slots.events();
-        let is_cgroup = |event: &&Event| !matches!(event, Event::Executed { .. });
-        self.overhead.saw_cgroups(events.iter().filter(is_cgroup).count() as u64);
-        let (jobs, slots) = (&mut self.jobs, &mut self.slots);
-        let any = !events.is_empty();
-        for event in events {
-            match event {
-                Event::Made { cgroup, lease, fresh, path, at_ns, uid } => {
-                    let path = jobs.seen(cgroup, &path);
-                    let (start_wall_ns, made_by) = (wall_at(at_ns), Some(uid));
-                    let arrival = Arrival { cgroup, lease, fresh, path, start_wall_ns, made_by };
-                    jobs.made(arrival, slots, log);
-                }
-                Event::Removed { cgroup, lease, at_ns } => {
-                    if jobs.tracker.knows(cgroup) {
-                        jobs.tracker.removed(cgroup, at_ns);
-                    } else if let Some(lease) = lease {
-                        jobs.tracker.removed_of(lease, at_ns);
-                    }
-                }
-                Event::Renamed { at_ns, .. } => jobs.renamed(at_ns, slots, log),
-                Event::Executed { lease, pid, uid } => {
-                    jobs.executed(lease, (pid, uid), slots, log);
-                }
-            }
-        }
-        any
+    /// Frees what can be freed, and has slots ready.
+    ///
+    /// # Errors
+    /// When a map cannot be read or written.
+    pub fn care(&mut self, log: &Log) -> Result<()> {
+        self.care.work(&mut self.jobs, &mut self.slots, log)
+    }
+
+    /// When to call [`Self::care`], if nothing happens before.
+    pub fn care_after(&self) -> Option<Duration> {
+        self.care.due_after(&self.slots)
+    }
+
+    /// Waits for the next reading of the GPUs.
+    pub async fn gpu_reading(&self) {
+        self.gpus.reading().await;
+    }
+
+    /// Looks at what the tasks of jobs with GPUs did up to now.
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn look_at_gpus(&mut self, _: &Log) -> Result<()> {
+        self.gpus.look_at_tasks(&self.jobs, &mut self.slots)
+    }
+
+    /// The last interval comes: nothing of the GPUs waits for a later one.
+    pub fn settle_gpus(&self) {
+        self.gpus.settle_all();
     }
 
     /// A snapshot with the jobs' files.
@@ -186,7 +237,7 @@ impl Node {
     /// # Errors
     /// When the maps cannot be read; the next tick then covers this one's time.
     pub fn tick(&mut self, origin: &Origin, stamp_ns: u64, log: &Log) -> Result<Measured> {
-        self.handle_events(log);
+        self.jobs.take_events(&mut self.slots, log);
         self.jobs.ask_again(&mut self.slots, log);
         self.jobs.find_users(&mut self.slots);
         let snapshot = self.read()?;
@@ -194,7 +245,8 @@ impl Node {
         self.previous = snapshot;
         let now_ns = self.previous.monotonic_ns;
         self.look_at_gpus(log)?;
-        self.add_gpus(&mut interval, log);
+        self.gpus.add_to(&mut interval, &self.jobs, log);
+        self.overhead.saw_cgroups(self.slots.take_cgroup_events());
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
         let mut jobs = attribute(&interval, self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
@@ -213,11 +265,13 @@ impl Node {
         self.jobs.tracker.forget_owners(is_alive);
         self.jobs.release_old(&mut self.slots, log);
         self.care(log)?;
-        self.tell_shortage(log);
+        self.care.tell_shortage(&self.jobs, &mut self.slots, log);
         if self.count_lost_events() > self.lost_events {
             self.lost_events = self.count_lost_events();
             log.warning("cgroup events were lost, rescanning all cgroups");
-            self.look_again(log)?;
+            self.jobs.look_again(&mut self.slots, log)?;
+            self.care(log)?;
+            self.jobs.learn_from_all(&mut self.slots, log);
         }
         Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })
     }
@@ -231,23 +285,6 @@ impl Node {
                 stats.groups.retain(|group| group.measurement.key == "block");
             }
         }
-    }
-
-    /// Events were lost: compares what is known with what is there.
-    fn look_again(&mut self, log: &Log) -> Result<()> {
-        let there: BTreeMap<Cgroup, PathBuf> = self.jobs.view.walk()?.into_iter().collect();
-        for cgroup in self.jobs.tracker.cgroups() {
-            if !there.contains_key(&cgroup) {
-                self.slots.probes.slots.displace(cgroup);
-                self.jobs.tracker.removed(cgroup, monotonic_ns());
-            }
-        }
-        self.jobs.find_existing(&mut self.slots, log)?;
-        self.care(log)?;
-        // Programs that were executed may be among what was not told.
-        let jobs: Vec<Job> = self.jobs.tracker.jobs().map(|(job, _)| job.clone()).collect();
-        jobs.iter().for_each(|job| self.jobs.learn_from_tasks(job, &mut self.slots, log));
-        Ok(())
     }
 
     fn count_lost_events(&self) -> u64 {

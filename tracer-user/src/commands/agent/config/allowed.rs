@@ -10,7 +10,6 @@ use std::{
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::Config;
 use crate::{base::values::Time, resolve::SiteRule};
 
 /// What a key holds.
@@ -24,42 +23,42 @@ pub enum Shape {
     Tables(&'static str, &'static [&'static str]),
 }
 
-/// What is wrong with a value of a configuration; nothing where all is well.
-pub type Problems<T> = Box<dyn Fn(&T, &Config) -> Vec<String> + Send + Sync>;
+/// What is wrong with a value of a configuration `C`; nothing where all is well.
+pub type Problems<T, C> = Box<dyn Fn(&T, &C) -> Vec<String> + Send + Sync>;
 
 /// What a key of type `T` may be.
-pub struct Allowed<T> {
+pub struct Allowed<T, C> {
     /// In words.
     pub words: String,
     /// What it holds.
     pub shape: Shape,
     /// The judging.
-    pub problems: Problems<T>,
+    pub problems: Problems<T, C>,
 }
 
 /// What the type can hold, and no less.
-pub fn any<T>(words: &str) -> Allowed<T> {
+pub fn any<T, C>(words: &str) -> Allowed<T, C> {
     Allowed { words: words.into(), shape: Shape::Value, problems: Box::new(|_, _| Vec::new()) }
 }
 
 /// Values for which `problem` finds none.
-pub fn only<T>(
+pub fn only<T, C>(
     words: impl Into<String>,
-    problem: impl Fn(&T, &Config) -> Option<String> + Send + Sync + 'static,
-) -> Allowed<T> {
-    let problems = Box::new(move |value: &T, config: &Config| {
+    problem: impl Fn(&T, &C) -> Option<String> + Send + Sync + 'static,
+) -> Allowed<T, C> {
+    let problems = Box::new(move |value: &T, config: &C| {
         problem(value, config).into_iter().collect::<Vec<_>>()
     });
     Allowed { words: words.into(), shape: Shape::Value, problems }
 }
 
 /// Both.
-pub fn yes_or_no() -> Allowed<bool> {
+pub fn yes_or_no<C>() -> Allowed<bool, C> {
     any("true or false")
 }
 
 /// `low` to `high`, both included.
-pub fn within<T>(low: T, high: T) -> Allowed<T>
+pub fn within<T, C>(low: T, high: T) -> Allowed<T, C>
 where
     T: PartialOrd + Display + Serialize + Send + Sync + 'static,
 {
@@ -70,7 +69,7 @@ where
 }
 
 /// Whole seconds from `low` to `high`.
-pub fn whole_seconds(low: Time, high: Time) -> Allowed<Time> {
+pub fn whole_seconds<C>(low: Time, high: Time) -> Allowed<Time, C> {
     let words = format!("whole seconds, {} to {}", written(&low), written(&high));
     only(words, move |time: &Time, _| {
         let is_allowed = time.0.subsec_nanos() == 0 && (low..=high).contains(time);
@@ -80,7 +79,7 @@ pub fn whole_seconds(low: Time, high: Time) -> Allowed<Time> {
 }
 
 /// `low` and all above.
-pub fn at_least<T>(low: T) -> Allowed<T>
+pub fn at_least<T, C>(low: T) -> Allowed<T, C>
 where
     T: PartialOrd + Display + Serialize + Send + Sync + 'static,
 {
@@ -89,16 +88,8 @@ where
     })
 }
 
-/// Less than `slots` is.
-pub fn below_slots() -> Allowed<u32> {
-    only("0 to less than `slots`", |count, config| {
-        let slots = config.slots;
-        (*count >= slots).then(|| format!("{count} is not less than `slots`, which is {slots}"))
-    })
-}
-
 /// One of the words of `T`.
-pub fn one_of<T: ValueEnum>() -> Allowed<T> {
+pub fn one_of<T: ValueEnum, C>() -> Allowed<T, C> {
     let names = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     let names: Vec<_> = names.map(|value| format!("{:?}", value.get_name())).collect();
     any(&match names.as_slice() {
@@ -108,7 +99,7 @@ pub fn one_of<T: ValueEnum>() -> Allowed<T> {
 }
 
 /// A folder.
-pub fn folder() -> Allowed<PathBuf> {
+pub fn folder<C>() -> Allowed<PathBuf, C> {
     only("an absolute path", |path: &PathBuf, _| {
         let why = || format!("{:?} does not begin with /", path.display().to_string());
         (!path.is_absolute()).then(why)
@@ -116,26 +107,26 @@ pub fn folder() -> Allowed<PathBuf> {
 }
 
 /// A folder, or none.
-pub fn folder_or_none() -> Allowed<PathBuf> {
+pub fn folder_or_none<C>() -> Allowed<PathBuf, C> {
     only("an absolute path, or empty for none", |path: &PathBuf, config| {
         if path.as_os_str().is_empty() { None } else { (folder().problems)(path, config).pop() }
     })
 }
 
 /// Names of the site's own, each with a value that `allowed` allows.
-pub fn each<T: Send + Sync + 'static>(
-    allowed: Allowed<T>,
+pub fn each<T: 'static, C: 'static>(
+    allowed: Allowed<T, C>,
     example: &'static str,
-) -> Allowed<BTreeMap<String, T>> {
-    let problems = Box::new(move |map: &BTreeMap<String, T>, config: &Config| {
+) -> Allowed<BTreeMap<String, T>, C> {
+    let problems = Box::new(move |map: &BTreeMap<String, T>, config: &C| {
         map.values().flat_map(|value| (allowed.problems)(value, config)).collect()
     });
     Allowed { words: allowed.words, shape: Shape::Map(example), problems }
 }
 
 /// Rules that can give an answer, each under a name of its own.
-pub fn site_rules(words: &str, example: &'static str) -> Allowed<Vec<SiteRule>> {
-    let problems = Box::new(|rules: &Vec<SiteRule>, _: &Config| {
+pub fn site_rules<C>(words: &str, example: &'static str) -> Allowed<Vec<SiteRule>, C> {
+    let problems = Box::new(|rules: &Vec<SiteRule>, _: &C| {
         let distinct: BTreeSet<_> = rules.iter().map(|rule| &rule.name).collect();
         let twice =
             (distinct.len() != rules.len()).then(|| "two rules have the same name".to_owned());

@@ -7,7 +7,7 @@ use super::{Config, KEYS, Key};
 /// What was given on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
-    given: Vec<&'static Key>,
+    given: Vec<&'static Key<Config>>,
     values: Config,
 }
 

@@ -6,10 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, builder::ValueParser, parser::ValueSource
 use serde::Serialize;
 use toml::Value;
 
-use super::{
-    Config,
-    allowed::{Allowed, Shape},
-};
+use super::allowed::{Allowed, Problems, Shape};
 
 /// When a changed key counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +17,8 @@ pub enum Effect {
     Restart,
 }
 
-/// A key.
-pub struct Key {
+/// A key of the configuration `C`.
+pub struct Key<C: 'static> {
     /// Where it stands: `spool.dir`.
     pub path: &'static str,
     /// What it means.
@@ -34,18 +31,18 @@ pub struct Key {
     pub shape: Shape,
     /// The options of the command line that stand above the file.
     pub flags: Vec<Arg>,
-    value: Box<dyn AnyValue>,
+    value: Box<dyn AnyValue<C>>,
 }
 
-impl Key {
+impl<C> Key<C> {
     /// Of a value that `get` finds; every row of `keys.rs` is one.
     pub(super) fn new<T>(
         path: &'static str,
         help: &'static str,
         effect: Effect,
-        allowed: Allowed<T>,
-        get: fn(&Config) -> &T,
-        get_mut: fn(&mut Config) -> &mut T,
+        allowed: Allowed<T, C>,
+        get: fn(&C) -> &T,
+        get_mut: fn(&mut C) -> &mut T,
     ) -> Self
     where
         T: Clone + PartialEq + Serialize + Send + Sync + 'static,
@@ -87,17 +84,17 @@ impl Key {
     }
 
     /// What is wrong with its value in `config`.
-    pub fn problems(&self, config: &Config) -> Vec<String> {
+    pub fn problems(&self, config: &C) -> Vec<String> {
         self.value.problems(config)
     }
 
     /// Whether `one` and `other` agree in it.
-    pub fn is_same(&self, one: &Config, other: &Config) -> bool {
+    pub fn is_same(&self, one: &C, other: &C) -> bool {
         self.value.is_same(one, other)
     }
 
     /// Gives `to` the value that `from` has.
-    pub fn copy(&self, from: &Config, to: &mut Config) {
+    pub fn copy(&self, from: &C, to: &mut C) {
         self.value.copy(from, to);
     }
 
@@ -105,12 +102,12 @@ impl Key {
     ///
     /// # Errors
     /// When it has no form in TOML, such as a path that is not UTF-8.
-    pub fn value(&self, config: &Config) -> Result<Value> {
+    pub fn value(&self, config: &C) -> Result<Value> {
         self.value.to_toml(config).with_context(|| format!("cannot print `{}`", self.path))
     }
 
     /// Gives `config` what the command line says; whether it says anything.
-    pub(super) fn take(&self, matches: &ArgMatches, config: &mut Config) -> bool {
+    pub(super) fn take(&self, matches: &ArgMatches, config: &mut C) -> bool {
         let is_given = |flag: &&Arg| {
             matches.value_source(flag.get_id().as_str()) == Some(ValueSource::CommandLine)
         };
@@ -119,48 +116,48 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl<C> std::fmt::Debug for Key<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.path)
     }
 }
 
 /// The value of one key in a configuration, its type forgotten.
-trait AnyValue: Send + Sync {
-    fn problems(&self, config: &Config) -> Vec<String>;
-    fn is_same(&self, one: &Config, other: &Config) -> bool;
-    fn copy(&self, from: &Config, to: &mut Config);
-    fn to_toml(&self, config: &Config) -> Result<Value, toml::ser::Error>;
-    fn take(&self, matches: &ArgMatches, id: &str, config: &mut Config) -> bool;
+trait AnyValue<C>: Send + Sync {
+    fn problems(&self, config: &C) -> Vec<String>;
+    fn is_same(&self, one: &C, other: &C) -> bool;
+    fn copy(&self, from: &C, to: &mut C);
+    fn to_toml(&self, config: &C) -> Result<Value, toml::ser::Error>;
+    fn take(&self, matches: &ArgMatches, id: &str, config: &mut C) -> bool;
 }
 
-struct TypedValue<T: 'static> {
-    get: fn(&Config) -> &T,
-    get_mut: fn(&mut Config) -> &mut T,
-    problems: super::allowed::Problems<T>,
+struct TypedValue<T: 'static, C: 'static> {
+    get: fn(&C) -> &T,
+    get_mut: fn(&mut C) -> &mut T,
+    problems: Problems<T, C>,
 }
 
-impl<T> AnyValue for TypedValue<T>
+impl<T, C> AnyValue<C> for TypedValue<T, C>
 where
     T: Clone + PartialEq + Serialize + Send + Sync + 'static,
 {
-    fn problems(&self, config: &Config) -> Vec<String> {
+    fn problems(&self, config: &C) -> Vec<String> {
         (self.problems)((self.get)(config), config)
     }
 
-    fn is_same(&self, one: &Config, other: &Config) -> bool {
+    fn is_same(&self, one: &C, other: &C) -> bool {
         (self.get)(one) == (self.get)(other)
     }
 
-    fn copy(&self, from: &Config, to: &mut Config) {
+    fn copy(&self, from: &C, to: &mut C) {
         (self.get_mut)(to).clone_from((self.get)(from));
     }
 
-    fn to_toml(&self, config: &Config) -> Result<Value, toml::ser::Error> {
+    fn to_toml(&self, config: &C) -> Result<Value, toml::ser::Error> {
         Value::try_from((self.get)(config))
     }
 
-    fn take(&self, matches: &ArgMatches, id: &str, config: &mut Config) -> bool {
+    fn take(&self, matches: &ArgMatches, id: &str, config: &mut C) -> bool {
         let given = matches.get_one::<T>(id);
         given.iter().for_each(|value| (self.get_mut)(config).clone_from(value));
         given.is_some()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     BucketStyle, JobHierarchy, LineStyle, Profile, Statistics,
     allowed::{
-        Shape, any, at_least, below_slots, each, folder, folder_or_none, one_of, site_rules,
+        Shape, any, at_least, each, folder, folder_or_none, one_of, only, site_rules,
         whole_seconds, within, yes_or_no,
     },
     key::{Effect, Key},
@@ -51,9 +51,9 @@ macro_rules! keys {
         }
 
         impl $Table {
-            fn keys() -> Vec<Key> {
+            fn keys() -> Vec<Key<Config>> {
                 let own = [$(
-                    Key::new(
+                    Key::<Config>::new(
                         concat!($prefix, stringify!($name)),
                         concat!($($help),+),
                         Effect::$Effect,
@@ -72,7 +72,7 @@ macro_rules! keys {
 
 /// All keys, in the order in which they are printed: those at the top first, then table by table, lists of
 /// tables last.
-pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+pub static KEYS: LazyLock<Vec<Key<Config>>> = LazyLock::new(|| {
     let mut keys = Config::keys();
     keys.sort_by_key(|key| matches!(key.shape, Shape::Tables(..)));
     keys
@@ -126,7 +126,10 @@ keys! {
 
     /// Slots kept ready for cgroups that the agent has not seen yet, so that a job is counted from its
     /// first moment.
-    spare_slots: u32 = 64, Restart, below_slots();
+    spare_slots: u32 = 64, Restart, only("0 to less than `slots`", |spare, config: &Config| {
+        let slots = config.slots;
+        (*spare >= slots).then(|| format!("{spare} is not less than `slots`, which is {slots}"))
+    });
 
     /// Whether the probes keep counting while the agent is restarted or upgraded. They stay in
     /// /sys/fs/bpf/jobtrace until `jobtrace agent --unpin`.
@@ -260,7 +263,7 @@ keys! {
 }
 
 /// The key at `path`.
-pub fn find(path: &str) -> Option<&'static Key> {
+pub fn find(path: &str) -> Option<&'static Key<Config>> {
     KEYS.iter().find(|key| key.path == path)
 }
 

@@ -26,7 +26,8 @@ pub use crate::lines::{
 impl Config {
     /// What is out of its limits: the key's path and why. Empty where all is well.
     pub fn problems(&self) -> Vec<(&'static str, String)> {
-        let of_key = |key: &'static Key| key.problems(self).into_iter().map(|why| (key.path, why));
+        let of_key =
+            |key: &'static Key<Config>| key.problems(self).into_iter().map(|why| (key.path, why));
         KEYS.iter().flat_map(of_key).collect()
     }
 }

@@ -1,23 +1,16 @@
 //! How the agent begins: where an agent before this one ended, or anew; and what each part needs of the
 //! configuration.
 
-use std::{num::NonZeroU32, path::Path, sync::Arc, time::Instant};
+use std::{num::NonZeroU32, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
-use tokio::io::{Interest, unix::AsyncFd};
 
-use super::Agent;
 use crate::{
-    base::{
-        clock::{monotonic_ns, wall_ns},
-        say::say,
-    },
+    base::{clock::monotonic_ns, say::say},
     bpf::{hook::HookState, pins},
     commands::agent::{
         config::Config,
-        grid::Grid,
         hierarchy::View,
-        last_stamp::LastStamp,
         lock::NodeLock,
         log::Log,
         naming::Naming,
@@ -32,63 +25,20 @@ use crate::{
 
 /// Where programs and maps are pinned.
 const PINS: &str = "/sys/fs/bpf/jobtrace";
-impl Agent {
-    /// Takes over what an agent before this one left attached, or loads the programs.
-    pub(super) fn start(
-        config: Config,
-        settings: NodeSettings,
-        view: View,
-        log: Log,
-    ) -> Result<Self> {
-        let options = options(&config)?;
-        let Begun { node, output, last_stamp_ns } =
-            Begun::begin(&config, settings, view, &options, &log)?;
-        if config.pin {
-            let unpinned = node.unpinned().join(", ");
-            if !unpinned.is_empty() {
-                log.warning(format_args!(
-                    "the values of {unpinned} are unknown for the time without an agent"
-                ));
-            }
-        }
-        let events = node.events_fd().context("cannot wait for events")?;
-        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
-        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
-        let events = events.context("cannot wait for events")?;
-        let last_stamp = LastStamp::in_folder(&config.state.dir);
-        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
-        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
-        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
-        let mut agent = Self {
-            config,
-            options,
-            node,
-            output,
-            grid,
-            last_stamp,
-            log,
-            events,
-            late_told,
-            losses_told,
-            watchdog,
-        };
-        if last_stamp_ns.is_none() {
-            agent.node.commit(None, 0, &agent.options)?;
-        }
-        Ok(agent)
-    }
-}
-
 /// Where the agent goes on from.
-struct Begun {
-    node: Node,
-    output: Output,
+pub(super) struct Begun {
+    pub node: Node,
+    pub output: Output,
     /// Stamp of the last interval that an agent before this one reported, where this one goes on there.
-    last_stamp_ns: Option<u64>,
+    pub last_stamp_ns: Option<u64>,
 }
 
 impl Begun {
-    fn begin(
+    /// Takes over what an agent before this one left attached, or loads the programs.
+    ///
+    /// # Errors
+    /// When the agent cannot start.
+    pub fn begin(
         config: &Config,
         settings: NodeSettings,
         view: View,
@@ -141,7 +91,8 @@ pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
     })
 }
 
-fn options(config: &Config) -> Result<Options> {
+/// What the probes need.
+pub(super) fn options(config: &Config) -> Result<Options> {
     let development = crate::commands::run::development()?;
     let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
     let pin = config.pin.then(|| PINS.into());

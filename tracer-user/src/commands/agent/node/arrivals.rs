@@ -1,6 +1,9 @@
 //! Cgroups that were made, found or renamed, and whose they are.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 use tracer_ebpf::records::PATH_BYTES;
@@ -12,7 +15,7 @@ use crate::{
         details::{Details, read_start_wall_ns},
         log::Log,
     },
-    probes::Cgroup,
+    probes::{Cgroup, Event},
 };
 
 /// A cgroup that was made, or found.
@@ -39,6 +42,51 @@ impl Arrival {
 }
 
 impl Jobs {
+    /// Handles what happened to cgroups and programs, without anything that takes long; whether anything
+    /// did.
+    pub fn take_events(&mut self, slots: &mut Slots, log: &Log) -> bool {
+        let events = slots.events();
+        let any = !events.is_empty();
+        for event in events {
+            match event {
+                Event::Made { cgroup, lease, fresh, path, at_ns, uid } => {
+                    let path = self.seen(cgroup, &path);
+                    let (start_wall_ns, made_by) = (wall_at(at_ns), Some(uid));
+                    let arrival = Arrival { cgroup, lease, fresh, path, start_wall_ns, made_by };
+                    self.made(arrival, slots, log);
+                }
+                Event::Removed { cgroup, lease, at_ns } => {
+                    if self.tracker.knows(cgroup) {
+                        self.tracker.removed(cgroup, at_ns);
+                    } else if let Some(lease) = lease {
+                        self.tracker.removed_of(lease, at_ns);
+                    }
+                }
+                Event::Renamed { at_ns, .. } => self.renamed(at_ns, slots, log),
+                Event::Executed { lease, pid, uid } => {
+                    self.executed(lease, (pid, uid), slots, log);
+                }
+            }
+        }
+        any
+    }
+
+    /// Events were lost: compares what is known with what is there.
+    ///
+    /// # Errors
+    /// When the hierarchies cannot be read.
+    pub fn look_again(&mut self, slots: &mut Slots, log: &Log) -> Result<()> {
+        let there: BTreeSet<Cgroup> =
+            self.view.walk()?.into_iter().map(|(cgroup, _)| cgroup).collect();
+        for cgroup in self.tracker.cgroups() {
+            if !there.contains(&cgroup) {
+                slots.probes.slots.displace(cgroup);
+                self.tracker.removed(cgroup, monotonic_ns());
+            }
+        }
+        self.find_existing(slots, log)
+    }
+
     /// The kernel's `path` of `cgroup` as this process sees it.
     pub fn seen(&mut self, cgroup: Cgroup, path: &Path) -> PathBuf {
         if path.as_os_str().len() + 1 >= PATH_BYTES {
@@ -64,7 +112,7 @@ impl Jobs {
     }
 
     /// Some cgroup was renamed: it and those below it may be other jobs' from here on.
-    pub fn renamed(&mut self, at_ns: u64, slots: &mut Slots, log: &Log) {
+    fn renamed(&mut self, at_ns: u64, slots: &mut Slots, log: &Log) {
         let there = match self.view.walk() {
             Ok(there) => there,
             Err(error) => return log.warning(format_args!("{error:#}")),

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Node, slots::AT_ONCE};
+use super::{
+    jobs::Jobs,
+    slots::{AT_ONCE, Slots},
+};
 use crate::commands::agent::log::Log;
 
 /// How long slots are cared for before whatever else is due.
@@ -27,63 +30,72 @@ pub(super) struct Care {
     is_short: bool,
 }
 
-impl Node {
+impl Care {
     /// Frees what can be freed, and has slots ready.
     ///
     /// # Errors
     /// When a map cannot be read or written.
-    pub fn care(&mut self, log: &Log) -> Result<()> {
-        self.care_for(CARE_MOST, log)
+    pub fn work(&mut self, jobs: &mut Jobs, slots: &mut Slots, log: &Log) -> Result<()> {
+        self.work_for(CARE_MOST, jobs, slots, log)
     }
 
-    /// As [`Self::care`], for `most` about; where that was too short, [`Self::care_after`] says so. A few
+    /// As [`Self::work`], for `most` about; where that was too short, [`Self::due_after`] says so. A few
     /// slots at a time, and what happened meanwhile between them.
-    pub(super) fn care_for(&mut self, most: Duration, log: &Log) -> Result<()> {
+    ///
+    /// # Errors
+    /// When a map cannot be read or written.
+    pub fn work_for(
+        &mut self,
+        most: Duration,
+        jobs: &mut Jobs,
+        slots: &mut Slots,
+        log: &Log,
+    ) -> Result<()> {
         let begin = Instant::now();
         loop {
-            self.slots.reclaim()?;
-            let spares = self.slots.make_ready()?;
-            self.slots.end_due(log);
-            let wanted = self.slots.wanted_spares;
-            let wanting = self.jobs.tracker.wanting();
+            slots.reclaim()?;
+            let spares = slots.make_ready()?;
+            slots.end_due(log);
+            let wanted = slots.wanted_spares;
+            let wanting = jobs.tracker.wanting();
             // All slots are taken: those that wait for late values make room, the oldest first. Some may
             // be on their way out already.
             let is_full = spares.now <= spares.before;
             let missing = if is_full { wanted.saturating_sub(spares.now) } else { 0 };
-            let missing = (missing + wanting.len()).saturating_sub(self.slots.ending());
-            for job in self.jobs.tracker.holding().into_iter().take(missing) {
-                self.jobs.release(&job, &mut self.slots, log);
+            let missing = (missing + wanting.len()).saturating_sub(slots.ending());
+            for job in jobs.tracker.holding().into_iter().take(missing) {
+                jobs.release(&job, slots, log);
             }
             let (now, later) = wanting.split_at(wanting.len().min(AT_ONCE));
-            let granted = self.jobs.grant(now, &mut self.slots, log)?;
+            let granted = jobs.grant(now, slots, log)?;
             let is_served = later.is_empty() || granted < now.len();
             let is_ready = spares.now >= wanted || spares.now == spares.before;
-            self.care.is_behind = !(is_served && is_ready && !self.slots.are_due());
-            if !self.care.is_behind || begin.elapsed() > most {
+            self.is_behind = !(is_served && is_ready && !slots.are_due());
+            if !self.is_behind || begin.elapsed() > most {
                 return Ok(());
             }
-            self.handle_events(log);
+            jobs.take_events(slots, log);
         }
     }
 
-    /// When to call [`Self::care`], if nothing happens before: at once where its time was too short, in a
-    /// moment where slots wait to be freed.
-    pub fn care_after(&self) -> Option<Duration> {
-        let waits = self.slots.are_due() || self.slots.probes.slots.has_ended();
-        if self.care.is_behind { Some(Duration::ZERO) } else { waits.then_some(FREE_AFTER) }
+    /// When to go on, if nothing happens before: at once where the time was too short, in a moment where
+    /// slots wait to be freed.
+    pub fn due_after(&self, slots: &Slots) -> Option<Duration> {
+        let waits = slots.are_due() || slots.probes.slots.has_ended();
+        if self.is_behind { Some(Duration::ZERO) } else { waits.then_some(FREE_AFTER) }
     }
 
     /// Says that there are more jobs than slots, once until all have one.
-    pub(super) fn tell_shortage(&mut self, log: &Log) {
-        let waiting = self.jobs.tracker.wanting().len();
+    pub fn tell_shortage(&mut self, jobs: &Jobs, slots: &mut Slots, log: &Log) {
+        let waiting = jobs.tracker.wanting().len();
         // The others get theirs in a moment.
-        if waiting > self.slots.ending() && !self.care.is_behind && !self.care.is_short {
-            self.care.is_short = true;
+        if waiting > slots.ending() && !self.is_behind && !self.is_short {
+            self.is_short = true;
             log.warning(format_args!(
                 "all slots are in use: {waiting} jobs count in _system until other jobs end; raise \
                  `slots`"
             ));
         }
-        self.care.is_short &= waiting > 0;
+        self.is_short &= waiting > 0;
     }
 }

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Result;
 
-use super::Node;
+use super::{jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
-    commands::agent::log::Log,
+    commands::agent::{gpus::Gpus, log::Log},
     gpu::{Claim, Claims},
     model::{
         group::{Group, merge_all},
@@ -24,77 +24,66 @@ const LONGEST_FILE: usize = 4096;
 const NVIDIA: &str = "195";
 const NO_GPU: u32 = 254;
 
-impl Node {
-    /// Waits for the next reading of the GPUs.
-    pub async fn gpu_reading(&self) {
-        self.gpus.reading().await;
-    }
-
-    /// The last interval comes: nothing of the GPUs waits for a later one.
-    pub fn settle_gpus(&self) {
-        self.gpus.settle_all();
-    }
-
+impl Gpus {
     /// Looks at what the tasks of jobs with GPUs did up to now: their slots alone.
     ///
     /// # Errors
     /// When a map cannot be read.
-    pub fn look_at_gpus(&mut self, _: &Log) -> Result<()> {
-        let watched = self.gpus.watched();
+    pub(super) fn look_at_tasks(&self, jobs: &Jobs, slots: &mut Slots) -> Result<()> {
+        let watched = self.watched();
         if watched.is_empty() {
             return Ok(());
         }
-        let tracker = &self.jobs.tracker;
+        let tracker = &jobs.tracker;
         let lease_of = |name: &Job| {
             let lease = tracker.job(tracker.named(name))?.lease?;
             Some((name.clone(), lease))
         };
         let leases: BTreeMap<Job, Lease> = watched.iter().filter_map(lease_of).collect();
         let wanted: Vec<Lease> = leases.values().copied().collect();
-        let found = self.slots.probes.look(&wanted)?;
+        let found = slots.probes.look(&wanted)?;
         let now_ns = monotonic_ns();
         for name in watched {
             let groups =
                 found.as_ref().zip(leases.get(&name)).and_then(|(of, lease)| of.get(lease));
-            self.gpus.look(&name, now_ns, groups.map(Vec::as_slice));
+            self.look(&name, now_ns, groups.map(Vec::as_slice));
         }
         Ok(())
     }
 
     /// Adds to `interval` what each job did to each GPU: to the slot that is charged for it, or to the
     /// rest of the node's where it has none.
-    pub(super) fn add_gpus(&mut self, interval: &mut Interval, log: &Log) {
-        self.claim_gpus();
-        let tracker = &self.jobs.tracker;
+    pub(super) fn add_to(&mut self, interval: &mut Interval, jobs: &Jobs, log: &Log) {
+        self.claim_for(jobs);
+        let tracker = &jobs.tracker;
         let ended: Vec<Job> = tracker.ended().into_iter().map(|(_, job)| job).collect();
-        for name in self.gpus.watched() {
+        for name in self.watched() {
             if ended.contains(tracker.named(&name)) {
-                self.gpus.settle(&name);
+                self.settle(&name);
             }
         }
-        for (name, groups) in self.gpus.interval(monotonic_ns()) {
+        for (name, groups) in self.interval(monotonic_ns()) {
             let tracked = tracker.job(tracker.named(&name));
             let is_gone = tracked.is_none() && name != Job::system();
             if is_gone && groups.iter().all(Group::is_idle) {
-                self.gpus.forget(&name);
+                self.forget(&name);
                 continue;
             }
             let lease = tracked.and_then(|tracked| tracked.lease).unwrap_or(0);
             merge_all(interval.slots.entry(lease).or_default(), &groups);
         }
         if let Some(own) = interval.own.iter_mut().find(|own| own.measurement.key == "self") {
-            self.gpus.tell(own, log);
+            self.tell(own, log);
         }
     }
 
     /// Tells the sampler who was given which GPU. Of what tells it the first counts: the site's file, the
     /// device cgroup (v1), the scheduler's environment.
-    fn claim_gpus(&self) {
-        if !self.gpus.has_any() {
+    fn claim_for(&self, jobs: &Jobs) {
+        if !self.has_any() {
             return;
         }
-        let jobs = &self.jobs;
-        let site = self.gpus.held_dir().map(|dir| read_site(dir)).unwrap_or_default();
+        let site = self.held_dir().map(|dir| read_site(dir)).unwrap_or_default();
         let mut claims = BTreeMap::new();
         for (job, tracked) in jobs.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()) {
             let of_site = site.get(&job.job).filter(|_| job.step.is_empty());
@@ -110,7 +99,7 @@ impl Node {
                 claims.insert(jobs.naming.name(&path), found);
             }
         }
-        self.gpus.claim(claims);
+        self.claim(claims);
     }
 }
 

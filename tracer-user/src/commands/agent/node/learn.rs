@@ -66,6 +66,12 @@ impl Jobs {
         }
     }
 
+    /// Looks at the tasks of all jobs: programs that they executed may not have been told of.
+    pub fn learn_from_all(&mut self, slots: &mut Slots, log: &Log) {
+        let jobs: Vec<Job> = self.tracker.jobs().map(|(job, _)| job.clone()).collect();
+        jobs.iter().for_each(|job| self.learn_from_tasks(job, slots, log));
+    }
+
     /// Looks at the tasks of a job that was not traced when they executed their programs.
     pub fn learn_from_tasks(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let Some(tracked) = self.tracker.job(job).filter(|tracked| !tracked.known) else { return };

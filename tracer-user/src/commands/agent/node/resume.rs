@@ -7,127 +7,92 @@ use std::{
 
 use anyhow::Result;
 
-use super::{Node, NodeSettings, arrivals::Arrival, jobs::Jobs, slots::Slots};
+use super::{arrivals::Arrival, jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
     commands::agent::{
         details::Details,
-        hierarchy::View,
         log::Log,
-        state::{AgentState, JournalEntry, Keeper, KnownJob},
+        state::{JournalEntry, KnownJob},
         tracker::{Action, Tracked},
     },
     model::{info::JobInfo, job::Job, lease::Lease},
-    probes::{Cgroup, Options, Probes},
+    probes::Cgroup,
 };
 
-impl Node {
-    /// A node whose programs ran on since an agent before this one reported `state`: the first interval
-    /// covers all that came since.
+impl Jobs {
+    /// Goes on where the agent before ended: with what it knew, and what came to light after that.
     ///
     /// # Errors
-    /// When the cgroups or the maps cannot be read.
+    /// When the last values of a slot cannot be taken over.
     pub fn resume(
-        probes: Probes,
-        view: View,
-        settings: NodeSettings,
-        (state, journal): (AgentState, Vec<JournalEntry>),
-        keeper: Keeper,
-        log: &Log,
-    ) -> Result<Self> {
-        let mut node = Self::new(probes, view, settings, log)?;
-        // From the first event on: the agent after this one may have to know.
-        node.keep_with(keeper);
+        &mut self,
+        known: Vec<KnownJob>,
+        owners: &[(Lease, Job)],
+        journal: Vec<JournalEntry>,
+        slots: &mut Slots,
+    ) -> Result<()> {
         let now_ns = monotonic_ns();
-        for known in state.jobs {
-            node.jobs.resume(known, now_ns);
+        for known in known {
+            self.resume_job(known, now_ns);
         }
-        for (lease, job) in &state.owners {
-            node.jobs.tracker.resume_owner(*lease, job);
+        for (lease, job) in owners {
+            self.tracker.resume_owner(*lease, job);
         }
         for entry in journal {
             match entry {
                 JournalEntry::Made(lease, cgroup, path) => {
-                    node.jobs.resume_made(lease, cgroup, &path, now_ns);
+                    self.resume_made(lease, cgroup, &path, now_ns);
                 }
                 JournalEntry::Owner(lease, job, root) => {
-                    node.jobs.resume_owner(lease, &job, root, now_ns);
+                    self.resume_owner(lease, &job, root, now_ns);
                 }
                 JournalEntry::Renamed(from, to) => {
-                    node.jobs.tracker.rename(&from, &to);
-                    node.jobs.move_details(&from, to);
+                    self.tracker.rename(&from, &to);
+                    self.move_details(&from, to);
                 }
-                JournalEntry::Closed(lease, groups) => node.slots.probes.close(lease, groups)?,
+                JournalEntry::Closed(lease, groups) => slots.probes.close(lease, groups)?,
             }
-        }
-        node.previous = state.reported;
-        // This process's own clocks begin anew.
-        for own in &mut node.previous.own {
-            own.set("cpu_ns", 0);
-            own.set("drain_ns", 0);
-        }
-        node.lost_events = node.count_lost_events();
-        // No slot is taken back before it is known which jobs are there still.
-        node.handle_events(log);
-        node.find_again(log)?;
-        node.care(log)?;
-        Ok(node)
-    }
-
-    /// Matches the cgroups that are there with the leases that are in use.
-    fn find_again(&mut self, log: &Log) -> Result<()> {
-        // Before the walk: what is made during it is there.
-        let entered = self.slots.probes.slots.entered();
-        let there = self.jobs.view.walk()?;
-        for (cgroup, path) in &there {
-            if self.jobs.tracker.knows(*cgroup) {
-                continue;
-            }
-            let lease = self.slots.probes.slots.charged_for(*cgroup);
-            let fresh = lease.is_some_and(|lease| !self.jobs.tracker.goes_on_in(lease));
-            if let (Some(lease), true) = (lease, fresh) {
-                self.slots.probes.slots.take_spare(lease);
-            }
-            let found = Arrival::found(*cgroup, path.clone());
-            self.jobs.made(Arrival { lease, fresh, ..found }, &mut self.slots, log);
-        }
-        for lease in self.slots.probes.slots.leases() {
-            if !self.jobs.tracker.goes_on_in(lease) {
-                let owner =
-                    self.jobs.tracker.owner(lease).and_then(|job| self.jobs.tracker.job(job));
-                let heir = owner.and_then(|tracked| tracked.lease).unwrap_or(0);
-                self.jobs.apply([Action::End(lease, heir)], &mut self.slots, log);
-            }
-        }
-        let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
-        for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
-            self.slots.probes.slots.was_removed(cgroup);
         }
         Ok(())
     }
 
-    /// From now on, what the next agent has to know is kept.
-    pub fn keep_with(&mut self, keeper: Keeper) {
-        self.slots.keeper = Some(keeper);
-    }
-
-    /// Commits what was measured as reported up to `stamp_ns`, in the spool's `files`.
+    /// Matches the cgroups that are there with the leases that are in use.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn commit(&mut self, files: Option<&str>, stamp_ns: u64, options: &Options) -> Result<()> {
-        let Slots { keeper: Some(keeper), probes, .. } = &mut self.slots else { return Ok(()) };
-        let carried = probes.carried(self.jobs.view.layout(), options)?;
-        let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
-        let (reported, owners) = (self.previous.clone(), owners.collect());
-        let jobs = self.jobs.known();
-        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))
+    /// When the hierarchies cannot be read.
+    pub fn find_again(&mut self, slots: &mut Slots, log: &Log) -> Result<()> {
+        // Before the walk: what is made during it is there.
+        let entered = slots.probes.slots.entered();
+        let there = self.view.walk()?;
+        for (cgroup, path) in &there {
+            if self.tracker.knows(*cgroup) {
+                continue;
+            }
+            let lease = slots.probes.slots.charged_for(*cgroup);
+            let fresh = lease.is_some_and(|lease| !self.tracker.goes_on_in(lease));
+            if let (Some(lease), true) = (lease, fresh) {
+                slots.probes.slots.take_spare(lease);
+            }
+            let found = Arrival::found(*cgroup, path.clone());
+            self.made(Arrival { lease, fresh, ..found }, slots, log);
+        }
+        for lease in slots.probes.slots.leases() {
+            if !self.tracker.goes_on_in(lease) {
+                let owner = self.tracker.owner(lease).and_then(|job| self.tracker.job(job));
+                let heir = owner.and_then(|tracked| tracked.lease).unwrap_or(0);
+                self.apply([Action::End(lease, heir)], slots, log);
+            }
+        }
+        let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
+        for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
+            slots.probes.slots.was_removed(cgroup);
+        }
+        Ok(())
     }
-}
 
-impl Jobs {
     /// What the next agent has to know of the jobs.
-    fn known(&self) -> Vec<KnownJob> {
+    pub fn known(&self) -> Vec<KnownJob> {
         let known = |(job, tracked): (&Job, &Tracked)| {
             let details = self.details.get(job)?;
             Some(KnownJob {
@@ -147,7 +112,7 @@ impl Jobs {
     }
 
     /// A job as the agent before knew it.
-    fn resume(&mut self, known: KnownJob, now_ns: u64) {
+    fn resume_job(&mut self, known: KnownJob, now_ns: u64) {
         // Else each restart would keep the slots of ended jobs for another two minutes.
         let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
         let KnownJob { job, names, lease, root, .. } = &known;

@@ -31,6 +31,8 @@ pub(super) struct Slots {
     pub wanted_spares: usize,
     /// Where the next agent looks, where the programs outlive this one.
     pub keeper: Option<Keeper>,
+    /// Events of cgroups so far that nobody has asked for.
+    cgroup_events: u64,
     /// Leases that have ended and whose slots are not free yet.
     ending: BTreeSet<Lease>,
     /// Those of them whose slots are still to be ended, and in whose favour.
@@ -49,18 +51,26 @@ impl Slots {
     /// Those of `probes`; nothing is kept for a next agent so far.
     pub fn new(probes: Probes, wanted_spares: usize) -> Self {
         let (ending, to_end) = (BTreeSet::new(), VecDeque::new());
-        Self { probes, wanted_spares, keeper: None, ending, to_end }
+        Self { probes, wanted_spares, keeper: None, cgroup_events: 0, ending, to_end }
     }
 
     /// What happened to cgroups and programs since the last call.
     pub fn events(&mut self) -> Vec<Event> {
         let keeper = &mut self.keeper;
-        self.probes.slots.events(|lease, cgroup, path| {
+        let events = self.probes.slots.events(|lease, cgroup, path| {
             if let Some(keeper) = keeper {
                 // Where it cannot be written, note_owner says so.
                 let _ = keeper.note(&JournalEntry::Made(lease, cgroup, path.to_owned()));
             }
-        })
+        });
+        let is_cgroup = |event: &&Event| !matches!(event, Event::Executed { .. });
+        self.cgroup_events += events.iter().filter(is_cgroup).count() as u64;
+        events
+    }
+
+    /// How many of them were of cgroups, since this was asked for.
+    pub fn take_cgroup_events(&mut self) -> u64 {
+        std::mem::take(&mut self.cgroup_events)
     }
 
     /// Does what `tracker` asks for.
