@@ -152,13 +152,16 @@ fn lines(outbox: &Path) -> Result<String> {
     Ok(text)
 }
 
+/// What begins a line on the agent itself.
+const OWN: &str = "jobtrace_self,";
+
 fn said(lines: &str, scene: Scene) -> Result<Said> {
     // Others' jobs may be there too.
-    let counted = values(lines, "jobtrace_self,", "jobs").last().copied().unwrap_or(0);
+    let counted = values(lines, OWN, "jobs").last().copied().unwrap_or(0);
     ensure!(counted >= scene.jobs as u64, "the agent counted {counted} jobs of {}", scene.jobs);
-    let dropped: u64 = values(lines, "jobtrace_self,", "dropped_slot").iter().sum();
+    let dropped: u64 = values(lines, OWN, "dropped_slot").iter().sum();
     ensure!(dropped == 0, "{dropped} cgroups found no slot");
-    let mut drains = values(lines, "jobtrace_self,", "drain_ns");
+    let mut drains = values(lines, OWN, "drain_ns");
     drains.sort_unstable();
     let execs: u64 = values(lines, "job_sched,", "execs").iter().sum();
     let spans_ns: u64 = values(lines, "job_sched,", "interval_ns").iter().sum();
@@ -172,12 +175,11 @@ fn said(lines: &str, scene: Scene) -> Result<Said> {
     })
 }
 
-/// The values of an integer field, in the order of `lines`: of lines that begin so and, where they are of a
-/// job, of the bench's own.
+/// The values of an integer field, in the order of `lines`: of the agent's own, or of the bench's jobs.
 fn values(lines: &str, measurement: &str, field: &str) -> Vec<u64> {
-    let own = format!(",job={JOB_DIGITS}");
+    let of_jobs = format!(",job={JOB_DIGITS}");
     let is_own = |line: &&str| {
-        line.starts_with(measurement) && (!line.contains(",job=") || line.contains(&own))
+        line.starts_with(measurement) && (measurement == OWN || line.contains(&of_jobs))
     };
     let value = |line: &str| {
         let mut fields = line.split(' ').nth(1)?.split(',').filter_map(|pair| pair.split_once('='));
@@ -206,12 +208,12 @@ mod tests {
 
     #[test]
     fn what_the_agent_says_of_itself_is_read() {
-        let lines = "jobtrace_self,host=n1 jobs=9i,drain_ns=7i,load=1.5 3\n\
+        let lines = "jobtrace_self,host=n1,job=_system jobs=9i,drain_ns=7i,load=1.5 3\n\
                      job_sched,host=n1,job=990007,user=root execs=8i,interval_ns=2000000000i 3\n\
                      job_sched,host=n1,job=5 drain_ns=1i,execs=1i 3\n\
-                     jobtrace_self,host=n1 drain_ns=5i 4\njobtrace_self,host=n1 jobs=1i,drain_ns=6i 5\n";
-        assert_eq!(values(lines, "jobtrace_self,", "drain_ns"), [7, 5, 6]);
-        assert!(values(lines, "jobtrace_self,", "load").is_empty(), "no integer");
+                     jobtrace_self,host=n1,job=_system drain_ns=5i 4\njobtrace_self,host=n1,job=_system jobs=1i,drain_ns=6i 5\n";
+        assert_eq!(values(lines, OWN, "drain_ns"), [7, 5, 6]);
+        assert!(values(lines, OWN, "load").is_empty(), "no integer");
         assert_eq!(values(lines, "job_sched,", "execs"), [8], "of the bench's jobs alone");
         let found = said(lines, scene(1, true, 1, 1)).expect("all is there");
         assert_eq!((found.drain_ns, found.least_drain_ns, found.execs_per_s), (6, 5, 4.0));

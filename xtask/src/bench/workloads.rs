@@ -64,8 +64,9 @@ impl Site<'_> {
             let file = self.scratch.join("file");
             fill(&file, FILE_BYTES)?;
             let name = "fio, 4 KiB O_DIRECT random reads of a file";
-            all.push(fio("file", name, &file)?);
-            all.push(fio("block", "the same of a loop device in RAM", self.device)?);
+            all.push(fio("file", name, &file, 100)?);
+            let name = "fio, 4 KiB O_DIRECT random reads of a loop device in RAM";
+            all.push(fio("block", name, self.device, 1_000)?);
         }
         if is_wished(Kind::Compile) {
             all.push(self.compile()?);
@@ -190,7 +191,7 @@ fn c_source(functions: u32) -> String {
     text
 }
 
-fn fio(id: &'static str, name: &'static str, target: &Path) -> Result<Workload> {
+fn fio(id: &'static str, name: &'static str, target: &Path, least: u64) -> Result<Workload> {
     let mut command = on_last_cpu(&format!(
         "fio --name=reads --rw=randread --bs=4k --direct=1 --ioengine=psync --readonly \
          --time_based --runtime=1 --size={FILE_BYTES} --output-format=json"
@@ -198,7 +199,7 @@ fn fio(id: &'static str, name: &'static str, target: &Path) -> Result<Workload> 
     let mut filename = OsString::from("--filename=");
     filename.push(target);
     command.push(filename);
-    let (kind, events, printed) = (Kind::Block, Some(1_000), Printed::Fio);
+    let (kind, events, printed) = (Kind::Block, Some(least), Printed::Fio);
     Ok(Workload { id, name, kind, events, command, printed })
 }
 
