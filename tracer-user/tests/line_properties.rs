@@ -3,7 +3,7 @@
 use influxdb_line_protocol::{FieldValue as Parsed, ParsedLine, parse_lines};
 use jobtrace::{
     lines::line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 use proptest::{collection::vec, prelude::*};
 

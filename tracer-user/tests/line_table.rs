@@ -10,10 +10,11 @@ use jobtrace::{
         hist_points::hist_points,
         info::{Exit, JobInfo},
         job::{Job, JobStats},
-        points::{
+        point::{
             FieldValue::{self, Float, Integer, Text},
-            Origin, Point, info_point, job_points,
+            Origin, Point,
         },
+        points::{info_point, job_points},
         tables,
     },
 };

@@ -12,7 +12,7 @@ use jobtrace::{
         group::Group,
         hist::{Hist, QUANTILES},
         job::{Job, JobStats},
-        points::{FieldValue, Origin, Point},
+        point::{FieldValue, Origin, Point},
         tables::{BLOCK, SCHED},
     },
 };

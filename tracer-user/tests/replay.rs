@@ -13,7 +13,7 @@ use jobtrace::{
         hist::Hist,
         info::{Exit, JobInfo},
         job::Job,
-        points::Origin,
+        point::Origin,
         snapshot::Snapshot,
         source::Source,
         tables::{BLOCK, SCHED, SELF},

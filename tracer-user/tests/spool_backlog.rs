@@ -6,7 +6,7 @@ use jobtrace::{
         group::{Group, follow_all},
         hist::Hist,
         job::{Job, JobStats},
-        points::{FieldValue, Point},
+        point::{FieldValue, Point},
         tables::{BLOCK, CPU, MEMORY, SCHED},
     },
 };

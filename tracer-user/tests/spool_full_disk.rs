@@ -15,7 +15,7 @@ use jobtrace::{
         group::Group,
         hist::Hist,
         job::{Job, JobStats},
-        points::Origin,
+        point::Origin,
         tables::SCHED,
     },
 };

@@ -12,7 +12,7 @@ use super::{
         read_memory_limit_above,
     },
     place::{Place, Places},
-    remove::children,
+    tree::children,
 };
 use crate::model::{
     group::Group,

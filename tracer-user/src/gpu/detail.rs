@@ -1,10 +1,7 @@
 //! What only some devices tell, one job's: activity of their parts, the memory's clock, throttling and
 //! errors. Pure.
 
-use super::{
-    reading::{Activity, DeviceReading, Throttled},
-    used::record,
-};
+use super::reading::{Activity, DeviceReading, Throttled};
 use crate::model::{group::Group, hist::Hist};
 
 /// One job's values of one device, cumulative.
@@ -84,5 +81,12 @@ impl Detail {
         group.set("ecc_uncorrected_errors", self.ecc_uncorrected);
         group.set("xid_errors", self.xid_errors);
         group.set("xid_last", self.xid_last);
+    }
+}
+
+/// Adds `value` to `hist`, where it is known.
+pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+    if let Some(value) = value {
+        hist.get_or_insert_default().record(value);
     }
 }

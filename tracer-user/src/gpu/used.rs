@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    detail::Detail,
+    detail::{Detail, record},
     idle::Idle,
     reading::{Busy, Device, DeviceReading, ProcessReading},
 };
@@ -153,12 +153,5 @@ impl Used {
         group.set("used_ns", self.used_ns);
         self.idle.tell(&mut group);
         group
-    }
-}
-
-/// Adds `value` to `hist`, where it is known.
-pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
-    if let Some(value) = value {
-        hist.get_or_insert_default().record(value);
     }
 }

@@ -16,7 +16,7 @@ use super::{
     cards::Cards,
     nvml::Nvidia,
     reading::{ProcessReading, Reading},
-    sampler::{Settings, Shared},
+    shared::{Settings, Shared},
     source::{Answers, Presence, Source},
 };
 use crate::base::clock::monotonic_ns;

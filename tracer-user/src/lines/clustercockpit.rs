@@ -11,7 +11,8 @@ use super::backlog::Pending;
 use crate::model::{
     group::{Group, merge_all},
     hist::Hist,
-    points::{FieldValue, Origin, Point, number_value},
+    point::{FieldValue, Origin, Point},
+    points::number_value,
 };
 
 /// What a metric is made of.

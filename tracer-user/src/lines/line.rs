@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::points::{FieldValue, Point};
+use crate::model::point::{FieldValue, Point};
 
 /// Longest tag value; no consumer of ours takes less.
 pub const MAX_TAG_BYTES: usize = 256;

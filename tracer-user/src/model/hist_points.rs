@@ -4,7 +4,7 @@ use super::{
     buckets::{BucketStyle, Width, rows},
     group::{Group, Value},
     job::JobStats,
-    points::{FieldValue, Origin, Point},
+    point::{FieldValue, Origin, Point},
 };
 
 /// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of

@@ -9,6 +9,7 @@ pub mod hist;
 pub mod hist_points;
 pub mod info;
 pub mod job;
+pub mod point;
 pub mod points;
 pub mod snapshot;
 pub mod source;

@@ -17,7 +17,7 @@ pub use record::Recorder;
 use crate::model::{
     info::{Exit, JobInfo},
     job::{Job, Lease},
-    points::Origin,
+    point::Origin,
     snapshot::Snapshot,
     source::Source,
 };

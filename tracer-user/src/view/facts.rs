@@ -8,6 +8,10 @@ use crate::{
     model::{group::Group, hist::Hist, totals::RunTotals},
 };
 
+/// Memory nearer to its limit than this is worth a word.
+pub const MEMORY_IS_SHORT: f64 = 0.95;
+/// Disks that were busy for less than this part of the blocked time do not explain it.
+pub const DISKS_EXPLAIN: f64 = 0.25;
 /// Columns of a device's name.
 const MAX_DEVICE: usize = 12;
 

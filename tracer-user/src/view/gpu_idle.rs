@@ -3,9 +3,9 @@
 //! Shared devices are left out: how busy a part of one could be, nobody knows.
 
 use super::{
-    facts::{Disk, Facts},
+    facts::{DISKS_EXPLAIN, Disk, Facts},
+    finding::Finding,
     line::Tone,
-    reading::{DISKS_EXPLAIN, Finding},
 };
 use crate::{
     base::{text, units},

@@ -10,7 +10,8 @@ use tracer_ebpf::table::Unit;
 use crate::model::{
     group::{Group, Value},
     hist::{Hist, QUANTILES},
-    points::{FieldValue, number_value},
+    point::FieldValue,
+    points::number_value,
     tables,
     totals::RunTotals,
 };

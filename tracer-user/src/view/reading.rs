@@ -5,10 +5,10 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts},
+    facts::{DISKS_EXPLAIN, Disk, Facts, MEMORY_IS_SHORT},
+    finding::Finding,
     gpu_idle,
     line::{Line, Tone, labelled},
-    resources::MEMORY_IS_SHORT,
 };
 use crate::base::units::{at_least, bytes, cores, count, duration, percent};
 
@@ -18,8 +18,6 @@ const MOST: usize = 3;
 const LEAST_NS: u64 = 100_000_000;
 /// From a fifth of the time on, blocking is worth the reader's first look.
 const BLOCKED: f64 = 0.20;
-/// Disks that were busy for less than this part of the blocked time do not explain it.
-pub(super) const DISKS_EXPLAIN: f64 = 0.25;
 /// Waits of a few percent are normal on any shared node.
 const WAITED: f64 = 0.15;
 /// Throttling behind this part of the wait for a CPU is its cause.
@@ -44,13 +42,6 @@ const FEW_CORES: f64 = 0.50;
 const CPU_BOUND: f64 = 0.80;
 /// Weight of facts: they come before any share of the time.
 const FACT: f64 = 10.0;
-
-/// A sentence and how much of the time it explains.
-pub(super) struct Finding {
-    pub weight: f64,
-    pub tone: Tone,
-    pub text: String,
-}
 
 /// One rule: whether it holds for a run however short, and its sentence where it applies.
 struct Rule {

@@ -2,7 +2,7 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts},
+    facts::{Disk, Facts, MEMORY_IS_SHORT},
     gpus,
     line::{Line, Tone, labelled},
 };
@@ -15,8 +15,6 @@ use crate::base::{
 const INDENT: usize = 8;
 /// Rows of disks; more are counted, not shown.
 const MAX_DISKS: usize = 8;
-/// Memory nearer to its limit than this is coloured.
-pub const MEMORY_IS_SHORT: f64 = 0.95;
 
 /// One or more lines for each resource.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {

@@ -12,7 +12,7 @@ use jobtrace::{
     lines::{backlog::Pending, spool::name::SetName},
     model::{
         job::{Job as Tags, JobStats},
-        points::Origin,
+        point::Origin,
     },
     resolve::{Resolver, facts::JobFacts},
 };

@@ -25,7 +25,7 @@ use jobtrace::{
         form::{Form, Style},
         profile::{BucketStyle, Profile, Profiles},
     },
-    model::points::Origin,
+    model::point::Origin,
 };
 
 use cluster::Cluster;

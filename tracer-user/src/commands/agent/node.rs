@@ -33,7 +33,7 @@ use crate::{
     base::clock::{monotonic_ns, wall_at},
     model::{
         job::{Job, JobStats, Lease, attribute},
-        points::{Origin, Point},
+        point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
     },

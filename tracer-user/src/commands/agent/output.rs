@@ -13,7 +13,7 @@ use crate::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::{group::Group, points::Origin},
+    model::{group::Group, point::Origin},
 };
 
 /// The way to the spool.

@@ -10,7 +10,7 @@ use crate::{
     model::{
         info::JobInfo,
         job::{Job, Lease},
-        points::Origin,
+        point::Origin,
     },
     replay::{Header, VERSION},
 };
