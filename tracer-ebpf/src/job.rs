@@ -1,12 +1,9 @@
-//! What the kernel keeps per job slot and CPU: scheduling and page faults.
+//! What the kernel keeps per job slot and CPU: scheduling and page faults, whose rows stand in `fault.rs`.
 #![allow(missing_docs, reason = "each field is explained by its row of the table below")]
 
 use core::mem::offset_of;
 
-use crate::{
-    loglinear::KernelHist,
-    table::{Field, Measurement, Place::Job, Unit, described_bytes, fn_place::Of},
-};
+use crate::{loglinear::KernelHist, measurement, table::Place::Job};
 
 /// One slot's totals on one CPU. Written by the probes of that CPU alone, so without locks.
 #[repr(C)]
@@ -28,137 +25,29 @@ pub struct JobBank {
     pub major_wait_ns: KernelHist,
 }
 
-use Unit::{Count, Nanoseconds};
+measurement! {
+    /// `job_sched`: where the job's tasks spent their time.
+    SCHED, Sched = "job_sched", key "sched", tags [],
+        "Scheduling: time on CPU, waiting for one, asleep and blocked, over all tasks of the job.";
 
-/// `job_sched`: where the job's tasks spent their time.
-pub static SCHED: Measurement = Measurement {
-    name: "job_sched",
-    key: "sched",
-    tags: &[],
-    help: "Scheduling: time on CPU, waiting for one, asleep and blocked, over all tasks of the job.",
-    fields: &[
-        Field::counter(
-            "on_cpu_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, on_cpu_ns)),
-            "Time on CPU, by the kernel's own sum_exec_runtime; what runs at the moment of reading is included.",
-        ),
-        Field::counter(
-            "switches_voluntary",
-            Count,
-            Job(offset_of!(JobBank, switches_voluntary)),
-            "Context switches because the task slept or blocked (nvcsw).",
-        ),
-        Field::counter(
-            "switches_involuntary",
-            Count,
-            Job(offset_of!(JobBank, switches_involuntary)),
-            "Context switches because the task was preempted or yielded (nivcsw).",
-        ),
-        Field::counter(
-            "migrations",
-            Count,
-            Job(offset_of!(JobBank, migrations)),
-            "Moves of a task to another CPU (se.nr_migrations).",
-        ),
-        Field::counter(
-            "forks",
-            Count,
-            Job(offset_of!(JobBank, forks)),
-            "Processes and threads made by tasks of the job.",
-        ),
-        Field::counter(
-            "execs",
-            Count,
-            Job(offset_of!(JobBank, execs)),
-            "Programs executed by tasks of the job.",
-        ),
-        Field::histogram(
-            "run_queue_wait_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, run_queue_wait_ns)),
-            "Runnable but waiting for a CPU, per wait; the sum equals the kernel's run_delay.",
-        ),
-        Field::histogram(
-            "on_cpu_slice_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, on_cpu_slice_ns)),
-            "Wall time on CPU from switch-in to switch-out, interrupts included.",
-        ),
-        Field::histogram(
-            "sleep_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, sleep_ns)),
-            "Asleep by choice (interruptible: timers, locks, pipes, sockets; also stopped), per sleep.",
-        ),
-        Field::histogram(
-            "blocked_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, blocked_ns)),
-            "Blocked in the kernel (uninterruptible, or in_iowait): disk, network file systems, page locks; per block.",
-        ),
-    ],
-};
-
-/// `job_fault`: page faults and out-of-memory kills.
-pub static FAULT: Measurement = Measurement {
-    name: "job_fault",
-    key: "fault",
-    tags: &[],
-    help: "Page faults and out-of-memory kills.",
-    fields: &[
-        Field::counter(
-            "minor",
-            Count,
-            Job(offset_of!(JobBank, minor)),
-            "Minor page faults (the tasks' own min_flt, read when they leave a CPU).",
-        ),
-        Field::counter(
-            "major",
-            Count,
-            Job(offset_of!(JobBank, major)),
-            "Major page faults: the page came from disk (maj_flt, read when the task leaves a CPU).",
-        ),
-        Field::counter(
-            "oom_kills",
-            Count,
-            Job(offset_of!(JobBank, oom_kills)),
-            "Tasks of the job chosen by the out-of-memory killer; from memory.events (v1: memory.oom_control) where no hook tells which task, and then unknown in the interval in which the cgroup is removed.",
-        ),
-        Field::histogram(
-            "major_wait_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, major_wait_ns)),
-            "Time the task was blocked by a major fault; faults served without blocking are not in it. Of faults taken inside a system call in full mode only (page_fault_kernel or handle_mm_fault tells where they begin); never of pages that the kernel fetches itself (direct I/O, vmsplice, process_vm_readv, MADV_POPULATE_READ), which are in major.",
-        ),
-        Field::histogram(
-            "minor_latency_ns",
-            Nanoseconds,
-            crate::latency::MINOR,
-            "Entry to end of a minor fault, one in latency_sample_every (full mode).",
-        ),
-        Field::counter(
-            "minor_sampled",
-            Count,
-            crate::latency::SAMPLED,
-            "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed; the rest of minor is chance, and what the kernel withheld (full mode).",
-        ),
-        Field::histogram(
-            "major_latency_ns",
-            Nanoseconds,
-            crate::latency::MAJOR,
-            "Entry to end of a major fault, every one (full mode).",
-        ),
-        Field::agent(
-            "latency_sample_every",
-            crate::table::Kind::Constant,
-            Count,
-            "One minor fault in this many is in minor_latency_ns (full mode).",
-        ),
-    ],
-};
-
-const _: () = assert!(
-    described_bytes(&[&SCHED, &FAULT], Of::Job) == size_of::<JobBank>(),
-    "every field of JobBank needs its row in SCHED or FAULT"
-);
+    counter on_cpu_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_ns)),
+        "Time on CPU, by the kernel's own sum_exec_runtime; what runs at the moment of reading is included.";
+    counter switches_voluntary: Count in Job(offset_of!(JobBank, switches_voluntary)),
+        "Context switches because the task slept or blocked (nvcsw).";
+    counter switches_involuntary: Count in Job(offset_of!(JobBank, switches_involuntary)),
+        "Context switches because the task was preempted or yielded (nivcsw).";
+    counter migrations: Count in Job(offset_of!(JobBank, migrations)),
+        "Moves of a task to another CPU (se.nr_migrations).";
+    counter forks: Count in Job(offset_of!(JobBank, forks)),
+        "Processes and threads made by tasks of the job.";
+    counter execs: Count in Job(offset_of!(JobBank, execs)),
+        "Programs executed by tasks of the job.";
+    histogram run_queue_wait_ns: Nanoseconds in Job(offset_of!(JobBank, run_queue_wait_ns)),
+        "Runnable but waiting for a CPU, per wait; the sum equals the kernel's run_delay.";
+    histogram on_cpu_slice_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_slice_ns)),
+        "Wall time on CPU from switch-in to switch-out, interrupts included.";
+    histogram sleep_ns: Nanoseconds in Job(offset_of!(JobBank, sleep_ns)),
+        "Asleep by choice (interruptible: timers, locks, pipes, sockets; also stopped), per sleep.";
+    histogram blocked_ns: Nanoseconds in Job(offset_of!(JobBank, blocked_ns)),
+        "Blocked in the kernel (uninterruptible, or in_iowait): disk, network file systems, page locks; per block.";
+}

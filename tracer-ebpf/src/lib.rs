@@ -5,6 +5,8 @@
 #![no_std]
 
 pub mod block;
+pub mod fault;
+pub mod handle;
 pub mod ids;
 pub mod job;
 pub mod kernel_fields;

@@ -70,7 +70,7 @@ fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Op
 
 /// Every known field of `group`, histograms spread over their parts.
 pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + '_ {
-    let known = group.measurement.fields.iter().zip(&group.values);
+    let known = group.fields();
     known.flat_map(|(field, value)| match value {
         None => Vec::new(),
         Some(Value::Number(number)) => {

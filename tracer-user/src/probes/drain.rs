@@ -43,7 +43,7 @@ use crate::{
         job::{Lease, Slot},
         snapshot::Snapshot,
         source::Source,
-        tables::{FAULT, SCHED},
+        tables::{FAULT, Fault, Own, SCHED},
     },
 };
 
@@ -201,7 +201,7 @@ impl Probes {
             if latency.moved(&cpus, &mut self.scratch) {
                 let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
                 of_fault.read(fault, &cpus, latency);
-                fault.set("latency_sample_every", self.sample_every);
+                fault.set(Fault::latency_sample_every, self.sample_every);
             }
         }
         let mut groups = groups.to_vec();
@@ -313,8 +313,8 @@ impl Source for Probes {
         self.drain += begin.elapsed();
         let drain_ns = self.drain.as_nanos() as u64;
         let mut own = own::read(&self.programs, &self.states, &cpus, map_bytes, drain_ns);
-        let dropped = own.number("dropped_cgroup").unwrap_or(0);
-        own.set("dropped_cgroup", dropped + self.no_room);
+        let dropped = own.number(Own::dropped_cgroup).unwrap_or(0);
+        own.set(Own::dropped_cgroup, dropped + self.no_room);
         Ok(Some(Snapshot {
             wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),

@@ -134,7 +134,7 @@ pub fn take_over(
     probes.no_room = carried.no_room;
     for (lease, groups) in &last.slots {
         probes.decoders.insert(*lease, Decoders::after(groups));
-        let blocks = groups.iter().filter(|group| group.measurement.key == "block");
+        let blocks = groups.iter().filter(|group| group.is(&tables::BLOCK));
         probes.seeds.extend(blocks.map(|group| (*lease, group.clone())));
     }
     let all: Vec<_> = HOOKS.iter().map(|hook| hook.program).collect();

@@ -221,7 +221,7 @@ impl Details {
         let mut fields = BTreeMap::<String, FieldValue>::new();
         for group in &self.totals {
             let op = group.tags.last().map(String::as_str);
-            for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+            for (field, value) in group.fields() {
                 let number = match value {
                     Some(Value::Number(number)) => *number,
                     Some(Value::Histogram(hist)) => hist.sum,
@@ -276,6 +276,7 @@ pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tables::Gpu;
     use crate::{model::tables::GPU, resolve::Resolver};
 
     #[test]
@@ -285,10 +286,10 @@ mod tests {
         for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
             let tags = ["0", uuid, "H100", "nvidia", ""].map(str::to_owned);
             let mut group = Group::unknown(&GPU, tags.into());
-            group.set("energy_joules", 1_500);
-            group.set("held_ns", 7);
-            group.set("xid_last", 31);
-            group.set("temperature_max_celsius", celsius);
+            group.set(Gpu::energy_joules, 1_500);
+            group.set(Gpu::held_ns, 7);
+            group.set(Gpu::xid_last, 31);
+            group.set(Gpu::temperature_max_celsius, celsius);
             details.add(&[group]);
         }
         let fields: BTreeMap<_, _> = details.summary().into_iter().collect();

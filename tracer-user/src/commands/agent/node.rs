@@ -36,6 +36,7 @@ use crate::{
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
+        tables::{BLOCK, Own},
     },
     probes::{Cgroup, Probes},
     resolve::Resolver,
@@ -241,7 +242,10 @@ impl Node {
         let facts = self.due_infos(origin, stamp_ns);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.first_mut() {
-            own.set("dropped_slot", own.number("dropped_slot").map(|dropped| dropped + unserved));
+            own.set(
+                Own::dropped_slot,
+                own.number(Own::dropped_slot).map(|dropped| dropped + unserved),
+            );
         }
         match jobs.iter_mut().find(|stats| stats.job == Job::system()) {
             Some(system) => system.groups.extend(interval.own),
@@ -281,7 +285,7 @@ impl Node {
         for stats in jobs {
             let ended_ns = self.tracker.job(&stats.job).and_then(|tracked| tracked.ended_ns);
             if ended_ns.is_some_and(|ended_ns| ended_ns <= since_ns) {
-                stats.groups.retain(|group| group.measurement.key == "block");
+                stats.groups.retain(|group| group.is(&BLOCK));
             }
         }
     }
@@ -322,7 +326,7 @@ impl Node {
     }
 
     fn count_lost_events(&self) -> u64 {
-        let lost = self.previous.own.iter().filter_map(|own| own.number("dropped_cgroup_event"));
+        let lost = self.previous.own.iter().filter_map(|own| own.number(Own::dropped_cgroup_event));
         lost.sum()
     }
 }

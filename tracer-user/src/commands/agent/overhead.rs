@@ -9,6 +9,7 @@
 mod measuring;
 
 use measuring::Measuring;
+use tracer_ebpf::handle::{Handle, Number};
 
 use super::{
     config::{self, Statistics as When},
@@ -16,7 +17,11 @@ use super::{
     log::Log,
 };
 use crate::{
-    model::{group::Group, snapshot::Interval},
+    model::{
+        group::Group,
+        snapshot::Interval,
+        tables::{Block, FAULT, Fault, Own, SCHED, SELF, Sched},
+    },
     probes::Probes,
 };
 
@@ -113,22 +118,22 @@ impl Overhead {
 
     /// Sets the fields of `jobtrace_self`.
     fn tell(&self, interval: &mut Interval, verdict: &Verdict, is_measured: bool) {
-        let own = interval.own.iter_mut().find(|own| own.measurement.key == "self");
+        let own = interval.own.iter_mut().find(|own| own.is(&SELF));
         let Some(own) = own else { return };
-        own.set("overhead_ratio", verdict.ratio.map(|ratio| (ratio * 1e6).round() as u64));
-        own.set("overhead_measured", u64::from(verdict.is_measured));
+        own.set(Own::overhead_ratio, verdict.ratio.map(|ratio| (ratio * 1e6).round() as u64));
+        own.set(Own::overhead_measured, u64::from(verdict.is_measured));
         let known = |family: &Family| self.governor.measured_event_ns(*family).is_some();
-        own.set("families_measured", Family::ALL.iter().filter(|f| known(f)).count() as u64);
+        own.set(Own::families_measured, Family::ALL.iter().filter(|f| known(f)).count() as u64);
         let hidden = self.hidden.iter().filter(|hidden| **hidden).count();
-        own.set("shed_families", hidden as u64);
+        own.set(Own::shed_families, hidden as u64);
         for (family, field) in SHED_FIELDS {
             let hidden = u64::from(self.hidden[family as usize]);
             own.set(field, Some(hidden).filter(|_| self.present[family as usize]));
         }
         if !is_measured {
             // Nobody counted: no run is not known.
-            own.set("bpf_ns", None);
-            own.set("bpf_runs", None);
+            own.set(Own::bpf_ns, None);
+            own.set(Own::bpf_runs, None);
         }
     }
 
@@ -186,11 +191,11 @@ impl Overhead {
 }
 
 /// Which field tells of which family.
-const SHED_FIELDS: [(Family, &str); 4] = [
-    (Family::Sched, "shed_sched"),
-    (Family::MajorFault, "shed_major_fault"),
-    (Family::FullFault, "shed_full_fault"),
-    (Family::Block, "shed_block"),
+const SHED_FIELDS: [(Family, Handle<Number>); 4] = [
+    (Family::Sched, Own::shed_sched),
+    (Family::MajorFault, Own::shed_major_fault),
+    (Family::FullFault, Own::shed_full_fault),
+    (Family::Block, Own::shed_block),
 ];
 
 fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bool {
@@ -206,7 +211,7 @@ fn hide(interval: &mut Interval, family: Family) {
     let lost = family.cost().fields;
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
-        let is_probed = matches!(group.measurement.key, "sched" | "fault");
+        let is_probed = group.is(&SCHED) || group.is(&FAULT);
         for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
             if all || (is_probed && lost.contains(&field.name)) {
                 *value = None;
@@ -218,20 +223,20 @@ fn hide(interval: &mut Interval, family: Family) {
 /// Events of each family in `interval`, over all leases; `None` where that is unknown.
 fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
     let groups = || interval.slots.values().flatten();
-    let of = |key: &'static str, fields: &[&str]| -> Option<u64> {
+    let of = |fields: &[Handle<Number>]| -> Option<u64> {
         let number = |group: &Group| -> Option<u64> {
-            fields.iter().filter_map(|field| group.number(field)).reduce(u64::saturating_add)
+            let own = fields.iter().filter(|field| group.is(field.measurement()));
+            own.filter_map(|field| group.number(*field)).reduce(u64::saturating_add)
         };
-        let known = groups().filter(|group| group.measurement.key == key).filter_map(number);
-        known.reduce(u64::saturating_add)
+        groups().filter_map(number).reduce(u64::saturating_add)
     };
     Family::ALL.map(|family| match family {
-        Family::Sched => of("sched", &["switches_voluntary", "switches_involuntary"]),
-        Family::MajorFault => of("fault", &["major"]),
-        Family::FullFault => of("fault", &["minor", "major"]),
+        Family::Sched => of(&[Sched::switches_voluntary, Sched::switches_involuntary]),
+        Family::MajorFault => of(&[Fault::major]),
+        Family::FullFault => of(&[Fault::minor, Fault::major]),
         // No device has a group before its first request.
-        Family::Block => Some(of("block", &["ops"]).unwrap_or(0)),
-        Family::LifeCycle => Some(of("sched", &["forks", "execs"]).unwrap_or(0) + cgroups),
+        Family::Block => Some(of(&[Block::ops]).unwrap_or(0)),
+        Family::LifeCycle => Some(of(&[Sched::forks, Sched::execs]).unwrap_or(0) + cgroups),
     })
 }
 
@@ -245,17 +250,20 @@ fn online_cpus() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::{BLOCK, FAULT, MEMORY, SCHED};
+    use tracer_ebpf::table::Kind;
+
+    use crate::model::{
+        group::Value,
+        tables::{BLOCK, MEMORY},
+    };
 
     /// An interval of two leases in which every number is 5.
     fn interval() -> Interval {
         let full = |measurement, tags: &[&str]| {
             let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
             let mut group = Group::unknown(measurement, tags);
-            for field in group.measurement.fields {
-                if field.kind != tracer_ebpf::table::Kind::Histogram {
-                    group.set(field.name, 5);
-                }
+            for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
+                *value = (field.kind != Kind::Histogram).then_some(Value::Number(5));
             }
             group
         };
@@ -284,11 +292,11 @@ mod tests {
             hide(&mut hidden, family);
             let lost = family.cost().fields;
             for group in hidden.slots.values().flatten() {
-                for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+                for (field, value) in group.fields() {
                     let key = group.measurement.key;
                     let is_lost = lost.contains(&group.measurement.name)
                         || (key != "memory" && lost.contains(&field.name));
-                    let is_known = field.kind != tracer_ebpf::table::Kind::Histogram && !is_lost;
+                    let is_known = field.kind != Kind::Histogram && !is_lost;
                     assert_eq!(value.is_some(), is_known, "{family:?}: {key} {}", field.name);
                 }
             }
@@ -297,10 +305,8 @@ mod tests {
 
     #[test]
     fn each_shed_field_is_one_of_its_family() {
-        let own = Group::unknown(&crate::model::tables::SELF, Vec::new());
         for (family, field) in SHED_FIELDS {
-            assert_eq!(field, format!("shed_{}", family.cost().name));
-            assert_eq!(own.number(field), None);
+            assert_eq!(field.field().name, format!("shed_{}", family.cost().name));
         }
         let told = SHED_FIELDS.map(|(family, _)| family);
         assert!(!told.contains(&Family::LifeCycle) && told.len() == FAMILIES - 1);

@@ -14,6 +14,7 @@ use crate::{
         group::{Group, merge_all},
         job::{Job, Lease},
         snapshot::Interval,
+        tables::SELF,
     },
 };
 
@@ -79,7 +80,7 @@ impl Node {
             let lease = tracked.and_then(|tracked| tracked.lease).unwrap_or(0);
             merge_all(interval.slots.entry(lease).or_default(), &groups);
         }
-        if let Some(own) = interval.own.iter_mut().find(|own| own.measurement.key == "self") {
+        if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             self.gpus.tell(own, log);
         }
     }

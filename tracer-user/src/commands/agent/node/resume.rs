@@ -17,6 +17,7 @@ use crate::{
     model::{
         info::JobInfo,
         job::{Job, Lease},
+        tables::Own,
     },
     probes::{Cgroup, Options, Probes},
     resolve::Resolver,
@@ -77,8 +78,8 @@ impl Node {
         node.previous = state.reported;
         // This process's own clocks begin anew.
         for own in &mut node.previous.own {
-            own.set("cpu_ns", 0);
-            own.set("drain_ns", 0);
+            own.set(Own::cpu_ns, 0);
+            own.set(Own::drain_ns, 0);
         }
         node.lost_events = node.count_lost_events();
         // No slot is taken back before it is known which jobs are there still.
