@@ -7,6 +7,9 @@ use super::{
     point::{FieldValue, Origin, Point},
 };
 
+/// Name of the measurement.
+pub const JOB_HIST: &str = "job_hist";
+
 /// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of
 /// this bucket alone, not cumulative.
 pub fn hist_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point> {
@@ -30,7 +33,7 @@ pub fn bucket_points(
             tags.push(("metric".into(), metric));
             tags.push((style.tag().into(), tag));
             let fields = vec![(style.field().into(), FieldValue::Integer(count))];
-            points.push(Point { measurement: "job_hist".into(), tags, fields, time_ns });
+            points.push(Point { measurement: JOB_HIST.into(), tags, fields, time_ns });
         }
     }
     points

@@ -29,7 +29,7 @@ pub struct Point {
 }
 
 /// Where the points come from: tags of every line.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// Name of the cluster; empty for none.
