@@ -76,6 +76,11 @@ impl Agent {
         self.daemon.pid()
     }
 
+    /// Sends it `signal`.
+    pub fn signal(&self, signal: i32) {
+        self.daemon.signal(signal);
+    }
+
     /// All it has said.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()

@@ -123,6 +123,18 @@ pub fn spin(time: Duration) {
     }
 }
 
+/// Keeps a CPU busy until the calling thread has run for `time` more, however long it waits for it.
+pub fn spin_on_cpu(time: Duration) {
+    let ran = || {
+        let ran = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        Duration::new(ran.tv_sec as u64, ran.tv_nsec as u32)
+    };
+    let end = ran() + time;
+    while ran() < end {
+        black_box((0..1000_u64).fold(0, |sum, value| black_box(sum ^ value)));
+    }
+}
+
 /// CLOCK_MONOTONIC, the clock of a snapshot's `monotonic_ns`.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

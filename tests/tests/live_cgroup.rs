@@ -194,7 +194,7 @@ fn where_the_own_cgroup_refuses_the_next_above_is_taken() {
     fs::write(own.0.join("cgroup.max.descendants"), "0").unwrap();
     let cgroup = JobCgroup::create(&v2_seen_from(&own.0), "x").unwrap();
     assert_eq!(directories(&cgroup)[0].parent(), own.0.parent());
-    assert!(cgroup.notes()[0].contains("its limits do not hold"), "{:?}", cgroup.notes());
+    assert!(cgroup.notes()[0].contains("its limits do not apply"), "{:?}", cgroup.notes());
     assert_eq!(cgroup.remove().unwrap(), Removal::Done);
 }
 
@@ -242,7 +242,7 @@ fn a_session_is_left_for_controllers_and_nothing_else() {
 #[test]
 fn where_nothing_takes_a_cgroup_the_error_says_what_to_do() {
     let error = JobCgroup::create(&v2_seen_from(Path::new("/proc/self")), "x").unwrap_err();
-    assert!(error.to_string().contains("run in a delegated one\n  /"), "{error:#}");
+    assert!(error.to_string().contains("run in a delegated cgroup\n  /"), "{error:#}");
 }
 
 fn leaf(directory: &Path) -> &str {

@@ -200,7 +200,7 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     let mut lost = well();
     lost.gpus[0].errors.insert("nvmlDeviceGetUtilizationRates".into(), LOST);
     fake.set(&lost);
-    let said = || agent.log().contains("was lost for a time").then_some(());
+    let said = || agent.log().contains("was unavailable for a time").then_some(());
     jobtrace_tests::rig::wait_for("the loss is said", PATIENCE, said).unwrap();
     let (a, b) = (used(&agent.points().unwrap(), "GPU-a"), used(&agent.points().unwrap(), "GPU-b"));
     grows("the other goes on", b, "GPU-b");

@@ -34,8 +34,9 @@ fn a_thread_that_executes_a_program_keeps_its_time() {
             // Before its end the program reads what the cgroup used.
             let truth = report.usage_ns..=report.usage_ns + 5 * MS;
             agree.near(&format!("on_cpu_ns, {leader_ms} + {thread_ms} ms"), on_cpu, truth, 1, MS);
-            // It is busy by the clock, and may have had to wait for its CPU.
-            agree.between("on_cpu_ns, known", on_cpu, known * MS / 2..=(known + 200) * MS);
+            // Starting three programs costs something too.
+            let allowed = known * MS * 98 / 100..=(known + 200) * MS;
+            agree.between("on_cpu_ns, known", on_cpu, allowed);
             let (_, slices) = job.hist("sched", "on_cpu_slice_ns");
             // One thread at a time.
             let elapsed = job.json["elapsed_ns"].as_u64().unwrap();

@@ -271,6 +271,6 @@ fn an_agent_that_does_not_pin_removes_what_is_pinned() {
     let text = fs::read_to_string(site.path("agent.toml")).expect("a file");
     fs::write(site.path("agent.toml"), text.replace("pin = true", "pin = false")).expect("a file");
     terminate(site.agent());
-    assert!(site.log().contains("which an agent before left attached"), "{}", site.log());
+    assert!(site.log().contains("which a previous agent left attached"), "{}", site.log());
     assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
 }

@@ -115,20 +115,20 @@ const SIZE: Place = Place::BlockHist {
 measurement! {
     /// `job_block`: requests completed by local block devices.
     BLOCK, Block = "job_block", key "block", tags ["device", "op"],
-        "Block I/O by device and operation, as the device completed it. Network file systems do not pass here.";
+        "Block I/O by device and operation, as completed by the device. Network file systems are not included: they bypass the block layer.";
 
     counter ops: Count in Place::CountOf(&SIZE),
-        "Requests completed; merged requests count once, split ones once each.";
+        "Requests completed; merged requests count once, split ones once per part.";
     counter bytes: Bytes in Place::SumOf(&SIZE),
-        "Bytes of the completed requests, those of failed ones left out.";
+        "Bytes of the completed requests, not counting failed ones.";
     counter errors: Count in Place::Block(offset_of!(BlockCell, errors)),
         "Completions with an error.";
     histogram queue_latency_ns: Nanoseconds in QUEUE,
-        "Request made to issued to the device; unknown where the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that waited not at all.";
+        "From the creation of the request to its issue to the device; unknown if the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that did not wait.";
     histogram device_latency_ns: Nanoseconds in DEVICE,
-        "Issued to the device to completed.";
+        "From issue to the device to completion.";
     histogram size_bytes: Bytes in SIZE,
-        "Size of each completed request; a failed one counts as 0 bytes, and so does a flush.";
+        "Size of each completed request; failed requests and flushes count as 0 bytes.";
 }
 
 const _: () = assert!(

@@ -31,7 +31,7 @@ measurement! {
         "Scheduling: time on CPU, waiting for one, asleep and blocked, over all tasks of the job.";
 
     counter on_cpu_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_ns)),
-        "Time on CPU, by the kernel's own sum_exec_runtime; what runs at the moment of reading is included.";
+        "Time on CPU, from the kernel's own sum_exec_runtime; includes tasks that are running at the moment of reading.";
     counter switches_voluntary: Count in Job(offset_of!(JobBank, switches_voluntary)),
         "Context switches because the task slept or blocked (nvcsw).";
     counter switches_involuntary: Count in Job(offset_of!(JobBank, switches_involuntary)),
@@ -39,7 +39,7 @@ measurement! {
     counter migrations: Count in Job(offset_of!(JobBank, migrations)),
         "Moves of a task to another CPU (se.nr_migrations).";
     counter forks: Count in Job(offset_of!(JobBank, forks)),
-        "Processes and threads made by tasks of the job.";
+        "Processes and threads created by tasks of the job.";
     counter execs: Count in Job(offset_of!(JobBank, execs)),
         "Programs executed by tasks of the job.";
     histogram run_queue_wait_ns: Nanoseconds in Job(offset_of!(JobBank, run_queue_wait_ns)),
@@ -49,5 +49,5 @@ measurement! {
     histogram sleep_ns: Nanoseconds in Job(offset_of!(JobBank, sleep_ns)),
         "Asleep by choice (interruptible: timers, locks, pipes, sockets; also stopped), per sleep.";
     histogram blocked_ns: Nanoseconds in Job(offset_of!(JobBank, blocked_ns)),
-        "Blocked in the kernel (uninterruptible, or in_iowait): disk, network file systems, page locks; per block.";
+        "Blocked in the kernel (uninterruptible, or in_iowait): disk, network file systems, page locks; per wait.";
 }

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{agent, doctor, push, resolve, run};
 
-/// Traces what a job does to a compute node: CPU, page faults and disk, in the kernel, per job.
+/// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]
 #[command(name = "jobtrace", version, arg_required_else_help = true, max_term_width = 100)]
 pub struct Cli {
@@ -25,9 +25,12 @@ pub enum Command {
     Doctor(doctor::Args),
     Resolve(resolve::Args),
     Push(push::Args),
-    /// Holds an empty program on each hook, for the benchmark.
+    /// Holds an empty program on each hook, and on these tracepoints, for the benchmark.
     #[command(hide = true)]
-    BenchEmpty,
+    BenchEmpty {
+        /// Names of tracepoints
+        tracepoints: Vec<String>,
+    },
 }
 
 #[cfg(test)]

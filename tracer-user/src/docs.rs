@@ -24,42 +24,42 @@ const INTRODUCTION: &str = "\
 
 Generated from the tables beside the code by `cargo xtask docs`; do not edit.
 
-Every line of a job carries the tags `cluster` (if set), `host`, `job`, `manager`, `step` (agent, where steps
-are series of their own) and `user` (where known); what no job owns is job `_system` of manager `none`. What the
-tracing cost itself is `jobtrace_self`: of `jobtrace run` with its job's tags, of the agent with those of
-`_system`. Time stamps are nanoseconds. A field that this kernel cannot give is absent: unknown is not zero. An
-interval in which nothing happened to a series writes no line.
+Every line of a job has the tags `cluster` (if set), `host`, `job`, `manager`, `step` (agent, if steps are series
+of their own) and `user` (if known). Whatever belongs to no job is reported as job `_system` of manager `none`. The
+cost of the tracing itself is in `jobtrace_self`, with the job's tags for `jobtrace run` and those of `_system` for
+the agent. Time stamps are in nanoseconds. A field that this kernel cannot provide is absent: unknown is not zero.
+An interval in which nothing happened to a series writes no line.
 
-The time stamps of the agent's lines are whole multiples of the configured interval, alike on all nodes. But for
-`job_info` and `job_hist` they also carry:
+The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes. All
+lines except `job_info` and `job_hist` also have:
 
 | field | kind | unit | meaning |
 | --- | --- | --- | --- |
 ";
 
 const KINDS: &str = "
-What the kinds of fields are:
+How the kinds of fields are to be read and combined:
 
-| kind | over an interval | over jobs, devices and nodes |
+| kind | value in an interval | over jobs, devices and nodes |
 | --- | --- | --- |
-| counter | what came in it | add |
+| counter | the amount in the interval | add |
 | gauge | the state at its end | add |
-| peak | the largest up to its end | take the largest |
-| constant | the value | alike |
-| histogram | what came in it | add counts and sums |
+| peak | the largest value so far, at its end | take the maximum |
+| constant | the value | the same everywhere |
+| histogram | the values in the interval | add counts and sums |
 ";
 
 const BUCKET_QUERIES: &str = "
-Counts are an interval's, so sums over time, jobs and nodes are exact, and no restart is to be told from
-a reset: take `sum_over_time`, never `rate` or `increase`, over a range of at least one interval:
+Counts are per interval, so sums over time, jobs and nodes are exact, and restarts need no reset detection. Use
+`sum_over_time`, never `rate` or `increase`, over a range of at least one interval:
 
 ```text
 histogram_quantile(0.99, sum by (le) (sum_over_time(job_hist_bucket{metric=\"sched.run_queue_wait_ns\",job=\"4242\"}[5m])))
 histogram_quantile(0.99, sum by (vmrange) (sum_over_time(job_hist_bucket{metric=\"sched.run_queue_wait_ns\",job=\"4242\"}[5m])))
 ```
 
-The first is PromQL for `prom`, the second MetricsQL for `vmrange`. Sum jobs of one profile only: where
-bounds differ, cumulative counts cannot be added.
+The first is PromQL for `prom`, the second MetricsQL for `vmrange`. Sum only jobs with the same profile: cumulative
+counts with different bounds cannot be added.
 ";
 
 /// The whole of docs/METRICS.md; the same for the same tables.
@@ -80,8 +80,8 @@ pub fn metrics() -> String {
 fn job_info() -> String {
     let mut text = format!(
         "\n## {JOB_INFO}\n\n\
-         Facts of a job. `jobtrace run` writes them once, at the end. The agent writes a job's from its begin on: \
-         again\nwhen it learns more, and every {} minutes. Each is absent where nothing tells it. In the JSON: `job`, \
+         Facts of a job. `jobtrace run` writes them once, at the end. The agent writes them from the job's start on, \
+         again\nwhen it learns more, and every {} minutes. A fact that is not known is absent. In the JSON: `job`, \
          `exit`.\n\n\
          | field | type | meaning |\n| --- | --- | --- |\n",
         REPEAT_NS / 60_000_000_000,
@@ -100,10 +100,10 @@ fn job_info() -> String {
     };
     let _ = write!(
         text,
-        "\nThe agent's last one of a job, which has `end`, also tells the job's totals on this node: every field of\n\
-         the measurements above, named by the measurement's key in the JSON and the field ({}), of a\n\
-         histogram its sum ({}), of block I/O by operation ({}). They are\n\
-         of all devices together: counters and gauges added, of peaks the largest, of constants one.\n",
+        "\nThe agent's last `job_info` of a job, the one with `end`, also has the job's totals on this node: every\n\
+         field of the measurements above, named after the measurement's key in the JSON and the field ({}),\n\
+         for a histogram its sum ({}), for block I/O by operation ({}).\n\
+         They combine all devices: counters and gauges are added; of peaks it is the largest, of constants any one.\n",
         example(&tables::SCHED, None, Kind::Counter),
         example(&tables::SCHED, None, Kind::Histogram),
         example(&tables::BLOCK, Some("read"), Kind::Counter),
@@ -114,9 +114,9 @@ fn job_info() -> String {
 fn job_hist() -> String {
     let mut text = String::from(
         "\n## job_hist\n\n\
-         The buckets of the histograms, in the agent's profiles `histogram` (one to each power of two) and\n\
-         `full` (four; so does `jobtrace run`). One series for each bucket, with the tags of the measurement it\n\
-         belongs to, `metric`, which is key of the measurement and name (`sched.run_queue_wait_ns`), and:\n\n\
+         The buckets of the histograms, written by the agent in the profiles `histogram` (one bucket to each power\n\
+         of two) and `full` (four, as by `jobtrace run`). One series for each bucket, with the tags of its\n\
+         measurement, the tag `metric`, made of the measurement's key and the field (`sched.run_queue_wait_ns`), and:\n\n\
          | bucket style | tag | field | meaning |\n| --- | --- | --- | --- |\n",
     );
     for style in BucketStyle::value_variants() {
@@ -131,10 +131,10 @@ fn job_hist() -> String {
 fn clustercockpit() -> String {
     let mut text = String::from(
         "\n## ClusterCockpit\n\n\
-         With `export.style = \"clustercockpit\"` the agent writes none of the above but these, one a line:\n\
-         `NAME,cluster=…,hostname=…,type=… value=… SECONDS`. They are the whole node's, its jobs \
-         and the\nrest together; `accelerator` metrics are each GPU's, `type-id` is NVML's index. What is unknown \
-         writes no line.\n\n\
+         With `export.style = \"clustercockpit\"` the agent writes the following metrics instead, one per line:\n\
+         `NAME,cluster=…,hostname=…,type=… value=… SECONDS`. They cover the whole node, jobs \
+         and the\nrest together; `accelerator` metrics are per GPU, with NVML's index as `type-id`. Unknown values \
+         write no line.\n\n\
          | metric | type | unit | meaning |\n| --- | --- | --- | --- |\n",
     );
     for metric in METRICS {
@@ -150,12 +150,12 @@ fn histograms() -> String {
         "
 ## Histograms
 
-A histogram `x` is the fields `x_count`, an integer, `x_sum`, and unless it is empty `x_min`, `x_max`,
-`x_p50`, `x_p90`, `x_p99`, `x_p999`, all in its unit: integers, floats where the table says so. Count
-and sum are exact. `max` is exact over a whole run; in an interval without a new largest value it is the
-bound of its bucket. `min` is the lower bound of the lowest bucket, and percentiles are the upper bound
-of theirs, never above `max`. {BUCKETS} buckets, {} to each power of two from {} on; the last begins at
-{} and has no bound. They count whole units; of a float thousandths, of a ratio millionths.
+A histogram `x` consists of the fields `x_count` (an integer), `x_sum` and, unless it is empty, `x_min`, `x_max`,
+`x_p50`, `x_p90`, `x_p99`, `x_p999`, in its unit; they are integers unless the table says floats. Count and sum
+are exact. `max` is exact over a whole run; in an interval without a new largest value it is the upper bound of
+its bucket. `min` is the lower bound of the lowest bucket, and percentiles are the upper bounds of theirs, but
+never above `max`. There are {BUCKETS} buckets, {} to each power of two from {} on; the last one begins at
+{} and has no upper bound. Buckets count whole units; for floats thousandths, for ratios millionths.
 In the JSON:
 `{{\"count\",\"sum\",\"min\",\"max\",\"p50\",\"p90\",\"p99\",\"p999\",\"buckets\":[[largest value,count],…]}}`.
 ",
@@ -169,7 +169,7 @@ fn section(table: &Measurement) -> String {
     let mut text = format!("\n## {}\n\n{} In the JSON: `{}`", table.name, table.help, table.key);
     if !table.tags.is_empty() {
         let tags: Vec<_> = table.tags.iter().map(|tag| format!("`{tag}`")).collect();
-        let _ = write!(text, ", a list. Tags of its own: {}", tags.join(", "));
+        let _ = write!(text, ", a list. Additional tags: {}", tags.join(", "));
     }
     text.push_str(".\n\n| field | kind | unit | meaning |\n| --- | --- | --- | --- |\n");
     text.extend(table.fields.iter().map(row));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::{
     cgroup::{place::Places, settings},
-    gpu::{cards::fdinfo::Client, member},
+    gpu::{cards::fdinfo::DrmClient, member},
     launch::signals,
     probes::{Cgroup, events, own},
     resolve::{held, process},
@@ -49,7 +49,7 @@ pub fn places(mountinfo: &str, own_cgroups: &str, path: &str) -> Places {
 /// What the kernel tells of a file that is open on a GPU, before and now, so much later: bytes of the
 /// device's memory and the engines' shares in millionths; `None` where one is no such file.
 pub fn drm_client(before: &str, now: &str, elapsed_ns: u64) -> Option<(Option<u64>, Vec<u64>)> {
-    let (before, now) = (Client::parse(before)?, Client::parse(now)?);
+    let (before, now) = (DrmClient::parse(before)?, DrmClient::parse(now)?);
     let shares = now.shares(&before, elapsed_ns).into_values().collect();
     Some((now.memory_bytes(), shares))
 }

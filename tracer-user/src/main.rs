@@ -16,9 +16,9 @@ fn main() -> ExitCode {
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())
-            .and_then(|config| resolve::run(&args, &config.rules)),
+            .and_then(|config| resolve::run(&args, &config.rule)),
         Command::Push(args) => push::run(&args),
-        Command::BenchEmpty => probes::hold_empty().map(|()| 0),
+        Command::BenchEmpty { tracepoints } => probes::hold_empty(&tracepoints).map(|()| 0),
     };
     match result {
         Ok(status) => ExitCode::from(status),

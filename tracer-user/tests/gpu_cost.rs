@@ -8,7 +8,7 @@ use std::{
 use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
-    gpu::{Sampler, Settings},
+    gpu::{Sampler, SamplerSettings},
     model::tables,
 };
 
@@ -44,7 +44,8 @@ fn eight_gpus_once_a_second_cost_less_than_half_a_percent_of_a_core() {
     let gpus = (0..GPUS).map(gpu).collect();
     let fake = Fake::new(&Scenario { gpus, ..Scenario::default() });
     let period = Duration::from_millis(2);
-    let settings = Settings { period, library: Some(fake.library()), ..Settings::default() };
+    let settings =
+        SamplerSettings { period, library: Some(fake.library()), ..SamplerSettings::default() };
     let sampler =
         Sampler::start(settings, move |process| (process.pid == pid).then_some(())).unwrap();
     let readings = || {

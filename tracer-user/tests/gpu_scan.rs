@@ -8,7 +8,7 @@ use std::{
 };
 
 use fake_nvml::Tree;
-use jobtrace::gpu::{Sampler, Settings};
+use jobtrace::gpu::{Sampler, SamplerSettings};
 
 const READINGS: u64 = 100;
 /// One percent of a core at one reading a second, for so many processes; more cost as much more.
@@ -20,11 +20,11 @@ fn looking_for_the_processes_on_a_card_costs_less_than_one_percent_of_a_core() {
     let tree = Tree::new();
     tree.card(0, "i915", "8086:56C0", "0000:4d:00.0", 128);
     symlink("/proc", tree.path("proc")).unwrap();
-    let settings = Settings {
+    let settings = SamplerSettings {
         period: Duration::from_millis(20),
         library: Some(tree.path("no library")),
         root: tree.root().to_owned(),
-        ..Settings::default()
+        ..SamplerSettings::default()
     };
     let sampler = Sampler::start(settings, |_| Some(())).unwrap();
     let wait_for = |readings| {

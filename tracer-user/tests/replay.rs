@@ -117,7 +117,7 @@ fn a_recording_without_its_end_says_so() {
         let mut replay = Replay::open(&path).unwrap();
         assert_eq!(play(&mut replay).0.len(), 3);
         let note = format!(
-            "the recording {} was cut short at line 5: what came later is unknown",
+            "the recording {} is cut short at line 5: anything after that is unknown",
             path.display()
         );
         assert_eq!(replay.notes(), ["a hook is missing".to_owned(), note]);
@@ -139,7 +139,7 @@ fn wherever_a_crash_cuts_the_whole_lines_before_it_are_replayed() {
             match Replay::open(&cut) {
                 Err(error) => {
                     let shown = format!("{error:#}");
-                    assert!(shown.contains("ends before its first line does"), "{length}: {shown}");
+                    assert!(shown.contains("ends within its first line"), "{length}: {shown}");
                     assert_eq!(replayed, 0, "cut at {length}");
                 }
                 Ok(mut replay) => {
@@ -150,7 +150,7 @@ fn wherever_a_crash_cuts_the_whole_lines_before_it_are_replayed() {
                         snapshots,
                         (1..).map(snapshot).take(snapshots.len()).collect::<Vec<_>>()
                     );
-                    let told = replay.notes().iter().any(|note| note.contains("was cut short"));
+                    let told = replay.notes().iter().any(|note| note.contains("is cut short"));
                     assert!(told || is_gz && replay.end().is_some(), "cut at {length}");
                     replayed = snapshots.len();
                 }
@@ -182,10 +182,10 @@ fn garbage_is_refused_with_its_file_and_line() {
     let own =
         |group: &str| format!(r#"{{"wall_ns":2,"monotonic_ns":2,"slots":{{}},"own":[{group}]}}"#);
     let cases = [
-        (1, "not json".to_owned(), "this is no recording's header"),
-        (1, "\u{1f}\u{8b}".to_owned(), "this is no recording's header"),
-        (1, one.clone(), "this is no recording's header"),
-        (1, head.replace("recording\":1", "recording\":2"), "of version 2, this program reads 1"),
+        (1, "not json".to_owned(), "this is not a recording's header"),
+        (1, "\u{1f}\u{8b}".to_owned(), "this is not a recording's header"),
+        (1, one.clone(), "this is not a recording's header"),
+        (1, head.replace("recording\":1", "recording\":2"), "version 2, this program reads 1"),
         (1, head.replace("\"host\"", "\"hots\""), "unknown field `hots`"),
         (1, head.replace("\"7\"", "\"5000000000\""), "invalid"),
         (2, format!("{head}\n"), "EOF while parsing"),
@@ -219,7 +219,7 @@ fn garbage_is_refused_with_its_file_and_line() {
             "wants other tags",
         ),
         (2, format!("{head}\n{}", end.replace("code", "cod")), "unknown field `cod`"),
-        (3, format!("{head}\n{end}\n{one}"), "something follows the recording's end"),
+        (3, format!("{head}\n{end}\n{one}"), "there is data after the recording's end"),
     ];
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("x.jsonl");
@@ -229,8 +229,10 @@ fn garbage_is_refused_with_its_file_and_line() {
             Ok(mut replay) => play(&mut replay).1.unwrap_or_else(|| panic!("accepted: {text}")),
             Err(error) => format!("{error:#}"),
         };
-        let place =
-            format!("{}, line {line}: damaged or foreign, record the run anew: ", path.display());
+        let place = format!(
+            "{}, line {line}: damaged or not a recording, record the run again: ",
+            path.display()
+        );
         assert!(error.starts_with(&place) && error.contains(expected), "{error}\nfor {text}");
     }
 }

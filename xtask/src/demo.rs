@@ -16,6 +16,9 @@ wait";
 /// Builds jobtrace and traces a command with it, as root.
 #[derive(clap::Args)]
 pub struct Args {
+    /// Trace with the program that packages have: compiling it takes minutes more
+    #[arg(long)]
+    release: bool,
     /// The command to trace instead of the built-in one
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -26,12 +29,19 @@ pub struct Args {
 /// # Errors
 /// When jobtrace does not build, or the traced command or the tracing fails.
 pub fn run(args: &Args) -> Result<()> {
-    process::run(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
+    let mut build = cargo();
+    build.args(["build", "--package", "jobtrace"]);
+    // Without it the build shares all with that of the chores: what is left to do is to link it.
+    let profile = if args.release { "release" } else { "debug" };
+    if args.release {
+        build.arg("--release");
+    }
+    process::run(&mut build)?;
     let scratch = tempfile::Builder::new()
         .prefix("demo-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
-    let mut traced = as_root(target_dir().join("release/jobtrace"), &[]);
+    let mut traced = as_root(target_dir().join(profile).join("jobtrace"), &[]);
     traced.args(["run", "--"]);
     if args.command.is_empty() {
         say("tracing two CPU burners, fresh memory and direct disk input/output");

@@ -1,13 +1,15 @@
-//! `cargo xtask docs`: the documents and the default configuration, written from the code's own tables.
+//! `cargo xtask docs`: documents, the default configuration and Grafana's dashboards, written from the code's
+//! own tables.
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
-use jobtrace::commands::agent::config::Config;
+use jobtrace::commands::{agent::config::Config, push::options::Options};
 use std::fs;
-use xtask::root;
+use xtask::{grafana, root, sections};
 
-/// Writes docs/METRICS.md from the metric tables, docs/CLI.md from the command line's definition and the
-/// packages' jobtrace.toml and push.toml from the configurations' keys.
+/// Writes docs/METRICS.md from the metric tables, docs/CLI.md from the command line's definition, the
+/// packages' jobtrace.toml and push.toml from the configurations' keys, and docs/grafana: dashboards in
+/// InfluxQL, Flux, SQL and PromQL, from one description.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare with the files and write nothing
@@ -18,26 +20,32 @@ pub struct Args {
 /// Runs the chore.
 ///
 /// # Errors
-/// When a file cannot be written, or `--check` finds one out of date.
+/// When a dashboard names a field that is in no table, a file cannot be written, or `--check` finds one out
+/// of date.
 pub fn run(args: &Args) -> Result<()> {
-    let documents = [
-        ("docs/METRICS.md", jobtrace::docs::metrics()),
-        ("docs/CLI.md", jobtrace::docs::cli()),
-        ("xtask/dist/jobtrace.toml", Config::default_file()?),
-        ("xtask/dist/push.toml", jobtrace::commands::push::options::Options::default_file()),
+    let mut documents = vec![
+        ("docs/METRICS.md".to_owned(), jobtrace::docs::metrics()),
+        ("docs/CLI.md".to_owned(), jobtrace::docs::cli()),
+        ("xtask/dist/jobtrace.toml".to_owned(), Config::default_file()?),
+        ("xtask/dist/push.toml".to_owned(), Options::default_file()),
     ];
+    let dashboards = grafana::all()?;
+    for written in &dashboards {
+        documents.push((format!("{}/{}", grafana::FOLDER, written.file), written.text()?));
+    }
+    let readme = format!("{}/README.md", grafana::FOLDER);
+    let text = sections::with(&readme, &grafana::sections(&dashboards))?;
+    documents.push((readme, text));
     for (name, text) in documents {
-        let file = root().join(name);
-        if args.check {
-            let written = fs::read_to_string(&file)
-                .with_context(|| format!("read {name}: run `cargo xtask docs` and commit it"))?;
-            if let Some(line) = first_difference(&written, &text) {
-                bail!("{name} differs from the code at line {line}: run `cargo xtask docs`");
-            }
-        } else {
-            fs::create_dir_all(root().join("docs")).context("make the folder docs")?;
+        let file = root().join(&name);
+        if !args.check {
             fs::write(&file, text).with_context(|| format!("write {name}"))?;
             say(format_args!("wrote {name}"));
+            continue;
+        }
+        let written = fs::read_to_string(&file).unwrap_or_default();
+        if let Some(line) = first_difference(&written, &text) {
+            bail!("{name} differs from the code at line {line}: run `cargo xtask docs`");
         }
     }
     Ok(())

@@ -13,11 +13,11 @@ use xtask::root;
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask fuzz --list                          what there is
+  cargo xtask fuzz --list                          list the targets
   cargo xtask fuzz --seconds 60                    every target for a minute
-  cargo xtask fuzz --target btf --seconds 300      one target for five
-  cargo xtask fuzz --target btf --input FILE       once more what was found
-  cargo xtask fuzz --minimise                      keep of the corpora what reaches more";
+  cargo xtask fuzz --target btf --seconds 300      one target for five minutes
+  cargo xtask fuzz --target btf --input FILE       run a found input again
+  cargo xtask fuzz --minimise                      reduce the corpora to inputs that reach more code";
 
 /// cargo-fuzz's version: what it asks of libFuzzer and the compiler changes.
 const CARGO_FUZZ: &str = "=0.13.2";
@@ -29,7 +29,7 @@ const LIMITS: [&str; 3] = ["-timeout=5", "-rss_limit_mb=1024", "-max_len=16384"]
 const KEPT_BYTES: usize = 1024;
 const KEPT_FILES: usize = 20;
 
-/// Feeds every parser of what others write with inputs of libFuzzer's own.
+/// Fuzzes every parser of foreign input with libFuzzer.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -39,14 +39,14 @@ pub struct Args {
     /// How long each target runs
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u32,
-    /// Name the targets and what they parse, and do nothing
+    /// List the targets and what they parse, and do nothing
     #[arg(long)]
     list: bool,
-    /// Run the one target on this file only, as the fuzzer would
+    /// Run the target on this file only, as the fuzzer would
     #[arg(long, value_name = "FILE", conflicts_with = "minimise")]
     input: Option<PathBuf>,
-    /// Renew each committed corpus with some of the smallest inputs, of those that earlier runs found, that
-    /// reach what others do not
+    /// Replace each committed corpus by some of the smallest inputs that earlier runs found and that reach
+    /// code which others do not
     #[arg(long)]
     minimise: bool,
 }

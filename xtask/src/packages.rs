@@ -1,9 +1,13 @@
 //! Gets programs through the system's package manager, only what is missing and said aloud.
 
-use crate::process::{as_root, find, run, say};
-use anyhow::{Result, bail};
+use crate::process::{as_root, cargo, find, run, say};
+use anyhow::{Context, Result, bail};
+use std::fs;
+use std::path::PathBuf;
+use xtask::root;
 
 /// A program and the package that holds it in each family of distributions.
+#[derive(Clone, Copy)]
 pub struct Tool {
     /// The program's name on the search path.
     pub program: &'static str,
@@ -15,36 +19,37 @@ pub struct Tool {
     pub zypper: &'static str,
 }
 
+/// A tool and its packages: Debian's, Fedora's, SUSE's.
+pub const fn tool(program: &'static str, [apt, dnf, zypper]: [&'static str; 3]) -> Tool {
+    Tool { program, apt, dnf, zypper }
+}
+
+/// The C compiler.
+pub const GCC: Tool = tool("gcc", ["gcc"; 3]);
+
 /// What the live tests surround the agent with: a scheduler, data bases, a container, an init system, and
 /// what runs the checks of dashboards.
 /// Other families than Debian's name them so where they have them at all; the package manager says
 /// which it does not know, and the test that needs it fails.
 pub const RIGS: &[Tool] = &[
-    Tool { program: "gcc", apt: "gcc", dnf: "gcc", zypper: "gcc" },
-    Tool { program: "slurmctld", apt: "slurmctld", dnf: "slurm-slurmctld", zypper: "slurm" },
-    Tool { program: "slurmd", apt: "slurmd", dnf: "slurm-slurmd", zypper: "slurm-node" },
-    Tool { program: "sbatch", apt: "slurm-client", dnf: "slurm", zypper: "slurm" },
-    Tool { program: "munged", apt: "munge", dnf: "munge", zypper: "munge" },
-    Tool { program: "influxd", apt: "influxdb", dnf: "influxdb", zypper: "influxdb" },
-    Tool { program: "influx", apt: "influxdb-client", dnf: "influxdb", zypper: "influxdb" },
-    Tool {
-        program: "victoria-metrics",
-        apt: "victoria-metrics",
-        dnf: "victoria-metrics",
-        zypper: "victoria-metrics",
-    },
-    Tool { program: "node", apt: "nodejs", dnf: "nodejs", zypper: "nodejs" },
-    Tool { program: "npm", apt: "npm", dnf: "npm", zypper: "npm" },
-    Tool { program: "python3", apt: "python3", dnf: "python3", zypper: "python3" },
-    Tool { program: "runc", apt: "runc", dnf: "runc", zypper: "runc" },
-    Tool { program: "mmdebstrap", apt: "mmdebstrap", dnf: "mmdebstrap", zypper: "mmdebstrap" },
+    GCC,
+    tool("slurmctld", ["slurmctld", "slurm-slurmctld", "slurm"]),
+    tool("slurmd", ["slurmd", "slurm-slurmd", "slurm-node"]),
+    tool("sbatch", ["slurm-client", "slurm", "slurm"]),
+    tool("munged", ["munge"; 3]),
+    tool("influxd", ["influxdb"; 3]),
+    tool("influx", ["influxdb-client", "influxdb", "influxdb"]),
+    tool("victoria-metrics", ["victoria-metrics"; 3]),
+    tool("node", ["nodejs"; 3]),
+    tool("npm", ["npm"; 3]),
+    tool("python3", ["python3"; 3]),
+    tool("runc", ["runc"; 3]),
+    tool("mmdebstrap", ["mmdebstrap"; 3]),
 ];
 
 /// What the live tests and the benchmarks run as workloads.
-pub const WORKLOADS: &[Tool] = &[
-    Tool { program: "fio", apt: "fio", dnf: "fio", zypper: "fio" },
-    Tool { program: "perf", apt: "linux-perf", dnf: "perf", zypper: "perf" },
-];
+pub const WORKLOADS: &[Tool] =
+    &[tool("fio", ["fio"; 3]), tool("perf", ["linux-perf", "perf", "perf"])];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Manager {
@@ -141,14 +146,34 @@ pub fn apt_install(packages: &[&str]) -> Result<()> {
     install()
 }
 
+/// The program `name` of cargo's registry, built below target/tools and nowhere else where it is not there
+/// in exactly this version.
+///
+/// # Errors
+/// When it cannot be built.
+pub fn need_of_cargo(name: &str, version: &str) -> Result<PathBuf> {
+    let folder = root().join("target/tools");
+    let program = folder.join("bin").join(name);
+    let noted = folder.join(format!("{name}-{version}"));
+    if !program.is_file() || !noted.is_file() {
+        say(format_args!("{name} {version} is missing: building it into target/tools"));
+        let mut command = cargo();
+        command.args(["install", name, "--version", &format!("={version}"), "--locked", "--root"]);
+        // Flags meant for our own crates are not its own.
+        command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        run(command.arg(&folder))?;
+        fs::write(&noted, "").with_context(|| format!("write {}", noted.display()))?;
+    }
+    Ok(program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn present_tools_need_nothing() {
-        let shell = Tool { program: "sh", apt: "dash", dnf: "bash", zypper: "bash" };
-        need(&[shell]).expect("sh is there");
+        need(&[tool("sh", ["dash", "bash", "bash"])]).expect("sh is there");
     }
 
     #[test]

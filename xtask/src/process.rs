@@ -1,32 +1,17 @@
 //! Running other programs: each is said aloud first, and a failure names it.
 
 use anyhow::{Context, Result, bail};
+use jobtrace::base::text::command_line;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Tells the user what happens next.
-pub fn say(line: impl std::fmt::Display) {
-    eprintln!("xtask: {line}");
-}
+pub use xtask::say;
 
 /// The command as a shell would take it, near enough to be copied.
 pub fn in_words(command: &Command) -> String {
-    std::iter::once(command.get_program())
-        .chain(command.get_args())
-        .map(|word| quoted(&word.to_string_lossy()))
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:+,@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    command_line(std::iter::once(command.get_program()).chain(command.get_args()))
 }
 
 /// Says and runs the command with this process's output.
@@ -94,6 +79,19 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Whether this program is optimised; where it is not, the same chore is run once more by one that is.
+///
+/// # Errors
+/// When that one cannot be built, or fails.
+pub fn is_optimised() -> Result<bool> {
+    if cfg!(debug_assertions) {
+        say("this takes an optimised program");
+        let own = env::args_os().skip(1);
+        run(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own))?;
+    }
+    Ok(!cfg!(debug_assertions))
+}
+
 /// Where cargo puts what it builds.
 pub fn target_dir() -> PathBuf {
     let root = xtask::root();
@@ -103,16 +101,4 @@ pub fn target_dir() -> PathBuf {
 /// The path below the workspace's root, for messages.
 pub fn relative(path: &Path) -> std::path::Display<'_> {
     path.strip_prefix(xtask::root()).unwrap_or(path).display()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_can_be_copied_into_a_shell() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo 'a b'", ""]);
-        assert_eq!(in_words(&command), r"sh -c 'echo '\''a b'\''' ''");
-    }
 }

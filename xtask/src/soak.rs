@@ -1,16 +1,16 @@
 //! `cargo xtask soak`: the live ring's soak for as long as asked for. What it does and how near its sums
 //! must be: docs/TESTING.md.
 
-use crate::process::{as_root, cargo, is_root, output, run as run_command, say, target_dir};
-use crate::test::{executables, residue};
+use crate::process::{as_root, cargo, is_root, run as run_command, say, target_dir};
+use crate::test::{programs, residue};
 use anyhow::{Context, Result, bail};
 use xtask::root;
 
 const EXAMPLES: &str = "\
 Examples:
-  cargo xtask soak                 half an hour; on a machine that does nothing else
-  cargo xtask soak --minutes 5     a short one
-  cargo xtask soak --release       with the program that users have";
+  cargo xtask soak                 half an hour, on an otherwise idle machine
+  cargo xtask soak --minutes 5     a short run
+  cargo xtask soak --release       with the optimised program that users run";
 
 /// The test, its variable and those that pass through sudo.
 const TEST: &str = "live_soak";
@@ -18,16 +18,16 @@ const SECONDS: &str = "JOBTRACE_SOAK_SECONDS";
 const PROGRAM: &str = "JOBTRACE_BIN";
 const EXACT: &str = "JOBTRACE_TESTS_EXACT";
 
-/// Everything on for a while, the agent killed and ended again and again: what was written must be what
-/// the kernel counted. Needs root, through sudo where we are not.
+/// Runs everything for a while, with the agent stopped and killed again and again: what it wrote must equal
+/// what the kernel counted. Needs root (through sudo if the caller is not).
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// How long
+    /// Duration in minutes
     #[arg(long, value_name = "N", default_value_t = 30,
           value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// The optimised program instead of the debug one, whose overflows are checked
+    /// Use the optimised program instead of the debug one, which checks for overflows
     #[arg(long)]
     release: bool,
 }
@@ -43,12 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
         build.arg("--release");
     }
     run_command(&mut build)?;
-    let built = output(
-        cargo()
-            .args(["test", "--package", "jobtrace-tests", "--test", TEST, "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"]),
-    )?;
-    let programs = executables(&built);
+    let programs = programs(&["--test", TEST])?;
     let program = programs.first().with_context(|| format!("cargo built no {TEST}"))?;
     // What it runs in the jobs.
     run_command(cargo().args(["build", "--quiet", "--package", "jobtrace-tests", "--bins"]))?;

@@ -6,9 +6,10 @@
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::files_below;
 
 /// The committed object, relative to the workspace's root.
 pub const OBJECT: &str = "tracer-ebpf/object/tracer.bpf.o";
@@ -55,10 +56,11 @@ impl Record {
 /// Hexadecimal SHA-256 of `bytes`.
 #[must_use]
 pub fn of_bytes(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    in_hex(&Sha256::digest(bytes))
+}
+
+fn in_hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Digest of the sources under `root`: for tracer-ebpf's manifest and each file below its `src`,
@@ -68,7 +70,14 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// When a file cannot be read.
 pub fn of_sources(root: &Path) -> Result<String> {
     let mut files = vec![PathBuf::from("tracer-ebpf/Cargo.toml")];
-    collect(root, Path::new("tracer-ebpf/src"), &mut files)?;
+    for file in files_below(&root.join("tracer-ebpf/src"))? {
+        let file = file.strip_prefix(root)?.to_owned();
+        // An editor's leavings are not sources; git ignores them too.
+        let is_left = file.components().any(|c| c.as_os_str().as_encoded_bytes().starts_with(b"."));
+        if !is_left && file.extension().is_some_and(|extension| extension == "rs") {
+            files.push(file);
+        }
+    }
     files.sort();
     let mut digest = Sha256::new();
     for file in files {
@@ -78,29 +87,7 @@ pub fn of_sources(root: &Path) -> Result<String> {
         digest.update((content.len() as u64).to_le_bytes());
         digest.update(content);
     }
-    Ok(digest.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
-}
-
-fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(root.join(folder)).with_context(|| format!("list {folder:?}"))?;
-    for entry in entries {
-        let entry = entry.with_context(|| format!("list {folder:?}"))?;
-        let name = entry.file_name();
-        // An editor's leavings are not sources; git ignores them too.
-        if name.as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let path = folder.join(&name);
-        if entry.file_type()?.is_dir() {
-            collect(root, &path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            files.push(path);
-        }
-    }
-    Ok(())
+    Ok(in_hex(&digest.finalize()))
 }
 
 /// Fails unless the committed object is the one its record names and was built from the sources

@@ -5,8 +5,8 @@
 //! `spin leave MS PROCS…`: one that is busy as long again after it has moved to other cgroups.
 //! `spin slip MS PROCS…`: the same, and the move itself does not wait.
 //! `spin expelled MS PROCS…`: one that hardly leaves its CPU while another moves it there and back, again and again.
-//! `spin alone MS`: one busy process.
-//! `spin successor LEADER_MS MS COMMAND…`: busy for so long in its first thread, then in another, which
+//! `spin alone MS`: one process that runs for so long, however long it waits for its CPU.
+//! `spin successor LEADER_MS MS COMMAND…`: runs for so long in its first thread, then in another, which
 //! then executes COMMAND.
 
 use std::{fs, os::unix::process::CommandExt, process::Command, thread, time::Duration};
@@ -14,7 +14,7 @@ use std::{fs, os::unix::process::CommandExt, process::Command, thread, time::Dur
 use jobtrace_tests::{
     account::Account,
     own_cgroup::own_directory,
-    work::{Work, enter, fork, monotonic_ns, pin, reap, spin},
+    work::{Work, enter, fork, monotonic_ns, pin, reap, spin, spin_on_cpu},
 };
 
 fn main() {
@@ -40,7 +40,7 @@ fn main() {
             end(mover);
         }
         "expelled" => expelled(&mut work, time(1), &words[2..]),
-        "alone" => spin(time(1)),
+        "alone" => spin_on_cpu(time(1)),
         "successor" => successor(time(1), time(2), &words[3..]),
         other => panic!("unknown work {other}"),
     }
@@ -94,10 +94,10 @@ fn nested() -> Vec<String> {
 
 /// The first thread waits for its successor, and is gone when that executes its program.
 fn successor(first: Duration, second: Duration, command: &[String]) -> ! {
-    spin(first);
+    spin_on_cpu(first);
     let command = command.to_vec();
     let thread = thread::spawn(move || {
-        spin(second);
+        spin_on_cpu(second);
         let error = Command::new(&command[0]).args(&command[1..]).exec();
         panic!("cannot execute {command:?}: {error}");
     });

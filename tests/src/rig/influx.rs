@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
-use ureq::{Agent, Body, http::Response};
+use ureq::{Agent, Body, RequestBuilder, http::Response, typestate::WithBody};
 
 use super::{daemon::Daemon, folder, free_port, program};
 
@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A server with data of its own.
 #[derive(Debug)]
 pub struct Influx {
-    _server: Daemon,
+    server: Daemon,
     port: u16,
     agent: Agent,
     client: PathBuf,
     /// Name and password.
     user: Option<(String, String)>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// What the server said to a request.
@@ -67,12 +67,12 @@ impl Influx {
         fs::write(&settings, configuration(folder.path(), port, rpc))?;
         let log = folder.path().join("log");
         let mut server = Daemon::start(Command::new(server).arg("-config").arg(&settings), &log)?;
-        let timeout = Some(Duration::from_secs(30));
+        let timeout = Some(Duration::from_secs(120));
         let settings = Agent::config_builder().http_status_as_error(false).timeout_global(timeout);
         let agent = Agent::new_with_config(settings.proxy(None).build());
         let ping = format!("http://127.0.0.1:{port}/ping");
         server.wait_until("InfluxDB answers", PATIENCE, || agent.get(&ping).call().ok())?;
-        Ok(Self { _server: server, port, agent, client, user: None, _folder: folder })
+        Ok(Self { server, port, agent, client, user: None, folder })
     }
 
     /// The address of its API, without a `/` at its end.
@@ -119,16 +119,47 @@ impl Influx {
     /// # Errors
     /// When the server does not answer; that it refuses the lines is an answer.
     pub fn write_lp(&self, db: &str, lines: &[u8], gzip: bool) -> Result<Answer> {
-        let url = format!("{}/write?precision=ns", self.url());
-        let request = self.agent.post(&url).query("db", db);
-        let response = if gzip {
+        if gzip {
             let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
             packed.write_all(lines)?;
-            request.header("Content-Encoding", "gzip").send(&packed.finish()?)
-        } else {
-            request.send(lines)
-        };
+            return self.write_packed(db, &packed.finish()?);
+        }
+        let response = self.write_request(db).send(lines);
         read_answer(response.context("InfluxDB does not answer")?)
+    }
+
+    /// The same with lines that are packed already.
+    ///
+    /// # Errors
+    /// As [`Self::write_lp`].
+    pub fn write_packed(&self, db: &str, gzip: &[u8]) -> Result<Answer> {
+        let response = self.write_request(db).header("Content-Encoding", "gzip").send(gzip);
+        read_answer(response.context("InfluxDB does not answer")?)
+    }
+
+    fn write_request(&self, db: &str) -> RequestBuilder<WithBody> {
+        let url = format!("{}/write?precision=ns", self.url());
+        self.agent.post(&url).query("db", db)
+    }
+
+    /// Its version.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn version(&self) -> Result<String> {
+        let response = self.agent.get(format!("{}/ping", self.url())).call()?;
+        let version = response.headers().get("X-Influxdb-Version");
+        Ok(version.and_then(|v| v.to_str().ok()).unwrap_or("unknown").to_owned())
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.server.pid()
+    }
+
+    /// Where its data are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The rows of all series of an InfluxQL query, times in nanoseconds.
@@ -194,8 +225,8 @@ fn row(series: &Value, values: &[Value]) -> Row {
     row
 }
 
-/// With the index that takes any number of series.
-fn configuration(folder: &Path, port: u16, rpc: u16) -> String {
+/// A configuration for a folder, a port of the API and another, with the index that takes any number of series.
+pub fn configuration(folder: &Path, port: u16, rpc: u16) -> String {
     let folder = folder.display();
     format!(
         r#"reporting-enabled = false

@@ -110,8 +110,7 @@ fn a_user_who_may_make_cgroups_adds_to_no_job_of_another() {
         forged(path).run(&[TEST_JOB, "forks", "100"]);
     }
     // Gone before anybody looks.
-    // SAFETY: no pointers; a child of the test's.
-    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    agent.signal(libc::SIGSTOP);
     as_user(&theirs, "mkdir -p $1/brief/slurm/uid_0/job_9610");
     forged("brief/slurm/uid_0/job_9610").run(&[TEST_JOB, "forks", "100"]);
     forged("brief").remove();
@@ -121,8 +120,7 @@ fn a_user_who_may_make_cgroups_adds_to_no_job_of_another() {
     as_user(&lent, "mkdir -p $1/slurm/uid_0/job_9610");
     shaped.directory("lent/slurm/uid_0/job_9610").run(&[TEST_JOB, "forks", "100"]);
     lent.remove();
-    // SAFETY: as above.
-    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    agent.signal(libc::SIGCONT);
     // A container of the user's own is still one.
     let own = format!("libpod-{}.scope", "0ddba11a".repeat(8));
     as_user(&theirs, &format!("mkdir $1/{own}"));

@@ -78,13 +78,11 @@ fn a_job_that_was_there_before_and_one_that_moves_on() {
     assert!(info.contains("old one") && info.contains("geo"), "{info}");
 
     // Its end comes while nobody looks.
-    // SAFETY: no pointers; a child of the test's.
-    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    agent.signal(libc::SIGSTOP);
     drop(other);
     gone.remove();
     shaped.remove_job(0, 9_202);
-    // SAFETY: as above.
-    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    agent.signal(libc::SIGCONT);
     agent.wait_for("the end of one", MOMENT, |points| points.fact("9202", "end")).unwrap();
 
     // Twenty forks as the one, thirty as the other.

@@ -68,7 +68,10 @@ fn a_burst_of_more_jobs_than_spare_slots_has_slots_in_a_moment() {
     // Seldom enough that waiting for the ticks would take a minute.
     let settings = format!("hierarchy = {hierarchy:?}\ninterval = \"5s\"\n{DEFAULTS}");
     let agent = Agent::start(&settings).unwrap();
+    // However fast the agent is: while it makes no slot ready, the spare ones run out.
+    agent.signal(libc::SIGSTOP);
     let crowd = Crowd::start(&shaped, 9_800..9_980);
+    agent.signal(libc::SIGCONT);
     let begin = Instant::now();
     let counted = |points: &Points| (crowd.counted(points).len() == 180).then_some(());
     agent.wait_for("slots for 180 jobs", MOMENT, counted).unwrap();

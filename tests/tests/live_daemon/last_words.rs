@@ -60,7 +60,7 @@ fn another_interval_counts_at_once() {
     let mut agent = setup.start().unwrap();
     setup.configure("interval = \"1s\"").unwrap();
     agent.signal(libc::SIGHUP);
-    agent.wait_for_words("configuration read again: changed: interval", 1).unwrap();
+    agent.wait_for_words("configuration reloaded: changed: interval", 1).unwrap();
     wait_for("two files", PATIENCE, || {
         (files::list(&setup.outbox()).unwrap().len() >= 2).then_some(())
     })

@@ -56,7 +56,7 @@ fn a_configuration_that_is_right_counts_from_the_next_file_on() {
     setup.configure("spool.max_files = 4\n[export]\nprofile = \"histogram\"").unwrap();
     agent.signal(libc::SIGHUP);
     agent
-        .wait_for_words("configuration read again: changed: spool.max_files, export.profile", 1)
+        .wait_for_words("configuration reloaded: changed: spool.max_files, export.profile", 1)
         .unwrap();
     let before = files().len();
     wait_for_files(before + 1);
@@ -64,14 +64,14 @@ fn a_configuration_that_is_right_counts_from_the_next_file_on() {
 
     setup.configure("[export]\nprofile = \"wrong\"").unwrap();
     agent.signal(libc::SIGHUP);
-    agent.wait_for_words("the old configuration stays", 1).unwrap();
+    agent.wait_for_words("configuration not reloaded", 1).unwrap();
     assert!(agent.said("agent.toml:7:11: `export.profile` = \"wrong\"") == 1, "{}", agent.words());
     let before = files().len();
     wait_for_files(before + 1);
     assert!(has_buckets(before), "the configuration before stays");
     // The cap from the first of the two.
     wait_for("a file to be dropped", PATIENCE, || {
-        agent.words().contains("nobody takes files").then_some(())
+        agent.words().contains("the spool is not emptied").then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}: {}", agent.words()));
     assert!(files().len() <= 5);

@@ -47,7 +47,7 @@ impl Agent {
     pub fn reload(&mut self, overhead: &str) {
         configure(&self.folder, overhead);
         self.daemon.signal(libc::SIGHUP);
-        self.wait_for("configuration read again");
+        self.wait_for("configuration reloaded");
     }
 
     /// What it said so far.

@@ -53,7 +53,7 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     let attachments = agent.attachments();
     let cgroup = job();
     let burst = start_inside(&cgroup, &[BURST, &disk.path(), &stop, "20000"]);
-    agent.wait_for("probes of sched detached");
+    agent.wait_for("sched probes detached");
     assert!(agent.attachments() < attachments / 2);
     // A gap in which much happens that nobody counts; who did it sleeps until everything is known again.
     sleep(Duration::from_millis(1500));
@@ -62,12 +62,10 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     agent.reload("max_ratio = 1.0, patience = 1, back_off = \"8s\"");
     let log = agent.log();
     let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words:?} not in {log}"));
-    assert!(
-        at("probes of block detached, unknown for now: job_block") < at("probes of sched detached")
-    );
+    assert!(at("block probes detached, unknown for now: job_block") < at("sched probes detached"));
     for family in ["block", "sched", "full_fault"] {
-        if agent.log().contains(&format!("probes of {family} detached")) {
-            agent.wait_for(&format!("probes of {family} attached again"));
+        if agent.log().contains(&format!("{family} probes detached")) {
+            agent.wait_for(&format!("{family} probes attached again"));
         }
     }
     let is_known = |points: &[Point]| {

@@ -59,7 +59,10 @@ fn with_cgroups_that_are_read_only() {
     let prepare = "for m in $(awk '$9 ~ /^cgroup/ || $8 ~ /^cgroup/ || $10 ~ /^cgroup/ \
                    {print $5}' /proc/self/mountinfo); do mount -o remount,bind,ro $m; done";
     let ended = in_namespace(prepare, &marker);
-    let words = ["mount one writable, or run in a delegated one\n", "Read-only file system"];
+    let words = [
+        "mount the cgroup file system writable, or run in a delegated cgroup\n",
+        "Read-only file system",
+    ];
     assert_refused(&ended, &marker, &words);
 }
 

@@ -221,7 +221,8 @@ fn buffered_writes_of_what_nobody_waits_for_are_told_of() {
     let notes = json(&folder.path().join("numbers"))["notes"].to_string();
     let told = notes.split_once("the disk writes may lack up to ");
     if Hierarchies::read().unwrap().v1.iter().any(|v1| v1.has("blkio")) {
-        let (size, _) = told.expect(&notes).1.split_once(" MiB of processes").expect(&notes);
+        let (size, _) =
+            told.expect(&notes).1.split_once(" MiB written by processes").expect(&notes);
         let size: f64 = size.parse().unwrap();
         // Of each CPU half a MiB is counted late.
         assert!((62.0..=(after - before + 2) as f64).contains(&size), "{size} {before} {after}");

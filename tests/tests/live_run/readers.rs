@@ -36,8 +36,7 @@ fn a_reader_that_stops_keeps_no_signal_from_the_command_nor_from_jobtrace() {
     let waits = "jobtrace: waiting for the reader of standard output";
     assert_eq!(lines.next().as_deref(), Some(waits));
     kill_process(pid, Signal::TERM).unwrap();
-    let told =
-        "jobtrace: cannot write standard output: ended by signal 15 before its reader had all";
+    let told = "jobtrace: cannot write standard output: ended by signal 15 before its reader had read everything";
     assert_eq!(lines.collect::<Vec<_>>(), [told]);
     assert_eq!(end(child).status, 128 + libc::SIGUSR1);
 }

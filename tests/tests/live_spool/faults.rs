@@ -136,6 +136,6 @@ fn files_that_nobody_takes_are_dropped_the_oldest_first_and_counted() {
     let dropped = files::sum(&points, "jobtrace_self", "_system", "dropped_spool_files");
     assert!((left.len() as u64 - 1..=left.len() as u64).contains(&dropped), "{dropped}");
     assert!(files::sum(&points, "jobtrace_self", "_system", "dropped_spool_bytes") > dropped);
-    assert_eq!(agent.said("nobody takes files from the spool"), 2, "{}", agent.words());
+    assert_eq!(agent.said("the spool is not emptied in time"), 2, "{}", agent.words());
     eprintln!("{} files were there, {} are, {dropped} dropped", seen.len(), left.len());
 }

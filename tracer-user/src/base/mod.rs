@@ -3,6 +3,7 @@
 
 pub mod clock;
 pub(crate) mod closed;
+pub mod config_file;
 pub mod devices;
 pub mod identity;
 pub mod layout;

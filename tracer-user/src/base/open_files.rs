@@ -52,7 +52,7 @@ impl fmt::Display for TooFew {
         let Self { most, needed } = self;
         write!(
             f,
-            "at most {most} files may be open, and this node's CPUs need {needed}: {}",
+            "at most {most} files may be open, but this node's CPUs need {needed}: {}",
             self.cure()
         )
     }

@@ -1,9 +1,14 @@
-//! Text by display width: cleaning what comes from outside, cutting, wrapping.
+//! Text by display width: cleaning what comes from outside, cutting, wrapping; commands as text.
 
+use std::ffi::OsStr;
+
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthChar;
 
 /// Stands for a character that must not reach a terminal.
 const REFUSED: char = '\u{fffd}';
+/// A space that no line breaks at.
+const GLUE: &str = "\u{a0}";
 
 /// Text from outside made harmless: no control, escape, direction, joining or invisible character is
 /// left. White space becomes a space; without `unicode` all that is not ASCII becomes `?`.
@@ -72,22 +77,29 @@ pub fn left(text: &str, columns: usize) -> String {
 /// `text` in lines of at most `columns`, broken at spaces but not between a number and its unit; a
 /// longer word is cut.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    let mut current = String::new();
-    for piece in pieces(text) {
-        let glue = usize::from(!current.is_empty());
-        if width(&current) + glue + width(&piece) > columns && !current.is_empty() {
-            lines.push(std::mem::take(&mut current));
+    let piece = |piece: &String| truncate(piece, columns).replace(' ', GLUE);
+    let glued = pieces(text).iter().map(piece).collect::<Vec<_>>().join(" ");
+    let options = Options::new(columns)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    let lines = textwrap::wrap(&glued, options);
+    let lines = lines.iter().map(|line| line.replace(GLUE, " "));
+    lines.filter(|line| !line.is_empty()).collect()
+}
+
+/// A command as a shell would take it: words with anything but plain characters in quotes.
+pub fn command_line(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let quote = |word: &OsStr| {
+        let word = word.to_string_lossy();
+        if !word.is_empty() && word.chars().all(plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
         }
-        if !current.is_empty() {
-            current.push(' ');
-        }
-        current.push_str(&truncate(&piece, columns));
-    }
-    if !current.is_empty() {
-        lines.push(current);
-    }
-    lines
+    };
+    words.into_iter().map(|word| quote(word.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// Words, a number together with the word after it.
@@ -165,5 +177,15 @@ mod tests {
         assert_eq!(wrap("it took 12 ms for 3 s", 10), ["it took", "12 ms for", "3 s"]);
         assert_eq!(wrap("after 1 min 23 s", 12), ["after", "1 min 23 s"]);
         assert_eq!(wrap("abcdefghijkl m", 6), ["abcde…", "m"]);
+        assert_eq!(wrap("a-b c\u{a0}d  e", 3), ["a-b", "c d", "e"]);
+        assert_eq!(wrap("計算 計算", 5), ["計算", "計算"]);
+        assert!(wrap(" ", 5).is_empty());
+    }
+
+    #[test]
+    fn commands_read_as_a_shell_takes_them() {
+        let command = ["/usr/bin/sh", "-c", "echo it's $HOME", ""];
+        assert_eq!(command_line(command), r"/usr/bin/sh -c 'echo it'\''s $HOME' ''");
+        assert_eq!(command_line(["dd", "if=/dev/zero", "bs=4K"]), "dd if=/dev/zero bs=4K");
     }
 }

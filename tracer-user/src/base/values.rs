@@ -19,6 +19,11 @@ impl Time {
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
+
+    /// A span of whole milliseconds.
+    pub const fn millis(milliseconds: u64) -> Self {
+        Self(Duration::from_millis(milliseconds))
+    }
 }
 
 impl FromStr for Time {
@@ -29,9 +34,9 @@ impl FromStr for Time {
         // `humantime` wants a unit; seconds are what everybody means without one.
         let is_bare = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
         let with_unit = if is_bare { format!("{text}s") } else { text.to_owned() };
-        humantime::parse_duration(&with_unit)
-            .map(Self)
-            .map_err(|error| format!("{text:?} is no time: {error}, write 10s, 5m or 1h 30m"))
+        humantime::parse_duration(&with_unit).map(Self).map_err(|error| {
+            format!("{text:?} is not a time: {error}, write for example 10s, 5m or 1h 30m")
+        })
     }
 }
 
@@ -47,7 +52,7 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, String> {
         ByteSize::from_str(text.trim())
             .map(|size| Self(size.0))
-            .map_err(|_| format!("{text:?} is no size, write 500MB or 1 GiB"))
+            .map_err(|_| format!("{text:?} is not a size, write for example 500MB or 1 GiB"))
     }
 }
 

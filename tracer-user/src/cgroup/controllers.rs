@@ -14,7 +14,7 @@ use std::{
 use rustix::fs::{FlockOperation, XattrFlags, flock, getxattr, removexattr, setxattr};
 
 use super::{
-    placement::{COPIED, COUNTING, Choice, Level, choose},
+    placement::{COPIED, COUNTING, CgroupLevel, Choice, choose},
     settings::read_settings,
     stale::PREFIX,
     tree::children,
@@ -41,7 +41,7 @@ impl Plan {
         let lock = lock(mount);
         let mut directories: Vec<PathBuf> = upwards(own, mount).map(Path::to_owned).collect();
         directories.reverse();
-        let levels: Vec<Level> = directories.iter().map(|at| read_level(at)).collect();
+        let levels: Vec<CgroupLevel> = directories.iter().map(|at| read_level(at)).collect();
         let choice = choose(&levels, &read_settings(own, ""));
         Self { directories, choice, _lock: lock }
     }
@@ -65,7 +65,7 @@ impl Plan {
                     parent: self.directories.len() - 1,
                     switches: Vec::new(),
                     missing: COUNTING.into(),
-                    why_below: Some(format!("no cgroup can be made beside it ({error})")),
+                    why_below: Some(format!("no cgroup can be created next to it ({error})")),
                 };
                 Ok(None)
             }
@@ -92,7 +92,7 @@ impl Plan {
                 if let Err(error) = fs::write(directory.join(CONTROL), format!("+{controller}")) {
                     let at = directory.display();
                     notes.push(format!(
-                        "{at} cannot switch the {controller} controller on ({error})"
+                        "the {controller} controller cannot be enabled in {at} ({error})"
                     ));
                     break;
                 }
@@ -104,12 +104,12 @@ impl Plan {
         if let Some(tasks) = own.and_then(|own| fs::read_to_string(own.join(COPIED)).ok())
             && let Err(error) = fs::write(directory.join(COPIED), tasks)
         {
-            notes.push(format!("the session's limit on tasks does not hold ({error})"));
+            notes.push(format!("the session's limit on tasks does not apply ({error})"));
         }
         if let Some(why) = &self.choice.why_below {
             let own = self.directories.last().and_then(|own| own.file_name()).unwrap_or_default();
             notes.push(format!(
-                "{} holds processes, so {} stay off below it, and {why}",
+                "{} contains processes, so {} cannot be enabled below it, and {why}",
                 own.display(),
                 self.choice.missing.join(", ")
             ));
@@ -147,7 +147,7 @@ impl Switched {
         let lost: Vec<&str> = self.counted.iter().copied().filter(is_lost).collect();
         (!lost.is_empty()).then(|| {
             let lost = lost.join(", ");
-            format!("somebody switched {lost} off for the command's cgroup: it is not counted to the end")
+            format!("something disabled the controllers {lost} for the command's cgroup during the run: their values do not cover its end")
         })
     }
 
@@ -185,8 +185,8 @@ fn is_used(directory: &Path, controller: &str) -> bool {
     children(directory).iter().any(|child| is_run(child) || has_value(child))
 }
 
-fn read_level(directory: &Path) -> Level {
-    Level {
+fn read_level(directory: &Path) -> CgroupLevel {
+    CgroupLevel {
         name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         offered: read_words(directory, "cgroup.controllers"),
         active: read_words(directory, CONTROL),
@@ -231,9 +231,10 @@ fn mark(directory: &Path, controller: &str, is_on: bool) {
     if is_on {
         names.push(controller.into());
     }
-    let _ = match names.is_empty() {
-        true => removexattr(directory, MARK),
-        false => setxattr(directory, MARK, names.join(" ").as_bytes(), XattrFlags::empty()),
+    let _ = if names.is_empty() {
+        removexattr(directory, MARK)
+    } else {
+        setxattr(directory, MARK, names.join(" ").as_bytes(), XattrFlags::empty())
     };
 }
 

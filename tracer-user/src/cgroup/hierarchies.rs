@@ -50,7 +50,7 @@ impl Hierarchies {
     pub fn read() -> Result<Self> {
         let text = |path: &str| -> Result<String> {
             let bytes =
-                fs::read(path).with_context(|| format!("cannot read {path}, is /proc mounted"))?;
+                fs::read(path).with_context(|| format!("cannot read {path}: mount /proc"))?;
             // A foreign mount's name in another encoding must not hide the cgroup mounts.
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
@@ -65,7 +65,7 @@ impl Hierarchies {
         }
         anyhow::ensure!(
             found.v2.is_some() || !found.v1.is_empty(),
-            "no cgroup file system is mounted that holds this process, mount cgroup2 on /sys/fs/cgroup"
+            "no mounted cgroup file system contains this process: mount cgroup2 on /sys/fs/cgroup"
         );
         Ok(found)
     }

@@ -39,11 +39,10 @@ pub struct NoCgroup {
 impl fmt::Display for NoCgroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Root is refused too, in a container.
-        f.write_str(match rustix::process::geteuid().is_root() {
-            false => {
-                "needs root: sudo jobtrace run -- CMD; or CAP_BPF, CAP_PERFMON and a cgroup of your own"
-            }
-            true => "cannot make a cgroup for the command: mount one writable, or run in a delegated one",
+        f.write_str(if rustix::process::geteuid().is_root() {
+            "cannot create a cgroup for the command: mount the cgroup file system writable, or run in a delegated cgroup"
+        } else {
+            "needs root: sudo jobtrace run -- CMD; or CAP_BPF, CAP_PERFMON and a cgroup of your own"
         })?;
         self.refusals.iter().try_for_each(|refusal| write!(f, "\n  {refusal}"))
     }
@@ -82,7 +81,7 @@ impl JobCgroup {
                 return Ok(made);
             }
         }
-        bail!("{ATTEMPTS} cgroups named {PREFIX}{pid}-* exist, remove those of killed runs")
+        bail!("{ATTEMPTS} cgroups named {PREFIX}{pid}-* exist: remove those left by killed runs")
     }
 
     /// `None` where a hierarchy has the name already.
@@ -117,7 +116,7 @@ impl JobCgroup {
                     Ok(directory) => {
                         if !is_planned && directory.parent() != Some(&hierarchy.own) {
                             refusals.push(format!(
-                                "{} takes no cgroup, so its limits do not hold for {}",
+                                "{} accepts no new cgroup, so its limits do not apply to {}",
                                 hierarchy.own.display(),
                                 directory.display()
                             ));
@@ -129,8 +128,10 @@ impl JobCgroup {
                         (place.directory, place.own) = (directory, true);
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-                    Err(error) => refusals
-                        .push(format!("{} takes no new cgroup ({error})", hierarchy.own.display())),
+                    Err(error) => refusals.push(format!(
+                        "{} accepts no new cgroup ({error})",
+                        hierarchy.own.display()
+                    )),
                 }
             }
             job.places.0.push(place);

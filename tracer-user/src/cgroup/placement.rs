@@ -20,7 +20,7 @@ pub(super) const COPIED: &str = "pids.max";
 
 /// One of the cgroups from the mount point down to the caller's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Level {
+pub(super) struct CgroupLevel {
     /// Name of the directory.
     pub name: String,
     /// `cgroup.controllers`.
@@ -54,7 +54,7 @@ pub(super) struct Choice {
 
 /// Where to make the cgroup of a caller in the last of `levels`, on which `settings` differ from the
 /// kernel's defaults.
-pub(super) fn choose(levels: &[Level], settings: &[String]) -> Choice {
+pub(super) fn choose(levels: &[CgroupLevel], settings: &[String]) -> Choice {
     let Some((own, above)) = levels.split_last() else { return Choice::default() };
     let wanted = |name: &&str| has(&levels[0].offered, name);
     let wanted: Vec<&'static str> = COUNTING.into_iter().filter(wanted).collect();
@@ -70,7 +70,7 @@ pub(super) fn choose(levels: &[Level], settings: &[String]) -> Choice {
             if beside.missing.len() < below.missing.len() {
                 return beside;
             }
-            below.why_below = Some("its slice can have them no more".into());
+            below.why_below = Some("its slice cannot enable them either".into());
         }
     }
     below
@@ -78,13 +78,13 @@ pub(super) fn choose(levels: &[Level], settings: &[String]) -> Choice {
 
 /// What is to be switched on from level `first` down to the last, in which the new cgroup is to be. A
 /// controller that one level cannot hand on is switched on in none.
-fn reach(levels: &[Level], first: usize, wanted: &[&'static str]) -> Choice {
+fn reach(levels: &[CgroupLevel], first: usize, wanted: &[&'static str]) -> Choice {
     let mut choice = Choice { parent: first, ..Choice::default() };
     for &controller in wanted {
-        let is_off = |(_, level): &(usize, &Level)| !has(&level.active, controller);
-        let off: Vec<(usize, &Level)> =
+        let is_off = |(_, level): &(usize, &CgroupLevel)| !has(&level.active, controller);
+        let off: Vec<(usize, &CgroupLevel)> =
             levels.iter().enumerate().skip(first).filter(is_off).collect();
-        let is_free = |level: &Level| level.is_root || !level.holds_processes;
+        let is_free = |level: &CgroupLevel| level.is_root || !level.holds_processes;
         let is_offered = levels.get(first).is_some_and(|level| has(&level.offered, controller));
         if is_offered && off.iter().all(|(_, level)| is_free(level)) {
             choice.switches.extend(off.iter().map(|&(level, _)| Switch { level, controller }));
@@ -96,9 +96,9 @@ fn reach(levels: &[Level], first: usize, wanted: &[&'static str]) -> Choice {
 }
 
 /// Whether a command may be beside `own` instead of below it; otherwise why not.
-fn may_leave(own: &Level, above: &[Level], settings: &[String]) -> Result<(), String> {
+fn may_leave(own: &CgroupLevel, above: &[CgroupLevel], settings: &[String]) -> Result<(), String> {
     let Some(parent) = above.last() else {
-        return Err("nothing above it is to be seen here".into());
+        return Err("no cgroup above it is visible here".into());
     };
     let is_session = own.name.ends_with(".scope")
         && SESSIONS.iter().any(|prefix| own.name.starts_with(prefix))
@@ -106,10 +106,10 @@ fn may_leave(own: &Level, above: &[Level], settings: &[String]) -> Result<(), St
     let held: Vec<&str> =
         settings.iter().map(String::as_str).filter(|name| *name != COPIED).collect();
     if !is_session {
-        Err("only a session's scope may be left (docs/OPERATING.md, Cgroups)".into())
+        Err("the command may leave only a session's scope (docs/OPERATING.md, Cgroups)".into())
     } else if !held.is_empty() {
         Err(format!(
-            "its own {} must hold: move that to its slice, or use `systemd-run --scope jobtrace run -- CMD`",
+            "its own {} must stay in effect: set that on its slice instead, or use `systemd-run --scope jobtrace run -- CMD`",
             held.join(", ")
         ))
     } else {

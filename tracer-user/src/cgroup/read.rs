@@ -105,9 +105,10 @@ impl CgroupReader {
             let stat = read_file(directory, "memory.stat").unwrap_or_default();
             let current = number(files.current);
             let peak = number(files.peak);
-            let swap = match files.current == V2.current {
-                true => number("memory.swap.current"),
-                false => parse_stat(&stat, "total_swap"),
+            let swap = if files.current == V2.current {
+                number("memory.swap.current")
+            } else {
+                parse_stat(&stat, "total_swap")
             };
             let own = read_file(directory, files.limit).and_then(|text| parse_limit(&text));
             let known = [self.limit_above, own, parse_hierarchical_limit(&stat)];

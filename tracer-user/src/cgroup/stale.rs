@@ -60,10 +60,8 @@ fn remove_if_free(directory: &Path) -> io::Result<()> {
 fn lock(file: File, directory: &Path) -> io::Result<File> {
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     // Before the lock it may have been removed, and made anew by a run of the same pid in another namespace.
-    match file.metadata()?.ino() == directory.metadata()?.ino() {
-        true => Ok(file),
-        false => Err(ErrorKind::NotFound.into()),
-    }
+    let is_same = file.metadata()?.ino() == directory.metadata()?.ino();
+    if is_same { Ok(file) } else { Err(ErrorKind::NotFound.into()) }
 }
 
 /// Whether the directory has a run's name.

@@ -21,30 +21,31 @@ use crate::{
     view::Style,
 };
 
-/// Tell which job a cgroup or a process belongs to, and by which rule.
+/// Show which job a cgroup or a process belongs to, and by which rule.
 ///
-/// A number is a process, anything else a cgroup's path, as /proc/PID/cgroup shows it or below
-/// /sys/fs/cgroup. Exit status 0 for a job, 1 for none, 2 where there is no such process or file.
+/// A number is a process; anything else is a cgroup's path, as in /proc/PID/cgroup or below
+/// /sys/fs/cgroup. The exit status is 0 if there is a job, 1 if there is none, 2 if there is no such
+/// process or file.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  Whose is this process:
+  Which job does this process belong to:
       jobtrace resolve 4711
-  Whose is this cgroup:
+  Which job does this cgroup belong to:
       jobtrace resolve /system.slice/slurmstepd.scope/job_12/step_0/user/task_0
-  Whose are all cgroups of this node:
+  The same for all cgroups of this node:
       find /sys/fs/cgroup -type d | jobtrace resolve --tsv -")]
 pub struct Args {
-    /// Configuration with the site's own rules [default: /etc/jobtrace/jobtrace.toml where it is there]
+    /// Configuration file with the site's rules [default: /etc/jobtrace/jobtrace.toml if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// A cgroup's path, or the number of a process
+    /// A cgroup's path, or a process id
     #[arg(value_name = "PATH|PID", required_unless_present = "tsv")]
     pub target: Option<String>,
-    /// Print JSON, of a file one object on each line
+    /// Print JSON; with --tsv one object per line
     #[arg(long)]
     pub json: bool,
-    /// Resolve the paths in FILE (- for standard input), one on each line; what follows a tab is left out
+    /// Resolve the paths in FILE (- for standard input), one per line; anything after a tab is ignored
     #[arg(long, value_name = "FILE", conflicts_with = "target")]
     pub tsv: Option<PathBuf>,
 }
@@ -75,17 +76,19 @@ pub fn run(args: &Args, site: &[SiteRule]) -> Result<u8> {
     let (text, is_job) = match (&args.target, &args.tsv) {
         (_, Some(file)) => many(&resolver, &read_paths(file)?, args.json)?,
         (Some(target), None) => {
-            let report = match is_number(target) {
-                true => of_process(&resolver, target)?,
-                false => of_path(&resolver, target),
+            let report = if is_number(target) {
+                of_process(&resolver, target)?
+            } else {
+                of_path(&resolver, target)
             };
-            let text = match args.json {
-                true => serde_json::to_string_pretty(&report)? + "\n",
-                false => report.text(Style::for_stderr().unicode),
+            let text = if args.json {
+                serde_json::to_string_pretty(&report)? + "\n"
+            } else {
+                report.text(Style::for_stderr().unicode)
             };
             (text, report.answer.is_job())
         }
-        (None, None) => bail!("nothing to resolve, name a path or a process"),
+        (None, None) => bail!("nothing to resolve: name a cgroup path or a process"),
     };
     print(&text)?;
     Ok(u8::from(!is_job))
@@ -156,23 +159,20 @@ impl Mounts {
 }
 
 fn read_paths(file: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    match file == Path::new("-") {
-        true => io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?,
-        false => {
-            bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-            bytes.len()
-        }
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        bytes
+    } else {
+        fs::read(file).with_context(|| format!("cannot read {}", file.display()))?
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// One line for each line of `paths`, of which the first column counts; whether any is a job's.
 fn many(resolver: &Resolver, paths: &str, is_json: bool) -> Result<(String, bool)> {
-    let mut text = match is_json {
-        true => String::new(),
-        false => "path\tmanager\tjob\tstep\ttask\tuser\tuid\trole\trule\n".to_owned(),
-    };
+    let head = "path\tmanager\tjob\tstep\ttask\tuser\tuid\trole\trule\n";
+    let mut text = if is_json { String::new() } else { head.to_owned() };
     let mounts = Mounts::read();
     let mut is_any = false;
     for path in paths.lines().map(|line| line.split('\t').next().unwrap_or_default()) {
@@ -206,9 +206,8 @@ fn many(resolver: &Resolver, paths: &str, is_json: bool) -> Result<(String, bool
 
 /// `text` without a character that ends a column or drives a terminal.
 fn escaped(text: &str) -> String {
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
+    let escape = |c: char| {
+        if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
     };
     text.chars().map(escape).collect()
 }

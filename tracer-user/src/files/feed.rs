@@ -23,12 +23,12 @@ pub struct Feed(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Queue {
     queue: VecDeque<u8>,
     is_writing: bool,
     /// The thread has ended with it.
@@ -55,7 +55,7 @@ impl Feed {
     /// # Errors
     /// As for any file.
     pub fn wait(&self, time: Duration) -> io::Result<bool> {
-        let is_busy = |state: &mut State| {
+        let is_busy = |state: &mut Queue| {
             state.error.is_none() && (state.is_writing || !state.queue.is_empty())
         };
         let waited = self.0.changed.wait_timeout_while(self.0.lock(), time, is_busy);
@@ -93,14 +93,14 @@ impl Drop for Feed {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for something to write, and writes it. Gives whether there may be more.
     fn write_some(&self, file: &mut File) -> bool {
-        let is_idle = |state: &mut State| state.queue.is_empty() && !state.is_closed;
+        let is_idle = |state: &mut Queue| state.queue.is_empty() && !state.is_closed;
         let waited = self.changed.wait_while(self.lock(), is_idle);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         let count = state.queue.len().min(CHUNK_BYTES);
@@ -116,7 +116,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl Queue {
     fn failed(&self) -> io::Result<()> {
         let again = |error: &io::Error| match error.raw_os_error() {
             Some(number) => io::Error::from_raw_os_error(number),

@@ -114,9 +114,9 @@ pub fn cure(error: &io::Error) -> &'static str {
         io::ErrorKind::QuotaExceeded => "raise the quota or free space there",
         io::ErrorKind::ReadOnlyFilesystem => "mount it writable or name another folder",
         io::ErrorKind::PermissionDenied => "name a folder you may write to",
-        io::ErrorKind::WouldBlock => "keep its reader reading",
+        io::ErrorKind::WouldBlock => "make sure that its reader keeps reading",
         io::ErrorKind::BrokenPipe => "keep its reader running",
         io::ErrorKind::NotADirectory => "remove the file that is in the way or name another folder",
-        _ => "look after that file system or name another folder",
+        _ => "check that file system or name another folder",
     }
 }

@@ -76,11 +76,11 @@ impl Target {
     /// # Errors
     /// When it cannot be written, or `go_on` says no.
     pub fn open(path: &Path, go_on: impl Fn() -> Result<()>) -> Result<Self> {
-        let cannot = || format!("cannot write {}: name a file you may write", name(path));
+        let cannot = || format!("cannot write {}: name a file that you may write", name(path));
         if is_standard_output(path) {
             ensure!(
                 !is_standard_output_closed(),
-                "cannot write standard output: it is closed: redirect it or name a file"
+                "cannot write to standard output, which is closed: redirect it or name a file"
             );
             let file = io::stdout().as_fd().try_clone_to_owned().with_context(cannot)?.into();
             return Ok(Self { path: path.to_owned(), file, feed: None, is_ours: false });
@@ -207,9 +207,10 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
 /// # Errors
 /// When there is no such file.
 pub fn metadata_of_input(path: &Path) -> io::Result<Metadata> {
-    match is_standard(path) {
-        true => File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata(),
-        false => fs::metadata(path),
+    if is_standard(path) {
+        File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata()
+    } else {
+        fs::metadata(path)
     }
 }
 

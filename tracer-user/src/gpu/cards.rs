@@ -13,13 +13,13 @@ use std::{
 };
 
 use self::{
-    card::{Card, Found},
+    card::{Card, NewCard},
     clients::Clients,
 };
 use super::{
     member::read_cgroups,
     reading::ProcessReading,
-    source::{Answers, Presence, Source},
+    source::{Answers, GpuSource, Presence},
 };
 
 /// All cards but NVIDIA's.
@@ -43,22 +43,22 @@ impl Cards {
 
     /// Opens what is new, and says what is gone.
     fn refresh(&mut self, answers: &mut Answers) {
-        let mut found = Found::all(&self.root);
-        let minors: Vec<_> = found.iter().map(Found::render_minor).collect();
+        let mut found = NewCard::all(&self.root);
+        let minors: Vec<_> = found.iter().map(NewCard::render_minor).collect();
         let is_same = self.cards.iter().map(|card| card.render_minor).eq(minors.iter().copied());
         if is_same {
             return;
         }
         for card in self.cards.iter().filter(|card| !minors.contains(&card.render_minor)) {
-            let text = format!("{} was lost for a time (its files are gone)", card.name());
+            let text = format!("{} was unavailable for a time (its files were gone)", card.name());
             answers.say_lost(&card.device.uuid, text);
         }
         let nodes = kfd::nodes(&self.root);
-        let order = |found: &Found| nodes.get(&found.render_minor()).map(|node| node.order);
+        let order = |found: &NewCard| nodes.get(&found.render_minor()).map(|node| node.order);
         // As the makers' runtimes count: by compute node, then by card.
         found.sort_by_key(|found| (order(found).unwrap_or(u32::MAX), found.card));
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-        let open = |found: Found| {
+        let open = |found: NewCard| {
             let count = counts.entry(found.vendor().to_owned()).or_default();
             let index = *count;
             *count += 1;
@@ -73,10 +73,8 @@ impl Cards {
     fn processes(&mut self) -> BTreeMap<u32, BTreeMap<u32, ProcessReading>> {
         let proc = self.root.join("proc");
         let mut all: BTreeMap<u32, BTreeMap<u32, ProcessReading>> = BTreeMap::new();
-        let computing = match self.cards.iter().any(|card| card.node.is_some()) {
-            true => kfd::processes(&self.root),
-            false => Vec::new(),
-        };
+        let has_nodes = self.cards.iter().any(|card| card.node.is_some());
+        let computing = if has_nodes { kfd::processes(&self.root) } else { Vec::new() };
         for held in self.clients.read(&proc, &self.cards) {
             // What the compute driver runs is not in these files: it tells of its processes better.
             let computes = computing.iter().any(|(pid, _)| *pid == held.pid);
@@ -116,7 +114,7 @@ impl Cards {
     }
 }
 
-impl Source for Cards {
+impl GpuSource for Cards {
     fn read(&mut self, answers: &mut Answers) -> Presence {
         self.refresh(answers);
         if self.cards.is_empty() {

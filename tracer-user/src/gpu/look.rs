@@ -10,7 +10,7 @@ use std::{
 use super::{
     cards::Cards,
     nvml::Nvidia,
-    source::{Answers, Presence, Source},
+    source::{Answers, GpuSource, Presence},
 };
 
 /// A driver that has to wake its devices first takes seconds.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundGpus {
     /// No library, no driver or no device.
     Nothing,
     /// A driver that has not answered in 10 s.
@@ -37,36 +37,36 @@ pub enum Found {
 }
 
 /// Looks, through `library` or else the loader's `libnvidia-ml.so.1`; /proc is below `root`.
-pub fn look(library: Option<PathBuf>, root: PathBuf) -> Found {
+pub fn look(library: Option<PathBuf>, root: PathBuf) -> FoundGpus {
     let (tell, told) = sync_channel(1);
     let work = move || {
         // Nobody listens any more where it took too long.
         let _ = tell.send(ask(library, root));
     };
     if let Err(error) = thread::Builder::new().spawn(work) {
-        return Found::Failure(error.to_string());
+        return FoundGpus::Failure(error.to_string());
     }
     match told.recv_timeout(PATIENCE) {
         Ok(found) => found,
-        Err(RecvTimeoutError::Timeout) => Found::Silence,
-        Err(RecvTimeoutError::Disconnected) => Found::Failure("the library panicked".into()),
+        Err(RecvTimeoutError::Timeout) => FoundGpus::Silence,
+        Err(RecvTimeoutError::Disconnected) => FoundGpus::Failure("the library panicked".into()),
     }
 }
 
-fn ask(library: Option<PathBuf>, root: PathBuf) -> Found {
+fn ask(library: Option<PathBuf>, root: PathBuf) -> FoundGpus {
     let mut nvidia = Nvidia::new(library, PATIENCE, &root.join("proc"));
     let mut answers = Answers::default();
     if nvidia.read(&mut answers) == Presence::Absent {
-        return Found::Nothing;
+        return FoundGpus::Nothing;
     }
     let said: Vec<_> = answers.notes.into_iter().map(|(_, text)| text).collect();
-    let Some(driver) = nvidia.driver() else { return Found::Failure(said.join("; ")) };
+    let Some(driver) = nvidia.driver() else { return FoundGpus::Failure(said.join("; ")) };
     let (names, lacking): (Vec<_>, Vec<_>) = nvidia.devices().into_iter().unzip();
     // What is said of a device that answers, is among what it lacks.
     let mut lacking: Vec<String> = lacking.into_iter().flatten().collect();
     let more: Vec<_> = said.into_iter().filter(|text| !lacking.contains(text)).collect();
     lacking.extend(more);
-    Found::Gpus { driver, names, lacking }
+    FoundGpus::Gpus { driver, names, lacking }
 }
 
 /// A GPU that the kernel's files tell of.

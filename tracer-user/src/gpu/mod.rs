@@ -1,7 +1,7 @@
 //! GPUs: what the devices and the processes on them do, read once a second, and which job that was.
 //!
 //! A thread of its own asks each source (`work`, `source`: `nvml` for NVIDIA's, `cards` for all others),
-//! since a call may block for long, and adds each [`Reading`] to the [`Totals`] of the jobs; whoever
+//! since a call may block for long, and adds each [`GpuReading`] to the [`Totals`] of the jobs; whoever
 //! drains the kernel takes the totals and waits for nothing. Beside each reading it lays what the job's
 //! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
 //! of: that is an argument.
@@ -24,9 +24,9 @@ mod used;
 mod work;
 
 pub use claim::{Claim, Claims};
-pub use look::{Found, FoundCard, look, look_at_cards};
+pub use look::{FoundCard, FoundGpus, look, look_at_cards};
 pub use member::is_inside;
-pub use reading::{Activity, Busy, Device, DeviceReading, ProcessReading, Reading, Throttled};
-pub use sampler::{Cost, Sampler};
-pub use shared::Settings;
+pub use reading::{Activity, Busy, Device, DeviceReading, GpuReading, ProcessReading, Throttled};
+pub use sampler::{Sampler, SamplerCost};
+pub use shared::SamplerSettings;
 pub use totals::Totals;

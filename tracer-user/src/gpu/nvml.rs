@@ -20,7 +20,7 @@ use self::{
     gpu::Gpu,
     library::{Absence, Library},
 };
-use super::source::{Answers, Presence, Source};
+use super::source::{Answers, GpuSource, Presence};
 
 /// Longest time until a lost device is looked for again.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
@@ -84,7 +84,7 @@ impl Nvidia {
     }
 }
 
-impl Source for Nvidia {
+impl GpuSource for Nvidia {
     fn read(&mut self, answers: &mut Answers) -> Presence {
         self.close_if_due();
         if self.open.is_none() {
@@ -96,7 +96,7 @@ impl Source for Nvidia {
                 Err(Absence::None) => return Presence::Absent,
                 Err(Absence::Failed(error)) => {
                     answers.say_failed(format!(
-                        "GPUs are unknown: NVML answers: {error} (see nvidia-smi)"
+                        "GPU values are unknown: NVML reports: {error} (see nvidia-smi)"
                     ));
                     self.closed_until = Some(Instant::now() + self.back_off);
                     self.back_off = (self.back_off * 2).min(MAX_BACK_OFF);
@@ -134,8 +134,10 @@ impl Open {
         self.gpus.retain_mut(|gpu| match gpu.read(known, proc, answers) {
             Ok(()) => true,
             Err(error) => {
-                answers
-                    .say_lost(gpu.uuid(), format!("{} was lost for a time ({error})", gpu.name()));
+                answers.say_lost(
+                    gpu.uuid(),
+                    format!("{} was unavailable for a time ({error})", gpu.name()),
+                );
                 false
             }
         });

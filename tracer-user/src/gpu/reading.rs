@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 /// All devices that answered at one moment.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Reading {
+pub struct GpuReading {
     /// CLOCK_MONOTONIC when it ended.
     pub monotonic_ns: u64,
     /// One for each device that answered.

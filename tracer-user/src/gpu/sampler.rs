@@ -16,7 +16,7 @@ use std::{
 use super::{
     claim::Claims,
     reading::ProcessReading,
-    shared::{Settings, Shared},
+    shared::{SamplerSettings, Shared},
     totals::STALE_NS,
     work::Work,
 };
@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the sampling took and could not do so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
+pub struct SamplerCost {
     /// CPU time of its thread.
     pub cpu_ns: u64,
     /// Readings.
@@ -50,7 +50,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     /// # Errors
     /// When there can be no further thread.
     pub fn start(
-        settings: Settings,
+        settings: SamplerSettings,
         owner: impl Fn(&ProcessReading) -> Option<K> + Send + 'static,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -91,10 +91,10 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     }
 
     /// What it took so far.
-    pub fn cost(&self) -> Cost {
+    pub fn cost(&self) -> SamplerCost {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let Shared { cpu_ns, readings, failures, .. } = &*self.shared;
-        Cost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
+        SamplerCost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
     }
 
     /// As [`Totals::groups_for`](super::Totals::groups_for).

@@ -15,7 +15,7 @@ use super::totals::Totals;
 
 /// How to sample.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct SamplerSettings {
     /// Time between two readings, 2 s at most: a state older than 5 s counts as unknown. The driver's own
     /// figures are of the last 1/6 to 1 s, so less than 1 s gains little.
     pub period: Duration,
@@ -29,7 +29,7 @@ pub struct Settings {
     pub back_off: Duration,
 }
 
-impl Default for Settings {
+impl Default for SamplerSettings {
     fn default() -> Self {
         Self {
             period: Duration::from_secs(1),
@@ -51,7 +51,7 @@ pub(super) struct Shared<K> {
     pub stop: AtomicBool,
     /// Told after each reading.
     pub came: Notify,
-    /// As in [`Cost`](super::Cost).
+    /// As in [`SamplerCost`](super::SamplerCost).
     pub cpu_ns: AtomicU64,
     pub readings: AtomicU64,
     pub failures: AtomicU64,

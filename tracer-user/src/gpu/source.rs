@@ -3,7 +3,7 @@
 use super::reading::DeviceReading;
 
 /// The devices of one kind of driver.
-pub trait Source {
+pub trait GpuSource {
     /// Adds what each device tells now. It may block for as long as its driver does.
     fn read(&mut self, answers: &mut Answers) -> Presence;
 }

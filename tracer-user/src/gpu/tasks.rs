@@ -53,9 +53,11 @@ impl TaskTimes {
     /// The part of `part_ns` of a stretch of `whole_ns`: the tasks are taken to have done the same all the
     /// time. What lay before the stretch is in no part of it.
     pub fn part(&self, part_ns: u64, whole_ns: u64) -> Self {
-        let scaled = |ns: u64| match part_ns < whole_ns {
-            true => (u128::from(ns) * u128::from(part_ns) / u128::from(whole_ns)) as u64,
-            false => ns,
+        let scaled = |ns: u64| {
+            if part_ns >= whole_ns {
+                return ns;
+            }
+            (u128::from(ns) * u128::from(part_ns) / u128::from(whole_ns)) as u64
         };
         let waits = |of: Waits| Waits { within_ns: scaled(of.within_ns), ..Waits::default() };
         Self {
@@ -81,9 +83,10 @@ impl Waits {
         let before = |(index, count): (usize, u64)| {
             let (low, high) = (bucket_low(index) as f64, ended.bound(index) as f64);
             let length = (middle(index) * exact).clamp(low.min(high), high);
-            let before = match length <= span {
-                true if span > 0.0 => length * length / (2.0 * span),
-                _ => length - span / 2.0,
+            let before = if length <= span && span > 0.0 {
+                length * length / (2.0 * span)
+            } else {
+                length - span / 2.0
             };
             before * count as f64
         };

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     claim::Claims,
     idle::{LATE_NS, Stretch},
-    reading::{Busy, Device, DeviceReading, ProcessReading, Reading},
+    reading::{Busy, Device, DeviceReading, GpuReading, ProcessReading},
     tasks::TaskTimes,
-    used::{Part, Share, Used},
+    used::{JobPart, Share, Used},
 };
 use crate::model::{
     group::Group,
@@ -86,7 +86,7 @@ impl<K> Default for Totals<K> {
 
 impl<K: Ord + Clone> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
-    pub fn add(&mut self, reading: &Reading, owner: impl Fn(&ProcessReading) -> Option<K>) {
+    pub fn add(&mut self, reading: &GpuReading, owner: impl Fn(&ProcessReading) -> Option<K>) {
         self.read_ns = reading.monotonic_ns;
         let is_there =
             |maker: &&str| reading.devices.iter().any(|read| read.device.vendor == *maker);
@@ -136,7 +136,7 @@ impl<K: Ord + Clone> Totals<K> {
         owner: impl Fn(&ProcessReading) -> Option<K>,
         open: &mut BTreeMap<K, Open>,
     ) {
-        let mut parts: BTreeMap<K, Part> = BTreeMap::new();
+        let mut parts: BTreeMap<K, JobPart> = BTreeMap::new();
         let mut others = false;
         for process in &read.processes {
             match owner(process) {
@@ -160,7 +160,7 @@ impl<K: Ord + Clone> Totals<K> {
         for job in &holders {
             parts
                 .entry(job.clone())
-                .or_insert_with(|| if is_untold { Part::default() } else { Part::none() });
+                .or_insert_with(|| if is_untold { JobPart::default() } else { JobPart::none() });
         }
         let seen = self.devices.get(&read.device.uuid);
         let energy = seen.and_then(|seen| {

@@ -38,7 +38,7 @@ pub struct Used {
 
 /// One job's part in one reading of one device.
 #[derive(Default)]
-pub struct Part {
+pub struct JobPart {
     pub processes: u64,
     memory_bytes: Option<u64>,
     busy: Option<Busy>,
@@ -50,7 +50,7 @@ pub struct Part {
 
 /// One job's part in one reading, as [`Used`] counts it.
 pub struct Share<'a> {
-    pub part: &'a Part,
+    pub part: &'a JobPart,
     /// Others are on the device too, or instead.
     pub is_shared: bool,
     pub is_used: bool,
@@ -59,7 +59,7 @@ pub struct Share<'a> {
     pub energy: Option<u64>,
 }
 
-impl Part {
+impl JobPart {
     /// Of a job without a process on the device.
     pub fn none() -> Self {
         let busy = Some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
@@ -104,9 +104,10 @@ impl Used {
         let own_memory = part.memory_bytes.filter(|_| !part.is_memory_unknown);
         let own_busy = part.busy.filter(|_| !part.is_busy_unknown);
         // Of a device that others are on too, only what its processes tell is the job's.
-        let (memory, busy) = match share.is_shared {
-            true => (own_memory, own_busy),
-            false => (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy)),
+        let (memory, busy) = if share.is_shared {
+            (own_memory, own_busy)
+        } else {
+            (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy))
         };
         if let Some(Busy { sm_ppm, memory_ppm }) = busy {
             record(&mut self.busy, Some(sm_ppm));

@@ -15,22 +15,22 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{
     cards::Cards,
     nvml::Nvidia,
-    reading::{ProcessReading, Reading},
-    shared::{Settings, Shared},
-    source::{Answers, Presence, Source},
+    reading::{GpuReading, ProcessReading},
+    shared::{SamplerSettings, Shared},
+    source::{Answers, GpuSource, Presence},
 };
 use crate::base::clock::monotonic_ns;
 
 /// What the thread does.
 pub(super) struct Work<K, F> {
     pub shared: Arc<Shared<K>>,
-    pub settings: Settings,
+    pub settings: SamplerSettings,
     pub owner: F,
 }
 
 /// A source, and when it is to be asked next.
 struct Due {
-    source: Box<dyn Source>,
+    source: Box<dyn GpuSource>,
     at: Instant,
 }
 
@@ -52,9 +52,9 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     }
 
     fn sources(&self) -> Vec<Due> {
-        let Settings { library, root, back_off, .. } = &self.settings;
+        let SamplerSettings { library, root, back_off, .. } = &self.settings;
         let nvidia = Nvidia::new(library.clone(), *back_off, &root.join("proc"));
-        let sources: [Box<dyn Source>; 2] = [Box::new(nvidia), Box::new(Cards::new(root))];
+        let sources: [Box<dyn GpuSource>; 2] = [Box::new(nvidia), Box::new(Cards::new(root))];
         let at = Instant::now();
         sources.into_iter().map(|source| Due { source, at }).collect()
     }
@@ -77,7 +77,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
             }
         });
         // Values are of the end of a reading that took long, not of its beginning.
-        let reading = Reading { monotonic_ns: monotonic_ns(), devices: answers.devices };
+        let reading = GpuReading { monotonic_ns: monotonic_ns(), devices: answers.devices };
         drop(asking);
         let mut totals = self.shared.totals();
         totals.add(&reading, &self.owner);

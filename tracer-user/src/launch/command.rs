@@ -91,9 +91,11 @@ impl fmt::Display for StartError {
                 write!(f, "{}: cannot be executed: {error}", program.display())
             }
             Self::Cgroup(directory, error) => {
-                write!(f, "cgroup {} does not take the command: {error}", directory.display())
+                write!(f, "the command cannot join cgroup {}: {error}", directory.display())
             }
-            Self::Interrupted(signal) => write!(f, "ended by signal {signal} before the command"),
+            Self::Interrupted(signal) => {
+                write!(f, "ended by signal {signal} before the command started")
+            }
             Self::Other(what, error) => write!(f, "cannot {what}: {error}"),
         }
     }
@@ -201,7 +203,7 @@ mod tests {
         assert_eq!(of(libc::ENOMEM).status(), 2);
         let refused = of(JOIN_FAILED + PER_CGROUP + libc::EBUSY);
         assert_eq!(refused.status(), 2);
-        assert!(refused.to_string().starts_with("cgroup /b does not take the command"));
+        assert!(refused.to_string().starts_with("the command cannot join cgroup /b"));
         assert_eq!(StartError::Interrupted(libc::SIGINT).status(), 130);
     }
 }

@@ -36,7 +36,7 @@ impl Witness {
     /// Starts it in jobtrace's group. Call it from a process of one thread, with all signals blocked that
     /// will be asked for.
     pub(super) fn start() -> Result<Self> {
-        let (line, its_end) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let (line, its_end) = UnixStream::pair().context("cannot create a pair of sockets")?;
         line.set_read_timeout(Some(PATIENCE)).context("cannot set a time limit")?;
         let arguments = arguments();
         // SAFETY: with one thread there is no lock that the child could find held.

@@ -80,19 +80,19 @@ pub static METRICS: &[Metric] = &[
         "jobtrace_cpu_wait",
         TASKS,
         Of::SumPerTime(Sched::run_queue_wait_ns),
-        "Tasks that could run and waited for a CPU, on average.",
+        "Runnable tasks waiting for a CPU, on average.",
     ),
     Metric::new(
         "jobtrace_blocked",
         TASKS,
         Of::SumPerTime(Sched::blocked_ns),
-        "Tasks blocked on I/O, on average; a wait counts when it ends.",
+        "Tasks blocked on I/O, on average; a wait is counted when it ends.",
     ),
     Metric::new(
         "jobtrace_cpu_wait_p99",
         "s",
         Of::P99(Sched::run_queue_wait_ns),
-        "Time that a task waited for a CPU: 99 in a hundred waits were no longer.",
+        "Wait for a CPU, 99th percentile of all waits.",
     )
     .times(1e-9),
     Metric::new(
@@ -106,7 +106,7 @@ pub static METRICS: &[Metric] = &[
         "jobtrace_forks",
         "1/s",
         Of::PerTime(&[Sched::forks]),
-        "Processes and threads made.",
+        "Processes and threads created.",
     )
     .times(1e9),
     Metric::new(
@@ -127,7 +127,7 @@ pub static METRICS: &[Metric] = &[
         "jobtrace_oom_kills",
         "",
         Of::Now(Fault::oom_kills),
-        "Tasks that the out-of-memory killer chose, in the interval.",
+        "Tasks chosen by the out-of-memory killer in the interval.",
     ),
     Metric::new(
         "jobtrace_disk_read",
@@ -161,7 +161,7 @@ pub static METRICS: &[Metric] = &[
         "jobtrace_disk_latency_p99",
         "s",
         Of::P99(Block::device_latency_ns),
-        "Time that the disks took: 99 in a hundred requests took no longer.",
+        "Time that the disks took, 99th percentile of all requests.",
     )
     .times(1e-9),
     Metric::new(
@@ -182,20 +182,20 @@ pub static METRICS: &[Metric] = &[
         "acc_utilization",
         "%",
         Of::GpuMean(Gpu::utilization_ratio),
-        "Share of the time in which the GPU computed, while jobs were on it.",
+        "Share of the time in which the GPU computed, while jobs had it.",
     )
     .times(100.0),
     Metric::new(
         "acc_mem_used",
         "B",
         Of::GpuNow(Gpu::memory_used_bytes),
-        "GPU memory that the jobs hold.",
+        "GPU memory used by the jobs.",
     ),
     Metric::new(
         "acc_power",
         "W",
         Of::GpuDevice(Gpu::power_watts),
-        "Power of the whole GPU, while jobs were on it.",
+        "Power of the whole GPU, while jobs had it.",
     ),
 ];
 

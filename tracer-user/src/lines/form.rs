@@ -21,7 +21,7 @@ use crate::model::{
 /// Whose names and habits the lines have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Style {
+pub enum LineStyle {
     /// Ours: measurements of jobs, many fields a line, nanoseconds.
     #[default]
     Jobtrace,
@@ -29,7 +29,7 @@ pub enum Style {
     Clustercockpit,
 }
 
-impl Style {
+impl LineStyle {
     /// In what its time stamps are.
     pub fn precision(self) -> Precision {
         match self {
@@ -45,7 +45,7 @@ pub struct Form {
     /// Where the points come from.
     pub origin: Origin,
     /// Whose names the lines have; profiles and buckets are of our own style alone.
-    pub style: Style,
+    pub style: LineStyle,
     /// How much is written of which job.
     pub profiles: Profiles,
     /// How buckets are written.
@@ -57,7 +57,7 @@ pub struct Form {
 impl Form {
     /// The points of an interval, facts included.
     pub fn points(&self, pending: &Pending) -> Vec<Point> {
-        if self.style == Style::Clustercockpit {
+        if self.style == LineStyle::Clustercockpit {
             return clustercockpit::points(&self.origin, pending);
         }
         let of_job = |stats: &JobStats| {
@@ -78,7 +78,7 @@ impl Form {
         }
         let intervals: Vec<_> = backlog
             .pending()
-            .map(|pending| hlog::Interval {
+            .map(|pending| hlog::HlogInterval {
                 start_wall_ns: pending.start_ns(),
                 span_ns: pending.span_ns,
                 jobs: &pending.jobs,

@@ -22,7 +22,7 @@ pub const END: &str = "#[End]\n";
 
 /// An interval's histograms.
 #[derive(Clone, Copy)]
-pub struct Interval<'a> {
+pub struct HlogInterval<'a> {
     /// Wall time of its begin.
     pub start_wall_ns: u64,
     /// Its length.
@@ -35,7 +35,7 @@ pub struct Interval<'a> {
 ///
 /// # Errors
 /// None that its input could cause.
-pub fn document(intervals: &[Interval]) -> Result<String> {
+pub fn document(intervals: &[HlogInterval]) -> Result<String> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut builder = IntervalLogWriterBuilder::new();
@@ -112,8 +112,11 @@ mod tests {
         let mut block = Group::unknown(&BLOCK, vec!["sd a,b".into(), "read".into()]);
         block.set_hist(Block::size_bytes, sizes.clone());
         let jobs = [stats("42", vec![sched]), stats("4 3\n", vec![block])];
-        let interval =
-            |start| Interval { start_wall_ns: start * SECOND, span_ns: 10 * SECOND, jobs: &jobs };
+        let interval = |start| HlogInterval {
+            start_wall_ns: start * SECOND,
+            span_ns: 10 * SECOND,
+            jobs: &jobs,
+        };
         let text = document(&[interval(1_700_000_000), interval(1_700_000_010)]).unwrap();
 
         let mut found = Vec::new();

@@ -36,9 +36,9 @@ pub enum Profile {
     /// Numbers and percentiles: about ten series for each job and node.
     #[default]
     Summary,
-    /// These, and buckets from one power of two to the next.
+    /// Also the histograms' buckets, one to each power of two.
     Histogram,
-    /// These, and buckets as the kernel counts them: four to each power of two.
+    /// Also the buckets as the kernel counts them, four to each power of two.
     Full,
 }
 

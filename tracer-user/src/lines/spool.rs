@@ -19,7 +19,7 @@ pub use self::{
     recover::{Recovered, Resume},
 };
 use self::{
-    limits::{Entry, Index},
+    limits::{Index, SpoolFile},
     name::{Part, SetName},
 };
 use super::{
@@ -41,7 +41,7 @@ const PART_BYTES: usize = 8 << 20;
 #[derive(Debug)]
 pub struct Prepared {
     name: String,
-    files: Vec<Entry>,
+    files: Vec<SpoolFile>,
 }
 
 impl Prepared {
@@ -139,7 +139,8 @@ impl Spool {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => lost += 1,
                 Err(error) => {
                     self.unpublished = Some(prepared);
-                    return self.told(Err(error), "publish a file of the spool, which waits");
+                    return self
+                        .told(Err(error), "publish a file of the spool, which stays in tmp");
                 }
             }
             prepared.files.remove(0);
@@ -147,7 +148,7 @@ impl Spool {
         let tmp = self.stage.tmp.display();
         ensure!(
             lost == 0,
-            "{lost} files were removed from {tmp} and are lost: leave it to jobtrace"
+            "{lost} files were removed from {tmp} by something else and are lost: leave that folder to jobtrace"
         );
         Ok(())
     }
@@ -198,7 +199,7 @@ impl Spool {
     ) -> io::Result<()> {
         let mut write = |part, bytes: &[u8]| {
             self.stage.prepare(&set.file(&self.node, part), bytes)?;
-            prepared.files.push(Entry { set, part, bytes: bytes.len() as u64 });
+            prepared.files.push(SpoolFile { set, part, bytes: bytes.len() as u64 });
             io::Result::Ok(())
         };
         let (mut batch, mut number, mut text) = (Batch::default(), 0, Vec::new());
@@ -236,7 +237,7 @@ impl Spool {
         Ok(())
     }
 
-    fn remove(&mut self, entry: Entry) -> io::Result<()> {
+    fn remove(&mut self, entry: SpoolFile) -> io::Result<()> {
         match fs::remove_file(self.stage.done.join(entry.set.file(&self.node, entry.part))) {
             Ok(()) => {
                 self.dropped.files += 1;
@@ -253,7 +254,7 @@ impl Spool {
     }
 
     /// Files of this node in `dir`; none where it is absent.
-    fn look(&self, dir: &Path) -> io::Result<Vec<Entry>> {
+    fn look(&self, dir: &Path) -> io::Result<Vec<SpoolFile>> {
         let entries = match fs::read_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -266,7 +267,7 @@ impl Spool {
             let Some((set, part)) = ours else { continue };
             match entry.metadata() {
                 Ok(metadata) if metadata.is_file() => {
-                    found.push(Entry { set, part, bytes: metadata.len() });
+                    found.push(SpoolFile { set, part, bytes: metadata.len() });
                 }
                 // Taken since, or no file of ours.
                 _ => {}

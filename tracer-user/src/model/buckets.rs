@@ -68,11 +68,11 @@ impl BucketStyle {
     pub fn tag_help(self) -> String {
         match self {
             Self::Le => format!(
-                "largest value of the bucket, a plain integer; that of the last, which has no bound, is {}",
+                "largest value of the bucket, as a plain integer; {} for the last bucket, which has no upper bound",
                 i64::MAX
             ),
-            Self::Prom => "the same, the last is `+Inf`".into(),
-            Self::Vmrange => "`lower...upper`, the lower bound not included".into(),
+            Self::Prom => "the same; `+Inf` for the last bucket".into(),
+            Self::Vmrange => "`lower...upper`, excluding the lower bound".into(),
         }
     }
 
@@ -85,7 +85,7 @@ impl BucketStyle {
             }
             Self::Prom => {
                 "This interval's values up to this bound: cumulative over buckets, not over time. \
-                 Nothing below the lowest bucket but one zero."
+                 Below the lowest non-empty bucket there is a single zero."
             }
             Self::Vmrange => {
                 "This interval's values in this bucket alone. Empty buckets write no line."

@@ -54,12 +54,11 @@ fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::buckets::le;
-    use crate::model::tables::{Block, Sched};
     use crate::model::{
+        buckets::le,
         hist::Hist,
         job::Job,
-        tables::{BLOCK, SCHED},
+        tables::{BLOCK, Block, SCHED, Sched},
     };
     use tracer_ebpf::table::Unit;
 

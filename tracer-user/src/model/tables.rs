@@ -23,7 +23,7 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and time its tasks were stalled (PSI) where the kernel measures it.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
@@ -42,7 +42,7 @@ measurement! {
     counter cpu_some_stall_ns: Nanoseconds,
         "Some task waited for a CPU (cpu.pressure).";
     counter cpu_full_stall_ns: Nanoseconds,
-        "No task could run for want of a CPU (cpu.pressure).";
+        "No task could run for lack of a CPU (cpu.pressure).";
     counter memory_some_stall_ns: Nanoseconds,
         "Some task waited for memory (memory.pressure).";
     counter memory_full_stall_ns: Nanoseconds,
@@ -56,14 +56,14 @@ measurement! {
 measurement! {
     /// `job_cpu`: what the job holds.
     CPU, Cpu = "job_cpu", key "cpu", tags [],
-        "CPU the job holds.";
+        "CPU cores available to the job, throttling and tasks.";
 
     constant cores_held: Millicores,
-        "Cores it may use at once: the smaller of cpuset or affinity and CPU quota.";
+        "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";
     counter throttled_ns: Nanoseconds,
         "Time throttled by the quota (cpu.stat).";
     gauge tasks: Count,
-        "Processes and threads now (pids.current, else counted).";
+        "Current number of processes and threads (pids.current, else counted).";
 }
 
 /// What each line of an interval of the agent's tells besides its measurement's own fields.
@@ -72,7 +72,7 @@ pub static INTERVAL: Field = Field {
     kind: Kind::Constant,
     unit: Unit::Nanoseconds,
     place: Place::Agent,
-    help: "True length of the interval, by a clock that never steps, also where it was measured late.",
+    help: "Actual length of the interval by a clock that never steps, even if it was measured late.",
 };
 
 /// Every measurement of values, in the order of their output.

@@ -9,6 +9,7 @@ use super::{
     btf::Btf,
     hooks::{COVERS, FaultMode, HOOKS, Hook, HookState, Point},
     programs::Programs,
+    verify::Verified,
 };
 
 /// The kernel's own error for what an architecture lacks; no C library has words for it. Linux before 6.4
@@ -21,23 +22,40 @@ pub fn check_all(btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> Vec<anyhow
     HOOKS.iter().map(|hook| check(hook, btf, globals)).collect()
 }
 
-/// Attaches what `faults` asks for and passed its check; how each of [`HOOKS`] fared, in their order.
+/// Has the kernel verify what `faults` asks for, passed its check and will be attached if all goes well:
+/// that takes longer than anything else, and nothing has to be in its place for it.
+pub fn verify_planned(
+    programs: &mut Programs,
+    kernel: &aya::Btf,
+    checked: &[anyhow::Result<()>],
+    faults: FaultMode,
+) -> Verified {
+    let mut planned: Vec<&'static Hook> = Vec::new();
+    for (hook, checked) in HOOKS.iter().zip(checked) {
+        if checked.is_ok() && is_asked_for(hook, faults) && !is_done_by(hook, &planned) {
+            planned.push(hook);
+        }
+    }
+    programs.load_all(&planned, kernel)
+}
+
+/// Attaches what `faults` asks for and passed its check, after having those verified that were not; how
+/// each of [`HOOKS`] fared, in their order.
 pub fn attach_all(
     programs: &mut Programs,
     kernel: &aya::Btf,
     checked: Vec<anyhow::Result<()>>,
+    mut verified: Verified,
     faults: FaultMode,
 ) -> Vec<HookState> {
     let mut attached: Vec<&Hook> = Vec::new();
     let attach = |(hook, checked): (&'static Hook, anyhow::Result<()>)| {
-        if hook.full_only && faults != FaultMode::Full {
+        if !is_asked_for(hook, faults) || is_done_by(hook, &attached) {
             return HookState::NotNeeded;
         }
-        if is_done_by(hook, &attached) {
-            return HookState::NotNeeded;
-        }
-        let mut attach = || programs.load(hook, kernel).and_then(|()| programs.attach(hook));
-        match checked.and_then(|()| attach()) {
+        let verified = verified.remove(hook.program);
+        let verify = || verified.unwrap_or_else(|| programs.load(hook, kernel));
+        match checked.and_then(|()| verify()).and_then(|()| programs.attach(hook)) {
             Ok(()) => {
                 attached.push(hook);
                 HookState::Attached
@@ -54,6 +72,10 @@ pub fn attach_all(
         }
     }
     states
+}
+
+fn is_asked_for(hook: &Hook, faults: FaultMode) -> bool {
+    !hook.full_only || faults == FaultMode::Full
 }
 
 /// Whether what is attached already does the work of `hook`.
@@ -79,7 +101,7 @@ fn check(hook: &Hook, btf: &Btf, globals: &BTreeMap<&'static str, u64>) -> anyho
                 .with_context(|| format!("this kernel has no tracepoint {name}"))?;
             anyhow::ensure!(
                 found == arguments,
-                "tracepoint {name} has other arguments: ({})",
+                "tracepoint {name} has different arguments: ({})",
                 found.join(", ")
             );
         }

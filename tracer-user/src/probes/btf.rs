@@ -11,23 +11,24 @@ use anyhow::{Context, Result, bail, ensure};
 /// Where the kernel shows its types.
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-const MAGIC: u16 = 0xeb9f;
-const TYPE_BYTES: usize = 12;
+pub(super) const MAGIC: u16 = 0xeb9f;
+pub(super) const TYPE_BYTES: usize = 12;
 /// Structs in one another, and members looked at, for one question: more than any kernel has. Damaged
 /// information may hold a struct in itself.
 const DEEPEST: u32 = 32;
 const MOST_MEMBERS: u32 = 1 << 13;
 
-mod kind {
-    pub const PTR: u32 = 2;
-    pub const STRUCT: u32 = 4;
-    pub const ENUM: u32 = 6;
-    pub const TYPEDEF: u32 = 8;
-    pub const VOLATILE: u32 = 9;
-    pub const CONST: u32 = 10;
-    pub const RESTRICT: u32 = 11;
-    pub const FUNC_PROTO: u32 = 13;
-    pub const TYPE_TAG: u32 = 18;
+pub(super) mod kind {
+    pub(in crate::probes) const PTR: u32 = 2;
+    pub(in crate::probes) const STRUCT: u32 = 4;
+    pub(in crate::probes) const ENUM: u32 = 6;
+    pub(in crate::probes) const TYPEDEF: u32 = 8;
+    pub(in crate::probes) const VOLATILE: u32 = 9;
+    pub(in crate::probes) const CONST: u32 = 10;
+    pub(in crate::probes) const RESTRICT: u32 = 11;
+    pub(in crate::probes) const FUNC: u32 = 12;
+    pub(in crate::probes) const FUNC_PROTO: u32 = 13;
+    pub(in crate::probes) const TYPE_TAG: u32 = 18;
 }
 
 /// Parsed type information.
@@ -54,7 +55,7 @@ impl Btf {
     /// When `data` is no BTF of this machine's byte order, or is cut short.
     pub fn parse(data: Vec<u8>) -> Result<Self> {
         let mut btf = Self { data, strings: 0, types: vec![0] };
-        ensure!(btf.u16(0)? == MAGIC, "no BTF of this machine's byte order");
+        ensure!(btf.u16(0)? == MAGIC, "not BTF in this machine's byte order");
         let header = btf.u32(4)? as usize;
         let (types, types_len) = (btf.u32(8)? as usize, btf.u32(12)? as usize);
         btf.strings = header + btf.u32(16)? as usize;
@@ -74,7 +75,7 @@ impl Btf {
     /// When the kernel shows none (built without CONFIG_DEBUG_INFO_BTF) or it cannot be read.
     pub fn read() -> Result<Self> {
         let data = std::fs::read(VMLINUX).with_context(|| {
-            format!("cannot read {VMLINUX}: jobtrace needs a kernel with CONFIG_DEBUG_INFO_BTF=y")
+            format!("cannot read {VMLINUX}: boot a kernel with CONFIG_DEBUG_INFO_BTF=y")
         })?;
         Self::parse(data).with_context(|| format!("cannot parse {VMLINUX}"))
     }
@@ -102,7 +103,7 @@ impl Btf {
     /// Types of a tracepoint's arguments, without the first: `*task_struct` for a pointer to a struct,
     /// `*` for any other pointer, `scalar` for the rest. `None` where the kernel has no such tracepoint.
     pub fn tracepoint(&self, name: &str) -> Option<Vec<String>> {
-        let typedef = self.named(kind::TYPEDEF, &format!("btf_trace_{name}")).next()?;
+        let typedef = self.named(kind::TYPEDEF, &tracepoint_typedef(name)).next()?;
         let pointer = self.at(self.u32(typedef + 8).ok()?)?;
         let proto = self.at(self.u32(pointer + 8).ok()?)?;
         (self.kind(proto).ok()? == kind::FUNC_PROTO).then_some(())?;
@@ -112,8 +113,18 @@ impl Btf {
 
     /// Whether the kernel has function `name` as BTF knows it.
     pub fn has_function(&self, name: &str) -> bool {
-        const FUNC: u32 = 12;
-        self.named(FUNC, name).next().is_some()
+        self.named(kind::FUNC, name).next().is_some()
+    }
+
+    /// Number of the type that a program is attached to the tracepoint `name` by.
+    pub fn tracepoint_id(&self, name: &str) -> Option<usize> {
+        let typedef = tracepoint_typedef(name);
+        self.numbered(kind::TYPEDEF, &typedef).next().map(|(id, _)| id)
+    }
+
+    /// Number of the type that a program is attached to the entry of function `name` by.
+    pub fn function_id(&self, name: &str) -> Option<usize> {
+        self.numbered(kind::FUNC, name).next().map(|(id, _)| id)
     }
 
     /// The member at `path` of the struct at `at`, at most `depth` structs further in and with `left`
@@ -164,8 +175,26 @@ impl Btf {
     }
 
     fn named<'a>(&'a self, kind: u32, name: &'a str) -> impl Iterator<Item = usize> + 'a {
-        let all = self.types.iter().skip(1).map(|&at| at as usize);
-        all.filter(move |&at| self.kind(at).is_ok_and(|k| k == kind) && self.name(at) == Some(name))
+        self.numbered(kind, name).map(|(_, at)| at)
+    }
+
+    /// Number and place of each type of that kind and name.
+    fn numbered<'a>(
+        &'a self,
+        kind: u32,
+        name: &'a str,
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
+        let all = self.types.iter().map(|&at| at as usize).enumerate().skip(1);
+        all.filter(move |&(_, at)| {
+            self.kind(at).is_ok_and(|k| k == kind) && self.is_named(at, name)
+        })
+    }
+
+    /// Asked of all types for each question: it reads no further than `name`.
+    fn is_named(&self, at: usize, name: &str) -> bool {
+        let text = self.u32(at).ok().and_then(|text| self.data.get(self.strings + text as usize..));
+        let rest = text.and_then(|text| text.strip_prefix(name.as_bytes()));
+        rest.is_some_and(|rest| rest.first() == Some(&0))
     }
 
     /// Offset of type `id`; `None` for void.
@@ -198,6 +227,11 @@ impl Btf {
     }
 }
 
+/// Name of the type behind tracepoint `name`.
+pub(super) fn tracepoint_typedef(name: &str) -> String {
+    format!("btf_trace_{name}")
+}
+
 /// Bytes that follow the common part of a type.
 fn extra_bytes(kind: u32, vlen: usize) -> Result<usize> {
     Ok(match kind {
@@ -211,91 +245,4 @@ fn extra_bytes(kind: u32, vlen: usize) -> Result<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Builds BTF by hand: strings and words of the type section.
-    fn btf(strings: &str, types: &[u32]) -> Vec<u8> {
-        let types: Vec<u8> = types.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let mut data = MAGIC.to_ne_bytes().to_vec();
-        data.extend([1, 0]);
-        for word in [24, 0, types.len() as u32, types.len() as u32, strings.len() as u32] {
-            data.extend(word.to_ne_bytes());
-        }
-        data.extend(types);
-        data.extend(strings.as_bytes());
-        data
-    }
-
-    fn info(kind: u32, vlen: u32, kflag: u32) -> u32 {
-        kflag << 31 | kind << 24 | vlen
-    }
-
-    #[test]
-    fn members_are_found_through_anonymous_unions_nested_structs_and_bit_fields() {
-        let strings = "\0outer\0inner\0a\0b\0flag\0";
-        // Names: outer 1, inner 7, a 13, b 15, flag 17.
-        let types = [
-            0,
-            info(1, 0, 0),
-            4,
-            32, // 1: int
-            7,
-            info(kind::STRUCT, 2, 0),
-            8,
-            13,
-            1,
-            0,
-            15,
-            1,
-            32, // 2: struct inner { a; b; }
-            0,
-            info(5, 1, 0),
-            8,
-            7,
-            2,
-            0, // 3: union { struct inner inner; }
-            1,
-            info(kind::STRUCT, 2, 1),
-            16,
-            0,
-            3,
-            64,
-            17,
-            1,
-            3 | 1 << 24, // 4: outer
-        ];
-        let btf = Btf::parse(btf(strings, &types)).unwrap();
-        let plain = |bit_offset| Some(Member { bit_offset, bit_width: 0 });
-        assert_eq!(btf.member("outer.inner.b"), plain(96));
-        assert_eq!(btf.member("outer.flag"), Some(Member { bit_offset: 3, bit_width: 1 }));
-        assert_eq!(btf.member("outer.missing|inner.b"), plain(32));
-        assert_eq!(btf.member("outer.missing"), None);
-        assert_eq!(btf.member("nothing.at_all"), None);
-    }
-
-    #[test]
-    fn structs_in_themselves_have_an_end() {
-        // struct s { struct s; }, and twelve levels of four anonymous members each.
-        let own = [1, info(kind::STRUCT, 1, 0), 4, 0, 1, 0];
-        let parsed = Btf::parse(btf("\0s\0", &own)).unwrap();
-        assert_eq!(parsed.member("s.a"), None);
-        let level = |id: u32| {
-            let name = u32::from(id == 1);
-            let member = [0, (id + 1).min(12), 0];
-            [vec![name, info(kind::STRUCT, 4, 0), 4], member.repeat(4)].concat()
-        };
-        let types: Vec<u32> = (1..=12).flat_map(level).collect();
-        let parsed = Btf::parse(btf("\0s\0", &types)).unwrap();
-        assert_eq!(parsed.member("s.a"), None);
-    }
-
-    #[test]
-    fn damaged_input_is_an_error() {
-        let good = btf("\0x\0", &[1, info(kind::STRUCT, 0, 0), 0]);
-        assert!(Btf::parse(good.clone()).is_ok());
-        assert!(Btf::parse(Vec::new()).is_err());
-        assert!(Btf::parse(good[..30].to_vec()).is_err());
-        assert!(Btf::parse(btf("\0", &[0, info(31, 0, 0), 0])).is_err());
-    }
-}
+mod tests;

@@ -26,24 +26,37 @@ const fn empty(program: &'static str, point: Point) -> Hook {
     Hook { program, point, needs: &[], gives: "", full_only: false, group: "" }
 }
 
-/// Attaches them, prints `ID NAME` for each (its id, and the name of the program of ours whose hook it
-/// shares) and `ready`, and holds them until standard input ends.
+/// Attaches them, and one to each of these tracepoints besides; prints `ID NAME` for each (its id, and the
+/// name of the program of ours whose hook it shares, or of the tracepoint) and `ready`, and holds them until
+/// standard input ends. A hook that this kernel lacks is left out with a word.
 ///
 /// # Errors
-/// When the kernel refuses one.
-pub fn hold_empty() -> Result<()> {
+/// When the kernel's types or the object cannot be read.
+pub fn hold_empty(more: &[String]) -> Result<()> {
     let kernel = aya::Btf::from_sys_fs().context("cannot read the kernel's types")?;
-    let ebpf = EbpfLoader::new().load(OBJECT).context("cannot load the BPF object")?;
-    let sample_every = sample_every(&ebpf, OBJECT)?;
-    let mut programs = Programs::loaded(ebpf, sample_every);
+    let mut held = Vec::new();
     let mut lines = BTreeMap::new();
-    for (ours, hook) in &EMPTY {
-        let attached = programs.load(hook, &kernel).and_then(|()| programs.attach(hook));
-        attached.with_context(|| format!("cannot attach {}", hook.program))?;
+    let more = more.iter().map(|name| {
+        // As long as the process.
+        let name: &'static str = name.clone().leak();
+        (name, empty("empty_switch", Point::Tracepoint(name, &[])))
+    });
+    for (name, hook) in EMPTY.into_iter().chain(more) {
+        // A program is loaded for one hook: each has a copy of its own.
+        let ebpf = EbpfLoader::new().load(OBJECT).context("cannot load the BPF object")?;
+        let sample_every = sample_every(&ebpf, OBJECT)?;
+        let mut programs = Programs::loaded(ebpf, sample_every);
+        let attached = programs.load(&hook, &kernel).and_then(|()| programs.attach(&hook));
+        if let Err(error) = attached {
+            eprintln!("jobtrace bench-empty: not on {name}: {error:#}");
+            continue;
+        }
         let mut all = programs.iter();
         let (_, program) =
             all.find(|(name, _)| *name == hook.program).context("the program is gone")?;
-        lines.insert(program.info()?.id(), ours);
+        lines.insert(program.info()?.id(), name);
+        drop(all);
+        held.push(programs);
     }
     for (id, ours) in lines {
         println!("{id} {ours}");

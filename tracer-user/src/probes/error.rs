@@ -52,11 +52,11 @@ impl fmt::Display for LoadError {
             ),
             Self::OpenFiles(too_few) => too_few.fmt(f),
             Self::Namespace => f.write_str(
-                "not permitted to trace from a user namespace, where no capability counts: run it \
-                 outside, as root or with CAP_BPF and CAP_PERFMON",
+                "not permitted to trace from a user namespace, where capabilities have no effect: \
+                 run jobtrace outside of it, as root or with CAP_BPF and CAP_PERFMON",
             ),
             Self::Unsupported(error) => {
-                write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` tells more")
+                write!(f, "this kernel cannot be traced: {error:#}; `jobtrace doctor` shows more")
             }
             Self::Object(path, error) => write!(
                 f,

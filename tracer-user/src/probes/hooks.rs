@@ -16,9 +16,9 @@ use aya::programs::perf_event::SoftwareEvent;
 )]
 #[serde(rename_all = "lowercase")]
 pub enum FaultMode {
-    /// Major faults' waits only; nothing runs on the path of a minor fault.
+    /// Waits in major faults only; nothing runs on a minor fault.
     Major,
-    /// The latency of minor (sampled) and major faults too.
+    /// Also the latencies of minor (sampled) and major faults.
     #[default]
     Full,
 }

@@ -36,9 +36,7 @@ impl IdTable {
         }
         let free = (first..first + KERNEL_WAYS_FROM).find(|&at| self.0.get(at) == 0);
         let free = free.with_context(|| {
-            format!(
-                "no room in the table of cgroups for number {id}: it counts as the rest of the node"
-            )
+            format!("the table of cgroups has no room for number {id}: it counts in _system")
         })?;
         self.0.set(free, ids::entry(id, slot));
         Ok(())

@@ -1,6 +1,6 @@
 //! From the running kernel's types to loaded programs: offsets into globals, maps made, hooks attached.
 
-use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
+use std::{borrow::Cow, collections::BTreeMap, panic::resume_unwind, path::PathBuf, thread};
 
 use anyhow::Context;
 use aya::{Ebpf, EbpfLoader};
@@ -10,7 +10,7 @@ use tracer_ebpf::{
 };
 
 use super::{
-    attach::{attach_all, check_all, with_causes},
+    attach::{attach_all, check_all, verify_planned, with_causes},
     btf::Btf,
     drain::{Parts, Probes},
     error::LoadError,
@@ -23,7 +23,9 @@ use super::{
     privileges::{check_namespace, lacking_capabilities},
     programs::Programs,
     rodata::{RODATA, read_global},
+    type_ids::type_ids,
     unknown::unknown_fields,
+    verify::Verified,
 };
 use crate::{
     base::{clock::monotonic_ns, layout::Layout, open_files},
@@ -89,6 +91,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         globals(&btf, layout, options.without).map_err(LoadError::Unsupported)?;
     globals.insert(settings::NEW_CGROUPS_GET_SLOTS, options.whole_node.into());
     let checked = check_all(&btf, &globals);
+    let kernel = type_ids(&btf).map_err(LoadError::Unsupported)?;
     drop(btf);
     let _lifted = LiftedMemlock::new();
     let object = object(options)?;
@@ -104,11 +107,10 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
     let mut maps = Maps::take(&mut ebpf).map_err(LoadError::Unsupported)?;
-    maps.add_slot(0, options.faults).map_err(LoadError::Unsupported)?;
-    // The loader had a copy of its own, and let go of it: two at once would double our peak of memory.
-    let kernel = aya::Btf::from_sys_fs().map_err(|error| LoadError::Unsupported(error.into()))?;
     let mut programs = Programs::loaded(ebpf, sample_every);
-    let states = attach_all(&mut programs, &kernel, checked, options.faults);
+    let verified = prepare(&mut programs, &mut maps, &kernel, &checked, options.faults)
+        .map_err(LoadError::Unsupported)?;
+    let states = attach_all(&mut programs, &kernel, checked, verified, options.faults);
     let since_ns = monotonic_ns();
     drop(kernel);
     give_back();
@@ -130,6 +132,25 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         }
     }
     Err(LoadError::of(&why))
+}
+
+/// Has the programs verified, and places the banks of the rest of the node and of the first job. The one is
+/// work for the kernel, the other a wait for it: both at once.
+fn prepare(
+    programs: &mut Programs,
+    maps: &mut Maps,
+    kernel: &aya::Btf,
+    checked: &[anyhow::Result<()>],
+    faults: FaultMode,
+) -> anyhow::Result<Verified> {
+    thread::scope(|scope| {
+        let verify = || verify_planned(programs, kernel, checked, faults);
+        let verifying = thread::Builder::new().name("verify".into()).spawn_scoped(scope, verify);
+        let verifying = verifying.context("cannot start a thread")?;
+        let placed = maps.add_slots(&[0, 1], faults);
+        let verified = verifying.join().unwrap_or_else(|panic| resume_unwind(panic));
+        placed.map(|()| verified)
+    })
 }
 
 /// Values of all globals, by name, and offsets of the fields.

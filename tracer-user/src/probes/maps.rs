@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use aya::{
     Ebpf, Pod,
-    maps::{ArrayOfMaps, IterableMap, Map, MapData, PerCpuArray, PerCpuValues, Queue, RingBuf},
+    maps::{IterableMap, Map, MapData, PerCpuArray, PerCpuValues, Queue, RingBuf},
 };
 use tracer_ebpf::{job::JobBank, latency::LatencyBank, records::CpuRecord};
 
@@ -21,6 +21,7 @@ use super::{
     id_table::IdTable,
     memlock::LiftedMemlock,
     pins::{bank_pin, map_pin},
+    place::{Banks, place},
     words::Words,
 };
 use crate::model::job::Slot;
@@ -64,8 +65,8 @@ pub struct Maps {
     spare: Queue<MapData, u32>,
     /// The slots in use.
     pub slots: BTreeMap<Slot, SlotMaps>,
-    banks: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<JobBank>>>,
-    latency: ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<LatencyBank>>>,
+    banks: Banks<JobBank>,
+    latency: Banks<LatencyBank>,
     /// Where banks are pinned.
     pins: Option<PathBuf>,
 }
@@ -197,34 +198,41 @@ impl Maps {
     /// # Errors
     /// When the kernel has no memory for them, or `slot` is past the last.
     pub fn add_slot(&mut self, slot: Slot, faults: FaultMode) -> Result<()> {
-        if self.slots.contains_key(&slot) {
+        self.add_slots(&[slot], faults)
+    }
+
+    /// Gives each of `slots` its banks, as [`Self::add_slot`] does. Those of both kinds are placed at
+    /// once: they share their grace periods.
+    ///
+    /// # Errors
+    /// When the kernel has no memory for them, or one is past the last.
+    pub fn add_slots(&mut self, slots: &[Slot], faults: FaultMode) -> Result<()> {
+        let new = slots.iter().copied().filter(|slot| !self.slots.contains_key(slot));
+        let _lifted = LiftedMemlock::new();
+        let made = new.map(|slot| Ok((slot, self.make_banks(slot, faults)?)));
+        let made = made.collect::<Result<Vec<_>>>()?;
+        if made.is_empty() {
             return Ok(());
         }
-        let _lifted = LiftedMemlock::new();
+        place(&mut self.banks, &mut self.latency, &made)?;
+        self.slots.extend(made);
+        Ok(())
+    }
+
+    fn make_banks(&self, slot: Slot, faults: FaultMode) -> Result<SlotMaps> {
         let bank = PerCpuArray::<MapData, Plain<JobBank>>::create(1, 0)
-            .with_context(|| format!("cannot make the bank of slot {slot}"))?;
+            .with_context(|| format!("cannot create the bank of slot {slot}"))?;
         let latency = (faults == FaultMode::Full)
             .then(|| PerCpuArray::<MapData, Plain<LatencyBank>>::create(1, 0))
             .transpose()
-            .with_context(|| format!("cannot make the latency bank of slot {slot}"))?;
-        let mut maps = SlotMaps { bank, latency };
-        if let Some(dir) = &self.pins {
-            // Of an agent that was killed here, before the bank had its place.
-            for kind in [BANK, LATENCY_BANK] {
-                let _ = fs::remove_file(bank_pin(dir, kind, slot));
-            }
-            maps = maps.pinned(dir, slot)?;
+            .with_context(|| format!("cannot create the latency bank of slot {slot}"))?;
+        let maps = SlotMaps { bank, latency };
+        let Some(dir) = &self.pins else { return Ok(maps) };
+        // Of an agent that was killed here, before the bank had its place.
+        for kind in [BANK, LATENCY_BANK] {
+            let _ = fs::remove_file(bank_pin(dir, kind, slot));
         }
-        self.banks
-            .set(slot.into(), &maps.bank, 0)
-            .with_context(|| format!("cannot place the bank of slot {slot}"))?;
-        if let Some(latency) = &maps.latency {
-            self.latency
-                .set(slot.into(), latency, 0)
-                .with_context(|| format!("cannot place the latency bank of slot {slot}"))?;
-        }
-        self.slots.insert(slot, maps);
-        Ok(())
+        maps.pinned(dir, slot)
     }
 
     /// The slots that are on offer. The queue is turned round once, and never found empty meanwhile.

@@ -23,6 +23,7 @@ mod memlock;
 mod offsets;
 pub(crate) mod own;
 pub mod pins;
+mod place;
 mod privileges;
 mod programs;
 mod rodata;
@@ -30,7 +31,9 @@ mod running;
 mod slots;
 pub mod statistics;
 mod take_over;
+mod type_ids;
 mod unknown;
+mod verify;
 mod words;
 
 pub use drain::Probes;

@@ -112,7 +112,7 @@ fn slot_bytes(slot: &SlotMaps) -> Option<u64> {
 /// Memory of all BPF maps this process holds, each once.
 fn all_map_bytes() -> Option<u64> {
     let fds = std::fs::read_dir("/proc/self/fdinfo").ok()?;
-    let infos = fds.flatten().filter_map(|fd| std::fs::read_to_string(fd.path()).ok());
+    let infos = fds.flatten().filter_map(|fd| fdinfo(fd.file_name().to_str()?.parse().ok()?));
     let of_map =
         |info: String| Some((fdinfo_number(&info, "map_id")?, fdinfo_number(&info, "memlock")?));
     let maps: BTreeMap<u64, u64> = infos.filter_map(of_map).collect();

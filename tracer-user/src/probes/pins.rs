@@ -50,7 +50,10 @@ pub fn set_dir(root: &Path, name: &str) -> PathBuf {
 pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
     let make = |path: &Path| fs::DirBuilder::new().mode(0o700).recursive(true).create(path);
     make(root).with_context(|| {
-        format!("cannot make {}: mount bpffs on /sys/fs/bpf, or set `pin` to false", root.display())
+        format!(
+            "cannot create {}: mount bpffs on /sys/fs/bpf, or set `pin` to false",
+            root.display()
+        )
     })?;
     let kind = rustix::fs::statfs(root)
         .with_context(|| format!("cannot look at {}", root.display()))?
@@ -63,7 +66,7 @@ pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
         root.display()
     );
     let dir = root.join(format!("{NEW}{name}"));
-    make(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+    make(&dir).with_context(|| format!("cannot create {}", dir.display()))?;
     Ok(dir)
 }
 

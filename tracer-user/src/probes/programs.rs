@@ -20,6 +20,7 @@ use aya::{
 use super::{
     attach::with_causes,
     hooks::{HOOKS, Hook, Period, Point},
+    verify::{Verified, verify, verify_all},
 };
 
 /// The programs. Dropping them detaches all that is not pinned.
@@ -106,15 +107,22 @@ impl Programs {
     /// # Errors
     /// When the object lacks it, or the kernel refuses it.
     pub fn load(&mut self, hook: &Hook, kernel: &aya::Btf) -> Result<()> {
-        let program = self.get_mut(hook.program)?;
-        let result = match hook.point {
-            Point::Tracepoint(name, _) => {
-                <&mut BtfTracePoint>::try_from(program)?.load(name, kernel)
-            }
-            Point::FunctionEntry(name) => <&mut FEntry>::try_from(program)?.load(name, kernel),
-            Point::Software(..) => <&mut PerfEvent>::try_from(program)?.load(),
-        };
-        result.map_err(|error| anyhow::anyhow!("{}", with_causes(&error)))
+        verify(self.get_mut(hook.program)?, hook, kernel)
+    }
+
+    /// Has the kernel verify the programs of `hooks`; how each fared. Those that the object lacks are left
+    /// out.
+    pub fn load_all(&mut self, hooks: &[&'static Hook], kernel: &aya::Btf) -> Verified {
+        let mut all = self.all_mut();
+        let todo = hooks.iter().filter_map(|hook| Some((*hook, all.remove(hook.program)?)));
+        verify_all(todo.collect(), kernel)
+    }
+
+    fn all_mut(&mut self) -> BTreeMap<&str, &mut Program> {
+        match &mut self.origin {
+            Origin::Loaded(ebpf) => ebpf.programs_mut().collect(),
+            Origin::Pinned(programs) => programs.iter_mut().map(|(name, it)| (*name, it)).collect(),
+        }
     }
 
     /// Attaches a program that is loaded; nothing where it is attached.

@@ -97,7 +97,7 @@ pub fn take_over(
 ) -> Result<Probes> {
     let object = object(options)?;
     let name = set_name(&object, layout, options);
-    ensure!(carried.set == name, "the agent before this one ran other programs or settings");
+    ensure!(carried.set == name, "the previous agent ran other programs or settings");
     let dir = set_dir(root, &name);
     ensure!(dir.is_dir(), "its programs are gone");
     ensure!(carried.states.len() == HOOKS.len(), "its state lists other hooks");
@@ -139,7 +139,7 @@ pub fn take_over(
     }
     let all: Vec<_> = HOOKS.iter().map(|hook| hook.program).collect();
     probes.unpinned = probes.detached();
-    probes.attach(&all).context("cannot attach what did not stay attached")?;
+    probes.attach(&all).context("cannot attach the programs that did not stay attached")?;
     Ok(probes)
 }
 

@@ -47,9 +47,10 @@ impl Lines {
         let mut file = BufReader::new(file);
         // By its first bytes, not its name: it may be renamed, or come through a pipe.
         let start = file.fill_buf().with_context(|| format!("cannot read the recording {name}"))?;
-        let input: Box<dyn BufRead> = match start.starts_with(&GZIP) {
-            true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-            false => Box::new(file),
+        let input: Box<dyn BufRead> = if start.starts_with(&GZIP) {
+            Box::new(BufReader::new(MultiGzDecoder::new(file)))
+        } else {
+            Box::new(file)
         };
         Ok(Self { name, input, number: 0 })
     }
@@ -57,7 +58,7 @@ impl Lines {
     /// `error` with its place.
     pub(super) fn at(&self, error: anyhow::Error) -> anyhow::Error {
         error.context(format!(
-            "{}, line {}: damaged or foreign, record the run anew",
+            "{}, line {}: damaged or not a recording, record the run again",
             self.name, self.number
         ))
     }

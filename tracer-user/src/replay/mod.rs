@@ -91,7 +91,7 @@ impl Replay {
         let header = match lines.next()? {
             Line::Whole(text) => parse_header(&text).map_err(|error| lines.at(error))?,
             Line::Cut | Line::None => {
-                bail!("{} is no recording: it ends before its first line does", lines.name)
+                bail!("{} is not a recording: it ends within its first line", lines.name)
             }
         };
         let notes = header.notes.clone();
@@ -116,7 +116,7 @@ impl Replay {
     fn cut_short(&mut self) {
         let (name, line) = (&self.lines.name, self.lines.number);
         self.notes.push(format!(
-            "the recording {name} was cut short at line {line}: what came later is unknown"
+            "the recording {name} is cut short at line {line}: anything after that is unknown"
         ));
     }
 
@@ -127,7 +127,7 @@ impl Replay {
         self.end = Some(end);
         match self.lines.next()? {
             Line::None => Ok(()),
-            Line::Whole(_) | Line::Cut => bail!("something follows the recording's end"),
+            Line::Whole(_) | Line::Cut => bail!("there is data after the recording's end"),
         }
     }
 
@@ -181,11 +181,12 @@ fn parse_header(text: &[u8]) -> Result<Header> {
         jobtrace_recording: u64,
     }
     // The version first: a header of another one need not parse.
-    let probe = serde_json::from_slice::<Probe>(text).context("this is no recording's header")?;
+    let probe =
+        serde_json::from_slice::<Probe>(text).context("this is not a recording's header")?;
     if probe.jobtrace_recording != u64::from(VERSION) {
         let version = probe.jobtrace_recording;
         bail!(
-            "a recording of version {version}, this program reads {VERSION}: replay it with the jobtrace that made it"
+            "the recording has version {version}, this program reads {VERSION}: replay it with the jobtrace that made it"
         );
     }
     Ok(serde_json::from_slice(text)?)

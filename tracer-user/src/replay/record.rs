@@ -34,9 +34,10 @@ impl Recorder {
         target.begin().map_err(|error| cannot(&name, error))?;
         // Each line of it is readable from now on.
         target.keep();
-        let out = match is_gz(target.path()) {
-            true => Out::Gz(GzEncoder::new(target, Compression::fast())),
-            false => Out::Plain(target),
+        let out = if is_gz(target.path()) {
+            Out::Gz(GzEncoder::new(target, Compression::fast()))
+        } else {
+            Out::Plain(target)
         };
         let mut recorder = Self { name, out: Some(out) };
         recorder.line(header)?;
@@ -78,7 +79,7 @@ impl Recorder {
     }
 
     fn out(&mut self) -> Result<Out> {
-        let gone = || format!("cannot record to {}: it failed before", self.name);
+        let gone = || format!("cannot record to {}: an earlier write failed", self.name);
         self.out.take().with_context(gone)
     }
 }

@@ -24,7 +24,7 @@ impl Role {
     pub fn words(self) -> &'static str {
         match self {
             Self::Job => "the job's own work",
-            Self::StepDaemon => "step daemon: the job's, not the user's work",
+            Self::StepDaemon => "step daemon: belongs to the job, but is not the user's work",
             Self::Helper => "helper of a runtime, not a job",
             Self::NotAJob => "not a job",
         }

@@ -1,6 +1,5 @@
 //! Rules of a site's own, tried before the built-in ones.
 
-use anyhow::{Context, ensure};
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +7,7 @@ use super::{
     answer::{Answer, Role},
     path::decoded,
 };
+use crate::base::suggest;
 
 /// A `[[rule]]` of the configuration: a regular expression for the begin of a cgroup's path, whose named groups
 /// (`job`, and where they apply `step`, `task`, `user`, `uid`, `manager`) give the answer.
@@ -29,6 +29,50 @@ pub struct SiteRule {
 /// The groups that a pattern may have.
 const GROUPS: [&str; 6] = ["job", "step", "task", "user", "uid", "manager"];
 
+impl SiteRule {
+    /// What may be set of one.
+    pub const KEYS: &'static [&'static str] = &["name", "pattern", "manager", "not_a_job"];
+
+    /// Its pattern, ready to be tried at the begin of paths.
+    ///
+    /// # Errors
+    /// When it is no regular expression, has a group that means nothing, or none that names the job and its
+    /// manager: what to say.
+    pub fn compile(&self) -> Result<Regex, String> {
+        let Self { name, pattern, manager, not_a_job } = self;
+        let wrong = |what: String| format!("pattern of `{name}`{what}");
+        let no_regex = |error: regex::Error| {
+            let text = error.to_string();
+            // The crate draws a picture of several lines; its last one is the reason.
+            let reason = text.lines().next_back().unwrap_or_default();
+            wrong(format!(": {}", reason.trim_start_matches("error: ")))
+        };
+        // As it is written first: the message quotes it.
+        Regex::new(pattern).map_err(no_regex)?;
+        let regex = Regex::new(&format!("^(?:{pattern})"))
+            .or_else(|_| Regex::new(&format!("^(?:{pattern}\n)")))
+            .map_err(no_regex)?;
+        let groups: Vec<&str> = regex.capture_names().flatten().collect();
+        if let Some(group) = groups.iter().find(|group| !GROUPS.contains(group)) {
+            return Err(wrong(format!(
+                ": unknown group `{group}`{}",
+                suggest::cure(group, GROUPS)
+            )));
+        }
+        if !not_a_job && !groups.contains(&"job") {
+            let cure = "add one or `not_a_job = true`";
+            return Err(wrong(format!(" has no group `(?<job>...)`, {cure}")));
+        }
+        let is_named = manager.as_ref().is_some_and(|manager| !manager.is_empty());
+        if !not_a_job && !is_named && !groups.contains(&"manager") {
+            return Err(format!(
+                "`{name}` names no manager, set `manager` or give its pattern a group `(?<manager>...)`"
+            ));
+        }
+        Ok(regex)
+    }
+}
+
 /// A site's rule, ready to be tried.
 #[derive(Debug)]
 pub(super) struct CompiledSiteRule {
@@ -38,29 +82,9 @@ pub(super) struct CompiledSiteRule {
 
 impl CompiledSiteRule {
     /// # Errors
-    /// When the pattern is no regular expression, has a group that means nothing, or none that names the
-    /// job and its manager.
+    /// As [`SiteRule::compile`].
     pub fn new(rule: &SiteRule) -> anyhow::Result<Self> {
-        let SiteRule { name, pattern, manager, not_a_job } = rule;
-        // Whole as it is written first: the message quotes it.
-        Regex::new(pattern).with_context(|| format!("rule {name:?}: its pattern is no regex"))?;
-        let regex = Regex::new(&format!("^(?:{pattern})"))
-            .or_else(|_| Regex::new(&format!("^(?:{pattern}\n)")))
-            .with_context(|| format!("rule {name:?}: its pattern is no regex"))?;
-        let groups: Vec<&str> = regex.capture_names().flatten().collect();
-        if let Some(group) = groups.iter().find(|group| !GROUPS.contains(group)) {
-            let known = GROUPS.join(", ");
-            anyhow::bail!("rule {name:?}: its pattern has a group {group:?}, use {known}");
-        }
-        let has = |group| groups.contains(&group);
-        ensure!(
-            *not_a_job || has("job"),
-            "rule {name:?}: its pattern names no job, give it a group (?<job>…) or set not_a_job"
-        );
-        ensure!(
-            *not_a_job || has("manager") || manager.as_ref().is_some_and(|name| !name.is_empty()),
-            "rule {name:?}: it names no manager, set one or give its pattern a group (?<manager>…)"
-        );
+        let regex = rule.compile().map_err(anyhow::Error::msg)?;
         Ok(Self { rule: rule.clone(), regex })
     }
 
@@ -114,15 +138,23 @@ mod tests {
         nobody.manager = None;
         for (rule, words) in [
             (rule("/(?<job>x"), "unclosed group"),
-            (rule("/x"), "names no job"),
-            (rule("/(?<jb>x)"), "has a group \"jb\""),
+            (rule("/x"), "has no group `(?<job>...)`"),
+            (rule("/(?<jb>x)"), "unknown group `jb`, did you mean `job`?"),
             (nobody, "names no manager"),
             (rule("/(?<job>x{1000000000})"), "size limit"),
         ] {
             let error = format!("{:#}", CompiledSiteRule::new(&rule).unwrap_err());
-            assert!(error.starts_with("rule \"ours\": ") && error.contains(words), "{error}");
+            assert!(error.contains("`ours`") && error.contains(words), "{error}");
         }
         CompiledSiteRule::new(&rule("(?x)/(?<job>x) # the end")).unwrap();
+    }
+
+    #[test]
+    fn the_keys_are_the_fields() {
+        let table = toml::Table::try_from(rule("x")).unwrap();
+        let mut keys = SiteRule::KEYS.to_vec();
+        keys.sort_unstable();
+        assert_eq!(table.keys().collect::<Vec<_>>(), keys);
     }
 
     #[test]

@@ -67,9 +67,9 @@ pub(super) fn unused(facts: &Facts) -> Option<Finding> {
     let unused = groups.iter().filter(|group| is_unused(group)).count();
     let text = match (unused, groups.len()) {
         (0, _) => return None,
-        (1, 1) => "its GPU was used by no process of it".to_owned(),
-        (1, all) => format!("1 of its {all} GPUs was used by no process of it"),
-        (some, all) => format!("{some} of its {all} GPUs were used by no process of it"),
+        (1, 1) => "none of its processes used its GPU".to_owned(),
+        (1, all) => format!("none of its processes used 1 of its {all} GPUs"),
+        (some, all) => format!("none of its processes used {some} of its {all} GPUs"),
     };
     let weight = unused as f64 / groups.len() as f64;
     Some(Finding { weight, tone: Tone::Warn, text })
@@ -127,16 +127,13 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
     .map(|(ns, text)| (ns as f64 / whole as f64, text));
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));
     let [(first, main), (second, next), ..] = &causes;
-    Some(match *first >= MOSTLY {
-        true => format!(": mostly {main}"),
-        false if *second >= WORTH => {
-            format!(
-                ": {} of that {main}, {} {next}",
-                units::percent(*first),
-                units::percent(*second)
-            )
-        }
-        false => format!(": {} of that {main}", units::percent(*first)),
+    Some(if *first >= MOSTLY {
+        format!(": mostly {main}")
+    } else if *second >= WORTH {
+        let (first, second) = (units::percent(*first), units::percent(*second));
+        format!(": {first} of that {main}, {second} {next}")
+    } else {
+        format!(": {} of that {main}", units::percent(*first))
     })
 }
 

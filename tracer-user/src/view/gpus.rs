@@ -33,9 +33,8 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
         let number = text::truncate(&text::clean(tag(0), facts.unicode), MAX_INDEX);
         let model = text::clean(tag(2), facts.unicode);
         let model = model.strip_prefix("NVIDIA ").unwrap_or(&model);
-        let mut name = format!("{number} {}", text::truncate(model, MAX_MODEL));
-        name.truncate(name.trim_end().len());
-        let shown = format!("{name}: {}", values(group));
+        let name = format!("{number} {}", text::truncate(model, MAX_MODEL));
+        let shown = format!("{}: {}", name.trim_end(), values(group));
         let label = if index == 0 { "GPU" } else { "" };
         lines.extend(labelled(label, indent, Tone::Plain, &shown, style));
     }
@@ -65,7 +64,7 @@ fn values(group: &Group) -> String {
         parts.push(units::joules(millijoules as f64 / 1e3));
     }
     if is_unused(group) {
-        parts.push("held, used by no process of it".into());
+        parts.push("allocated, used by none of its processes".into());
     }
     if group.number(Gpu::readings_shared).is_some_and(|shared| shared > 0) {
         parts.push("shared with others".into());

@@ -149,11 +149,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::tables::{Block, Cpu, Fault, Own, Sched};
     use crate::model::{
         info::{Exit, JobInfo},
         job,
-        tables::{BLOCK, CPU, FAULT, SCHED, SELF},
+        tables::{BLOCK, Block, CPU, Cpu, FAULT, Fault, Own, SCHED, SELF, Sched},
     };
 
     fn totals() -> RunTotals {

@@ -10,8 +10,10 @@ use super::{
     gpu_idle,
     line::{Line, Tone, labelled},
 };
-use crate::base::units::{at_least, bytes, cores, count, duration, percent};
-use crate::model::tables::{Cpu, Fault, Memory};
+use crate::{
+    base::units::{at_least, bytes, cores, count, duration, percent},
+    model::tables::{Cpu, Fault, Memory},
+};
 
 /// Sentences shown.
 const MOST: usize = 3;
@@ -101,7 +103,9 @@ fn out_of_memory(facts: &Facts) -> Option<Finding> {
         Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
-        Some(_) => "; its own limit was not reached, so the node may have run short".to_owned(),
+        Some(_) => {
+            "; its own limit was not reached, so the node may have run out of memory".to_owned()
+        }
         None => String::new(),
     };
     let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
@@ -131,8 +135,8 @@ fn blocked(facts: &Facts) -> Option<Finding> {
         None if facts.is_unknown("block") => "which disk, if any, is unknown here".into(),
         // What the kernel writes back for it, or makes it wait for, is in no disk's row.
         None if facts.is_unknown("write_back") => {
-            "the disk requests known do not explain it: buffered writes, which cgroup v1 charges to nobody, \
-             a network file system, or a lock in the kernel"
+            "the known disk requests do not explain it: buffered writes, which cgroup v1 charges \
+             to no job, a network file system, or a lock in the kernel"
                 .into()
         }
         None => {
@@ -182,13 +186,13 @@ fn waited(facts: &Facts) -> Option<Finding> {
             format!("its CPU quota held it back for {}", duration(throttled))
         }
         Some((used, held)) if used as f64 >= held as f64 * FULL => {
-            format!("more runnable tasks than {} held", core_count(held))
+            format!("more runnable tasks than {} allowed", core_count(held))
         }
         Some((_, held)) if facts.totals.peaks.millicores as f64 >= held as f64 * FULL => {
-            format!("at times more runnable tasks than {} held", core_count(held))
+            format!("at times more runnable tasks than {} allowed", core_count(held))
         }
         Some((_, held)) => format!(
-            "it did not fill {} held, so other work runs there or its tasks are bound to a few",
+            "it did not fill {} allowed, so other work runs there or its tasks are bound to a few",
             core_count(held)
         ),
         None => "more runnable tasks than cores".to_owned(),

@@ -6,11 +6,13 @@ use super::{
     gpus,
     line::{Line, Tone, labelled},
 };
-use crate::base::{
-    text,
-    units::{self, UNKNOWN},
+use crate::{
+    base::{
+        text,
+        units::{self, UNKNOWN},
+    },
+    model::tables::{Cpu, Memory},
 };
-use crate::model::tables::{Cpu, Memory};
 
 /// Columns of the labels.
 const INDENT: usize = 8;

@@ -40,18 +40,19 @@ fn garbage_is_refused_by_file_and_line_with_a_cure() {
     let version = lines[0].replace("\"jobtrace_recording\":1", "\"jobtrace_recording\":9");
     assert_ne!(version, lines[0]);
     for (line, text, why) in [
-        (1, "#!/bin/sh\necho hello\n".to_owned(), "no recording's header"),
-        (1, "{\"metrics\":[]}\n".to_owned(), "no recording's header"),
+        (1, "#!/bin/sh\necho hello\n".to_owned(), "not a recording's header"),
+        (1, "{\"metrics\":[]}\n".to_owned(), "not a recording's header"),
         (1, with(0, &version), "replay it with the jobtrace that made it"),
         (3, with(2, "{}"), "missing field"),
         (3, with(2, "\u{1b}[2J"), "expected value"),
         (3, with(2, lines[1].replace("wall_ns", "wall").as_str()), "unknown field"),
-        (lines.len() + 1, whole.clone() + "more\n", "something follows the recording's end"),
+        (lines.len() + 1, whole.clone() + "more\n", "there is data after the recording's end"),
     ] {
         let (ended, file) = replay_bytes("x.jsonl", text.as_bytes());
         assert_eq!(ended.status, 2, "{ended:?}");
-        let place =
-            format!("jobtrace: {file}, line {line}: damaged or foreign, record the run anew");
+        let place = format!(
+            "jobtrace: {file}, line {line}: damaged or not a recording, record the run again"
+        );
         assert!(ended.stderr.starts_with(&place), "{place}: {ended:?}");
         assert!(ended.stderr.contains(why) && ended.stderr.lines().count() == 1, "{ended:?}");
         assert!(!ended.stderr.contains('\u{1b}'), "{ended:?}");
@@ -73,7 +74,7 @@ fn what_ends_before_its_header_is_no_recording() {
     for bytes in [&b""[..], b"{\"jobtrace_rec", b"\x1f", b"\x1f\x8b\x08"] {
         let (ended, file) = replay_bytes("x.jobtrace.gz", bytes);
         assert_eq!(ended.status, 2, "{ended:?}");
-        let expected = format!("jobtrace: {file} is no recording: it ends before");
+        let expected = format!("jobtrace: {file} is not a recording: it ends within");
         assert!(ended.stderr.starts_with(&expected), "{ended:?}");
     }
 }
@@ -84,7 +85,7 @@ fn a_cut_recording_is_told_as_far_as_it_goes_with_status_1() {
     let whole = fs::read(recording("killed")).unwrap();
     let (ended, _) = replay_bytes("x.gz", &whole[..whole.len() * 3 / 4]);
     assert_eq!(ended.status, 1, "{ended:?}");
-    assert!(ended.stderr.contains("was cut short at line"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is cut short at line"), "{}", ended.stderr);
     assert!(ended.stderr.contains("on CPU"), "{}", ended.stderr);
 }
 

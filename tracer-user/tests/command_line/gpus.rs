@@ -36,14 +36,18 @@ fn doctor_tells_of_every_makers_gpus() {
     tree.card(3, "nvidia", "10DE:2330", "0000:01:00.0", 131);
     let activity = "activity of multiprocessors, tensor units and memory";
     let lacks =
-        |what: &str, why: &str| format!("GPU 0 (NVIDIA A100) does not tell its {what} ({why})");
+        |what: &str, why: &str| format!("GPU 0 (NVIDIA A100) does not report its {what} ({why})");
     let unsupported = "the requested operation is not available on the target device";
     let expected = [
         finding("NVIDIA GPUs", "ok", "1, driver 550.54.15: GPU 0 (NVIDIA A100)"),
         finding("NVIDIA GPUs", "missing", &lacks(activity, unsupported)),
         finding("NVIDIA GPUs", "missing", &lacks("ECC errors", unsupported)),
         finding("AMD GPUs", "ok", "2: GPU 0 (AMD Instinct MI210), GPU 1 (AMD Instinct MI210)"),
-        finding("AMD GPUs", "missing", "GPU 1 (AMD Instinct MI210) does not tell its utilisation"),
+        finding(
+            "AMD GPUs",
+            "missing",
+            "GPU 1 (AMD Instinct MI210) does not report its utilisation",
+        ),
         finding("Intel GPUs", "ok", "1: GPU 0 (Intel 0x56c0)"),
     ];
     assert_eq!(findings(fake.folder(), tree.root()), expected);

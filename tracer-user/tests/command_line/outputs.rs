@@ -14,8 +14,8 @@ fn output_that_cannot_be_written_is_refused_with_a_cure() {
     fs::write(&file, "kept").unwrap();
     let below = file.join("below");
     for (option, path, cure) in [
-        ("--json", &below, "name a file you may write"),
-        ("--json", &tmp.path().to_owned(), "name a file you may write"),
+        ("--json", &below, "name a file that you may write"),
+        ("--json", &tmp.path().to_owned(), "name a file that you may write"),
         ("--out", &file, "name a folder you may write to"),
         ("--out", &below, "name a folder you may write to"),
     ] {

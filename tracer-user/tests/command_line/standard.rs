@@ -41,7 +41,7 @@ fn a_recording_comes_from_standard_input() {
     assert_eq!(ended, replay(&recording("forks"), &[]));
     let ended = in_empty_folder(&["--replay", "-"], Stdio::null());
     assert_eq!(ended.status, 2);
-    assert!(ended.stderr.contains("standard input is no recording"), "{ended:?}");
+    assert!(ended.stderr.contains("standard input is not a recording"), "{ended:?}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_closed_one_is_refused_and_the_null_device_is_not() {
             command.args(["run", option, name, "--", "touch", "ran"]).current_dir(tmp.path());
             let ended = end(&mut command);
             assert_eq!(ended.status, 2, "{option} {name}: {ended:?}");
-            let expected = "jobtrace: cannot write standard output: it is closed: ";
+            let expected = "jobtrace: cannot write to standard output, which is closed: ";
             assert!(ended.stderr.starts_with(expected), "{option} {name}: {ended:?}");
             assert_eq!(tmp.path().read_dir().unwrap().count(), 0);
         }

@@ -97,7 +97,8 @@ fn an_output_is_no_file_of_a_standard_stream() {
             assert_eq!(command.status().unwrap().code(), Some(2), "{what}");
             let said = fs::read_to_string(&log).unwrap();
             if streams[1] {
-                let expected = format!("keptjobtrace: {option} {output} and {told} are one file: ");
+                let expected =
+                    format!("keptjobtrace: {option} {output} and {told} are the same file: ");
                 assert!(said.starts_with(&expected) && said.lines().count() == 1, "{what}: {said}");
                 fs::write(&log, "kept").unwrap();
             }
@@ -114,7 +115,10 @@ fn a_folder_and_a_file_of_one_name_are_refused() {
         command.args(["run", "--out", "x", option, "x", "--", "touch", "ran"]);
         let ended = end(command.current_dir(tmp.path()));
         assert_eq!(ended.status, 2, "{ended:?}");
-        assert!(ended.stderr.contains("cannot write x: name a file you may write"), "{ended:?}");
+        assert!(
+            ended.stderr.contains("cannot write x: name a file that you may write"),
+            "{ended:?}"
+        );
         assert!(!tmp.path().join("ran").exists());
     }
 }

@@ -114,7 +114,7 @@ fn the_root_of_a_user_namespace_is_told_that_it_is_none() {
     {
         let ended = as_root_of_a_namespace(arguments);
         assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
-        for word in ["from a user namespace", "run it outside"] {
+        for word in ["from a user namespace", "run jobtrace outside"] {
             assert!(ended.stderr.contains(word), "{ended:?}");
         }
     }
@@ -131,7 +131,7 @@ fn the_root_of_a_user_namespace_is_told_that_it_is_none() {
         let detail = of(subject)["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("user namespace"), "{detail}");
     }
-    assert!(of("privileges")["cure"].as_str().unwrap().contains("leave the namespace"));
+    assert!(of("privileges")["cure"].as_str().unwrap().contains("leave the user namespace"));
 }
 
 /// `jobtrace` as nobody, under a limit of open files.

@@ -10,19 +10,21 @@ use std::{
 };
 
 use fake_nvml::Tree;
-use jobtrace::gpu::{Sampler, Settings};
+use jobtrace::{
+    gpu::{Sampler, SamplerSettings},
+    model::tables,
+};
 
 use super::rig::{GIB, NOBODY, ONE, TWO, groups, mean, owner, readings, until, wait};
-use jobtrace::model::tables;
 
 const INTEL: &str = "0000:4d:00.0";
 
-fn settings(tree: &Tree) -> Settings {
-    Settings {
+fn settings(tree: &Tree) -> SamplerSettings {
+    SamplerSettings {
         period: Duration::from_millis(10),
         library: Some(tree.path("no library")),
         root: tree.root().to_owned(),
-        ..Settings::default()
+        ..SamplerSettings::default()
     }
 }
 
@@ -117,9 +119,11 @@ fn a_client_is_as_busy_as_its_busiest_engine() {
         }
     };
     write(&tree);
-    let sampler =
-        Sampler::start(Settings { period: Duration::from_millis(50), ..settings(&tree) }, owner)
-            .unwrap();
+    let sampler = Sampler::start(
+        SamplerSettings { period: Duration::from_millis(50), ..settings(&tree) },
+        owner,
+    )
+    .unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let writer = thread::spawn({
         let (tree, done) = (Arc::clone(&tree), Arc::clone(&done));
@@ -239,7 +243,7 @@ fn a_card_that_sleeps_is_left_asleep() {
 fn a_card_that_goes_is_said_and_one_that_comes_is_found() {
     let tree = Tree::new();
     let retry = Some(Duration::from_millis(20));
-    let sampler = Sampler::start(Settings { retry, ..settings(&tree) }, owner).unwrap();
+    let sampler = Sampler::start(SamplerSettings { retry, ..settings(&tree) }, owner).unwrap();
     thread::sleep(Duration::from_millis(60));
     assert_eq!((groups(&sampler, 1), sampler.notes()), (vec![], vec![]));
     // The driver is loaded later.
@@ -248,7 +252,10 @@ fn a_card_that_goes_is_said_and_one_that_comes_is_found() {
     let before = wait(&sampler, 1, |group| readings(group) >= 2);
     tree.take("sys/class/drm/card0");
     let notes = until(|| Some(sampler.notes_for(&1)).filter(|notes| !notes.is_empty()));
-    assert_eq!(notes, ["GPU 0 (AMD Instinct MI210) was lost for a time (its files are gone)"]);
+    assert_eq!(
+        notes,
+        ["GPU 0 (AMD Instinct MI210) was unavailable for a time (its files were gone)"]
+    );
     tree.amd(0, "1", 7);
     wait(&sampler, 1, |group| readings(group) > readings(&before) + 2);
     assert_eq!(sampler.notes().len(), 1, "once");

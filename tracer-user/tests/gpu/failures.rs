@@ -8,7 +8,7 @@ use super::rig::{
 use fake_nvml::{Fake, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
-    gpu::{Sampler, Settings},
+    gpu::{Sampler, SamplerSettings},
     model::{
         group::{Group, Value},
         tables,
@@ -73,7 +73,7 @@ fn a_value_that_is_not_offered_costs_itself() {
             let notes = sampler.notes_for(&1);
             assert_eq!(notes.len(), 1, "{function}: {notes:?}");
             assert!(
-                notes[0].starts_with("GPU 0 (NVIDIA H100 80GB HBM3) does not tell"),
+                notes[0].starts_with("GPU 0 (NVIDIA H100 80GB HBM3) does not report"),
                 "{notes:?}"
             );
             assert_eq!(sampler.notes_for(&2), [""; 0], "it was never on that device");
@@ -205,7 +205,7 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
         );
         let notes = sampler.notes_for(&1);
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("was lost for a time"), "{notes:?}");
+        assert!(notes[0].contains("was unavailable for a time"), "{notes:?}");
         assert_eq!(sampler.notes_for(&2), [""; 0]);
     }
 }
@@ -253,7 +253,7 @@ fn a_driver_that_is_loaded_later_is_found() {
     let fake = Fake::without_library();
     fake.set(&opening("nvmlInit_v2", DRIVER_NOT_LOADED));
     let retry = Some(Duration::from_millis(20));
-    let sampler = Sampler::start(Settings { retry, ..settings(&fake) }, owner).unwrap();
+    let sampler = Sampler::start(SamplerSettings { retry, ..settings(&fake) }, owner).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     fake.install();
     std::thread::sleep(Duration::from_millis(100));
@@ -273,7 +273,7 @@ fn a_library_that_fails_is_said_and_tried_again() {
         let fake = Fake::new(&opening(function, error));
         let sampler = start(&fake);
         let notes = until(|| Some(sampler.notes()).filter(|notes| !notes.is_empty()));
-        assert!(notes[0].starts_with("GPUs are unknown: NVML answers: "), "{notes:?}");
+        assert!(notes[0].starts_with("GPU values are unknown: NVML reports: "), "{notes:?}");
         fake.set(&state());
         wait(&sampler, 1, |group| readings(group) >= 1);
         assert_eq!(sampler.notes().len(), 1, "once");

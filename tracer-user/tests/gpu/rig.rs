@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
-    gpu::{ProcessReading, Sampler, Settings},
+    gpu::{ProcessReading, Sampler, SamplerSettings},
     model::{group::Group, tables},
 };
 use tracer_ebpf::handle::{Handle, Histogram};
@@ -55,8 +55,8 @@ pub fn scenario(gpus: Vec<Gpu>) -> Scenario {
 }
 
 /// Fast, so that tests need not wait.
-pub fn settings(fake: &Fake) -> Settings {
-    Settings {
+pub fn settings(fake: &Fake) -> SamplerSettings {
+    SamplerSettings {
         period: Duration::from_millis(10),
         library: Some(fake.library()),
         // Neither devices nor processes of this machine.

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use fake_nvml::Fake;
-use jobtrace::base::clock::monotonic_ns;
+use jobtrace::{base::clock::monotonic_ns, model::tables};
 
 use super::rig::{GIB, ONE, gpu, process, readings, scenario, start, until, wait};
-use jobtrace::model::tables;
 
 #[test]
 fn nobody_waits_for_a_driver_that_hangs() {

@@ -69,7 +69,7 @@ fn who_is_not_let_in_stops_and_moves_nothing() {
         (403, &[], "GRANT WRITE"),
         (404, &[], "CREATE DATABASE"),
         (404, &["--org", "o", "--bucket", "b"], "influx bucket create"),
-        (405, &[], "look at --url"),
+        (405, &[], "check --url"),
         (200, &[], "something else"),
     ] {
         let server = Server::start(move |_, _| say(status, "{\"error\":\"go \u{1b}[31maway\"}"));
@@ -95,7 +95,7 @@ fn a_redirection_is_not_followed() {
     let ended = spool.push(&server.url(), &[]);
     assert_eq!(ended.status, 2);
     assert!(
-        ended.words.contains(&other.url()) && ended.words.contains("give --url"),
+        ended.words.contains(&other.url()) && ended.words.contains("set --url"),
         "{}",
         ended.words
     );
@@ -142,7 +142,7 @@ fn a_server_that_asks_for_time_gets_it() {
         let spool = Spool::new(1, 3);
         let ended = spool.push(&server.url(), &[]);
         assert_eq!(ended.status, 0, "{}", ended.words);
-        assert!(ended.words.contains("the server takes lines again"), "{}", ended.words);
+        assert!(ended.words.contains("the server accepts lines again"), "{}", ended.words);
         let requests = server.requests();
         let waited = requests[1].at - requests[0].at;
         assert!((2000..4000).contains(&waited.as_millis()), "{waited:?}");

@@ -41,7 +41,7 @@ fn an_answer_that_breaks_off_is_none() {
         let spool = Spool::new(1, 3);
         let ended = spool.push(&server.url(), &[]);
         assert_eq!(ended.status, 0, "{answer:?}: {}", ended.words);
-        assert!(ended.words.contains("files stay; again in"), "{answer:?}: {}", ended.words);
+        assert!(ended.words.contains("files stay; next attempt in"), "{answer:?}: {}", ended.words);
         assert_stored(&server.stored(), 1, 3, 2);
         let texts: Vec<_> = server.requests().into_iter().map(|request| request.text).collect();
         assert_eq!(texts.len(), 2, "{answer:?}");

@@ -25,7 +25,7 @@ fn files_that_are_not_whole_are_refused_by_us() {
     for name in ["cut.lp.gz", "empty.lp.gz", "text.lp.gz", "half.lp"] {
         assert!(spool.failed().join(name).exists(), "{name}");
         let words = fs::read_to_string(spool.failed().join(format!("{name}.reason"))).unwrap();
-        assert!(words.contains("the file is not whole"), "{words}");
+        assert!(words.contains("the file is incomplete"), "{words}");
     }
 }
 
@@ -140,6 +140,6 @@ fn a_dry_run_tells_and_touches_nothing() {
     fs::write(spool.outbox().join("bad.lp.gz"), "x").unwrap();
     let ended = spool.push(&url, &["--dry-run"]);
     assert_eq!(ended.status, 1);
-    assert!(ended.stdout.contains("bad.lp.gz  not whole"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("bad.lp.gz  incomplete"), "{}", ended.stdout);
     assert_eq!((names(spool.path()), names(&spool.outbox()).len()), (before, 3));
 }

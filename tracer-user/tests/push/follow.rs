@@ -42,7 +42,7 @@ fn a_long_wait_does_not_delay_the_end() {
     let server = Server::start(|_, _| Act::Say(503, "retry-after: 3000\r\n", String::new()));
     let spool = Spool::new(2, 3);
     let running = spool.follow(&server.url(), &[]);
-    wait_for("the trouble", || running.words().contains("files stay; again in 3"));
+    wait_for("the trouble", || running.words().contains("files stay; next attempt in 3"));
     let (status, time) = running.end();
     assert_eq!((status, time < Duration::from_secs(1)), (Some(0), true), "{time:?}");
     assert_eq!(names(&spool.outbox()).len(), 2);
@@ -54,7 +54,7 @@ fn it_outlasts_a_server_that_is_away() {
     let port = dead_port();
     assert!(!connects(port));
     let running = spool.follow(&format!("http://127.0.0.1:{port}"), &["--retries", "1"]);
-    wait_for("the trouble", || running.words().contains("files stay; again in"));
+    wait_for("the trouble", || running.words().contains("files stay; next attempt in"));
     spool.add(2, 3);
     assert_eq!(names(&spool.outbox()).len(), 3);
     let (status, _) = running.end();
@@ -66,7 +66,7 @@ fn it_outlasts_a_server_that_is_away() {
     let running = spool.follow(&server.url(), &["--retries", "1"]);
     wait_for("all files", || server.stored().len() == 9);
     wait_for("an empty outbox", || names(&spool.outbox()).is_empty());
-    assert!(running.words().contains("the server takes lines again"), "{}", running.words());
+    assert!(running.words().contains("the server accepts lines again"), "{}", running.words());
 }
 
 #[test]

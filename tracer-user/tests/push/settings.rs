@@ -84,9 +84,9 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
             "cannot read the token in /nonexistent",
         ),
         (&["--url", "http://h", "--bucket", "b"], "needs --org"),
-        (&["--url", "https://h", "--ca", "/etc/hostname"], "holds no certificate"),
+        (&["--url", "https://h", "--ca", "/etc/hostname"], "contains no certificate"),
         (&["--url", "http://h", "--spool", "/nonexistent"], "cannot take files from /nonexistent"),
-        (&["--url", "http://h", "--timeout", "0s"], "--timeout is to be"),
+        (&["--url", "http://h", "--timeout", "0s"], "--timeout must be"),
     ] {
         let ended = at(options);
         assert_eq!(ended.status, 2, "{options:?}");
@@ -96,7 +96,7 @@ fn what_is_wrong_is_told_before_anything_is_sent() {
     let empty = dir.path().join("push.toml");
     fs::write(&empty, "").unwrap();
     let ended = at(&["--config", os(&empty)]);
-    assert!(ended.words.contains("no server is named: give --url"), "{}", ended.words);
+    assert!(ended.words.contains("no server given: set --url"), "{}", ended.words);
     assert_eq!((names(&spool.outbox()).len(), names(&spool.failed()).len()), (1, 0));
 }
 
@@ -143,5 +143,5 @@ fn a_spool_that_cannot_be_written_is_refused_before_anything_is_sent() {
     fs::set_permissions(spool.outbox(), fs::Permissions::from_mode(0o500)).unwrap();
     let ended = spool.push(&server.url(), &[]);
     assert_eq!((ended.status, server.requests().len()), (2, 0), "{}", ended.words);
-    assert!(ended.words.contains("in its group"), "{}", ended.words);
+    assert!(ended.words.contains("a member of its group"), "{}", ended.words);
 }

@@ -154,7 +154,7 @@ fn a_certificate_that_only_looks_like_the_named_one_is_refused() {
     let (shown, named) = (self_signed(|_| ()), self_signed(|_| ()));
     let (ended, server) = push_to(&shown, &named.0, "localhost");
     assert_eq!((ended.status, server.requests().len()), (2, 0), "{}", ended.words);
-    assert!(ended.words.contains("name this very certificate with --ca"), "{}", ended.words);
+    assert!(ended.words.contains("give this certificate itself with --ca"), "{}", ended.words);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_dry_run_reads_the_certificates_too() {
         let arguments = [&["--ca", os(&file)], option].concat();
         let ended = spool.push("https://localhost:1", &arguments);
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{option:?}");
-        assert!(ended.words.contains("holds no certificate"), "{}", ended.words);
+        assert!(ended.words.contains("contains no certificate"), "{}", ended.words);
     }
 }
 

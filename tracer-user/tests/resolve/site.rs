@@ -36,5 +36,5 @@ fn a_rule_that_cannot_work_is_refused_by_its_name() {
     let mut broken = rule("mine", "/(?<job>[0-9+)");
     broken.manager = Some("m".into());
     let error = format!("{:#}", Resolver::new(&[broken]).unwrap_err());
-    assert!(error.contains("\"mine\"") && error.contains("unclosed character class"), "{error}");
+    assert!(error.contains("`mine`") && error.contains("unclosed character class"), "{error}");
 }

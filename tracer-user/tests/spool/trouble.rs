@@ -61,7 +61,7 @@ fn a_set_that_cannot_be_published_waits_and_comes_first() {
     fs::remove_dir(folder.outbox()).unwrap();
     fs::write(folder.outbox(), "a file in its place").unwrap();
     let error = spool.publish(set).unwrap_err();
-    assert!(error.to_string().contains("which waits"), "{error:#}");
+    assert!(error.to_string().contains("which stays in tmp"), "{error:#}");
     // As long as it waits there is no second one, whose name the agent's state would have to hold.
     assert!(spool.prepare(&[point(2)], None, 2, 2).is_err());
     assert_eq!(names(&folder.tmp()).len(), 1);

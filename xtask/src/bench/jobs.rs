@@ -4,10 +4,7 @@
 use crate::process::say;
 use anyhow::{Context, Result};
 use jobtrace::cgroup::hierarchies::{Hierarchies, Hierarchy};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::env;
 use std::fs;
-use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -21,14 +18,8 @@ const FIRST_JOB: usize = 990_001;
 pub const JOB_DIGITS: &str = "990";
 /// How often an emptied cgroup may refuse to go: its last task is on its way out.
 const TRIES: u32 = 200;
-
-/// What the process of each job does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Loop {
-    /// Execute a program ten times a second
-    #[arg(long)]
-    pub execute: bool,
-}
+/// The process of a job: wakes every 100 ms until its input ends (`read` then returns 1), and does `$1`.
+const LOOP: &str = "while read -rt 0.1; [ $? -gt 128 ]; do $1; done";
 
 /// The jobs; they end, and their cgroups go, with the value.
 pub struct Jobs {
@@ -38,11 +29,12 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Starts `count` jobs. They are of root's, and no environment tells more of them.
+    /// Starts `count` jobs; the process of each executes a program at each wake where `executes`. They are of
+    /// root's, and no environment tells more of them.
     ///
     /// # Errors
     /// When a cgroup cannot be made or a process not be started.
-    pub fn start(count: usize, work: Loop) -> Result<Self> {
+    pub fn start(count: usize, executes: bool) -> Result<Self> {
         let mut jobs = Self { processes: Vec::new(), directories: Vec::new() };
         let hierarchies = Hierarchies::read()?;
         // Beside v1 the unified hierarchy has no controllers, and Slurm does not use it.
@@ -62,7 +54,7 @@ impl Jobs {
             };
             let made = roots.iter().map(|root| jobs.make(root, &path));
             let leaves = made.collect::<Result<Vec<_>>>()?;
-            jobs.processes.push(spawn(&leaves, work)?);
+            jobs.processes.push(spawn(&leaves, executes)?);
         }
         Ok(jobs)
     }
@@ -132,14 +124,11 @@ fn inherit_cpuset(parent: &Path, directory: &Path) {
     }
 }
 
-fn spawn(leaves: &[PathBuf], work: Loop) -> Result<Child> {
-    let program = env::current_exe().context("find xtask's own program")?;
-    let process = Command::new(program)
-        .arg("idle-loop")
-        .args(work.execute.then_some("--execute"))
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("start a job's process")?;
+fn spawn(leaves: &[PathBuf], executes: bool) -> Result<Child> {
+    let work = if executes { "/bin/true" } else { ":" };
+    let mut command = Command::new("bash");
+    command.args(["-c", LOOP, "job", work]).stdin(Stdio::piped());
+    let process = command.spawn().context("start a job's process")?;
     for leaf in leaves {
         fs::write(leaf.join("cgroup.procs"), process.id().to_string())
             .with_context(|| format!("move a process into {}", leaf.display()))?;
@@ -147,23 +136,23 @@ fn spawn(leaves: &[PathBuf], work: Loop) -> Result<Child> {
     Ok(process)
 }
 
-/// The process of a job: wakes every 100 ms until its input ends.
-///
-/// # Errors
-/// When its input cannot be waited for, or no program be executed.
-pub fn idle_loop(work: &Loop) -> Result<()> {
-    let stdin = std::io::stdin();
-    let pause = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-    loop {
-        let mut waited = [PollFd::new(&stdin, PollFlags::IN)];
-        if poll(&mut waited, Some(&pause)).context("wait for the end")? > 0 {
-            return Ok(());
-        }
-        if work.execute {
-            let ends = Command::new("true").stdin(Stdio::null()).status();
-            ends.context("execute true")?;
-        } else {
-            black_box(vec![1_u8; 64 << 10]);
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_jobs_process_wakes_until_its_input_ends() {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let mut job = Command::new("bash");
+        job.args(["-c", LOOP, "job", "mktemp -p ."]).current_dir(folder.path());
+        let mut job = job.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("bash");
+        sleep(Duration::from_millis(1050));
+        drop(job.stdin.take());
+        let begin = Instant::now();
+        assert!(job.wait().expect("it ends").code().is_some_and(|code| code < 2));
+        assert!(begin.elapsed() < Duration::from_secs(5));
+        let woken = fs::read_dir(folder.path()).expect("there").count();
+        assert!((1..=10).contains(&woken), "{woken}");
     }
 }

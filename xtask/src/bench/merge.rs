@@ -12,12 +12,11 @@ use jobtrace::{
     probes::decode::{Sums, Unwrapper},
 };
 use tracer_ebpf::{job::JobBank, table::Place};
-use xtask::simulate::random::Random;
+use xtask::{machine, markdown::Table, sections};
 
 use crate::{
-    bench::machine,
-    process::{cargo, run as run_command, say},
-    sections,
+    bench::pairs::spread,
+    process::{is_optimised, say},
 };
 
 /// Possible CPUs and slots in use.
@@ -41,18 +40,14 @@ struct Row {
 /// # Errors
 /// When what was added up is wrong, or the document cannot be written.
 pub fn run(write: bool) -> Result<()> {
-    if cfg!(debug_assertions) {
-        say("an optimised program is measured");
-        let own = std::env::args_os().skip(1);
-        return run_command(
-            cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own),
-        );
+    if !is_optimised()? {
+        return Ok(());
     }
     let rows =
         SIZES.into_iter().map(|(cpus, slots)| measure(cpus, slots)).collect::<Result<Vec<_>>>();
     let text = document(&rows?, &machine::describe()?);
     print!("{text}");
-    if write { sections::write("docs/SIZING.md", "merge", &text) } else { Ok(()) }
+    if write { sections::write("docs/SIZING.md", &[("merge", text)]) } else { Ok(()) }
 }
 
 /// A slot as the reader keeps it.
@@ -69,22 +64,22 @@ struct Slot {
 fn measure(cpus: usize, slots: usize) -> Result<Row> {
     say(format_args!("{cpus} CPUs, {slots} slots"));
     let bank = size_of::<JobBank>();
-    let mut random = Random::new(1, 0);
-    let mut all: Vec<Slot> = (0..slots)
-        .map(|_| Slot {
-            sums: Sums::default(),
-            of_sched: Unwrapper::after(&SCHED, &[]),
-            of_fault: Unwrapper::after(&FAULT, &[]),
-            sched: Group::unknown(&SCHED, vec![]),
-            fault: Group::unknown(&FAULT, vec![]),
-            // A job runs on some of the CPUs: on each fourth.
-            banks: (0..cpus * bank)
-                .map(
-                    |at| if (at / bank).is_multiple_of(4) { random.number() as u8 & 15 } else { 0 },
-                )
-                .collect(),
-        })
-        .collect();
+    let mut all: Vec<Slot> =
+        (0..slots)
+            .map(|slot| Slot {
+                sums: Sums::default(),
+                of_sched: Unwrapper::after(&SCHED, &[]),
+                of_fault: Unwrapper::after(&FAULT, &[]),
+                sched: Group::unknown(&SCHED, vec![]),
+                fault: Group::unknown(&FAULT, vec![]),
+                // A job runs on some of the CPUs: on each fourth. Any small numbers will do.
+                banks: (0..cpus * bank)
+                    .map(|at| {
+                        if (at / bank).is_multiple_of(4) { (at * 31 + slot) as u8 & 15 } else { 0 }
+                    })
+                    .collect(),
+            })
+            .collect();
     let mut scratch = Vec::new();
     let mut reading = |all: &mut Vec<Slot>| {
         let begin = Instant::now();
@@ -110,7 +105,7 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
         busy.push(ns);
     }
     black_box(&all);
-    Ok(Row { cpus, slots, still_ns: median(still), moved_ns: median(busy) })
+    Ok(Row { cpus, slots, still_ns: median(&still), moved_ns: median(&busy) })
 }
 
 impl Slot {
@@ -127,33 +122,30 @@ impl Slot {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: &[f64]) -> f64 {
+    spread(values.iter().copied()).map_or(0.0, |spread| spread.median)
 }
 
 fn document(rows: &[Row], machine: &str) -> String {
-    let mut text = format!(
-        "Written by `cargo xtask bench --only merge --write`. {machine}. Adding up the banks of all slots \
-         and\npossible CPUs, as each reading does in the agent; copying them from the kernel comes on \
-         top, and\n`drain_ns` of `jobtrace_self` is both. In a slot that did not move since the last \
-         reading nothing is\ndecoded.\n\n\
-         | possible CPUs | slots | banks | a bank, still | a bank, moved | a reading, all still | a \
-         reading, all moved |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+    let mut table = Table::new(
+        ">possible CPUs | >slots | >banks | >a bank, still | >a bank, moved | >a reading, all still | \
+         >a reading, all moved",
     );
-    for row in rows {
-        let banks = (row.cpus * row.slots) as f64;
-        text += &format!(
-            "| {} | {} | {banks} | {:.0} ns | {:.0} ns | {:.2} ms | {:.2} ms |\n",
-            row.cpus,
-            row.slots,
-            row.still_ns / banks,
-            row.moved_ns / banks,
-            row.still_ns / 1e6,
-            row.moved_ns / 1e6
-        );
+    for Row { cpus, slots, still_ns, moved_ns } in rows {
+        let banks = (cpus * slots) as f64;
+        let ns = |ns: f64| format!("{:.0} ns", ns / banks);
+        let ms = |ns: f64| format!("{:.2} ms", ns / 1e6);
+        table.row([
+            cpus,
+            slots,
+            &banks,
+            &ns(*still_ns),
+            &ns(*moved_ns),
+            &ms(*still_ns),
+            &ms(*moved_ns),
+        ]);
     }
-    text
+    format!("{machine}.\n\n{table}")
 }
 
 #[cfg(test)]

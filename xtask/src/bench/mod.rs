@@ -1,140 +1,237 @@
-//! `cargo xtask bench`: what tracing costs, measured so that another machine's table can be laid
-//! beside: nanoseconds per event of each BPF program beside an empty one on the same hook, the
-//! slowdown of three kinds of workload in interleaved pairs, memory, and what an agent takes of a node
-//! full of jobs.
+//! `cargo xtask bench`: what tracing costs, by one list of tracers (empty programs, jobtrace, with `--peers`
+//! what a user would pick instead) under one list of workloads: time in BPF programs for each event, the
+//! slowdown of whole workloads, what the tracers take themselves, and whether jobtrace's goals are met.
 
-pub mod agent;
+mod attached;
 mod beside;
-pub mod fault_loop;
-pub mod jobs;
-pub mod machine;
+mod empties;
+mod events;
+mod footprint;
+mod found;
+mod goals;
+mod jobs;
+#[cfg(test)]
+#[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
+mod loads;
 mod merge;
-pub mod pairs;
-mod programs;
-pub mod ram_disk;
-mod reclaim;
+mod one_liners;
+mod pairs;
+mod peers;
+mod quiet;
+mod ram_disk;
 mod report;
+mod roll;
+mod shares;
 mod sizes;
-mod stack;
-pub mod watch;
-pub mod workloads;
+mod slowdowns;
+mod tracers;
+mod watch;
+mod workload;
+mod workloads;
 
 use crate::packages;
-use crate::process::{cargo, is_root, run as run_command, say, target_dir};
+use crate::process::{cargo, is_root, run as run_command, target_dir};
 use anyhow::{Context, Result, bail};
-use pairs::Pairs;
-use report::{Report, Slowdown};
-use std::fs;
-use std::path::PathBuf;
-use workloads::{Kind, Tracing, Workload};
-use xtask::root;
+use clap::builder::PossibleValuesParser;
+use peers::{PEERS, RUN_QUEUE_BY_CGROUP_IDS};
+use ram_disk::{Pinned, RamDisk};
+use report::Report;
+use slowdowns::Effort;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tracers::{Place, Tracer};
+use workloads::{Kind, Site};
+use xtask::{machine, sections};
 
-const OVERHEAD: &str = "docs/OVERHEAD.md";
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask bench --write                       jobtrace alone, into docs/OVERHEAD.md
+  cargo xtask bench --peers --write               beside bpftrace and others, into docs/COMPARE.md
+  cargo xtask bench --peers --quick               does everything work here? (figures mean nothing)
+  cargo xtask bench --only switch                 the switch path alone
+  cargo xtask bench --only compute --pairs 25
+  cargo xtask bench --only block --peers biolatency,bpftrace-block
+  cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
+  cargo xtask bench --only merge --write          adding up banks, into docs/SIZING.md
 
-/// Measures what tracing costs and prints it as Markdown; needs root and a quiet machine.
+Peers that are not installed are named and skipped. To get them:
+  apt-get install bpftrace libbpf-tools
+  apt-get install clang libelf-dev && cargo install below
+  cargo install --git https://github.com/iopsystems/rezolus rezolus
+clang 14 cannot build below, 19 can; of rezolus crates.io has an older version than docs/COMPARE.md.
+
+Needs root and a machine that does nothing else. What it attaches, mounts and makes goes with it.";
+
+/// Runs with statistics on, of which the median counts; peers have half as many.
+const ROUNDS: usize = 5;
+/// How long `compile` and `compute` may each go on until the median is known.
+const BUDGET: Duration = Duration::from_secs(120);
+
+/// Measures what tracing costs and prints it as Markdown.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Pairs of runs, one traced and one not, of each workload
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
-    pairs: u32,
-    /// Only the workloads of this kind, or only the agent
-    #[arg(long, value_enum)]
-    only: Option<Kind>,
+    /// Only these kinds of workloads, or only what has none
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Kind>,
+    /// Beside these peers too, beside all where none is named
+    #[arg(long, num_args = 0.., value_name = "IDS", value_delimiter = ',', value_parser = peer_ids())]
+    peers: Option<Vec<String>>,
     /// Instead of all else, this checkout's programs beside those of another jobtrace, on the same events
-    #[arg(long, value_name = "JOBTRACE", conflicts_with = "write")]
+    #[arg(long, value_name = "JOBTRACE", conflicts_with_all = ["write", "peers"])]
     beside: Option<PathBuf>,
-    /// Write the result to docs/OVERHEAD.md too, with --only agent that part of it; with --only merge to
-    /// docs/SIZING.md
+    /// Runs of each workload with jobtrace, each between two without; peers have half as many
+    #[arg(long, value_name = "N", default_value = "9")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pairs: u16,
+    /// Short workloads, one pair, one interval: tells whether everything works, not what it costs
+    #[arg(long, conflicts_with_all = ["write", "pairs"])]
+    quick: bool,
+    /// Write the result to docs/OVERHEAD.md too, to docs/COMPARE.md with --peers; to docs/SIZING.md with
+    /// --only merge
     #[arg(long)]
     write: bool,
+}
+
+fn peer_ids() -> PossibleValuesParser {
+    PossibleValuesParser::new(PEERS.iter().map(|peer| peer.id))
+}
+
+impl Args {
+    fn wants(&self, kind: Kind) -> bool {
+        match kind {
+            // It needs neither root nor a quiet machine: only when it is asked for.
+            Kind::Merge => self.only == [Kind::Merge],
+            kind => self.only.is_empty() || self.only.contains(&kind),
+        }
+    }
+
+    fn wants_peer(&self, id: &str) -> bool {
+        let peers = self.peers.as_ref();
+        peers.is_some_and(|named| named.is_empty() || named.iter().any(|wanted| wanted == id))
+    }
+
+    fn document(&self) -> &'static str {
+        if self.peers.is_some() { "docs/COMPARE.md" } else { "docs/OVERHEAD.md" }
+    }
+
+    /// Figures of one document are of one machine and day.
+    fn refuse_to_write_parts(&self) -> Result<()> {
+        let are_parts = !self.only.is_empty() || self.peers.as_ref().is_some_and(|p| !p.is_empty());
+        if self.write && are_parts {
+            bail!("{} holds all of it: leave out --write or what narrows it", self.document());
+        }
+        Ok(())
+    }
 }
 
 /// Runs the chore.
 ///
 /// # Errors
-/// When we are not root, statistics are on already, or a workload or jobtrace fails.
+/// When we are not root, statistics are on already, or a workload fails without a tracer.
 pub fn run(args: &Args) -> Result<()> {
-    if args.only == Some(Kind::Merge) {
+    if args.wants(Kind::Merge) {
         return merge::run(args.write);
     }
-    if args.write && args.only.is_some_and(|only| only != Kind::Agent) {
-        bail!("docs/OVERHEAD.md holds all of it: leave out --only or --write");
-    }
+    args.refuse_to_write_parts()?;
     if !is_root() {
-        bail!("benchmarks load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
+        bail!("tracers load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }
-    machine::refuse_statistics()?;
-    machine::name_strangers()?;
-    machine::name_reclaim();
+    let begin = Instant::now();
+    quiet::refuse_statistics()?;
+    quiet::name_disturbances()?;
+    packages::need(packages::WORKLOADS)?;
+    packages::need(&[packages::GCC])?;
     run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
     let scratch = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
-    if args.only == Some(Kind::Sizes) {
-        print!("{}", sizes::table(&sizes::measure()?));
-        return Ok(());
-    }
-    if args.only == Some(Kind::Agent) {
-        let costs = agent::measure(scratch.path())?;
-        print!("{}", report::agent_table(&costs));
-        return if args.write { write_agent(&costs) } else { Ok(()) };
-    }
-    packages::need(packages::WORKLOADS)?;
-    let disk = ram_disk::RamDisk::new(scratch.path())?;
-    let _pinned = ram_disk::Pinned::to(workloads::last_cpu()?)?;
-    let workloads: Vec<Workload> = workloads::all(scratch.path(), disk.device())?
-        .into_iter()
-        .filter_map(|(kind, workload)| {
-            args.only.is_none_or(|only| only == kind).then_some(workload)
-        })
-        .collect();
-
-    if let Some(other) = &args.beside {
-        print!("{}", beside::table(&workloads, other, args.pairs)?);
-        return Ok(());
-    }
-    let (programs, memory) = programs::measure(&workloads)?;
-    let slowdowns =
-        workloads.iter().map(|w| slowdown(w, args.pairs)).collect::<Result<Vec<_>>>()?;
-    let agent = match args.only {
-        None => agent::measure(scratch.path())?,
-        Some(_) => Vec::new(),
-    };
+    let mut strangers = quiet::strangers()?;
+    let Some(mut report) = measure(args, scratch.path())? else { return Ok(()) };
     // Somebody may have switched them on meanwhile, which would have spoilt the pairs.
-    machine::refuse_statistics()?;
-    let (machine, sizes) = (machine::describe()?, sizes::measure()?);
-    let report = Report { machine, programs, slowdowns, memory, sizes, agent };
-    let text = report.to_markdown();
-    print!("{text}");
-    if args.write { write(&text) } else { Ok(()) }
-}
-
-fn write(text: &str) -> Result<()> {
-    fs::write(root().join(OVERHEAD), text).with_context(|| format!("write {OVERHEAD}"))?;
-    say(format_args!("wrote {OVERHEAD}"));
-    Ok(())
-}
-
-fn write_agent(costs: &[agent::Cost]) -> Result<()> {
-    let old = fs::read_to_string(root().join(OVERHEAD));
-    let old = old.with_context(|| format!("read {OVERHEAD}"))?;
-    let new = report::with_agent(&old, &machine::describe()?, costs);
-    let why = || format!("{OVERHEAD} is of another machine or day: leave out --only");
-    write(&new.with_context(why)?)
-}
-
-fn slowdown(workload: &Workload, count: u32) -> Result<Slowdown> {
-    say(format_args!("{}: {count} pairs", workload.name));
-    let mut pairs = Pairs::default();
-    for traced_first in pairs::orders(count) {
-        let (off, on) = if traced_first {
-            let on = workload.run(Tracing::On)?;
-            (workload.run(Tracing::Off)?, on)
-        } else {
-            (workload.run(Tracing::Off)?, workload.run(Tracing::On)?)
-        };
-        pairs.add(off, on);
+    quiet::refuse_statistics()?;
+    strangers.extend(quiet::strangers()?);
+    report.machine = format!("{}.\n", machine::describe()?);
+    let minutes = begin.elapsed().as_secs_f64() / 60.0;
+    report.machine += &match args.quick {
+        true => "**Quick: it tells what works, its figures mean nothing.**\n".to_owned(),
+        false => format!("It took {minutes:.0} minutes with `--pairs {}`.\n", args.pairs),
+    };
+    if !strangers.is_empty() {
+        let names = strangers.into_iter().collect::<Vec<_>>().join(", ");
+        report.machine +=
+            &format!("\n**Others' BPF programs were attached and are in all figures:** {names}.\n");
     }
-    Ok(Slowdown { workload: workload.name.to_owned(), pairs })
+    let sections = report.sections();
+    sections.iter().for_each(|(name, text)| println!("## {name}\n{text}"));
+    if args.write { sections::write(args.document(), &sections) } else { Ok(()) }
+}
+
+/// `None` where a table of its own was printed.
+fn measure(args: &Args, scratch: &Path) -> Result<Option<Report>> {
+    let disk = RamDisk::new(scratch)?;
+    let pinned = Pinned::to(workloads::last_cpu()?)?;
+    let site = Site { scratch, device: disk.device(), quick: args.quick };
+    let workloads = site.workloads(|kind| args.wants(kind))?;
+    let pairs = if args.quick { 1 } else { args.pairs.into() };
+    if let Some(other) = &args.beside {
+        print!("{}", beside::table(&workloads, other, pairs)?);
+        return Ok(None);
+    }
+    let place = Place::new(scratch)?;
+    let is_used = |tracer: &Tracer| {
+        args.wants(Kind::Agent) || workloads.iter().any(|load| tracer.looks_at(load.kind))
+    };
+    let wished = Tracer::all(|id| args.wants_peer(id)).into_iter().filter(is_used).collect();
+    let (tracers, roll) = roll::call(&place, wished);
+    let rounds = if args.quick { 1 } else { ROUNDS };
+    let mut report = Report { roll, ..Report::default() };
+    report.workloads = workloads.iter().map(|load| (load.id, load.name)).collect();
+    (report.events, report.memory) = events::measure(&place, &workloads, &tracers, rounds)?;
+    report.shares = shares::measure(&place, &workloads, rounds)?;
+    let budget = if args.quick { Duration::ZERO } else { BUDGET };
+    for workload in &workloads {
+        let effort = Effort { pairs, budget };
+        report.slowdowns.extend(slowdowns::measure(&place, workload, &tracers, effort)?);
+    }
+    drop(pinned);
+    if args.wants(Kind::Agent) {
+        report.footprints = footprint::measure(&place, &tracers, args.quick)?;
+    }
+    if args.wants(Kind::Sizes) {
+        report.sizes = Some(sizes::table()?);
+    }
+    let (events, slowdowns, shares) = (&report.events, &report.slowdowns, &report.shares);
+    report.goals = goals::check(events, slowdowns, shares, &RUN_QUEUE_BY_CGROUP_IDS);
+    Ok(Some(report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn lists_choose_kinds_and_peers() {
+        let parse = |line: &str| Line::try_parse_from(line.split(' ')).map(|line| line.args);
+        let args = parse("bench --only switch,agent --peers runqlat").expect("good options");
+        assert!(args.wants(Kind::Switch) && args.wants(Kind::Agent) && !args.wants(Kind::Block));
+        assert!(args.wants_peer("runqlat") && !args.wants_peer("biolatency"));
+        let all = parse("bench --peers --pairs 3").expect("good options");
+        assert!(PEERS.iter().all(|peer| all.wants_peer(peer.id)));
+        let ours = parse("bench --write").expect("good options");
+        assert!(PEERS.iter().all(|peer| !ours.wants_peer(peer.id)) && !ours.wants(Kind::Merge));
+        assert!(parse("bench --peers nobody").is_err());
+        assert!(parse("bench --write --quick").is_err(), "quick figures are not published");
+        for part in ["bench --write --only switch", "bench --write --peers runqlat"] {
+            assert!(parse(part).expect("good options").refuse_to_write_parts().is_err(), "{part}");
+        }
+    }
 }

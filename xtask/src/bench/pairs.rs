@@ -1,11 +1,5 @@
-//! Pairs of one run with tracing and one without, seconds apart, and what is quoted of them.
+//! Pairs of a run with a tracer and those without beside it, and what is quoted of them.
 //! Pure: the runs themselves are the caller's.
-
-/// The order within each pair: whether the traced run comes first. It alternates, so that a drift
-/// of the machine falls on both sides alike.
-pub fn orders(pairs: u32) -> impl Iterator<Item = bool> {
-    (0..pairs).map(|pair| pair % 2 == 1)
-}
 
 /// Time per operation without and with tracing, of each pair. None is ever dropped.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,11 +34,6 @@ impl Pairs {
     /// Time per operation without tracing.
     pub fn off_ns(&self) -> Option<Spread> {
         spread(self.off_ns.iter().copied())
-    }
-
-    /// Time per operation with tracing.
-    pub fn on_ns(&self) -> Option<Spread> {
-        spread(self.on_ns.iter().copied())
     }
 
     /// By how much tracing slows, pair by pair: 0.05 is five per cent.
@@ -102,11 +91,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_alternates() {
-        assert_eq!(orders(5).collect::<Vec<_>>(), [false, true, false, true, false]);
-    }
-
-    #[test]
     fn medians_of_odd_even_and_no_figures() {
         let of = |figures: &[f64]| spread(figures.iter().copied());
         assert_eq!(of(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
@@ -138,7 +122,6 @@ mod tests {
         assert!((ratio.median - 0.05).abs() < 1e-9);
         assert!((ratio.min + 0.05).abs() < 1e-9);
         assert_eq!(pairs.off_ns().expect("three pairs").median, 200.0);
-        assert_eq!(pairs.on_ns().expect("three pairs").max, 210.0);
         assert_eq!(pairs.count(), 3);
     }
 }

@@ -1,29 +1,31 @@
 //! Looks at a running tracer from outside: the BPF programs and maps that it holds, by what
 //! /proc/PID/fdinfo says, its memory and its time on a CPU.
 
-use crate::bpf;
+use crate::bpf::Held;
 use anyhow::{Context, Result, bail};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
+/// How often a workload under `jobtrace run` is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
 /// What was seen of one tracer while it ran.
 #[derive(Default)]
 pub struct Watch {
-    /// Its programs by id, held so that their figures outlive it.
-    pub programs: BTreeMap<u32, OwnedFd>,
+    /// Its programs.
+    pub programs: Held,
     /// Memory of its maps by id.
-    pub map_bytes: BTreeMap<u32, u64>,
+    map_bytes: BTreeMap<u64, u64>,
     /// Its peak resident memory.
     pub peak_rss_bytes: u64,
 }
 
 impl Watch {
-    /// Runs a traced workload to its end, looking every few milliseconds.
+    /// Runs a traced workload to its end, looking again and again.
     ///
     /// # Errors
     /// When it fails, or held no BPF program.
@@ -35,12 +37,12 @@ impl Watch {
             if let Some(status) = child.try_wait().context("wait for jobtrace")? {
                 break status;
             }
-            sleep(Duration::from_millis(20));
+            sleep(POLL);
         };
         if !status.success() {
             bail!("the traced workload failed: {status}");
         }
-        if watch.programs.is_empty() {
+        if watch.is_empty() {
             bail!("jobtrace held no BPF program: see `jobtrace doctor`");
         }
         Ok(watch)
@@ -49,22 +51,29 @@ impl Watch {
     /// Adds what is to be seen of `child` now.
     pub fn look(&mut self, child: &Child) {
         let process = format!("/proc/{}", child.id());
+        let mut programs = BTreeSet::new();
         for entry in fs::read_dir(format!("{process}/fdinfo")).into_iter().flatten().flatten() {
             let Ok(text) = fs::read_to_string(entry.path()) else { continue };
             if let (Some(id), Some(bytes)) = (number(&text, "map_id"), number(&text, "memlock")) {
-                self.map_bytes.insert(id as u32, bytes);
-            } else if let Some(id) = number(&text, "prog_id") {
-                let id = id as u32;
-                if !self.programs.contains_key(&id)
-                    && let Ok(held) = bpf::hold(id)
-                {
-                    self.programs.insert(id, held);
-                }
+                self.map_bytes.insert(id, bytes);
             }
+            programs.extend(number(&text, "prog_id").map(|id| id as u32));
         }
+        // What it could not hold is gone; that there is something is checked by those who need it.
+        let _ = self.programs.add(&programs);
         let status = fs::read_to_string(format!("{process}/status")).unwrap_or_default();
         let peak_bytes = number(&status, "VmHWM").unwrap_or(0) * 1024;
         self.peak_rss_bytes = self.peak_rss_bytes.max(peak_bytes);
+    }
+
+    /// Whether it held no program.
+    pub fn is_empty(&self) -> bool {
+        self.programs.ids().is_empty()
+    }
+
+    /// Memory of all its maps.
+    pub fn all_map_bytes(&self) -> u64 {
+        self.map_bytes.values().sum()
     }
 }
 

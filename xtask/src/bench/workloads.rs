@@ -1,240 +1,227 @@
-//! The workloads: how each is started, and how the time per operation is read from what it prints,
-//! so that jobtrace's own start does not count.
+//! The workloads that every tracer is measured on.
 
 use super::ram_disk::fill;
-use crate::process::{in_words, target_dir};
-use anyhow::{Context, Result, bail};
-use jobtrace::cgroup::{hierarchies::Hierarchies, job::JobCgroup, place::Place};
-use serde_json::Value;
+use super::workload::{Printed, Workload};
+use crate::process::run;
+use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::root;
 
-/// Round trips of `perf bench sched pipe`: about two seconds.
-const ROUND_TRIPS: u32 = 300_000;
-/// Rounds of the page-fault loop, of 4,096 pages each.
-const FAULT_ROUNDS: u32 = 150;
-/// Seconds of each fio run.
-const FIO_SECONDS: u32 = 2;
-/// Size of the file that fio reads.
+/// Size of the file that fio reads, and of the device.
 const FILE_BYTES: u64 = 128 << 20;
 
-/// Whether jobtrace traces the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tracing {
-    /// `jobtrace run --quiet -- WORKLOAD`.
-    On,
-    /// The workload in a cgroup as jobtrace makes it, but untraced.
-    Off,
-}
-
-/// What a workload is mostly made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Kind {
-    /// Context switches.
+    /// Context switches: two processes and a pipe, and 80 threads
     Switch,
-    /// Page faults.
+    /// Minor page faults
     Fault,
-    /// Block I/O.
+    /// 4 KiB O_DIRECT reads of a file, and of a device in RAM
     Block,
-    /// No workload: `jobtrace agent` itself, beside jobs that hardly do anything.
+    /// gcc -O2
+    Compile,
+    /// Matrix products on all CPUs, with a barrier after each
+    Compute,
+    /// No workload: what the tracers themselves take of a node full of jobs
     Agent,
-    /// No workload: how large each program is.
+    /// No workload: how large each program of ours is
     Sizes,
-    /// No workload: adding up what a reading of a large node copies. Without root.
+    /// No workload: adding up what a reading of a large node copies. Without root
     Merge,
 }
 
-/// How the time per operation is read from what a workload prints.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Printed {
-    /// The seconds that so many operations took, as `perf bench --format=simple` has it.
-    SecondsOf {
-        /// Number of operations.
-        operations: f64,
-    },
-    /// The nanoseconds of one operation.
-    Nanoseconds,
-    /// fio's JSON: its own clock's run time over the number of reads.
-    Fio,
+/// What workloads read and write, and how long they are.
+pub struct Site<'a> {
+    /// A folder of ours on the build's disk.
+    pub scratch: &'a Path,
+    /// A device in RAM.
+    pub device: &'a Path,
+    /// As short as each runs at all, instead of about a second.
+    pub quick: bool,
 }
 
-/// One workload.
-pub struct Workload {
-    /// What it is called in the report.
-    pub name: &'static str,
-    command: Vec<OsString>,
-    printed: Printed,
+impl Site<'_> {
+    /// The workloads of the wished kinds.
+    ///
+    /// # Errors
+    /// When one cannot be prepared: no compiler, no room.
+    pub fn workloads(&self, is_wished: impl Fn(Kind) -> bool) -> Result<Vec<Workload>> {
+        let mut all = Vec::new();
+        if is_wished(Kind::Switch) {
+            all.extend([self.pipe()?, self.threads()]);
+        }
+        if is_wished(Kind::Fault) {
+            all.push(self.faults()?);
+        }
+        if is_wished(Kind::Block) {
+            let file = self.scratch.join("file");
+            fill(&file, FILE_BYTES)?;
+            let name = "fio, 4 KiB O_DIRECT random reads of a file";
+            all.push(fio("file", name, &file)?);
+            all.push(fio("block", "the same of a loop device in RAM", self.device)?);
+        }
+        if is_wished(Kind::Compile) {
+            all.push(self.compile()?);
+        }
+        if is_wished(Kind::Compute) {
+            all.push(self.compute()?);
+        }
+        Ok(all)
+    }
+
+    fn scale(&self, full: u32, quick: u32) -> u32 {
+        if self.quick { quick } else { full }
+    }
+
+    fn pipe(&self) -> Result<Workload> {
+        let trips = self.scale(250_000, 20_000);
+        Ok(Workload {
+            id: "pipe",
+            name: "`perf bench sched pipe`, one CPU",
+            kind: Kind::Switch,
+            // Each is two switches; some kernels withhold a few from BPF.
+            events: Some(u64::from(trips) * 2 * 95 / 100),
+            command: on_last_cpu(&format!("perf bench --format=simple sched pipe -l {trips}"))?,
+            printed: Printed::SecondsOf(trips.into()),
+        })
+    }
+
+    /// Two groups of 20 senders and 20 receivers; each sender sends to each receiver of its group.
+    fn threads(&self) -> Workload {
+        let loops = self.scale(1_000, 100);
+        let line = format!("perf bench --format=simple sched messaging -t -p -g 2 -l {loops}");
+        Workload {
+            id: "threads",
+            name: "`perf bench sched messaging`, 80 threads",
+            kind: Kind::Switch,
+            events: Some(80),
+            command: words(&line),
+            printed: Printed::SecondsOf(2.0 * 20.0 * 20.0 * f64::from(loops)),
+        }
+    }
+
+    fn faults(&self) -> Result<Workload> {
+        let rounds = self.scale(100, 10);
+        let mut command = on_last_cpu("")?;
+        command.push(self.loads()?.into());
+        command.extend(words(&format!("faults {rounds}")));
+        Ok(Workload {
+            id: "faults",
+            name: "minor faults, one CPU",
+            kind: Kind::Fault,
+            events: Some(u64::from(rounds) * 4096),
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
+    fn compile(&self) -> Result<Workload> {
+        let file = self.scratch.join("job.c");
+        fs::write(&file, c_source(self.scale(120, 30))).context("write the C file to compile")?;
+        // The time of the compiler alone: what surrounds the workload does not count.
+        let script = "begin=$(date +%s%N); gcc -O2 -c -o \"$1.o\" \"$1\" || exit 1; \
+                      end=$(date +%s%N); echo $((end - begin))";
+        let mut command: Vec<OsString> = ["sh", "-c", script, "sh"].map(Into::into).into();
+        command.push(file.into());
+        Ok(Workload {
+            id: "compile",
+            name: "`gcc -O2` of a generated file",
+            kind: Kind::Compile,
+            events: None,
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
+    fn compute(&self) -> Result<Workload> {
+        let mut command = vec![self.loads()?.into()];
+        command.extend(words(&format!("matrix {}", self.scale(60, 10))));
+        command.extend(usable_cpus()?.map(|cpu| OsString::from(cpu.to_string())));
+        Ok(Workload {
+            id: "compute",
+            name: "matrix products, a thread pinned to each CPU, a barrier after each",
+            kind: Kind::Compute,
+            events: None,
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
+    /// The program of `loads.rs`, compiled.
+    fn loads(&self) -> Result<PathBuf> {
+        let program = self.scratch.join("loads");
+        if !program.is_file() {
+            let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+            rustc.args(["--edition=2024", "-O", "-o"]).arg(&program);
+            run(rustc.arg(root().join("xtask/src/bench/loads.rs")))?;
+        }
+        Ok(program)
+    }
 }
 
-/// Those of `cargo xtask bench`: context switches, page faults, a file in `scratch`, the RAM-backed
-/// `device`.
-///
-/// # Errors
-/// When the file cannot be written or our own program is not found.
-pub fn all(scratch: &Path, device: &Path) -> Result<Vec<(Kind, Workload)>> {
-    let file = scratch.join("file");
-    fill(&file, FILE_BYTES)?;
-    Ok(vec![
-        (Kind::Switch, pipe(ROUND_TRIPS)?),
-        (Kind::Fault, faults(FAULT_ROUNDS)?),
-        (
-            Kind::Block,
-            Workload::new(
-                "fio, 4 KiB O_DIRECT random reads of a file",
-                fio(&file, FIO_SECONDS),
-                Printed::Fio,
-            ),
-        ),
-        (
-            Kind::Block,
-            device_reads("the same of a loop device in RAM, one CPU", device, FIO_SECONDS)?,
-        ),
-    ])
+/// The C file: functions with loops, branches and calls, so that the optimiser has work to do.
+fn c_source(functions: u32) -> String {
+    let mut text = String::from("unsigned f0(unsigned a, unsigned *b) { return a + b[0]; }\n");
+    for n in 1..functions {
+        let (callee, modulus, factor) = (n - 1, n % 13 + 3, n % 7 + 2);
+        let _ = write!(
+            text,
+            "unsigned f{n}(unsigned a, unsigned *b) {{
+  unsigned s = a;
+  for (unsigned i = 0; i < a % 97; i++) {{
+    switch ((s ^ i) % {modulus}) {{
+    case 0: s += b[i % 64] * {factor}; break;
+    case 1: s ^= f{callee}(i, b); break;
+    default: s = (s << {factor}) | (s >> (32 - {factor})); b[s % 64] = i;
+    }}
+  }}
+  return s;
+}}
+"
+        );
+    }
+    text
 }
 
-/// `perf bench sched pipe` on one CPU, where each round trip is two switches.
-///
-/// # Errors
-/// When no CPU is found to pin it to.
-pub fn pipe(round_trips: u32) -> Result<Workload> {
-    let mut command = on_last_cpu()?;
-    command.extend(words(&format!("perf bench --format=simple sched pipe -l {round_trips}")));
-    let printed = Printed::SecondsOf { operations: f64::from(round_trips) };
-    Ok(Workload::new("`perf bench sched pipe`, one CPU", command, printed))
-}
-
-/// The page-fault loop on one CPU.
-///
-/// # Errors
-/// When our own program is not found.
-pub fn faults(rounds: u32) -> Result<Workload> {
-    let mut command = on_last_cpu()?;
-    command.push(env::current_exe().context("find xtask's own program")?.into());
-    command.extend(words(&format!("fault-loop --rounds {rounds}")));
-    Ok(Workload::new("minor faults, one CPU", command, Printed::Nanoseconds))
-}
-
-/// fio reads `device` on one CPU.
-///
-/// # Errors
-/// When no CPU is found to pin it to.
-pub fn device_reads(name: &'static str, device: &Path, seconds: u32) -> Result<Workload> {
-    let command = on_last_cpu()?.into_iter().chain(fio(device, seconds)).collect();
-    Ok(Workload::new(name, command, Printed::Fio))
+fn fio(id: &'static str, name: &'static str, target: &Path) -> Result<Workload> {
+    let mut command = on_last_cpu(&format!(
+        "fio --name=reads --rw=randread --bs=4k --direct=1 --ioengine=psync --readonly \
+         --time_based --runtime=1 --size={FILE_BYTES} --output-format=json"
+    ))?;
+    let mut filename = OsString::from("--filename=");
+    filename.push(target);
+    command.push(filename);
+    let (kind, events, printed) = (Kind::Block, Some(1_000), Printed::Fio);
+    Ok(Workload { id, name, kind, events, command, printed })
 }
 
 /// The words of a command without quotes.
-pub fn words(text: &str) -> Vec<OsString> {
-    text.split(' ').map(OsString::from).collect()
+fn words(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
 }
 
-fn on_last_cpu() -> Result<Vec<OsString>> {
-    Ok(words(&format!("taskset -c {}", last_cpu()?)))
+fn on_last_cpu(line: &str) -> Result<Vec<OsString>> {
+    Ok(words(&format!("taskset -c {} {line}", last_cpu()?)))
 }
 
-impl Workload {
-    /// A workload of this command, which prints what it took in this way.
-    pub fn new(name: &'static str, command: Vec<OsString>, printed: Printed) -> Self {
-        Self { name, command, printed }
-    }
-
-    /// The command that runs it, its output to be read.
-    pub fn command(&self, tracing: Tracing) -> Command {
-        let mut command = match tracing {
-            Tracing::Off => Command::new(&self.command[0]),
-            Tracing::On => {
-                let mut command = Command::new(target_dir().join("release/jobtrace"));
-                command.args(["run", "--quiet", "--"]).arg(&self.command[0]);
-                command
-            }
-        };
-        command.args(&self.command[1..]).stdin(Stdio::null()).stdout(Stdio::piped());
-        command
-    }
-
-    /// Runs it once; nanoseconds per operation.
-    ///
-    /// # Errors
-    /// When it fails or prints something unexpected.
-    pub fn run(&self, tracing: Tracing) -> Result<f64> {
-        let mut command = self.command(tracing);
-        // Cgroups of their own cost a workload something too, and jobtrace's is in several.
-        let _cgroup = match tracing {
-            Tracing::Off => Some(inside(&mut command)?),
-            Tracing::On => None,
-        };
-        let printed = crate::process::output(&mut command)?;
-        self.printed.parse(&printed).with_context(|| {
-            format!("understand what `{}` printed", in_words(&self.command(tracing)))
-        })
-    }
-}
-
-/// Has `command` run in cgroups as `jobtrace run` makes them; they go with the value.
-fn inside(command: &mut Command) -> Result<JobCgroup> {
-    let cgroup = JobCgroup::create(&Hierarchies::read()?, "bench-plain")?;
-    let open =
-        |place: &Place| File::options().write(true).open(place.directory.join("cgroup.procs"));
-    let mut files = cgroup
-        .places()
-        .own()
-        .map(open)
-        .collect::<Result<Vec<_>, _>>()
-        .context("open the workload's cgroup")?;
-    let join = move || files.iter_mut().try_for_each(|file| file.write_all(b"0"));
-    // SAFETY: between fork and exec it only writes to open files.
-    unsafe { command.pre_exec(join) };
-    Ok(cgroup)
-}
-
-fn fio(target: &Path, seconds: u32) -> Vec<OsString> {
-    let mut filename = OsString::from("--filename=");
-    filename.push(target);
-    let options = format!(
-        "fio --name=reads --rw=randread --bs=4k --direct=1 --ioengine=psync --readonly \
-         --time_based --runtime={seconds} --size={FILE_BYTES} --output-format=json"
-    );
-    words(&options).into_iter().chain([filename]).collect()
+fn usable_cpus() -> Result<impl DoubleEndedIterator<Item = usize>> {
+    let set = sched_getaffinity(None).context("read which CPUs we may use")?;
+    Ok((0..CpuSet::MAX_CPU).filter(move |&cpu| set.is_set(cpu)))
 }
 
 /// The last CPU that we may use: the first takes most interrupts.
+///
+/// # Errors
+/// When there is none.
 pub fn last_cpu() -> Result<usize> {
-    let set = rustix::thread::sched_getaffinity(None).context("read which CPUs we may use")?;
-    let usable = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|&cpu| set.is_set(cpu));
-    usable.context("no CPU to pin a workload to")
-}
-
-impl Printed {
-    /// Nanoseconds per operation.
-    fn parse(self, printed: &str) -> Result<f64> {
-        match self {
-            Self::SecondsOf { operations } => Ok(parse_number(printed)? * 1e9 / operations),
-            Self::Nanoseconds => parse_number(printed),
-            Self::Fio => parse_fio(printed),
-        }
-    }
-}
-
-fn parse_number(printed: &str) -> Result<f64> {
-    let number: f64 = printed.trim().parse().with_context(|| format!("read `{printed}`"))?;
-    if number > 0.0 { Ok(number) } else { bail!("`{printed}` is no time") }
-}
-
-fn parse_fio(printed: &str) -> Result<f64> {
-    // Notes, such as one on the size of a file, come before the JSON.
-    let json = printed.find('{').map_or(printed, |start| &printed[start..]);
-    let result: Value = serde_json::from_str(json).context("read fio's JSON")?;
-    let read = &result["jobs"][0]["read"];
-    let milliseconds = read["runtime"].as_f64().context("fio states no run time")?;
-    match read["total_ios"].as_f64() {
-        Some(reads) if reads > 0.0 => Ok(milliseconds * 1e6 / reads),
-        _ => bail!("fio read nothing"),
-    }
+    usable_cpus()?.next_back().context("no CPU to pin a workload to")
 }
 
 #[cfg(test)]
@@ -242,26 +229,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_per_operation() {
-        let seconds = Printed::SecondsOf { operations: 300_000.0 };
-        assert_eq!(seconds.parse("1.500\n").expect("seconds"), 5000.0);
-        assert_eq!(Printed::Nanoseconds.parse("1510.2\n").expect("nanoseconds"), 1510.2);
-        assert!(Printed::Nanoseconds.parse("0").is_err());
-        let json = r#"note: so
-            {"jobs":[{"read":{"runtime":2000,"total_ios":20000}}]}"#;
-        assert_eq!(Printed::Fio.parse(json).expect("fio's"), 100_000.0);
-        let nothing = r#"{"jobs":[{"read":{"runtime":2000,"total_ios":0}}]}"#;
-        assert!(Printed::Fio.parse(nothing).is_err());
-        assert!(Printed::Fio.parse("fio: no such file").is_err());
+    fn our_own_loads_print_times_that_can_be() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let site = Site { scratch: scratch.path(), device: Path::new("/d"), quick: true };
+        let time = |load: Workload| load.time(&mut load.command(&[])).expect("it runs");
+        // 2 x 256^3 floating-point operations: not in less than 10 us, not in more than 10 s.
+        let step_ns = time(site.compute().expect("rustc is here: it built this"));
+        assert!((1e4..1e10).contains(&step_ns), "{step_ns}");
+        let fault_ns = time(site.faults().expect("built before"));
+        assert!((50.0..1e7).contains(&fault_ns), "{fault_ns}");
     }
 
     #[test]
-    fn tracing_wraps_the_same_command() {
-        let workload = Workload::new("w", words("a b"), Printed::Nanoseconds);
-        assert_eq!(in_words(&workload.command(Tracing::Off)), "a b");
-        assert!(
-            in_words(&workload.command(Tracing::On))
-                .ends_with("/release/jobtrace run --quiet -- a b")
-        );
+    fn the_source_has_each_function_once() {
+        let text = c_source(50);
+        for n in 0..50 {
+            assert_eq!(text.matches(&format!("unsigned f{n}(")).count(), 1, "f{n}");
+        }
+        assert!(!text.contains("f50("));
     }
 }

@@ -3,8 +3,8 @@
 
 mod contents;
 mod papers;
-mod tools;
 
+use crate::packages::need_of_cargo;
 use crate::process::{cargo, relative, run as run_command, say, target_dir};
 use anyhow::{Context, Result, bail};
 use std::env;
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn deb(dist: &Path) -> Result<()> {
     let folder = dist.join("deb");
     empty(&folder)?;
-    let mut command = packer(&tools::need("cargo-deb", "3.8.0")?);
+    let mut command = packer(&need_of_cargo("cargo-deb", "3.8.0")?);
     command.args(["deb", "--no-build", "--package", "jobtrace", "--output"]).arg(&folder);
     run_command(&mut command)?;
     let package = only_file(&folder)?;
@@ -59,7 +59,7 @@ fn deb(dist: &Path) -> Result<()> {
 fn rpm(dist: &Path) -> Result<()> {
     let folder = dist.join("rpm");
     empty(&folder)?;
-    let mut command = packer(&tools::need("cargo-generate-rpm", "0.21.1")?);
+    let mut command = packer(&need_of_cargo("cargo-generate-rpm", "0.21.1")?);
     command.args(["generate-rpm", "--package", "tracer-user", "--output"]).arg(&folder);
     run_command(command.arg("--target-dir").arg(target_dir()))?;
     let package = only_file(&folder)?;
@@ -102,13 +102,6 @@ mod tests {
 
     fn text(name: &str) -> String {
         fs::read_to_string(root().join("xtask/dist").join(name)).expect(name)
-    }
-
-    #[test]
-    fn the_packaged_configuration_is_the_defaults() {
-        let wanted = Config::default_file().expect("the defaults have a form");
-        assert_eq!(text("jobtrace.toml"), wanted, "run `cargo xtask docs`");
-        assert_eq!(text("push.toml"), Options::default_file(), "run `cargo xtask docs`");
     }
 
     #[test]

@@ -12,14 +12,14 @@ use toolchain::Toolchain;
 use xtask::root;
 use xtask::source_digest::{OBJECT, RECORD, Record, check, of_bytes, of_sources};
 
-/// Builds tracer-ebpf's programs with a compiler that can, strips all but BTF and writes
+/// Builds tracer-ebpf's programs with a BPF-capable compiler, strips everything except BTF and writes
 /// tracer-ebpf/object.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare the committed object with the sources and with a rebuild; write nothing
     #[arg(long, conflicts_with = "out")]
     check: bool,
-    /// Write the object here, and no record, instead of tracer-ebpf/object
+    /// Write the object to FILE instead of tracer-ebpf/object, without its record
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// First install what is missing: Debian's compiler and its source, bpf-linker

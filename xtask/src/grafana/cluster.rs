@@ -1,4 +1,4 @@
-//! The dashboard "Cluster": what is held against what is used, by user, account, job and hour.
+//! The dashboard "Cluster": what is allocated and what is used, by user, account, job and hour.
 
 use super::{
     compose::{over_time, term, whole},
@@ -21,8 +21,8 @@ pub fn dashboard() -> Dashboard {
     Dashboard {
         uid: "jobtrace-cluster",
         title: "Cluster",
-        help: "All jobs: what is held and not used, by whom and when. Held: a core or GPU that nobody else \
-               can have. Used: time at work on it.",
+        help: "All jobs: what is allocated but not used, by whom and when. Allocated: a core or \
+               GPU that no other job can have. Used: time it was at work.",
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-7d",
@@ -42,27 +42,32 @@ fn held() -> Term {
 fn joined(panel: Panel, column: &'static str) -> Panel {
     panel
         .step(Step::Join(column))
-        .step(Step::Compute("share used", "used", "/", "held"))
-        .step(Step::Compute("not used", "held", "-", "used"))
-        .units(&[("share used", "percentunit"), ("used", "h"), ("held", "h"), ("not used", "h")])
+        .step(Step::Compute("share used", "used", "/", "allocated"))
+        .step(Step::Compute("not used", "allocated", "-", "used"))
+        .units(&[
+            ("share used", "percentunit"),
+            ("used", "h"),
+            ("allocated", "h"),
+            ("not used", "h"),
+        ])
 }
 
 fn cores() -> Row {
     let now = Panel::new(
         Look::Stack,
         "short",
-        "Cores used against held",
-        "The area is what all jobs used, the dashed line what they hold. The gap is what could run other \
-         jobs.",
+        "Cores used and allocated",
+        "The area is what all jobs used, the dashed line what is allocated to them. The gap could \
+         run other jobs.",
     )
     .ask(over_time("used", term("job_sched", Value::Rate("on_cpu_ns")), &[]))
-    .ask(over_time("held", term("job_cpu", Value::Weighted("cores_held")), &[]))
+    .ask(over_time("allocated", term("job_cpu", Value::Weighted("cores_held")), &[]))
     .size(18, 8);
     let nodes = Panel::new(
         Look::Last,
         "short",
         "In the time range",
-        "Jobs that ran, and nodes that they ran on. A node that you miss sends nothing: see its agent.",
+        "Jobs that ran, and the nodes they ran on. If a node is missing, it sends nothing: check its agent.",
     )
     .ask(whole("jobs", term("job_sched", Value::Different("on_cpu_ns", "job")), &[]))
     .ask(whole("nodes", term("job_sched", Value::Different("on_cpu_ns", "host")), &[]))
@@ -72,11 +77,11 @@ fn cores() -> Row {
             Look::Table,
             "short",
             "Core hours by user",
-            "Held: cores times the time they were held. Used: time on a CPU. The largest `not used` first: \
-             a talk with these users frees most.",
+            "Allocated: cores times the time they were allocated. Used: time on a CPU. The largest \
+             `not used` first: helping these users frees most.",
         )
         .ask(whole("used", used(), &["user"]))
-        .ask(whole("held", held(), &["user"])),
+        .ask(whole("allocated", held(), &["user"])),
         "user",
     )
     .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
@@ -87,28 +92,28 @@ fn cores() -> Row {
         fields: &[("account", "account", 1.0), ("sched_on_cpu_ns", "used", HOURS)],
         ended: true,
         newest: None,
-        computed: &[("held", "cpu_cores_held * (end - start) / 3600000000000")],
+        computed: &[("allocated", "cpu_cores_held * (end - start) / 3600000000000")],
     };
     let accounts = Panel::new(
         Look::Table,
         "short",
         "Core hours by account",
-        "Of jobs that ended in the time range: accounts are facts of a job, told with its totals at its end. \
-         Without accounts in the scheduler there is one row without a name.",
+        "For jobs that ended in the time range: a job's account is written with its totals at its \
+         end. If the scheduler has no accounts, there is one row without a name.",
     )
     .ask(Ask { legend: "accounts", what: What::Facts(facts) })
-    .step(Step::Group { by: &["account"], of: &["used", "held"], how: "sum" })
+    .step(Step::Group { by: &["account"], of: &["used", "allocated"], how: "sum" })
     .step(Step::Arrange {
         without: &[],
-        names: &[("used (sum)", "used"), ("held (sum)", "held")],
+        names: &[("used (sum)", "used"), ("allocated (sum)", "allocated")],
     })
-    .step(Step::Compute("share used", "used", "/", "held"))
-    .step(Step::Compute("not used", "held", "-", "used"))
+    .step(Step::Compute("share used", "used", "/", "allocated"))
+    .step(Step::Compute("not used", "allocated", "-", "used"))
     .step(Step::Sort { by: "not used", up: false })
-    .units(&[("share used", "percentunit"), ("used", "h"), ("held", "h"), ("not used", "h")])
+    .units(&[("share used", "percentunit"), ("used", "h"), ("allocated", "h"), ("not used", "h")])
     .limits(SHARES)
     .size(12, 10);
-    Row { title: "Held against used", each: None, panels: vec![now, nodes, users, accounts] }
+    Row { title: "Allocated and used", each: None, panels: vec![now, nodes, users, accounts] }
 }
 
 /// The share used, in colours: little is bad.
@@ -119,24 +124,21 @@ fn offenders() -> Row {
         Panel::new(
             Look::Table,
             "short",
-            "Jobs that leave most unused",
-            "Core hours held and not used, the largest first. Open one in the dashboard Job to see what it \
-             waited for.",
+            "Jobs that leave the most unused",
+            "Core hours allocated but not used, the largest first. Open a job in the dashboard Job \
+             to see what it waited for.",
         )
         .ask(whole("used", used(), &["job", "user"]))
-        .ask(whole("held", held(), &["job"])),
+        .ask(whole("allocated", held(), &["job"])),
         "job",
     )
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "not used", up: false })
-    .step(Step::First(25))
-    .limits(SHARES)
-    .size(12, 10);
+    .ranked("not used")
+    .limits(SHARES);
     let blocked = Panel::new(
         Look::Table,
         "h",
-        "Jobs that wait for disks most",
-        "Task hours blocked in the kernel, file systems of the network included, the largest first.",
+        "Jobs that wait for disks the most",
+        "Task hours blocked in the kernel, network file systems included, the largest first.",
     )
     .ask(whole(
         "blocked",
@@ -149,16 +151,13 @@ fn offenders() -> Row {
         &["job"],
     ))
     .step(Step::Join("job"))
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "blocked", up: false })
-    .step(Step::First(25))
-    .size(12, 10);
+    .ranked("blocked");
     let memory = Panel::new(
         Look::Table,
         "bytes",
         "Memory: largest use against the limit",
-        "Of jobs with a limit, each job's fullest node. A limit far above the largest use is memory that no \
-         other job could have.",
+        "For jobs with a limit, on the node where each used most. A limit far above the largest \
+         use keeps memory from other jobs.",
     )
     .ask(whole("largest use", term("job_memory", Value::Largest("peak_bytes")), &["job", "user"]))
     .ask(whole("limit", term("job_memory", Value::Largest("limit_bytes")), &["job"]))
@@ -174,16 +173,13 @@ fn offenders() -> Row {
         Look::Table,
         "short",
         "Jobs killed for memory, and major faults",
-        "Tasks that the kernel ended because their job's memory was full; page faults that had to read a \
-         disk.",
+        "Tasks that the kernel killed because their job's memory was full; page faults that had to \
+         read from disk.",
     )
     .ask(whole("killed", term("job_fault", Value::Sum("oom_kills")), &["job", "user"]))
     .ask(whole("major faults", term("job_fault", Value::Sum("major")), &["job"]))
     .step(Step::Join("job"))
-    .step(Step::Arrange { without: &["Time", "Time 1", "Time 2"], names: &[] })
-    .step(Step::Sort { by: "major faults", up: false })
-    .step(Step::First(25))
-    .size(12, 10);
+    .ranked("major faults");
     Row { title: "Worst offenders", each: None, panels: vec![worst, blocked, memory, killed] }
 }
 
@@ -193,15 +189,15 @@ fn gpus() -> Row {
         Look::Table,
         "h",
         "GPU hours by user",
-        "Held: the job was given the GPU. With a process: one of the job's processes was on it. At work: a \
-         kernel ran. The largest `not at work` first.",
+        "Allocated: the job had the GPU. With a process: one of the job's processes used it. At \
+         work: a kernel ran. The largest `not at work` first.",
     )
-    .ask(whole("held", hours("held_ns"), &["user"]))
+    .ask(whole("allocated", hours("held_ns"), &["user"]))
     .ask(whole("with a process", hours("used_ns"), &["user"]))
     .ask(whole("at work", hours("busy_ns"), &["user"]))
     .step(Step::Join("user"))
-    .step(Step::Compute("share at work", "at work", "/", "held"))
-    .step(Step::Compute("not at work", "held", "-", "at work"))
+    .step(Step::Compute("share at work", "at work", "/", "allocated"))
+    .step(Step::Compute("not at work", "allocated", "-", "at work"))
     .step(Step::Arrange { without: &["Time", "Time 1", "Time 2", "Time 3"], names: &[] })
     .step(Step::Sort { by: "not at work", up: false })
     .units(&[("share at work", "percentunit")])
@@ -211,9 +207,10 @@ fn gpus() -> Row {
     let idle = Panel::new(
         Look::Table,
         "percentunit",
-        "GPUs that do least",
-        "Share of the time held in which a kernel ran, of each GPU of each job, also of those that the job \
-         holds and never uses; the least first. The dashboard Job tells why one was idle.",
+        "GPUs that do the least",
+        "Share of the allocated time in which a kernel ran, for each GPU of each job, including \
+         those that the job never used; the lowest first. The dashboard Job shows why a GPU was \
+         idle.",
     )
     .ask(whole("share at work", term("job_gpu", Value::Ratio("busy_ns", "held_ns")), by))
     .step(Step::Arrange { without: &["Time"], names: &[] })
@@ -226,7 +223,7 @@ fn gpus() -> Row {
         Look::Lines,
         "percentunit",
         "GPUs: share of the time at work, by user",
-        "The mean of all GPUs that the user's jobs are on.",
+        "The mean over all GPUs that the user's jobs have.",
     )
     .line(
         "{user}",
@@ -234,29 +231,29 @@ fn gpus() -> Row {
         &["user"],
     )
     .size(24, 8);
-    Row { title: "GPUs held against used", each: None, panels: vec![users, idle, busy] }
+    Row { title: "GPUs allocated and used", each: None, panels: vec![users, idle, busy] }
 }
 
 /// Core hours by a part of the time.
 fn by_clock(title: &'static str, help: &'static str, format: &'static str) -> Panel {
     Panel::new(Look::Columns, "h", title, help)
         .ask(Ask { legend: "used", what: What::Hourly(used(), &[]) })
-        .ask(Ask { legend: "held", what: What::Hourly(held(), &[]) })
+        .ask(Ask { legend: "allocated", what: What::Hourly(held(), &[]) })
         .step(Step::Join("Time"))
         .step(Step::Clock(format))
-        .step(Step::Group { by: &["Time"], of: &["used", "held"], how: "sum" })
+        .step(Step::Group { by: &["Time"], of: &["used", "allocated"], how: "sum" })
         .step(Step::Sort { by: "Time", up: true })
         .step(Step::Arrange {
             without: &[],
-            names: &[("used (sum)", "used"), ("held (sum)", "held")],
+            names: &[("used (sum)", "used"), ("allocated (sum)", "allocated")],
         })
 }
 
 fn hours() -> Row {
     let hour = by_clock(
         "Core hours by hour of the day",
-        "When is the cluster held, and when does it work? All days of the time range together, by your browser's \
-         clock.",
+        "When is the cluster allocated, and when is it at work? All days of the time range \
+         together, by your browser's clock.",
         "HH",
     );
     let weekday = by_clock(

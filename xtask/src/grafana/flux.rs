@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    Edition, decimal,
+    Edition, conditions, decimal, name,
     names::unit,
     spec::{Ask, Facts, Look, Scope, Term, Value, Variable, What},
 };
@@ -31,7 +31,7 @@ fn variable(variable: &Variable) -> Json {
 
 /// The question's query.
 pub fn query(ask: &Ask, scope: &[Scope]) -> String {
-    let name = if ask.legend.contains('{') { "value" } else { ask.legend };
+    let name = name(ask);
     match &ask.what {
         What::OverTime(term, by) => value(term, by, scope, name, Some("v.windowPeriod")),
         What::Hourly(term, by) => value(term, by, scope, name, Some("1h")),
@@ -52,10 +52,10 @@ fn source(of: &str, fields: &[&str], scope: &[Scope], only: &[(&str, &str)]) -> 
         [one] => one.clone(),
         more => format!("({})", more.join(" or ")),
     };
-    let mut conditions = vec![format!(r#"r._measurement == "{of}""#), fields];
-    conditions.extend(scope.iter().map(condition));
-    conditions.extend(only.iter().map(|(tag, value)| format!(r#"r.{tag} == "{value}""#)));
-    format!("{FROM}\n  |> filter(fn: (r) => {})", conditions.join(" and "))
+    let equal = |tag: &str, value: &str| format!(r#"r.{tag} == "{value}""#);
+    let mut all = vec![format!(r#"r._measurement == "{of}""#), fields];
+    all.extend(conditions(scope, only, condition, equal));
+    format!("{FROM}\n  |> filter(fn: (r) => {})", all.join(" and "))
 }
 
 fn condition(scope: &Scope) -> String {

@@ -4,9 +4,10 @@ use serde_json::{Value as Json, json};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    Edition,
+    Edition, conditions, name,
     names::unit,
     spec::{Ask, Facts, Look, Scope, Term, Value, Variable, What},
+    times,
 };
 
 const HOUR: &str = "1h";
@@ -42,8 +43,7 @@ pub fn variable(variable: &Variable) -> Json {
 
 /// The question's query.
 pub fn query(ask: &Ask, scope: &[Scope]) -> String {
-    // An answer by tags is named by its alias, a table's column by its own name.
-    let name = if ask.legend.contains('{') { "value" } else { ask.legend };
+    let name = name(ask);
     match &ask.what {
         What::OverTime(term, by) => value(term, by, scope, name, Some("$__interval")),
         What::Hourly(term, by) => value(term, by, scope, name, Some(HOUR)),
@@ -137,10 +137,6 @@ fn expression(term: &Term, step: Option<&str>) -> String {
     }
 }
 
-fn times(term: &Term) -> String {
-    if term.times == 1.0 { String::new() } else { format!(" * {}", super::decimal(term.times)) }
-}
-
 fn rows(facts: &Facts, scope: &[Scope]) -> String {
     let mut columns: Vec<String> = facts
         .fields
@@ -162,14 +158,11 @@ fn rows(facts: &Facts, scope: &[Scope]) -> String {
 }
 
 fn condition(scope: &[Scope], only: &[(&str, &str)]) -> String {
-    let mut all: Vec<String> = scope
-        .iter()
-        .map(|scope| match scope {
-            Scope::One(tag) | Scope::AnyOf(tag) => format!(r#""{tag}" =~ /^${{{tag}:regex}}$/"#),
-            Scope::Not(tag, value) => format!(r#""{tag}" != '{value}'"#),
-        })
-        .collect();
-    all.extend(only.iter().map(|(tag, value)| format!(r#""{tag}" = '{value}'"#)));
+    let of_scope = |scope: &Scope| match scope {
+        Scope::One(tag) | Scope::AnyOf(tag) => format!(r#""{tag}" =~ /^${{{tag}:regex}}$/"#),
+        Scope::Not(tag, value) => format!(r#""{tag}" != '{value}'"#),
+    };
+    let mut all = conditions(scope, only, of_scope, |tag, value| format!(r#""{tag}" = '{value}'"#));
     all.push("$timeFilter".into());
     all.join(" AND ")
 }

@@ -28,8 +28,8 @@ pub fn dashboard() -> Dashboard {
     Dashboard {
         uid: "jobtrace-job",
         title: "Job",
-        help: "One job: where its time went, and whether CPU, disk, memory or GPU held it up. \
-               Read from the top: the first row says which of the rows below to look at.",
+        help: "One job: where its time went, and whether CPU, disk, memory or GPU slowed it down. \
+               Start at the top: the first row shows which of the rows below to look at.",
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-6h",
@@ -68,7 +68,7 @@ fn overview() -> Row {
         Look::Table,
         "none",
         "The job",
-        "What the scheduler knows of it. Empty where the scheduler does not tell, and until it has ended.",
+        "What the scheduler knows about the job. Empty if the scheduler does not say; some fields stay empty until the job has ended.",
     )
     .ask(Ask { legend: "facts", what: What::Facts(facts) })
     .units(&[("began", "dateTimeAsIso"), ("ended", "dateTimeAsIso")])
@@ -76,21 +76,22 @@ fn overview() -> Row {
     let cores = Panel::new(
         Look::Numbers,
         "short",
-        "Cores: used of held",
-        "Used: how many cores the job kept busy on average. Held: how many it was given. Far less used \
-         than held means that others wait for cores which this job does not use: ask for fewer, or see \
-         below what it waited for.",
+        "Cores: used of allocated",
+        "Used: how many cores the job kept busy on average. Allocated: how many it may use. If far \
+         fewer are used than allocated, other jobs wait for cores that this one leaves idle: \
+         request fewer, or see below what it waited for.",
     )
     .line("used", on_cpu(), &[])
-    .line("held", held(), &[])
+    .line("allocated", held(), &[])
     .size(6, 6);
     let went = Panel::new(
         Look::Bars,
         "s",
         "Where the time went, all tasks added up",
-        "The longest bar is the answer. On CPU: it computed. Waiting for a CPU: more busy tasks than \
-         cores. Blocked: it waited for a disk or file system. Asleep: it waited for something else, a \
-         network, a lock, a GPU or nothing to do; idle helper threads make this bar long in any job.",
+        "The longest bar is the answer. On CPU: it computed. Waiting for a CPU: more busy tasks \
+         than cores. Blocked: it waited for a disk or file system. Asleep: it waited for something \
+         else, such as the network, a lock or a GPU, or had nothing to do; idle helper threads \
+         make this bar long in any job.",
     )
     .ask(seconds("on CPU", "on_cpu_ns"))
     .ask(seconds("waiting for a CPU", "run_queue_wait_ns_sum"))
@@ -102,9 +103,9 @@ fn overview() -> Row {
         Look::Last,
         "short",
         "Signs of trouble",
-        "Killed for memory: tasks that the kernel ended because the job's memory was full. Major faults: \
-         memory that had to come back from disk, thousands of them mean too little memory. I/O errors: a \
-         sick disk.",
+        "Killed for memory: tasks that the kernel killed because the job's memory was full. Major \
+         faults: memory that had to be read from disk; thousands of them mean too little memory. \
+         I/O errors: a failing disk.",
     )
     .ask(whole("killed for memory", fault("oom_kills"), &[]))
     .ask(whole("major faults", fault("major"), &[]))
@@ -119,9 +120,9 @@ fn time() -> Row {
         Look::Stack,
         "short",
         "What the job's tasks did",
-        "How many tasks were doing what on average. Much `on CPU`: it computes, good. Much `waiting for a \
-         CPU`: start fewer threads or ask for more cores. Much `blocked`: look at the row Disk. Nothing of \
-         all: its tasks slept.",
+        "How many tasks were doing what, on average. Mostly `on CPU`: the job computes, which is \
+         good. Mostly `waiting for a CPU`: start fewer threads or request more cores. Mostly \
+         `blocked`: look at the row Disk. None of these: its tasks slept.",
     )
     .line("on CPU", on_cpu(), &[])
     .line("waiting for a CPU", sched(Value::Rate("run_queue_wait_ns_sum")), &[])
@@ -130,12 +131,12 @@ fn time() -> Row {
     let cores = Panel::new(
         Look::Stack,
         "short",
-        "Cores used against held",
-        "The area is what it used, the dashed line what it holds. A gap that lasts is paid for and \
-         unused. Throttled: the limit on its CPU time held it back.",
+        "Cores used and allocated",
+        "The area is what the job used, the dashed line what is allocated to it. A lasting gap is \
+         paid for but not used. Throttled: the quota on its CPU time slowed it down.",
     )
     .line("used", on_cpu(), &[])
-    .line("held", held(), &[])
+    .line("allocated", held(), &[])
     .line("throttled", term("job_cpu", Value::Rate("throttled_ns")), &[])
     .size(12, 9);
     Row { title: "Where the time went", each: None, panels: vec![split, cores] }
@@ -144,9 +145,9 @@ fn time() -> Row {
 fn waiting() -> Row {
     let heatmap = heat(
         "How long tasks waited for a CPU",
-        "Each column is a moment, each cell how many waits were so long (darker is more). A band that \
-         stays low is fine; one that rises to milliseconds means that tasks stand in line. Needs the \
-         agent's profile `histogram` or `full`.",
+        "Each column is a moment, each cell the number of waits of that length (darker is more). A \
+         band that stays low is fine; one that rises to milliseconds means that tasks queue for \
+         CPUs. Needs the agent's profile `histogram` or `full`.",
         "sched.run_queue_wait_ns",
     );
     let wait = percentiles(
@@ -161,17 +162,17 @@ fn waiting() -> Row {
             Look::Lines,
             "ns",
             "Waits for a CPU: percentiles",
-            "Of the worst node in each step. Some 10 µs are usual; milliseconds say that cores are \
-             shared by too many busy tasks.",
+            "The worst node at each point. Around 10 µs is usual; milliseconds mean that too many \
+             busy tasks share the cores.",
         ),
     );
     let switches = Panel::new(
         Look::Lines,
         "cps",
         "Switches and migrations",
-        "Voluntary: the task went to sleep or blocked. Involuntary: it was pushed off its CPU by another. \
-         Many involuntary ones go with waiting for a CPU. Migrations: moves to another CPU, bad for \
-         caches where they are many; pin the tasks.",
+        "Voluntary: the task went to sleep or blocked. Involuntary: it was preempted by another. \
+         Many involuntary switches go with waiting for a CPU. Migrations: moves to another CPU; \
+         many of them are bad for caches: pin the tasks.",
     )
     .line("voluntary", sched(Value::Rate("switches_voluntary")), &[])
     .line("involuntary", sched(Value::Rate("switches_involuntary")), &[])
@@ -188,8 +189,8 @@ fn waiting() -> Row {
             Look::Lines,
             "ns",
             "Blocked: percentiles",
-            "How long a task stood still each time it waited for a disk or a file system, network file \
-             systems included.",
+            "How long a task was blocked each time it waited for a disk or a file system, network \
+             file systems included.",
         ),
     );
     Row { title: "Waiting", each: None, panels: vec![heatmap, wait, switches, blocked] }
@@ -200,12 +201,12 @@ fn nodes() -> Row {
         Look::Stack,
         "short",
         "What its tasks did",
-        "As above, on this node alone. One node that differs from the others holds up the whole job.",
+        "As above, on this node alone. One node that differs from the others slows down the whole job.",
     )
     .line("on CPU", on_cpu(), &[])
     .line("waiting for a CPU", sched(Value::Rate("run_queue_wait_ns_sum")), &[])
     .line("blocked (I/O)", sched(Value::Rate("blocked_ns_sum")), &[])
-    .line("held", held(), &[])
+    .line("allocated", held(), &[])
     .size(8, 7);
     let memory = Panel::new(
         Look::Lines,

@@ -29,14 +29,14 @@ pub fn disk() -> Row {
         Look::Stack,
         "Bps",
         "Disk throughput",
-        "Bytes that local disks moved for the job. Network file systems (Lustre, NFS) do not pass here.",
+        "Bytes that local disks moved for the job. Network file systems (Lustre, NFS) are not included.",
     )
     .line("{device} {op}", block(Value::Rate("bytes")), &["device", "op"]);
     let size = Panel::new(
         Look::Lines,
         "bytes",
         "Mean size of a request",
-        "Below some 64 KiB a disk is slow however good it is: read and write larger pieces.",
+        "Below about 64 KiB even a good disk is slow: read and write larger blocks.",
     )
     .line(
         "{device} {op}",
@@ -45,8 +45,8 @@ pub fn disk() -> Row {
     );
     let heatmap = heat(
         "How long the disk took",
-        "Each cell counts requests that took so long on the device. Two bands are common: cache above, \
-         disk below. A band that rises says that the disk is the limit.",
+        "Each cell counts the requests that took that long on the device. Two bands are common: \
+         cache above, disk below. A band that rises means that the disk is the limit.",
         "block.device_latency_ns",
     );
     let latency = percentiles(
@@ -61,8 +61,8 @@ pub fn disk() -> Row {
             Look::Lines,
             "ns",
             "Disk latency: percentiles",
-            "From the request's issue to its end, of the worst disk in each step. A good SSD answers within \
-             0.1 ms, a hard disk within 10 ms.",
+            "From a request's issue to its completion, on the worst disk at each point. A good SSD \
+             answers within 0.1 ms, a hard disk within 10 ms.",
         ),
     );
     let ops =
@@ -72,7 +72,7 @@ pub fn disk() -> Row {
         Look::Lines,
         "ns",
         "Mean time in the queue",
-        "Before the disk saw the request. More than the disk itself takes: too many requests at once.",
+        "Time before the disk got the request. If this is more than the disk itself takes, there are too many requests at once.",
     )
     .line(
         "{device} {op}",
@@ -89,8 +89,9 @@ pub fn memory() -> Row {
         Look::Lines,
         "bytes",
         "Memory against its limit",
-        "In use: all that counts against the limit, the dashed line. File cache gives way when memory is \
-         short; the job's own (anonymous) memory does not. Own memory near the limit ends in a kill.",
+        "In use: everything that counts against the limit (the dashed line). File cache is dropped \
+         when memory runs short; the job's own (anonymous) memory is not. Own memory near the \
+         limit means the job will be killed.",
     )
     .line("in use", level("current_bytes"), &[])
     .line("own", level("anon_bytes"), &[])
@@ -102,8 +103,8 @@ pub fn memory() -> Row {
         Look::Lines,
         "cps",
         "Page faults",
-        "Minor: memory used for the first time, cheap, but millions a second cost. Major: it had to come \
-         from disk, each as slow as the disk.",
+        "Minor: memory used for the first time; cheap, but millions per second cost time. Major: \
+         memory that had to be read from disk, each as slow as the disk.",
     )
     .line("minor", fault(Value::Rate("minor")), &[])
     .line("major", fault(Value::Rate("major")), &[]);
@@ -111,7 +112,7 @@ pub fn memory() -> Row {
         Look::Lines,
         "short",
         "Tasks blocked by major faults",
-        "How many tasks stood still on average until a page had come from disk. A part of `blocked` above.",
+        "How many tasks, on average, were blocked until a page had been read from disk. Included in `blocked` above.",
     )
     .line("blocked by major faults", fault(Value::Rate("major_wait_ns_sum")), &[]);
     let pressure = |field| term("job_memory", Value::Rate(field));
@@ -119,8 +120,8 @@ pub fn memory() -> Row {
         Look::Lines,
         "short",
         "Pressure, as the kernel sees it",
-        "Share of the time in which some task of the job stood still for want of the resource, added over \
-         its nodes. Empty where the kernel does not measure it (PSI, cgroup v1).",
+        "Share of the time in which some task of the job was stalled for lack of the resource, \
+         added over its nodes. Empty if the kernel does not measure it (no PSI, or cgroup v1).",
     )
     .line("CPU", pressure("cpu_some_stall_ns"), &[])
     .line("memory", pressure("memory_some_stall_ns"), &[])
@@ -135,8 +136,8 @@ pub fn gpu() -> Row {
         Look::Lines,
         "percentunit",
         "GPU: share of the time at work",
-        "How much of the time a kernel ran on the GPU. Long stretches far below 100 %: the GPU waits for \
-         the job; the panel beside says for what.",
+        "How much of the time a kernel ran on the GPU. Long periods far below 100 % mean that the \
+         GPU waits for the job; the panel beside shows for what.",
     )
     .line(
         "{host} {gpu}",
@@ -148,10 +149,10 @@ pub fn gpu() -> Row {
         Look::Stack,
         "short",
         "GPUs idle, and what the job did meanwhile",
-        "How many GPUs were idle on average, by what the job's tasks did at the same time. Blocked: data \
-         did not come from disk fast enough. Waiting for a CPU: too few cores to feed it. Faulting: memory \
-         was being set up. On CPU: the job computed on the CPU first. Other: it slept, or waited for a \
-         network.",
+        "How many GPUs were idle on average, by what the job's tasks did at the same time. \
+         Blocked: data did not arrive from disk fast enough. Waiting for a CPU: too few cores to \
+         feed the GPU. Faulting: memory had to be read from disk. On CPU: the job computed on CPUs \
+         first. Other: it slept, or waited for the network.",
     )
     .line("blocked (I/O)", idle("idle_while_blocked_ns"), &[])
     .line("waiting for a CPU", idle("idle_while_run_queue_ns"), &[])
@@ -162,14 +163,14 @@ pub fn gpu() -> Row {
         Look::Lines,
         "bytes",
         "GPU memory",
-        "What the job's processes hold on the GPU. Much to spare: a larger batch may keep it busier.",
+        "Memory that the job's processes use on the GPU. If much is free, a larger batch may keep the GPU busier.",
     )
     .line("{host} {gpu}", gpu(Value::Level("memory_used_bytes")), &["host", "gpu"]);
     let power = Panel::new(
         Look::Lines,
         "watt",
         "GPU power",
-        "Mean power of the whole device. A GPU that is busy and draws little does little.",
+        "Mean power of the whole device. A GPU that is busy but draws little power does little work.",
     )
     .line(
         "{host} {gpu}",

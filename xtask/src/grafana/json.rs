@@ -61,20 +61,7 @@ pub fn dashboard(dashboard: &Dashboard, edition: &Edition) -> Result<Json> {
 fn told(panel: &Panel, edition: &Edition) -> Option<Panel> {
     let is_kept = |ask: &&Ask| edition.facts || !matches!(ask.what, What::Facts(_));
     let asks: Vec<Ask> = panel.asks.iter().filter(is_kept).cloned().collect();
-    let Panel { title, help, look, unit, width, height, limits, units, .. } = *panel;
-    let steps = panel.steps.clone();
-    (!asks.is_empty()).then_some(Panel {
-        title,
-        help,
-        look,
-        unit,
-        width,
-        height,
-        limits,
-        asks,
-        steps,
-        units,
-    })
+    (!asks.is_empty()).then(|| Panel { asks, ..panel.clone() })
 }
 
 /// To the other dashboards of the same data source, with time and choices.
@@ -129,8 +116,8 @@ fn templating(dashboard: &Dashboard, edition: &Edition) -> Vec<Json> {
         "type": "interval",
         "name": "step",
         "label": "Agent's interval",
-        "description": "The agent's `interval`, or a longer one. Too short a choice shows gaps and peaks \
-                        that are none.",
+        "description": "The agent's `interval`, or a longer one. If it is too short, graphs show \
+                        gaps and peaks that do not exist.",
         "query": INTERVALS.join(","),
         "auto": false,
         "auto_count": 30,

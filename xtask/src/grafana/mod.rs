@@ -23,7 +23,8 @@ pub mod sql;
 #[cfg(test)]
 mod tests;
 
-use spec::{Ask, Dashboard, Look, Scope, Variable};
+pub use readme::sections;
+use spec::{Ask, Dashboard, Look, Scope, Term, Variable};
 
 /// The folder of the files, from the workspace's root.
 pub const FOLDER: &str = "docs/grafana";
@@ -54,8 +55,18 @@ pub struct Written {
     pub dashboard: Dashboard,
     /// The language.
     pub edition: &'static Edition,
-    /// The file.
+    /// What is in it.
     pub json: Json,
+}
+
+impl Written {
+    /// The file.
+    ///
+    /// # Errors
+    /// Never in practice: what is in it was made here.
+    pub fn text(&self) -> Result<String> {
+        Ok(serde_json::to_string_pretty(&self.json)? + "\n")
+    }
 }
 
 /// What gives a description.
@@ -84,16 +95,25 @@ pub fn all() -> Result<Vec<Written>> {
     Ok(all)
 }
 
-/// The files of [`FOLDER`] that are written by the chore: names below it and texts.
-///
-/// # Errors
-/// As [`all`].
-pub fn files() -> Result<Vec<(String, String)>> {
-    let all = all()?;
-    let text = |json: &Json| Ok::<_, anyhow::Error>(serde_json::to_string_pretty(json)? + "\n");
-    let readme = Ok(("README.md".to_owned(), readme::text(&all)));
-    let dashboards = all.iter().map(|written| Ok((written.file.clone(), text(&written.json)?)));
-    dashboards.chain([readme]).collect()
+/// The answer's name in a query: one by tags is named by Grafana, of the tags' values.
+fn name(ask: &Ask) -> &'static str {
+    if ask.legend.contains('{') { "value" } else { ask.legend }
+}
+
+/// What narrows a query: the scopes, then tags that must have a value; each in the words of a language.
+fn conditions(
+    scope: &[Scope],
+    only: &[(&str, &str)],
+    of_scope: impl Fn(&Scope) -> String,
+    equal: impl Fn(&str, &str) -> String,
+) -> Vec<String> {
+    let only = only.iter().map(|(tag, value)| equal(tag, value));
+    scope.iter().map(of_scope).chain(only).collect()
+}
+
+/// The factor at the end of an expression.
+fn times(term: &Term) -> String {
+    if term.times == 1.0 { String::new() } else { format!(" * {}", decimal(term.times)) }
 }
 
 /// A number without an exponent, as all languages take it.

@@ -21,8 +21,8 @@ pub fn dashboard() -> Dashboard {
     Dashboard {
         uid: "jobtrace-node",
         title: "Node",
-        help: "One node: which job used what, and what jobtrace itself costs. `_system` is all that belongs \
-               to no job.",
+        help: "One node: which job used what, and what jobtrace itself costs. `_system` is \
+               everything that belongs to no job.",
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-6h",
@@ -55,34 +55,35 @@ fn jobs() -> Row {
         Look::Table,
         "none",
         "Jobs",
-        "What the scheduler tells of jobs on this node. A job that runs is told again every five minutes.",
+        "What the scheduler knows about the jobs on this node. Written again every five minutes for each running job.",
     )
     .ask(Ask { legend: "facts", what: What::Facts(facts) })
     .units(&[("began", "dateTimeAsIso"), ("ended", "dateTimeAsIso")])
     .size(24, 6);
     let cores = by_job(
         "Cores used",
-        "Cores that each job kept busy. All together are what the node did.",
+        "Cores that each job kept busy; together they are the load of the node.",
         "short",
         sched(Value::Rate("on_cpu_ns")),
     );
     let held = by_job(
-        "Cores held",
-        "Cores that each job may use at once. Beside `Cores used`: what is held and not used.",
+        "Cores allocated",
+        "Cores that each job may use at once. Compare with `Cores used` to see what is allocated but not used.",
         "short",
         term("job_cpu", Value::Weighted("cores_held")),
     );
     let waiting = by_job(
         "Tasks waiting for a CPU",
-        "How many tasks stood in line on average. Several jobs at once: the node has more busy tasks than \
-         cores. One job alone: it has more busy threads than cores of its own.",
+        "How many tasks, on average, waited for a CPU. If several jobs wait at once, the node has \
+         more busy tasks than cores; if only one does, it has more busy threads than cores of its \
+         own.",
         "short",
         sched(Value::Rate("run_queue_wait_ns_sum")),
     );
     let blocked = by_job(
         "Tasks blocked (I/O)",
-        "How many tasks stood still on average for a disk or file system. All jobs at once: the file \
-         system is slow.",
+        "How many tasks, on average, waited for a disk or file system. If all jobs do so at once, \
+         the file system is slow.",
         "short",
         sched(Value::Rate("blocked_ns_sum")),
     );
@@ -94,7 +95,7 @@ fn jobs() -> Row {
     );
     let faults = by_job(
         "Major page faults",
-        "Memory that had to come from disk, each second. Many: some job has too little memory.",
+        "Pages that had to be read from disk, per second. If there are many, some job has too little memory.",
         "cps",
         term("job_fault", Value::Rate("major")),
     );
@@ -110,7 +111,7 @@ fn disks() -> Row {
         Look::Stack,
         "Bps",
         "Disk throughput",
-        "Which job moves bytes on which local disk.",
+        "Bytes that each job moves on each local disk.",
     )
     .line(
         "{job} {device} {op}",
@@ -121,7 +122,7 @@ fn disks() -> Row {
         Look::Lines,
         "ns",
         "Disk latency, 99 of 100 within",
-        "The disk's answer as each job saw it. All jobs high: the disk is the limit.",
+        "The disk's response time as each job saw it. If it is high for all jobs, the disk is the limit.",
     )
     .line(
         "{job} {device} {op}",
@@ -132,7 +133,7 @@ fn disks() -> Row {
         Look::Lines,
         "percentunit",
         "GPUs: share of the time at work",
-        "Of each GPU while a job is on it.",
+        "For each GPU while a job has it.",
     )
     .line(
         "{job} {gpu}",
@@ -143,7 +144,7 @@ fn disks() -> Row {
         Look::Stack,
         "watt",
         "GPU power",
-        "Mean power of each GPU while a job is on it. Busy and low: it does little.",
+        "Mean power of each GPU while a job has it. A GPU that is busy but draws little power does little work.",
     )
     .line(
         "{job} {gpu}",
@@ -159,8 +160,8 @@ fn own() -> Row {
         Look::Lines,
         "percentunit",
         "jobtrace: share of the node's CPUs",
-        "What the probes in the kernel took of all CPUs' time. The agent detaches the costliest before it \
-         passes its bound (`overhead.max_ratio`).",
+        "Share of all CPUs' time taken by the probes in the kernel. If it stays above the limit \
+         (`overhead.max_ratio`), the agent detaches the costliest probes.",
     )
     .line("probes", own(Value::Largest("overhead_ratio")), &[])
     .limits(&[(0.01, "yellow"), (0.02, "red")]);
@@ -168,7 +169,7 @@ fn own() -> Row {
         Look::Lines,
         "short",
         "jobtrace: cores used by the agent",
-        "CPU time of the agent itself; reading the maps is a part of it.",
+        "CPU time of the agent itself, including that for reading the maps.",
     )
     .line("agent", own(Value::Rate("cpu_ns")), &[])
     .line("reading the maps", own(Value::Rate("drain_ns")), &[]);
@@ -185,8 +186,9 @@ fn own() -> Row {
         Look::Last,
         "short",
         "jobtrace: what is missing",
-        "All zero is right. No slot: more jobs than `slots`, they count as `_system`. Spool: nobody took \
-         the files in time. Late: the node was too busy to read in time, nothing is lost by it.",
+        "Everything should be zero. No slot: more jobs than `slots`; the rest count in `_system`. \
+         Spool: nothing collected the files in time. Late: the node was too busy to be read in \
+         time, but nothing is lost.",
     )
     .ask(lost("no slot", "dropped_slot"))
     .ask(lost("no room for a cgroup", "dropped_cgroup"))
@@ -201,7 +203,7 @@ fn own() -> Row {
         Look::Last,
         "ns",
         "jobtrace: the agent's interval",
-        "The largest of the time range. Choose it, or a longer one, at the top.",
+        "The longest in the time range. Select it, or a longer one, at the top.",
     )
     .ask(whole("interval", own(Value::Largest("interval_ns")), &[]))
     .size(6, 4);

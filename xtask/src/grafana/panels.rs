@@ -150,7 +150,7 @@ fn overrides(panel: &Panel, edition: &Edition) -> Vec<Json> {
         }));
     }
     // What is held or allowed is a line above what is used.
-    let is_bound = |ask: &&Ask| ["held", "limit"].contains(&ask.legend);
+    let is_bound = |ask: &&Ask| ["allocated", "limit"].contains(&ask.legend);
     let lines = matches!(panel.look, Look::Lines | Look::Stack);
     all.extend(panel.asks.iter().filter(|ask| lines && is_bound(ask)).map(|ask| {
         json!({

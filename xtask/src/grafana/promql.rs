@@ -5,9 +5,10 @@ use serde_json::{Value as Json, json};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    Edition, decimal,
+    Edition, conditions,
     names::unit,
     spec::{Ask, Look, Scope, Term, Value, Variable, What},
+    times,
 };
 
 fn target(ask: &Ask, scope: &[Scope], look: Look) -> Json {
@@ -68,20 +69,17 @@ fn value(term: &Term, by: &[&str], scope: &[Scope], step: &str, ms: &str) -> Str
             unreachable!("one metric has no two fields; no dashboard of this edition asks so")
         }
     };
-    if term.times == 1.0 { base } else { format!("{base} * {}", decimal(term.times)) }
+    base + &times(term)
 }
 
 /// Grafana escapes what it puts between the quotes.
 fn selector(scope: &[Scope], only: &[(&str, &str)]) -> String {
-    let mut all: Vec<String> = scope
-        .iter()
-        .map(|scope| match scope {
-            Scope::One(tag) => format!(r#"{tag}="${tag}""#),
-            Scope::AnyOf(tag) => format!(r#"{tag}=~"${tag}""#),
-            Scope::Not(tag, value) => format!(r#"{tag}!="{value}""#),
-        })
-        .collect();
-    all.extend(only.iter().map(|(tag, value)| format!(r#"{tag}="{value}""#)));
+    let of_scope = |scope: &Scope| match scope {
+        Scope::One(tag) => format!(r#"{tag}="${tag}""#),
+        Scope::AnyOf(tag) => format!(r#"{tag}=~"${tag}""#),
+        Scope::Not(tag, value) => format!(r#"{tag}!="{value}""#),
+    };
+    let all = conditions(scope, only, of_scope, |tag, value| format!(r#"{tag}="{value}""#));
     if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
 }
 

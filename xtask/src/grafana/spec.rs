@@ -65,6 +65,7 @@ pub struct Row {
 }
 
 /// One panel.
+#[derive(Clone)]
 pub struct Panel {
     /// A few words.
     pub title: &'static str,

@@ -5,9 +5,10 @@ use serde_json::{Value as Json, json};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    Edition, decimal,
+    Edition, conditions, name,
     names::{own_tags, unit},
     spec::{Ask, Facts, Look, Scope, Term, Value, Variable, What},
+    times,
 };
 
 fn target(ask: &Ask, scope: &[Scope], look: Look) -> Json {
@@ -25,7 +26,7 @@ fn variable(variable: &Variable) -> Json {
 
 /// The question's query.
 pub fn query(ask: &Ask, scope: &[Scope]) -> String {
-    let name = if ask.legend.contains('{') { "value" } else { ask.legend };
+    let name = name(ask);
     match &ask.what {
         What::OverTime(term, by) => value(term, by, scope, name, Some("$__dateBin(time)")),
         What::Hourly(term, by) => value(term, by, scope, name, Some("date_trunc('hour', time)")),
@@ -40,8 +41,7 @@ pub fn query(ask: &Ask, scope: &[Scope]) -> String {
 
 fn value(term: &Term, by: &[&str], scope: &[Scope], name: &str, step: Option<&str>) -> String {
     let condition = condition(scope, term.only);
-    let times =
-        if term.times == 1.0 { String::new() } else { format!(" * {}", decimal(term.times)) };
+    let times = times(term);
     let time = step.map(|step| format!(r#"{step} AS "time""#));
     let tags: Vec<String> = by.iter().map(|tag| format!(r#""{tag}""#)).collect();
     let of = term.of;
@@ -99,14 +99,11 @@ fn joined(words: impl Iterator<Item = String>) -> String {
 }
 
 fn condition(scope: &[Scope], only: &[(&str, &str)]) -> String {
-    let mut all: Vec<String> = scope
-        .iter()
-        .map(|scope| match scope {
-            Scope::One(tag) | Scope::AnyOf(tag) => format!(r#""{tag}" IN (${{{tag}:sqlstring}})"#),
-            Scope::Not(tag, value) => format!(r#""{tag}" <> '{value}'"#),
-        })
-        .collect();
-    all.extend(only.iter().map(|(tag, value)| format!(r#""{tag}" = '{value}'"#)));
+    let of_scope = |scope: &Scope| match scope {
+        Scope::One(tag) | Scope::AnyOf(tag) => format!(r#""{tag}" IN (${{{tag}:sqlstring}})"#),
+        Scope::Not(tag, value) => format!(r#""{tag}" <> '{value}'"#),
+    };
+    let mut all = conditions(scope, only, of_scope, |tag, value| format!(r#""{tag}" = '{value}'"#));
     all.push("$__timeFilter(time)".into());
     all.join(" AND ")
 }

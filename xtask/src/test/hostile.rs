@@ -2,21 +2,18 @@
 //! and files are read from the disk again and again, and one CPU is busy. A process of its own, as root, that
 //! lives as long as its standard input is open: it ends with the value that holds the other end, and with us.
 
-use crate::process::{as_root, in_words, say, target_dir};
+use crate::process::{as_root, say};
 use anyhow::{Context, Result, bail};
-use std::fs;
-use std::hint::spin_loop;
-use std::io::{self, Read};
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
 
-/// The hidden chore of the process.
-pub const CHORE: &str = "hostility";
-/// The kernel reclaims within seconds what it reclaims by itself, under pressure.
-const EVERY: Duration = Duration::from_secs(1);
-const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+/// What the process does: keeps a CPU busy, and does `$1` at once and once in each `$2` seconds until its
+/// input ends (`read` then returns 1) or that fails. The kernel reclaims within seconds what it reclaims by
+/// itself, under pressure.
+const SCRIPT: &str = "\
+while :; do :; done & trap \"kill $!\" EXIT
+while eval \"$1\" || exit 3; read -rt $2; [ $? -gt 128 ]; do :; done";
+/// What is dirty stays in memory: it is written first.
+const DROP_CACHES: &str = "sync && echo 1 >/proc/sys/vm/drop_caches";
 
 /// The process, under way.
 pub struct Hostility(Child);
@@ -27,10 +24,13 @@ impl Hostility {
     /// # Errors
     /// When it cannot be started.
     pub fn begin() -> Result<Self> {
-        let mut command = as_root(target_dir().join("debug/xtask"), &[]);
-        command.arg(CHORE).stdin(Stdio::piped());
-        say(in_words(&command));
-        Ok(Self(command.spawn().with_context(|| format!("start {}", in_words(&command)))?))
+        say("emptying the page cache each second, keeping a CPU busy");
+        Self::doing(as_root("bash", &[]), DROP_CACHES, "1")
+    }
+
+    fn doing(mut shell: Command, work: &str, seconds: &str) -> Result<Self> {
+        shell.args(["-c", SCRIPT, "hostility", work, seconds]).stdin(Stdio::piped());
+        Ok(Self(shell.spawn().context("start the hostile process")?))
     }
 
     /// Ends it.
@@ -48,75 +48,26 @@ impl Hostility {
     }
 }
 
-/// What the process does.
-///
-/// # Errors
-/// When the page cache cannot be emptied: root is needed.
-pub fn work() -> Result<()> {
-    thread::spawn(keep_busy);
-    each(EVERY, io::stdin(), || {
-        // What is dirty stays in memory.
-        rustix::fs::sync();
-        fs::write(DROP_CACHES, "1").with_context(|| format!("write {DROP_CACHES}"))
-    })
-}
-
-/// The first CPU that it may use, for ever.
-fn keep_busy() {
-    let usable = rustix::thread::sched_getaffinity(None).unwrap_or_default();
-    let first = (0..rustix::thread::CpuSet::MAX_CPU).find(|cpu| usable.is_set(*cpu));
-    let mut one = rustix::thread::CpuSet::new();
-    one.set(first.unwrap_or(0));
-    // Where it is refused, some CPU is busy.
-    let _ = rustix::thread::sched_setaffinity(None, &one);
-    loop {
-        spin_loop();
-    }
-}
-
-/// Does `work` at once and once in each `span`, until `input` ends or it fails.
-fn each(
-    span: Duration,
-    mut input: impl Read + Send + 'static,
-    mut work: impl FnMut() -> Result<()>,
-) -> Result<()> {
-    let (ended, end) = channel();
-    thread::spawn(move || {
-        let _ = io::copy(&mut input, &mut io::sink());
-        let _ = ended.send(());
-    });
-    loop {
-        work()?;
-        if end.recv_timeout(span) != Err(RecvTimeoutError::Timeout) {
-            return Ok(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
-    fn it_goes_on_until_its_input_ends() -> Result<()> {
-        let (input, output) = io::pipe()?;
-        let (mut output, mut times) = (Some(output), 0);
-        each(Duration::from_millis(1), input, || {
-            times += 1;
-            if times == 3 {
-                output = None;
-            }
-            assert!(times < 1000, "it has not seen the end of its input");
-            Ok(())
-        })?;
-        assert!(times >= 3, "{times}");
+    fn it_goes_on_until_its_input_ends_and_what_fails_is_told() -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let hostile = |work: &str| {
+            let mut shell = Command::new("bash");
+            shell.current_dir(folder.path()).stderr(Stdio::null());
+            Hostility::doing(shell, work, "0.05")
+        };
+        let works = hostile("mktemp -p . >/dev/null")?;
+        let fails = hostile("false")?;
+        std::thread::sleep(Duration::from_millis(500));
+        works.end()?;
+        let times = folder.path().read_dir()?.count();
+        assert!((2..=10).contains(&times), "{times}");
+        assert!(fails.end().is_err());
         Ok(())
-    }
-
-    #[test]
-    fn what_fails_is_told() {
-        let (input, _output) = io::pipe().expect("a pipe");
-        let failed = each(EVERY, input, || bail!("not root"));
-        assert!(failed.is_err_and(|error| error.to_string() == "not root"));
     }
 }

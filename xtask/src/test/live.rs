@@ -22,15 +22,10 @@ const OBJECT: &str = "JOBTRACE_BPF_OBJECT";
 /// When they do not build, `object` is not there, or the page cache cannot be emptied.
 pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
     run_command(cargo().args(["build", "--quiet", "--package", "jobtrace"]))?;
-    let built = output(
-        cargo()
-            .args(["test", "--package", "jobtrace-tests", "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"]),
-    )?;
     let hostility = if hostile { Some(Hostility::begin()?) } else { None };
     let mut sum = Tally::default();
     let mut well = true;
-    for program in executables(&built) {
+    for program in programs(&[])? {
         let mut command = as_root(&program, &[PROGRAM, OBJECT]);
         command.arg("--test-threads=1").current_dir(root().join("tests"));
         command.env(PROGRAM, target_dir().join("debug/jobtrace"));
@@ -53,8 +48,18 @@ fn absolute(object: &Path) -> Result<PathBuf> {
     std::path::absolute(object).with_context(|| format!("find {}", object.display()))
 }
 
+/// Builds the test programs of the live ring, of these options of cargo; gives their files.
+///
+/// # Errors
+/// When they do not build.
+pub fn programs(options: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = cargo();
+    command.args(["test", "--package", "jobtrace-tests", "--no-run"]).args(options);
+    Ok(executables(&output(command.args(["--message-format", "json-render-diagnostics"]))?))
+}
+
 /// The test programs that cargo names in its JSON lines.
-pub fn executables(messages: &str) -> Vec<PathBuf> {
+fn executables(messages: &str) -> Vec<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

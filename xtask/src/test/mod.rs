@@ -1,13 +1,13 @@
 //! `cargo xtask test`: what a reviewer runs. Every step runs even when one before it failed, and
 //! the last line sums up all tests.
 
-pub mod hostile;
+mod hostile;
 mod live;
 pub mod residue;
 mod steps;
 mod tally;
 
-pub use live::executables;
+pub use live::programs;
 
 use crate::process::{cargo, run as run_command, say, target_dir};
 use crate::{docs, ebpf, licences, packages, vm};
@@ -26,23 +26,23 @@ fn take_signals() {
     }
 }
 
-/// Installs what is missing, then runs format, lints, docs, licences and all tests; the live ring
-/// loads BPF programs and needs root, through sudo where we are not.
+/// Installs missing tools, then checks format, lints, docs and licences and runs all tests; the live tests
+/// load BPF programs and need root (through sudo if the caller is not).
 #[derive(clap::Args)]
 pub struct Args {
-    /// Leave the live ring out: nothing needs root
+    /// Skip the live tests, so that nothing needs root
     #[arg(long, conflicts_with_all = ["live", "hostile", "object", "fresh_object"])]
     fast: bool,
-    /// Only the live ring
+    /// Only the live tests
     #[arg(long)]
     live: bool,
-    /// Empty the page cache each second and keep one CPU busy during the live ring: all programs get slower
+    /// Drop the page cache every second and keep one CPU busy during the live tests: all programs get slower
     #[arg(long)]
     hostile: bool,
-    /// Run the live ring with this BPF object instead of the one that jobtrace embeds
+    /// Run the live tests with this BPF object instead of the one that jobtrace embeds
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
-    /// Build the BPF object too, after installing what that needs, and run the live ring with it
+    /// Also build the BPF object, after installing what that needs, and run the live tests with it
     #[arg(long, conflicts_with = "object")]
     fresh_object: bool,
 }
@@ -89,12 +89,13 @@ fn lints(steps: &mut Steps) {
 }
 
 fn live_ring(steps: &mut Steps, args: &Args) {
-    let Some(before) = steps.step("what is there before", residue::Residue::read_as_root) else {
+    let Some(before) = steps.step("state before the live tests", residue::Residue::read_as_root)
+    else {
         return;
     };
     let name = match &args.object {
-        Some(object) => format!("live ring with {}", object.display()),
-        None => "live ring".to_owned(),
+        Some(object) => format!("live tests with {}", object.display()),
+        None => "live tests".to_owned(),
     };
     steps.tests(&name, || live::run(args.object.as_deref(), args.hostile));
     if args.fresh_object {
@@ -109,8 +110,8 @@ fn live_ring(steps: &mut Steps, args: &Args) {
 /// The same bytes need no second run: the live ring has just tested them.
 fn with_fresh_object(steps: &mut Steps, fresh: &Path, hostile: bool) {
     if std::fs::read(fresh).ok() == std::fs::read(root().join(OBJECT)).ok() {
-        say("the fresh object is the committed one byte for byte: the live ring above tested it");
+        say("the fresh object is the committed one byte for byte: the live tests above tested it");
     } else {
-        steps.tests("live ring with the fresh object", || live::run(Some(fresh), hostile));
+        steps.tests("live tests with the fresh object", || live::run(Some(fresh), hostile));
     }
 }

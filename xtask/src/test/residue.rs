@@ -85,9 +85,7 @@ pub fn check(before: &Residue) -> Result<()> {
 fn programs(lines: &mut BTreeSet<String>) -> Result<BTreeSet<u32>> {
     let object = fs::read(root().join(OBJECT)).unwrap_or_default();
     let mut ours = BTreeSet::new();
-    for id in bpf::programs()? {
-        // It may be gone since it was listed.
-        let Ok(program) = bpf::hold(id).and_then(|held| bpf::program(&held)) else { continue };
+    for (id, program) in bpf::programs()? {
         if is_symbol(&object, &program.name) {
             lines.insert(format!("BPF program {id} ({})", program.name));
             ours.insert(id);

@@ -1,7 +1,7 @@
 //! The architectures whose kernels are booted: what the machine, the compiler and the packages of each
 //! are called. It starts and fetches nothing.
 
-use crate::packages::Tool;
+use crate::packages::{Tool, tool};
 use std::env::consts;
 use std::path::Path;
 use std::process::Command;
@@ -18,77 +18,92 @@ pub enum Arch {
     Arm,
 }
 
-/// Unpacks modules.
-const XZ: Tool = Tool { program: "xz", apt: "xz-utils", dnf: "xz", zypper: "xz" };
-const QEMU_X86: Tool = Tool {
-    program: "qemu-system-x86_64",
-    apt: "qemu-system-x86",
-    dnf: "qemu-system-x86-core",
-    zypper: "qemu-x86",
+/// What is called otherwise on each.
+struct Names {
+    own: &'static str,
+    debian: &'static str,
+    machine: &'static str,
+    document: &'static str,
+    port: &'static str,
+    console: &'static str,
+    qemu: Tool,
+    /// The machine that qemu emulates, and its port to the host.
+    machine_options: &'static str,
+    /// What builds programs for it elsewhere. Other families than Debian's name these so where they have
+    /// them at all.
+    cross: [Tool; 2],
+}
+
+const X86: Names = Names {
+    own: "x86-64",
+    debian: "amd64",
+    machine: "x86_64",
+    document: "docs/KERNELS.md",
+    port: "/dev/ttyS1",
+    console: "ttyS0",
+    qemu: tool("qemu-system-x86_64", ["qemu-system-x86", "qemu-system-x86-core", "qemu-x86"]),
+    machine_options: "-machine q35 -cpu max -serial stdio",
+    cross: [
+        tool(
+            "x86_64-linux-gnu-gcc",
+            ["gcc-x86-64-linux-gnu", "gcc-x86_64-linux-gnu", "cross-x86_64-gcc14"],
+        ),
+        tool(
+            "/usr/x86_64-linux-gnu/lib/crt1.o",
+            ["libc6-dev-amd64-cross", "glibc-devel", "cross-x86_64-glibc-devel"],
+        ),
+    ],
 };
-const QEMU_ARM: Tool = Tool {
-    program: "qemu-system-aarch64",
-    apt: "qemu-system-arm",
-    dnf: "qemu-system-aarch64-core",
-    zypper: "qemu-arm",
+
+const ARM: Names = Names {
+    own: "arm64",
+    debian: "arm64",
+    machine: "aarch64",
+    document: "docs/KERNELS-arm64.md",
+    // The machine's own port is ttyAMA0: the second one is a PCI card.
+    port: "/dev/ttyS0",
+    console: "ttyAMA0",
+    qemu: tool("qemu-system-aarch64", ["qemu-system-arm", "qemu-system-aarch64-core", "qemu-arm"]),
+    // A server's CPU: with atomic instructions of its own, and without the pointer authentication of later
+    // ones, which is slow to emulate.
+    machine_options: "-machine virt,gic-version=3 -cpu neoverse-n1 \
+                      -chardev stdio,id=guest -device pci-serial,chardev=guest",
+    cross: [
+        tool(
+            "aarch64-linux-gnu-gcc",
+            ["gcc-aarch64-linux-gnu", "gcc-aarch64-linux-gnu", "cross-aarch64-gcc14"],
+        ),
+        tool(
+            "/usr/aarch64-linux-gnu/lib/crt1.o",
+            ["libc6-dev-arm64-cross", "glibc-devel", "cross-aarch64-glibc-devel"],
+        ),
+    ],
 };
-/// What builds programs for the other architecture. Other families than Debian's name these so where
-/// they have them at all.
-const CROSS_X86: [Tool; 2] = [
-    Tool {
-        program: "x86_64-linux-gnu-gcc",
-        apt: "gcc-x86-64-linux-gnu",
-        dnf: "gcc-x86_64-linux-gnu",
-        zypper: "cross-x86_64-gcc14",
-    },
-    Tool {
-        program: "/usr/x86_64-linux-gnu/lib/crt1.o",
-        apt: "libc6-dev-amd64-cross",
-        dnf: "glibc-devel",
-        zypper: "cross-x86_64-glibc-devel",
-    },
-];
-const CROSS_ARM: [Tool; 2] = [
-    Tool {
-        program: "aarch64-linux-gnu-gcc",
-        apt: "gcc-aarch64-linux-gnu",
-        dnf: "gcc-aarch64-linux-gnu",
-        zypper: "cross-aarch64-gcc14",
-    },
-    Tool {
-        program: "/usr/aarch64-linux-gnu/lib/crt1.o",
-        apt: "libc6-dev-arm64-cross",
-        dnf: "glibc-devel",
-        zypper: "cross-aarch64-glibc-devel",
-    },
-];
 
 impl Arch {
     /// Both.
     pub const ALL: [Self; 2] = [Self::X86, Self::Arm];
 
+    fn names(self) -> &'static Names {
+        match self {
+            Self::X86 => &X86,
+            Self::Arm => &ARM,
+        }
+    }
+
     /// As `--arch` has it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::X86 => "x86-64",
-            Self::Arm => "arm64",
-        }
+        self.names().own
     }
 
     /// Debian's name of it.
     pub fn debian(self) -> &'static str {
-        match self {
-            Self::X86 => "amd64",
-            Self::Arm => "arm64",
-        }
+        self.names().debian
     }
 
     /// The compiler's and the kernel's (`uname -m`).
     pub fn machine(self) -> &'static str {
-        match self {
-            Self::X86 => "x86_64",
-            Self::Arm => "aarch64",
-        }
+        self.names().machine
     }
 
     /// What Rust calls programs of it.
@@ -106,13 +121,10 @@ impl Arch {
         consts::ARCH == self.machine()
     }
 
-    /// What the chore runs for it; `strip` is in the compiler's package.
+    /// What the chore runs for it, `xz` to unpack modules; `strip` is in the compiler's package.
     pub fn tools(self) -> Vec<Tool> {
-        let (qemu, cross) = match self {
-            Self::X86 => (QEMU_X86, CROSS_X86),
-            Self::Arm => (QEMU_ARM, CROSS_ARM),
-        };
-        let mut all = vec![qemu, XZ];
+        let Names { qemu, cross, .. } = self.names();
+        let mut all = vec![*qemu, tool("xz", ["xz-utils", "xz", "xz"])];
         if !self.is_own() {
             all.extend(cross);
         }
@@ -121,50 +133,28 @@ impl Arch {
 
     /// The document that its table is in, below the root.
     pub fn document(self) -> &'static str {
-        match self {
-            Self::X86 => "docs/KERNELS.md",
-            Self::Arm => "docs/KERNELS-arm64.md",
-        }
+        self.names().document
     }
 
     /// The file of the guest's serial port to the host.
     pub fn port(self) -> &'static str {
-        match self {
-            Self::X86 => "/dev/ttyS1",
-            // The machine's own port is ttyAMA0: the second one is a PCI card.
-            Self::Arm => "/dev/ttyS0",
-        }
+        self.names().port
     }
 
     /// The kernel's name of the port of its console.
     pub fn console(self) -> &'static str {
-        match self {
-            Self::X86 => "ttyS0",
-            Self::Arm => "ttyAMA0",
-        }
+        self.names().console
     }
 
     /// qemu without KVM, the machine and its two ports: the console's lines go to a file, the guest's to
     /// standard output.
     pub fn qemu(self, console: &Path) -> Command {
-        let (program, machine) = match self {
-            Self::X86 => (QEMU_X86.program, ["-machine", "q35", "-cpu", "max"]),
-            // A server's CPU: with atomic instructions of its own, and without the pointer
-            // authentication of later ones, which is slow to emulate.
-            Self::Arm => {
-                (QEMU_ARM.program, ["-machine", "virt,gic-version=3", "-cpu", "neoverse-n1"])
-            }
-        };
-        let mut command = Command::new(program);
-        command.args(["-accel", "tcg,thread=multi"]).args(machine);
+        let mut command = Command::new(self.names().qemu.program);
+        command.args(["-accel", "tcg,thread=multi"]);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        // The console's port is the first.
         command.args(["-serial", &format!("file:{}", console.display())]);
-        match self {
-            Self::X86 => command.args(["-serial", "stdio"]),
-            Self::Arm => {
-                command.args(["-chardev", "stdio,id=guest", "-device", "pci-serial,chardev=guest"])
-            }
-        };
+        command.args(self.names().machine_options.split_whitespace());
         command
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::files_below;
 
 /// Where Debian is where the system's own apt names no mirror of it.
 const MIRROR: &str = "http://deb.debian.org/debian";
@@ -49,24 +50,16 @@ pub fn cloud_kernel(suite: &str, arch: Arch, folder: &Path) -> Result<Unpacked> 
         run_command(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&unpacked))?;
     }
     fs::remove_dir_all(folder.join("apt")).context("remove apt's lists")?;
-    let found = find_image(&unpacked)?;
-    Ok(Unpacked { package: format!("{} {}", image.0, image.1), image: found, modules: unpacked })
-}
-
-/// The kernel itself: in /boot, or beside its modules.
-fn find_image(folder: &Path) -> Result<PathBuf> {
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(next) = waiting.pop() {
-        for entry in fs::read_dir(&next)?.flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                waiting.push(path);
-            } else if entry.file_name().to_string_lossy().starts_with("vmlinuz") {
-                return Ok(path);
-            }
-        }
-    }
-    bail!("the packages hold no vmlinuz")
+    // In /boot, or beside its modules.
+    let is_kernel = |file: &PathBuf| {
+        file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))
+    };
+    let kernel = files_below(&unpacked)?.into_iter().find(is_kernel);
+    Ok(Unpacked {
+        package: format!("{} {}", image.0, image.1),
+        image: kernel.context("the packages hold no vmlinuz")?,
+        modules: unpacked,
+    })
 }
 
 /// apt with a state of its own, for one release.

@@ -1,21 +1,18 @@
-//! The kernels to boot: Debian's cloud kernels, kept below the target folder with their digests, and
+//! The kernels to boot: Debian's cloud kernels, kept below the target folder, and
 //! others by path.
 
 use super::arch::Arch;
 use super::{fetch, modules};
 use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Kernels by our names, and the Debian release that has each.
 const DEBIAN: &[(&str, &str)] =
     &[("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "trixie"), ("newest", "sid")];
-/// What is known of a kept kernel.
-const NOTE: &str = "kernel.json";
+/// The package and version of a kept kernel.
+const NOTE: &str = "package";
 /// The kernel itself.
 const IMAGE: &str = "vmlinuz";
 
@@ -30,15 +27,6 @@ pub struct Kernel {
     pub image: PathBuf,
     /// Modules to load in this order, unpacked.
     pub modules: Vec<PathBuf>,
-}
-
-/// What is kept beside a kernel.
-#[derive(Debug, Serialize, Deserialize)]
-struct Note {
-    /// Package and version it came from.
-    package: String,
-    /// File names and their SHA-256.
-    digests: BTreeMap<String, String>,
 }
 
 impl Kernel {
@@ -67,7 +55,7 @@ pub fn names() -> Vec<&'static str> {
     DEBIAN.iter().map(|(name, _)| *name).collect()
 }
 
-/// The kept kernel of this name for `arch`; fetched where there is none, or it is not whole, or `refresh`.
+/// The kept kernel of this name for `arch`; fetched where there is none whole, or `refresh`.
 ///
 /// # Errors
 /// When it cannot be fetched.
@@ -86,48 +74,18 @@ pub fn get(name: &str, arch: Arch, refresh: bool) -> Result<Kernel> {
     fs::rename(&unpacked.image, folder.join(IMAGE)).context("keep the kernel")?;
     modules::gather(&unpacked.modules, &folder.join("modules"))?;
     fs::remove_dir_all(&unpacked.modules).context("remove what else the packages hold")?;
-    let mut digests = BTreeMap::new();
-    for file in files(&folder)? {
-        let path = file.strip_prefix(&folder)?.to_string_lossy().into_owned();
-        digests.insert(path, digest(&file)?);
-    }
-    let note = Note { package: unpacked.package, digests };
-    fs::write(folder.join(NOTE), serde_json::to_string_pretty(&note)?).context("note it")?;
+    // The last of all: a kernel without it is not whole.
+    fs::write(folder.join(NOTE), unpacked.package).context("note it")?;
     kept(name, arch, &folder)
 }
 
 /// The kernel as it was kept.
 fn kept(name: &str, arch: Arch, folder: &Path) -> Result<Kernel> {
-    let note: Note = serde_json::from_str(&fs::read_to_string(folder.join(NOTE))?)?;
-    for (file, wanted) in &note.digests {
-        let found = digest(&folder.join(file))?;
-        if found != *wanted {
-            say(format_args!("kernel {name}: {file} is not what was fetched, fetching it again"));
-            bail!("{file} has another digest");
-        }
-    }
-    let mut modules = files(&folder.join("modules"))?;
+    fs::read_to_string(folder.join(NOTE)).context("it was not fetched")?;
+    let modules = fs::read_dir(folder.join("modules"))?.map(|entry| Ok(entry?.path()));
+    let mut modules = modules.collect::<Result<Vec<_>>>()?;
     modules.sort();
     Ok(Kernel { name: with_arch(name, arch), arch, image: folder.join(IMAGE), modules })
-}
-
-/// The kernel itself and its modules.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
-        let path = entry?.path();
-        match path.is_dir() {
-            true if path.ends_with("modules") => found.extend(files(&path)?),
-            true => {}
-            false => found.push(path),
-        }
-    }
-    Ok(found)
-}
-
-fn digest(file: &Path) -> Result<String> {
-    let bytes = fs::read(file).with_context(|| format!("read {}", file.display()))?;
-    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Prints the kernels and what is kept of them.
@@ -137,9 +95,8 @@ fn digest(file: &Path) -> Result<String> {
 pub fn list() -> Result<()> {
     for arch in Arch::ALL {
         for (name, suite) in DEBIAN {
-            let note = fs::read_to_string(folder(name, arch).join(NOTE)).ok();
-            let note = note.and_then(|text| serde_json::from_str::<Note>(&text).ok());
-            let here = note.map_or("not fetched yet".to_owned(), |note| note.package);
+            let here = fs::read_to_string(folder(name, arch).join(NOTE));
+            let here = here.unwrap_or_else(|_| "not fetched yet".to_owned());
             println!("{:7} {name:7} Debian {suite:9} {here}", arch.name());
         }
     }
@@ -164,22 +121,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kept_kernel_that_changed_is_not_used() {
+    fn a_kernel_that_was_kept_in_part_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::create_dir(path.join("modules")).unwrap();
         fs::write(path.join(IMAGE), "kernel").unwrap();
         fs::write(path.join("modules/0-loop.ko"), "module").unwrap();
-        let files = files(path).unwrap();
-        assert_eq!(files.len(), 2);
-        let name = |file: &Path| file.strip_prefix(path).unwrap().to_string_lossy().into_owned();
-        let digests = files.iter().map(|file| (name(file), digest(file).unwrap())).collect();
-        let note = Note { package: "p 1".into(), digests };
-        fs::write(path.join(NOTE), serde_json::to_string(&note).unwrap()).unwrap();
+        assert!(kept("k", Arch::Arm, path).is_err());
+        fs::write(path.join(NOTE), "p 1").unwrap();
         let kernel = kept("k", Arch::Arm, path).unwrap();
         assert_eq!(kernel.name, "k-arm64");
         assert_eq!(kernel.modules, [path.join("modules/0-loop.ko")]);
-        fs::write(path.join(IMAGE), "another").unwrap();
-        assert!(kept("k", Arch::Arm, path).is_err());
     }
 }

@@ -28,7 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use table::Column;
 use xtask::guest::Work;
-use xtask::root;
+use xtask::sections;
 
 /// How long a boot may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -36,55 +36,55 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask vm                          all kernels, both versions of cgroups
-  cargo xtask vm --only 5.10,newest       two of them
-  cargo xtask vm --list                   the kernels, and which are here already
+  cargo xtask vm --only 5.10,newest       two of the kernels
+  cargo xtask vm --list                   the kernels, and which are already downloaded
   cargo xtask vm --write --keep-going     write docs/KERNELS.md
   cargo xtask vm --arch arm64 --only 6.12 a kernel for 64-bit ARM
   cargo xtask vm --arch arm64 --write --keep-going    write docs/KERNELS-arm64.md
-  cargo xtask vm --jobtrace FILE          check another build of jobtrace, say a package's
+  cargo xtask vm --jobtrace FILE          check another build of jobtrace, such as a package's
   cargo xtask vm --object FILE            check another BPF object
   cargo xtask vm --kernel /boot/vmlinuz-6.8.0 --modules /lib/modules/6.8.0
   cargo xtask vm --only 6.1 --cpus 8,64,255 --write   memory by CPUs, docs/SIZING.md";
 
 /// Checks jobtrace on other kernels: boots Debian's cloud kernels, and others given by path, in
 /// emulated machines of two CPUs (qemu, no KVM needed), loads every BPF program there and compares
-/// each number with the kernel's own. Exit status 1 where something that should work does not; what
-/// a kernel lacks is shown as absent.
+/// each number with the kernel's own. The exit status is 1 if something that should work does not;
+/// what a kernel lacks is shown as absent.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Only these kernels: names of --list, or how a release begins
+    /// Only these kernels: names from --list, or the beginning of a release
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Boot kernels for this architecture; jobtrace is built for it, with a cross compiler where it is
-    /// not the host's
+    /// Boot kernels for this architecture; jobtrace is built for it, with a cross compiler if it is not
+    /// the host's
     #[arg(long, value_enum, default_value_t)]
     arch: Arch,
-    /// A kernel by its file, instead of Debian's; may be given again
+    /// A kernel's file, instead of Debian's kernels; may be given several times
     #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
     kernel: Vec<PathBuf>,
-    /// Where the modules of --kernel are: its /lib/modules/RELEASE
+    /// Folder of the modules of --kernel, such as /lib/modules/RELEASE
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
     /// Only this version of cgroups
     #[arg(long, value_enum)]
     cgroups: Option<Cgroups>,
-    /// Name the kernels and where they are kept
+    /// List the kernels and where they are kept
     #[arg(long)]
     list: bool,
-    /// Two kernels and one check of each kind, as `cargo xtask test` has it
+    /// Two kernels and one check of each kind, as in `cargo xtask test`
     #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write", "arch"])]
     quick: bool,
-    /// Look for newer releases of the kernels that are kept
+    /// Look for newer releases of the downloaded kernels
     #[arg(long)]
     refresh: bool,
-    /// Go on with the next kernel where one failed
+    /// Continue with the next kernel if one fails
     #[arg(long)]
     keep_going: bool,
     /// How many machines run at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     at_once: usize,
-    /// Seconds that one boot may take
+    /// Maximum seconds for one boot
     #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
     timeout: u64,
     /// Check this jobtrace instead of the one built from here
@@ -93,8 +93,8 @@ pub struct Args {
     /// Check this BPF object instead of the one that jobtrace embeds
     #[arg(long, value_name = "FILE")]
     object: Option<PathBuf>,
-    /// Instead of the checks, measure an agent with so many possible CPUs, on the first kernel chosen
-    /// (newer ones than 6.6, and ARM's, count only CPUs that are there)
+    /// Instead of the checks, measure an agent with these numbers of possible CPUs, on the first kernel
+    /// selected (kernels newer than 6.6, and ARM's, count only CPUs that are present)
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     cpus: Vec<u32>,
     /// Print every comparison
@@ -137,6 +137,7 @@ pub fn run(args: &Args) -> Result<()> {
     packages::need(&args.arch.tools())?;
     let kernels = chosen(args)?;
     let contents = contents(args)?;
+    let patience = Duration::from_secs(args.timeout);
     if !args.cpus.is_empty() {
         let kernel = kernels.first().context("no kernel is chosen")?;
         if args.arch != Arch::X86 {
@@ -145,25 +146,31 @@ pub fn run(args: &Args) -> Result<()> {
                 args.arch.name()
             );
         }
-        let patience = Duration::from_secs(args.timeout);
         return sizes::run(kernel, &contents, &args.cpus, patience, args.write);
     }
     let versions = args.cgroups.map_or(vec![Cgroups::V2, Cgroups::V1], |one| vec![one]);
     let boots: Vec<_> =
         kernels.iter().flat_map(|kernel| versions.iter().map(move |one| (kernel, *one))).collect();
-    let columns = check_all(&boots, &contents, args)?;
+    let round = Round {
+        work: Work::Checks,
+        patience,
+        at_once: args.at_once,
+        goes_on: args.keep_going,
+        verbose: args.verbose,
+    };
+    let columns = round.check_all(&boots, &contents)?;
     print!("{}", table::markdown(&columns));
     if args.write {
-        let document = args.arch.document();
-        fs::write(root().join(document), table::document(args.arch, &columns))
-            .with_context(|| format!("write {document}"))?;
-        say(format_args!("wrote {document}"));
+        sections::write(args.arch.document(), &table::sections(&columns))?;
     }
-    let failed: usize = columns.iter().map(Column::failures).sum();
-    if failed > 0 {
-        bail!("{failed} of the checks and hooks above failed");
+    judge(&columns)
+}
+
+fn judge(columns: &[Column]) -> Result<()> {
+    match columns.iter().map(Column::failures).sum() {
+        0 => Ok(()),
+        failed => bail!("{failed} of the checks and hooks above failed"),
     }
-    Ok(())
 }
 
 /// Two kernels, the oldest with cgroup v1 and the newest with v2, and one check of each kind: what
@@ -183,23 +190,11 @@ pub fn quick() -> Result<()> {
     packages::need(&arch.tools())?;
     let contents = Contents::build(arch, &programs::jobtrace(arch, false)?, None)?;
     let kernels = [kernels::get("5.10", arch, false)?, kernels::get("newest", arch, false)?];
+    let boots = [(&kernels[0], Cgroups::V1), (&kernels[1], Cgroups::V2)];
     // Both at once: neither keeps two CPUs busy all the time.
-    let [oldest, newest] = thread::scope(|scope| {
-        let boots = [(&kernels[0], Cgroups::V1), (&kernels[1], Cgroups::V2)];
-        let contents = &contents;
-        boots
-            .map(|(kernel, cgroups)| {
-                scope.spawn(move || check(kernel, cgroups, Work::Quick, contents, PATIENCE))
-            })
-            .map(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
-    });
-    let columns = [oldest?, newest?];
-    columns.iter().for_each(|column| print!("{}", column.findings(false)));
-    let failed: usize = columns.iter().map(Column::failures).sum();
-    if failed > 0 {
-        bail!("{failed} checks and hooks failed on other kernels");
-    }
-    Ok(())
+    let round =
+        Round { work: Work::Quick, patience: PATIENCE, at_once: 2, goes_on: true, verbose: false };
+    judge(&round.check_all(&boots, &contents)?)
 }
 
 fn chosen(args: &Args) -> Result<Vec<Kernel>> {
@@ -233,58 +228,57 @@ fn contents(args: &Args) -> Result<Contents> {
     Contents::build(args.arch, &jobtrace, absolute(&args.object)?.as_deref())
 }
 
-/// Makes all boots, so many at once; no more begin after one that failed unless told to keep going.
-fn check_all(
-    boots: &[(&Kernel, Cgroups)],
-    contents: &Contents,
-    args: &Args,
-) -> Result<Vec<Column>> {
-    let patience = Duration::from_secs(args.timeout);
-    let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let done = Mutex::new(Vec::new());
-    let work = || -> Result<()> {
-        while let Some((kernel, cgroups)) = boots.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if stopped.load(Ordering::Relaxed) {
-                break;
-            }
-            let column = check(kernel, *cgroups, Work::Checks, contents, patience);
-            let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
-            if failed && !args.keep_going && !stopped.swap(true, Ordering::Relaxed) {
-                say("no more boots begin; --keep-going goes on");
-            }
-            let column = column?;
-            print!("{}", column.findings(args.verbose));
-            done.lock().expect("no thread panics with it").push(column);
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..args.at_once.max(1)).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
-    })?;
-    let mut columns = done.into_inner().expect("no thread panicked with it");
-    columns.sort_by_key(|column: &Column| {
-        boots.iter().position(|(kernel, cgroups)| column.is_of(&kernel.name, *cgroups))
-    });
-    Ok(columns)
+/// How boots are made.
+struct Round {
+    work: Work,
+    patience: Duration,
+    at_once: usize,
+    /// Whether more begin after one that failed.
+    goes_on: bool,
+    verbose: bool,
 }
 
-/// Boots one kernel with one version of cgroups and gathers what its guest says.
-fn check(
-    kernel: &Kernel,
-    cgroups: Cgroups,
-    work: Work,
-    contents: &Contents,
-    patience: Duration,
-) -> Result<Column> {
-    let begin = Instant::now();
-    let possible_cpus = machine::CPUS;
-    let boot = Boot { kernel, cgroups, work, contents, possible_cpus, patience };
-    let told = boot.run()?;
-    let seconds = begin.elapsed().as_secs_f64();
-    Ok(Column::new(&kernel.name, cgroups, told, seconds))
+impl Round {
+    /// Makes all boots, so many at once, and tells what each found.
+    fn check_all(&self, boots: &[(&Kernel, Cgroups)], contents: &Contents) -> Result<Vec<Column>> {
+        let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let done = Mutex::new(Vec::new());
+        let work = || -> Result<()> {
+            while let Some((kernel, cgroups)) = boots.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if stopped.load(Ordering::Relaxed) {
+                    break;
+                }
+                let column = self.check(kernel, *cgroups, contents);
+                let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
+                if failed && !self.goes_on && !stopped.swap(true, Ordering::Relaxed) {
+                    say("no more boots begin; --keep-going goes on");
+                }
+                let column = column?;
+                print!("{}", column.findings(self.verbose));
+                done.lock().expect("no thread panics with it").push(column);
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.at_once.max(1)).map(|_| scope.spawn(work)).collect();
+            threads
+                .into_iter()
+                .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
+        })?;
+        let mut columns = done.into_inner().expect("no thread panicked with it");
+        columns.sort_by_key(|column: &Column| {
+            boots.iter().position(|(kernel, cgroups)| column.is_of(&kernel.name, *cgroups))
+        });
+        Ok(columns)
+    }
+
+    /// Boots one kernel with one version of cgroups and gathers what its guest says.
+    fn check(&self, kernel: &Kernel, cgroups: Cgroups, contents: &Contents) -> Result<Column> {
+        let begin = Instant::now();
+        let (work, patience, possible_cpus) = (self.work, self.patience, machine::CPUS);
+        let told = Boot { kernel, cgroups, work, contents, possible_cpus, patience }.run()?;
+        Ok(Column::new(&kernel.name, cgroups, told, begin.elapsed().as_secs_f64()))
+    }
 }
 
 /// Where the chore keeps what it makes.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use xtask::files_below;
 
 /// What the checks need, by module name.
 const NEEDED: &[&str] = &["loop"];
@@ -18,8 +19,14 @@ const NEEDED: &[&str] = &["loop"];
 pub fn gather(folder: &Path, into: &Path) -> Result<Vec<PathBuf>> {
     let _ = fs::remove_dir_all(into);
     fs::create_dir_all(into).with_context(|| format!("make {}", into.display()))?;
+    // Every module file below, by module name.
     let mut all = HashMap::new();
-    index(folder, &mut all)?;
+    for file in files_below(folder)? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if let Some((name, _)) = name.split_once(".ko") {
+            all.insert(name.replace('-', "_"), file.clone());
+        }
+    }
     let mut order: Vec<(String, Vec<u8>)> = Vec::new();
     for name in NEEDED {
         add(name, &all, &mut order).with_context(|| format!("modules of {}", folder.display()))?;
@@ -31,20 +38,6 @@ pub fn gather(folder: &Path, into: &Path) -> Result<Vec<PathBuf>> {
         files.push(file);
     }
     Ok(files)
-}
-
-/// Every module file below, by module name.
-fn index(folder: &Path, all: &mut HashMap<String, PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            index(&path, all)?;
-        } else if let Some((name, _)) = entry.file_name().to_string_lossy().split_once(".ko") {
-            all.insert(name.replace('-', "_"), path);
-        }
-    }
-    Ok(())
 }
 
 fn add(

@@ -4,9 +4,7 @@ use super::Cgroups;
 use super::initramfs::Contents;
 use super::kernels::Kernel;
 use super::machine::Boot;
-use crate::sections;
 use anyhow::{Result, bail};
-use std::fmt::Write;
 use std::time::Duration;
 use tracer_ebpf::{
     job::JobBank,
@@ -14,6 +12,8 @@ use tracer_ebpf::{
     records::{CpuRecord, LifeEvent},
 };
 use xtask::guest::{Line, Size, Work};
+use xtask::markdown::{Table, mib};
+use xtask::sections;
 
 /// Boots `kernel` once for each number of possible CPUs and prints what an agent took there.
 ///
@@ -49,40 +49,31 @@ pub fn run(
             }
         }
     }
-    let text = table(&sizes);
+    let text = format!("Linux {release}.\n\n{}", table(&sizes));
     print!("{text}");
-    if write {
-        sections::write("docs/SIZING.md", "maps", &section(&release, &text))?;
-    }
-    Ok(())
+    if write { sections::write("docs/SIZING.md", &[("maps", text)]) } else { Ok(()) }
 }
 
-fn table(sizes: &[Size]) -> String {
-    let mut text = String::from(
-        "| possible CPUs | faults | slots | maps | by the formula | agent's own memory | reading, \
-         emulated |\n|---:|---|---:|---:|---:|---:|---:|\n",
+fn table(sizes: &[Size]) -> Table {
+    let mut table = Table::new(
+        ">possible CPUs | faults | >slots | >maps | >by the formula | >agent's own memory | \
+         >reading, emulated",
     );
     for size in sizes {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {:.2} MiB | {:.2} MiB | {:.1} MiB | {:.1} ms |",
-            size.possible_cpus,
-            size.faults,
-            size.slots,
-            mib(size.map_bytes),
-            mib(formula(size)),
-            mib(size.anonymous_bytes),
-            size.drain_ns as f64 / 1e6
-        );
+        table.row([
+            &size.possible_cpus,
+            &size.faults,
+            &size.slots,
+            &format_args!("{:.2} MiB", mib(size.map_bytes)),
+            &format_args!("{:.2} MiB", mib(formula(size))),
+            &format_args!("{:.1} MiB", mib(size.anonymous_bytes)),
+            &format_args!("{:.1} ms", size.drain_ns as f64 / 1e6),
+        ]);
     }
-    text
+    table
 }
 
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
-}
-
-/// Bytes of maps as docs/ARCHITECTURE.md has it: fixed + slots × (CPUs × bank + overhead) + CPUs ×
+/// Bytes of maps as docs/SIZING.md has it: fixed + slots × (CPUs × bank + overhead) + CPUs ×
 /// (a record and an event).
 fn formula(size: &Size) -> u64 {
     let full = size.faults == "full";
@@ -99,51 +90,33 @@ const FIXED_MAJOR: u64 = 7 << 20;
 /// The same with `--faults full`.
 const FIXED_FULL: u64 = 8 << 20;
 
-/// Bytes of a bank, of its latencies, of a CPU's record and of an event.
-fn sizes() -> [usize; 4] {
-    [size_of::<JobBank>(), size_of::<LatencyBank>(), size_of::<CpuRecord>(), size_of::<LifeEvent>()]
-}
-
-/// The section of docs/SIZING.md.
-fn section(release: &str, table: &str) -> String {
-    let [bank, latency, record, event] = sizes();
-    format!(
-        "Written by `cargo xtask vm --only 6.1 --cpus 8,64,255 --write`. An agent and no job on Linux\n\
-         {release}, in emulated machines of which two CPUs run and the rest are possible: the kernel\n\
-         makes per-CPU maps for all possible CPUs. /sys/devices/system/cpu/possible tells how many a\n\
-         node has.\n\n\
-         Bytes of BPF maps, with the sizes and the fixed part that\n\
-         [ARCHITECTURE.md](ARCHITECTURE.md) explains:\n\n\
-         \x20   maps = fixed + slots × (possible CPUs × bank + overhead) + possible CPUs × ({record} + {event})\n\
-         \x20   major: bank = {bank}, overhead = 320, fixed = 7.0 MiB\n\
-         \x20   full:  bank = {bank} + {latency}, overhead = 640, fixed = 8.0 MiB\n\n\
-         Slots are those with banks: the spare ones (`spare_slots`), those of jobs, and one for the\n\
-         rest of the node. Both settings, `slots` and `spare_slots`, bound them.\n\n\
-         {table}\n\
-         Kernels before 6.4 do not state the ring of events (1.9 MiB), so there the formula is above\n\
-         what they say by about that.\n\n\
-         The time to read all maps is of emulation, some 20 times slower than a real machine: what it\n\
-         shows is how it grows. `drain_ns` of `jobtrace_self` is a node's own.\n"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xtask::markdown::thousands;
 
     #[test]
     fn the_sizes_in_the_documents_are_the_types() {
-        let text = std::fs::read_to_string(xtask::root().join("docs/ARCHITECTURE.md")).unwrap();
+        let read = |name: &str| std::fs::read_to_string(xtask::root().join(name)).unwrap();
+        let (architecture, sizing) = (read("docs/ARCHITECTURE.md"), read("docs/SIZING.md"));
+        let job = size_of::<JobBank>();
+        let (latency, record) = (size_of::<LatencyBank>(), size_of::<CpuRecord>());
+        let event = size_of::<LifeEvent>();
         let names = ["JobBank", "LatencyBank", "CpuRecord", "LifeEvent"];
-        for (name, bytes) in names.into_iter().zip(sizes()) {
-            let thousands = match bytes {
-                0..1000 => bytes.to_string(),
-                _ => format!("{},{:03}", bytes / 1000, bytes % 1000),
-            };
-            assert!(
-                text.contains(&format!("`{name}` {thousands}")),
-                "{name} has {thousands} bytes"
-            );
+        for (name, bytes) in names.into_iter().zip([job, latency, record, event]) {
+            let told = format!("`{name}` {}", thousands(bytes as u64));
+            assert!(architecture.contains(&told), "docs/ARCHITECTURE.md lacks {told}");
+        }
+        let formula = [
+            format!("+ possible CPUs × ({record} + {event})"),
+            format!("major: bank = {job}, overhead = 320, fixed = {} MiB", FIXED_MAJOR >> 20),
+            format!(
+                "full:  bank = {job} + {latency}, overhead = 640, fixed = {}",
+                FIXED_FULL >> 20
+            ),
+        ];
+        for part in formula {
+            assert!(sizing.contains(&part), "docs/SIZING.md lacks {part}");
         }
     }
 

@@ -1,11 +1,13 @@
-//! What came of the boots: findings of one, a table of all, docs/KERNELS.md and docs/KERNELS-arm64.md.
+//! What came of the boots: findings of one, a table of all, the sections of docs/KERNELS.md and
+//! docs/KERNELS-arm64.md.
 
 use super::Cgroups;
-use super::arch::Arch;
 use super::expected;
 use super::machine::{LostBoots, Told};
 use std::fmt::Write;
 use xtask::guest::{Line, Outcome};
+use xtask::markdown::Table;
+use xtask::sections::Section;
 
 /// What one boot found.
 pub struct Column {
@@ -116,38 +118,36 @@ fn word(outcome: Outcome) -> &'static str {
     }
 }
 
-/// Hooks, then checks, by kernel and version of cgroups.
+/// Hooks, then checks, by kernel and version of cgroups; boots that crashed and were made again.
 pub fn markdown(columns: &[Column]) -> String {
-    table(columns, true) + "\n" + &table(columns, false) + &lost_boots(columns)
+    format!("{}\n{}", table(columns, true), table(columns, false))
 }
 
-/// Two more rows: boots that crashed and were made again.
-fn lost_boots(columns: &[Column]) -> String {
-    let row = |name: &str, count: fn(&LostBoots) -> u32| {
-        let cells = columns.iter().map(|column| count(&column.lost).to_string());
-        format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "))
-    };
-    row("boots lost before the guest ran", |lost| lost.early)
-        + &row("boots lost later", |lost| lost.late)
-}
-
-fn table(columns: &[Column], hooks: bool) -> String {
+fn table(columns: &[Column], hooks: bool) -> Table {
     let mut names: Vec<&str> = Vec::new();
     for row in columns.iter().flat_map(|column| &column.rows).filter(|row| row.is_hook == hooks) {
         if !names.contains(&row.name.as_str()) {
             names.push(&row.name);
         }
     }
-    let titles: Vec<String> = columns.iter().map(Column::title).collect();
     let head = if hooks { "hook" } else { "check" };
-    let mut text =
-        format!("| {head} | {} |\n|---|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
+    let titles = columns.iter().map(Column::title);
+    let titles: Vec<String> = std::iter::once(head.to_owned()).chain(titles).collect();
+    let mut table = Table::new(&titles.join(" | "));
+    let mut row = |name: &str, cell: &dyn Fn(&Column) -> String| {
+        let cells = columns.iter().map(cell);
+        table.cells(std::iter::once(name.to_owned()).chain(cells));
+    };
     for name in names {
-        let cells =
-            columns.iter().map(|column| column.row(name).map_or("", |row| word(row.outcome)));
-        let _ = writeln!(text, "| {name} | {} |", cells.collect::<Vec<_>>().join(" | "));
+        row(name, &|column| {
+            column.row(name).map_or(String::new(), |row| word(row.outcome).to_owned())
+        });
     }
-    text
+    if !hooks {
+        row("boots lost before the guest ran", &|column| column.lost.early.to_string());
+        row("boots lost later", &|column| column.lost.late.to_string());
+    }
+    table
 }
 
 /// Why something is absent or failed, each reason once with the columns it holds for.
@@ -174,18 +174,16 @@ fn reasons(columns: &[Column]) -> String {
 
 /// Comparisons worth showing: one job's scheduling, as they were made.
 fn samples(columns: &[Column]) -> String {
-    let mut text = String::from("| kernel | ours | the kernel's own |\n|---|---:|---|\n");
+    let mut table = Table::new("kernel | >ours | the kernel's own");
     for column in columns {
         let lines = column.row("jobs of the agent").map_or(&[][..], |row| &row.lines);
-        for line in lines {
-            let Some((what, ours, truth)) = parts(line) else { continue };
-            if !what.starts_with("71 ") {
-                continue;
+        for (what, ours, truth) in lines.iter().filter_map(|line| parts(line)) {
+            if what.starts_with("71 ") {
+                table.row([&format_args!("{} {what}", column.title()), &ours, &truth]);
             }
-            let _ = writeln!(text, "| {} {what} | {ours} | {truth} |", column.title());
         }
     }
-    text
+    table.to_string()
 }
 
 /// `ok   what: ours 1, kernel's 1 to 2, allowed 1 to 2` in its parts.
@@ -195,66 +193,18 @@ fn parts(line: &str) -> Option<(&str, &str, &str)> {
     Some((what, ours, rest.split_once(", allowed")?.0))
 }
 
-/// The document of an architecture: title, how it was written, what is its own.
-fn head(arch: Arch) -> (&'static str, &'static str, &'static str) {
-    match arch {
-        Arch::X86 => (
-            "Kernels",
-            "Written by `cargo xtask vm --write --keep-going`, which boots Debian's cloud kernels in\n\
-             emulated machines of two CPUs and runs jobtrace there as a user would. Repeat it with that\n\
-             command; `cargo xtask vm --help` has more, other kernels and other builds of jobtrace too.\n\
-             Nothing but qemu and apt is needed, and no root unless they are to be installed. The same\n\
-             on 64-bit ARM: [KERNELS-arm64.md](KERNELS-arm64.md).",
-            "**absent**: the kernel lacks it, and jobtrace says so. Linux 6.12 crashes in emulation\n\
-             about every second time before it starts the first process, and later now and then where\n\
-             qemu's own faults are known (cmpxchg16b, code that patches itself); it is booted again in\n\
-             these two cases, and in no other. The last rows count such boots.",
-        ),
-        Arch::Arm => (
-            "Kernels on 64-bit ARM",
-            "Written by `cargo xtask vm --arch arm64 --write --keep-going`, which does on Debian's arm64\n\
-             kernels what [KERNELS.md](KERNELS.md) shows of x86-64: machines of two emulated CPUs (a\n\
-             Neoverse N1, pages of 4 KiB), the same BPF object, jobtrace built for arm64 from the same\n\
-             sources, the same checks. Repeat it with that command. Where the host is none of ARM's it\n\
-             takes a cross compiler, which is installed, and `rustup target add\n\
-             aarch64-unknown-linux-gnu`. No ARM hardware was tried.",
-            "**absent**: the kernel lacks it, and jobtrace says so. The tracepoints of page faults are\n\
-             x86-64's; on arm64 faults are timed from `handle_mm_fault` on, by an fentry program, which\n\
-             takes Linux 6.4 or newer: what comes before it, the wait for the address space's lock\n\
-             included, is not in `minor_latency_ns` and `major_latency_ns` there. A boot that crashes\n\
-             before the first process is made again; the last rows count such boots.",
-        ),
-    }
-}
-
-/// The document of all boots of an architecture.
-pub fn document(arch: Arch, columns: &[Column]) -> String {
-    let (title, written, own) = head(arch);
-    format!(
-        "# {title}\n\n{written}\n\n\
-         Emulation shows what is true, not how long it takes. The checks compare amounts with the\n\
-         kernel's own accounts of the same work (/proc/PID/schedstat and status, rusage, io.stat,\n\
-         blkio, cpuacct, /proc/stat), with other work going on beside it. They demand equality, less\n\
-         what a command's first process does after it has read its own account.\n\n\
-         **ok**: attached, or agrees with the kernel. **–**: not needed, an alternative is attached.\n\
-         {own}\n\n\
-         ## Hooks and checks\n\n{}\n\
-         ## What is absent, and why\n\n{}\n\
-         ## One job, number by number\n\n\
-         Job 71 of an agent's four, with everything (busy processes, page faults, direct and\n\
-         buffered I/O, sleeps, short-lived children). The kernel's own number is known but for the\n\
-         moment at which the first process entered the job's cgroup: from … to. Times in ns.\n\n{}",
-        markdown(columns),
-        match reasons(columns) {
-            empty if empty.is_empty() => "Nothing.\n".to_owned(),
-            some => some,
-        },
-        samples(columns)
-    )
+/// What docs/KERNELS.md or docs/KERNELS-arm64.md has of these boots.
+pub fn sections(columns: &[Column]) -> Vec<Section> {
+    let reasons = match reasons(columns) {
+        empty if empty.is_empty() => "Nothing.\n".to_owned(),
+        some => some,
+    };
+    vec![("boots", markdown(columns)), ("absent", reasons), ("job", samples(columns))]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::arch::Arch;
     use super::*;
 
     fn told(lines: Vec<Line>, broken: Option<&str>) -> Told {
@@ -304,10 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn each_architecture_has_a_document_of_its_own() {
-        let texts = Arch::ALL.map(|arch| document(arch, &[]));
-        assert!(texts[0].starts_with("# Kernels\n") && texts[0].contains("(KERNELS-arm64.md)"));
-        assert!(texts[1].contains("--arch arm64 --write") && texts[1].contains("(KERNELS.md)"));
+    fn each_architecture_has_a_document_with_all_sections() {
+        for arch in Arch::ALL {
+            let text = xtask::sections::with(arch.document(), &sections(&[])).unwrap();
+            assert!(text.contains("<!-- absent -->\nNothing.\n"), "{text}");
+            assert_eq!(text.matches("<!-- /").count(), 3);
+        }
     }
 
     #[test]
@@ -328,7 +280,7 @@ mod tests {
             Column::new("6.1", Cgroups::V1, told(vec![begin(), check, Line::End], None), 1.0);
         let text = markdown(&[column]);
         assert!(text.contains("| boots lost before the guest ran | 2 |"), "{text}");
-        assert!(text.contains("| check | 6.1.0 v1 |\n|---|---|\n| forks | ok |\n"), "{text}");
+        assert!(text.contains("| check | 6.1.0 v1 |\n| --- | --- |\n| forks | ok |\n"), "{text}");
         let line = "ok   a b: ours 3, kernel's 3 to 4, allowed 1 to 5";
         assert_eq!(parts(line), Some(("a b", "3", "3 to 4")));
     }

@@ -5,7 +5,7 @@ use std::fs;
 
 use jobtrace::{
     base::identity::boot_id,
-    commands::agent::state::{Entry, Keeper, State},
+    commands::agent::state::{AgentState, JournalEntry, Keeper},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,14 +23,14 @@ const BOOT: &str = "THIS-BOOT";
 pub fn run(data: &[u8]) {
     let (state, journal) = paragraph(data);
     for line in journal.split(|byte| *byte == b'\n') {
-        if let Ok(entry) = serde_json::from_slice::<Entry>(line) {
-            same_again(&entry, |text| serde_json::from_slice::<Entry>(text).ok());
+        if let Ok(entry) = serde_json::from_slice::<JournalEntry>(line) {
+            same_again(&entry, |text| serde_json::from_slice::<JournalEntry>(text).ok());
         }
     }
-    let Ok(known) = serde_json::from_slice::<State>(state) else { return };
-    same_again(&known, |text| serde_json::from_slice::<State>(text).ok());
+    let Ok(known) = serde_json::from_slice::<AgentState>(state) else { return };
+    same_again(&known, |text| serde_json::from_slice::<AgentState>(text).ok());
     let lines = journal.split(|byte| *byte == b'\n');
-    let whole = lines.filter(|line| serde_json::from_slice::<Entry>(line).is_ok()).count();
+    let whole = lines.filter(|line| serde_json::from_slice::<JournalEntry>(line).is_ok()).count();
     FOLDER.with(|folder| through_files(folder, state, journal, whole));
 }
 

@@ -30,7 +30,7 @@ pub fn run(data: &[u8]) {
             let again = parse(&printed, Path::new("printed.toml"));
             let again = again.unwrap_or_else(|error| panic!("{error:#}: {printed}"));
             assert_eq!(again, config, "{printed}");
-            Resolver::new(&config.rules).expect("rules that were accepted");
+            Resolver::new(&config.rule).expect("rules that were accepted");
         }
         Err(error) => {
             let words = format!("{error:#}");

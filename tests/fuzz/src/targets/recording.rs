@@ -76,7 +76,7 @@ fn interval(
             lines::sound(&profile::points(origin, stats, profile::Profile::Full, style, 1, 1));
         }
     }
-    let whole = hlog::Interval { start_wall_ns: 1, span_ns: interval.span_ns, jobs: &jobs };
+    let whole = hlog::HlogInterval { start_wall_ns: 1, span_ns: interval.span_ns, jobs: &jobs };
     let log = hlog::document(&[whole]).expect("a log");
     assert!(log.ends_with(hlog::END));
     let kept = serde_json::to_vec(snapshot).expect("a line");

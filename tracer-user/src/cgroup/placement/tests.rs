@@ -9,9 +9,9 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// `name offered > active`, the last one with processes; `/` is the root, which has some too.
-fn tree(rows: &[(&str, &str, &str)]) -> Vec<Level> {
+fn tree(rows: &[(&str, &str, &str)]) -> Vec<CgroupLevel> {
     let last = rows.len() - 1;
-    let level = |(at, (name, offered, active)): (usize, &(&str, &str, &str))| Level {
+    let level = |(at, (name, offered, active)): (usize, &(&str, &str, &str))| CgroupLevel {
         name: (*name).into(),
         offered: words(offered),
         active: words(active),
@@ -21,7 +21,7 @@ fn tree(rows: &[(&str, &str, &str)]) -> Vec<Level> {
     rows.iter().enumerate().map(level).collect()
 }
 
-fn login(root: &str, slice: &str) -> Vec<Level> {
+fn login(root: &str, slice: &str) -> Vec<CgroupLevel> {
     tree(&[
         ("/", ALL, root),
         ("user.slice", root, slice),
@@ -59,7 +59,7 @@ fn a_tasks_limit_goes_along_and_any_other_setting_keeps_the_command() {
         let choice = choose(&levels, &words(&format!("{name} pids.max")));
         assert_eq!((choice.parent, switches(&choice).as_str()), (3, ""), "{name}");
         assert_eq!(choice.missing, COUNTING);
-        assert!(choice.why_below.unwrap().contains(&format!("its own {name} must hold")));
+        assert!(choice.why_below.unwrap().contains(&format!("its own {name} must stay in effect")));
     }
 }
 
@@ -102,7 +102,7 @@ fn a_namespace_ends_the_way_up() {
     let mut inside = tree(&[("", "memory pids", "")]);
     let choice = choose(&inside, &[]);
     assert_eq!((choice.parent, choice.missing), (0, vec!["memory", "pids"]));
-    assert!(choice.why_below.unwrap().contains("nothing above"));
+    assert!(choice.why_below.unwrap().contains("no cgroup above"));
     // Below a systemd in it, with processes in the namespace's own root: nothing can be switched on.
     inside = login("", "");
     (inside[0].is_root, inside[0].name) = (false, String::new());

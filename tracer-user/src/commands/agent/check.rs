@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, access};
 
-use super::config::{Config, Hierarchy, Statistics};
+use super::config::{Config, JobHierarchy, Statistics};
 use crate::{
     base::{clock, identity::host, text::clean},
     probes::FaultMode,
@@ -28,7 +28,7 @@ pub fn check(config: &Config) -> Result<String> {
         }
     }
     if !problems.is_empty() {
-        bail!("{}; check as the user that the agent runs as", problems.join("\n"));
+        bail!("{}; run the check as the user that the agent runs as", problems.join("\n"));
     }
     Ok(intentions(config))
 }
@@ -46,20 +46,23 @@ fn intentions(config: &Config) -> String {
     };
     line("node", format!("{name}, {cluster}"));
     let hierarchy = match &config.hierarchy {
-        Hierarchy::Auto => "the hierarchy that this node's schedulers use".to_owned(),
-        Hierarchy::V2 => "cgroup v2".to_owned(),
-        Hierarchy::V1(controller) => format!("the v1 hierarchy of {controller}"),
+        JobHierarchy::Auto => "the cgroup hierarchy that this node's schedulers use".to_owned(),
+        JobHierarchy::V2 => "cgroup v2".to_owned(),
+        JobHierarchy::V1(controller) => format!("the v1 hierarchy of {controller}"),
     };
     let series = if config.steps { "steps" } else { "jobs" };
     let (slots, spare) = (config.slots, config.spare_slots);
-    line("traces", format!("up to {slots} {series} at once, {spare} slots ready, by {hierarchy}"));
-    for rule in &config.rules {
+    line(
+        "traces",
+        format!("up to {slots} {series} at once, {spare} slots kept ready, in {hierarchy}"),
+    );
+    for rule in &config.rule {
         line("rule", format!("{}: {}", rule.name, rule.pattern));
     }
     if !config.jobs.ignore.is_empty() {
         line(
             "ignores",
-            format!("jobs of {}, they count in _system", config.jobs.ignore.join(", ")),
+            format!("jobs of {}: they count in _system", config.jobs.ignore.join(", ")),
         );
     }
     let faults = match config.faults {
@@ -80,12 +83,12 @@ fn intentions(config: &Config) -> String {
     );
     let statistics = match config.overhead.statistics {
         Statistics::Off => "estimated from counts of events",
-        Statistics::Windows => "measured now and then",
+        Statistics::Windows => "measured from time to time",
         Statistics::On => "measured",
     };
     let percent = config.overhead.max_ratio * 100.0;
     line("costs", format!("at most {percent:.2} % of the node's CPU time, {statistics}"));
-    let end = if config.pin { "go on without the agent" } else { "end with the agent" };
+    let end = if config.pin { "keep running without the agent" } else { "end with the agent" };
     line("probes", end.to_owned());
     text
 }
@@ -96,7 +99,7 @@ fn is_writable(dir: &Path) -> Result<()> {
         let parent = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
         return access(parent, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(io::Error::from)
-            .with_context(|| format!("{} is absent and cannot be made", dir.display()));
+            .with_context(|| format!("{} does not exist and cannot be created", dir.display()));
     }
     // Trying is the only test that knows quotas, read-only mounts and capabilities.
     let file = dir.join(format!(".check-{}-{}", std::process::id(), clock::monotonic_ns()));

@@ -1,18 +1,22 @@
 //! The measuring loop: events of cgroups, ticks, signals and the watchdog, one after the other.
 
 use std::{
-    num::NonZeroU32,
     os::fd::OwnedFd,
-    path::Path,
+    path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, Result};
 use tokio::{
-    io::{Interest, unix::AsyncFd},
+    io::unix::AsyncFd,
     signal::unix::{Signal, SignalKind, signal},
     time::sleep_until,
 };
+
+mod start;
+
+pub use start::unpin;
+use start::{seconds, settings};
 
 use super::{
     config::{self, Config, Difference, Flags},
@@ -21,36 +25,32 @@ use super::{
     last_stamp::LastStamp,
     lock::NodeLock,
     log::Log,
-    node::{Node, Settings},
+    node::Node,
     output::{Losses, Output},
-    state::{Entry, Keeper, State},
 };
 use crate::{
     base::{
         clock::{monotonic_ns, wall_ns},
         notify::Notify,
         open_files::{self, OpenFiles},
-        say::{Level, say},
+        say::Level,
     },
     cgroup::hierarchies::Hierarchies,
-    lines::{backlog::Pending, spool::Resume},
+    lines::backlog::Pending,
     model::{
         job::Job,
         tables::{Own, SELF},
     },
-    probes::{self, HOOKS, HookState, Options, Probes, pins},
-    resolve::Resolver,
+    probes::{self, Options},
 };
 
-/// Where programs and maps are pinned.
-const PINS: &str = "/sys/fs/bpf/jobtrace";
 /// Least pause between two looks at whether the watchdog is due.
 const ALIVE_PAUSE: Duration = Duration::from_millis(110);
 
 /// What the configuration was made of, to make it anew.
 pub struct Sources {
     /// The file, where one was named.
-    pub file: Option<std::path::PathBuf>,
+    pub file: Option<PathBuf>,
     /// The command line.
     pub flags: Flags,
 }
@@ -71,14 +71,14 @@ pub fn run(config: Config, sources: &Sources) -> Result<u8> {
 async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let log = Log::new(Level::Info);
     let notify = Notify::from_environment();
-    let mut signals = Signals::take()?;
+    let mut signals = AdminSignals::take()?;
     let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let _lock = NodeLock::take(&config.state.dir, std::process::id(), &start)?;
-    let resolver = Resolver::new(&config.rules)?;
+    let settings = settings(&config)?;
     let hierarchy = String::from(config.hierarchy.clone());
     let view = View::choose(Hierarchies::read()?, &hierarchy)?;
     let name = view.name();
-    let mut agent = Agent::start(config, view, resolver, log)?;
+    let mut agent = Agent::start(config, settings, view, log)?;
     agent.log.info(format_args!("tracing the jobs of cgroup {name}"));
     notify.ready(&format!("tracing the jobs of cgroup {name}"));
     loop {
@@ -87,7 +87,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
             Ok(Step::Reload) => {
                 notify.reloading();
                 agent.reload(sources);
-                notify.ready("configuration read again");
+                notify.ready("configuration reloaded");
             }
             Ok(Step::End) => break,
             // The start went well: the service manager may try again.
@@ -113,15 +113,15 @@ enum Step {
 }
 
 /// The signals that an administrator sends.
-struct Signals {
+struct AdminSignals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl AdminSignals {
     fn take() -> Result<Self> {
-        let take = |kind| signal(kind).context("cannot take signals");
+        let take = |kind| signal(kind).context("cannot receive signals");
         Ok(Self {
             terminate: take(SignalKind::terminate())?,
             interrupt: take(SignalKind::interrupt())?,
@@ -145,79 +145,8 @@ struct Agent {
 }
 
 impl Agent {
-    /// Takes over what an agent before this one left attached, or loads the programs.
-    fn start(config: Config, view: View, resolver: Resolver, log: Log) -> Result<Self> {
-        let options = options(&config)?;
-        let mut keeper = Keeper::new(&config.state.dir);
-        let root = Path::new(PINS);
-        let found = if config.pin { taken_over(&mut keeper, &view, &options, &log) } else { None };
-        let settings = settings(&config);
-        let (mut node, output, last_stamp_ns) = match found {
-            Some((probes, state, journal)) => {
-                let output =
-                    Output::open(&config, Resume::Continued(state.files.as_deref()), &log)?;
-                let last_stamp_ns = Some(state.stamp_ns);
-                let span_s =
-                    monotonic_ns().saturating_sub(state.reported.monotonic_ns) / 1_000_000_000;
-                log.notice(format_args!(
-                    "took over the probes of the agent before, which reported {span_s} s ago"
-                ));
-                let state = (state, journal);
-                let node = Node::resume(probes, view, resolver, settings, state, keeper, &log)?;
-                (node, output, last_stamp_ns)
-            }
-            None => {
-                keeper.clear()?;
-                for set in pins::remove_all(root, None)? {
-                    log.notice(format_args!("removed {set}, which an agent before left attached"));
-                }
-                let output = Output::open(&config, Resume::Anew, &log)?;
-                let probes = probes::load(view.layout(), &options)?;
-                tell_missing(&probes, &log);
-                let mut node = Node::start(probes, view, resolver, settings, &log)?;
-                if config.pin {
-                    node.keep_with(keeper);
-                }
-                (node, output, None)
-            }
-        };
-        if config.pin {
-            let unpinned = node.probes().unpinned().join(", ");
-            if !unpinned.is_empty() {
-                log.warning(format_args!(
-                    "what {unpinned} tell is not known for the time without an agent"
-                ));
-            }
-        }
-        let events = node.events_fd().context("cannot wait for events")?;
-        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
-        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
-        let events = events.context("cannot wait for events")?;
-        let last_stamp = LastStamp::in_folder(&config.state.dir);
-        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
-        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
-        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
-        let mut agent = Self {
-            config,
-            options,
-            node,
-            output,
-            grid,
-            last_stamp,
-            log,
-            events,
-            late_told,
-            losses_told,
-            watchdog,
-        };
-        if last_stamp_ns.is_none() {
-            agent.node.commit(None, 0, &agent.options)?;
-        }
-        Ok(agent)
-    }
-
     /// Waits for what comes next, and does it.
-    async fn next(&mut self, signals: &mut Signals, notify: &Notify) -> Result<Step> {
+    async fn next(&mut self, signals: &mut AdminSignals, notify: &Notify) -> Result<Step> {
         let now_ns = monotonic_ns();
         let until = |ns: u64| Duration::from_nanos(ns.saturating_sub(now_ns));
         let tick = tokio::time::Instant::now() + until(self.grid.due_monotonic_ns());
@@ -299,91 +228,21 @@ impl Agent {
 
     fn reload(&mut self, sources: &Sources) {
         match self.reloaded(sources) {
-            Ok(difference) => {
-                self.log.notice(format_args!("configuration read again: {difference}"))
-            }
-            Err(error) => self.log.error(format_args!("the old configuration stays: {error:#}")),
+            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
+            Err(error) => self.log.error(format_args!(
+                "configuration not reloaded, the old one stays in effect: {error:#}"
+            )),
         }
     }
 
     fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
         let new = config::load(sources.file.as_deref(), &sources.flags)?;
-        let difference = config::reload_difference(&self.config, &new)?;
+        let difference = config::reload_difference(&self.config, &new);
         let together = self.config.reloaded(&new)?;
-        let resolver = Resolver::new(&together.rules)?;
-        self.node.set(resolver, settings(&together), &self.log);
+        self.node.set(settings(&together)?, &self.log);
         self.output.reload(&together);
         self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
         self.config = together;
         Ok(difference)
     }
-}
-
-fn seconds(config: &Config) -> Result<NonZeroU32> {
-    let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
-    seconds.context("the interval is no whole number of seconds")
-}
-
-fn settings(config: &Config) -> Settings {
-    Settings {
-        spare_slots: config.spare_slots as usize,
-        steps: config.steps,
-        ignored: config.jobs.ignore.clone(),
-        overhead: (&config.overhead).into(),
-        gpus: (&config.gpu).into(),
-    }
-}
-
-fn options(config: &Config) -> Result<Options> {
-    let development = crate::commands::run::development()?;
-    let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
-    let pin = config.pin.then(|| PINS.into());
-    Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })
-}
-
-fn tell_missing(probes: &Probes, log: &Log) {
-    for (hook, state) in HOOKS.iter().zip(probes.states()) {
-        if let HookState::Missing(why) = state {
-            log.warning(format_args!("unknown on this kernel: {} ({why})", hook.gives));
-        }
-    }
-}
-
-/// The probes that the agent before left attached, with what it reported; `None` where there are none, or
-/// none that this agent can go on with: that is said.
-fn taken_over(
-    keeper: &mut Keeper,
-    view: &View,
-    options: &Options,
-    log: &Log,
-) -> Option<(Probes, State, Vec<Entry>)> {
-    let read = keeper.read().and_then(|found| {
-        let Some((state, journal)) = found else { return Ok(None) };
-        let root = Path::new(PINS);
-        let (carried, reported) = (&state.carried, &state.reported);
-        let probes = probes::take_over(root, view.layout(), options, carried, reported)?;
-        Ok(Some((probes, state, journal)))
-    });
-    match read {
-        Ok(found) => found,
-        Err(error) => {
-            log.notice(format_args!("cannot go on where the agent before ended: {error:#}"));
-            None
-        }
-    }
-}
-
-/// Removes what a pinned agent left in bpffs; the exit status.
-///
-/// # Errors
-/// When an agent runs, or something cannot be removed.
-pub fn unpin(config: &Config) -> Result<u8> {
-    let _lock = NodeLock::take(&config.state.dir, std::process::id(), "removing pinned probes")?;
-    let removed = pins::remove_all(Path::new(PINS), None)?;
-    Keeper::new(&config.state.dir).clear()?;
-    match removed.as_slice() {
-        [] => say("nothing is pinned"),
-        sets => say(format_args!("removed {}", sets.join(", "))),
-    }
-    Ok(0)
 }

@@ -1,25 +1,25 @@
 //! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
 //! totals for the line at its end.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
-use tracer_ebpf::table::Kind;
+
+mod totals;
+
+use totals::SoFar;
 
 use super::asking::Asking;
 use crate::{
     cgroup::{place::Places, read::CgroupReader},
     gpu::{Claim, Claims},
     model::{
-        group::{Group, Value},
+        group::Group,
         info::{Facts, JobInfo},
         job::Job,
-        point::{FieldValue, Origin, Point},
-        points::{facts_point, number_value},
-        tables::{fact, total_name},
+        point::{Origin, Point},
+        points::facts_point,
+        tables::fact,
     },
     resolve::{Answer, facts::JobFacts},
 };
@@ -48,7 +48,7 @@ pub struct Details {
     reader: Option<CgroupReader>,
     /// Readings so far: limits are set, and directories made, after the first directory.
     readings: u32,
-    totals: Vec<Group>,
+    totals: SoFar,
     told_ns: Option<u64>,
     ended: Option<u64>,
     end_told: bool,
@@ -95,6 +95,7 @@ impl Details {
     ) -> Self {
         let (ended, end_told) =
             (end.map(|(wall_ns, _)| wall_ns), end.is_some_and(|(_, told)| told));
+        let totals = SoFar(totals);
         Self { info, uid, totals, ended, end_told, ..Self::default() }
     }
 
@@ -115,7 +116,7 @@ impl Details {
 
     /// Its values so far.
     pub fn totals(&self) -> &[Group] {
-        &self.totals
+        &self.totals.0
     }
 
     /// Adds what a task's environment tells.
@@ -176,12 +177,7 @@ impl Details {
 
     /// Adds an interval of the job's to its totals.
     pub fn add(&mut self, groups: &[Group]) {
-        for group in groups {
-            match self.totals.iter_mut().find(|known| known.same_series(group)) {
-                Some(known) => known.follow(group),
-                None => self.totals.push(group.clone()),
-            }
-        }
+        self.totals.add(groups);
     }
 
     /// The job's last cgroup was removed at `wall_ns`; `None`: it has one again.
@@ -212,41 +208,8 @@ impl Details {
         facts.extend(&self.facts);
         facts.set(const { fact("end") }, self.ended);
         self.end_told = self.ended.is_some();
-        let totals = if self.end_told { self.summary() } else { Vec::new() };
+        let totals = if self.end_told { self.totals.fields() } else { Vec::new() };
         Some(facts_point(origin, job, &facts, totals, stamp_ns))
-    }
-
-    /// The job's totals as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
-    fn summary(&self) -> Vec<(String, FieldValue)> {
-        let mut fields = BTreeMap::<String, FieldValue>::new();
-        for group in &self.totals {
-            let op = group.tags.last().map(String::as_str);
-            for (field, value) in group.fields() {
-                let number = match value {
-                    Some(Value::Number(number)) => *number,
-                    Some(Value::Histogram(hist)) => hist.sum,
-                    None => continue,
-                };
-                let name = total_name(group.measurement, op, field);
-                let value = number_value(field.unit, number);
-                match (fields.get_mut(&name), value) {
-                    // Alike, or of one device: no sum means anything.
-                    (Some(_), _) if field.kind == Kind::Constant => {}
-                    // The highest of any device.
-                    (Some(FieldValue::Integer(most)), FieldValue::Integer(other))
-                        if field.kind == Kind::Peak =>
-                    {
-                        *most = (*most).max(other);
-                    }
-                    (Some(FieldValue::Integer(sum)), FieldValue::Integer(more)) => {
-                        *sum = sum.saturating_add(more);
-                    }
-                    (Some(FieldValue::Float(sum)), FieldValue::Float(more)) => *sum += more,
-                    (_, value) => drop(fields.insert(name, value)),
-                }
-            }
-        }
-        fields.into_iter().collect()
     }
 }
 
@@ -276,28 +239,6 @@ pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::Gpu;
-    use crate::{model::tables::GPU, resolve::Resolver};
-
-    #[test]
-    fn the_devices_of_a_job_are_one_in_its_totals() {
-        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_1/job_2");
-        let mut details = Details::new(&answer, 0);
-        for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
-            let tags = ["0", uuid, "H100", "nvidia", ""].map(str::to_owned);
-            let mut group = Group::unknown(&GPU, tags.into());
-            group.set(Gpu::energy_joules, 1_500);
-            group.set(Gpu::held_ns, 7);
-            group.set(Gpu::xid_last, 31);
-            group.set(Gpu::temperature_max_celsius, celsius);
-            details.add(&[group]);
-        }
-        let fields: BTreeMap<_, _> = details.summary().into_iter().collect();
-        assert_eq!(fields["gpu_energy_joules"], FieldValue::Float(3.0));
-        assert_eq!(fields["gpu_held_ns"], FieldValue::Integer(14));
-        assert_eq!(fields["gpu_xid_last"], FieldValue::Integer(31));
-        assert_eq!(fields["gpu_temperature_max_celsius"], FieldValue::Integer(61));
-    }
 
     #[test]
     fn who_wrote_the_numbers_says_which_they_are() {

@@ -12,20 +12,19 @@ use std::{
     time::Duration,
 };
 
-use super::{config, log::Log};
+use super::{config, log::Log, naming::Naming};
 use crate::{
-    gpu::{self, Claims, Cost, ProcessReading, Sampler},
+    gpu::{self, Claims, ProcessReading, Sampler, SamplerCost},
     model::{
         group::{Group, since_all},
         job::Job,
         tables::Own,
     },
-    resolve::{Answer, Resolver},
 };
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct GpuSettings {
     /// Whether to sample at all.
     pub sample: bool,
     /// Time between two readings.
@@ -38,8 +37,8 @@ pub struct Settings {
     pub root: PathBuf,
 }
 
-impl From<&config::Gpu> for Settings {
-    fn from(config: &config::Gpu) -> Self {
+impl From<&config::GpuKeys> for GpuSettings {
+    fn from(config: &config::GpuKeys) -> Self {
         let held_dir = Some(config.held_dir.clone()).filter(|dir| !dir.as_os_str().is_empty());
         let (period, retry) = (config.period.0, config.retry.0);
         let root = config.sysfs_root.clone();
@@ -47,62 +46,30 @@ impl From<&config::Gpu> for Settings {
     }
 }
 
-/// Whose a process is.
-struct Rules {
-    resolver: Arc<Resolver>,
-    steps: bool,
-    ignored: Vec<String>,
-}
-
-impl Rules {
-    /// By the text of its /proc/PID/cgroup, under the name its path gives; the rest of the node's where it
-    /// is no job's.
-    fn owner(&self, cgroups: &str) -> Job {
-        let answer = self.resolver.lines(cgroups);
-        match answer.is_job() && !self.ignored.contains(&answer.manager) {
-            true => name(&answer, self.steps),
-            false => Job::system(),
-        }
-    }
-}
-
-/// What the path that `answer` is about alone names the job.
-pub fn name(answer: &Answer, steps: bool) -> Job {
-    let step = answer.step.clone().filter(|_| steps).unwrap_or_default();
-    let user = answer.user.clone().unwrap_or_default();
-    Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step }
-}
-
 /// The sampling and what was reported of it.
 pub struct Gpus {
-    settings: Settings,
-    rules: Arc<Mutex<Rules>>,
+    settings: GpuSettings,
+    /// What the sampling thread calls processes by.
+    naming: Arc<Mutex<Arc<Naming>>>,
     sampler: Option<Sampler<Job>>,
     /// By the name of its path: each job's totals as last reported.
     reported: BTreeMap<Job, Vec<Group>>,
     /// What a sampler that is gone had not reported.
     left: Vec<(Job, Vec<Group>)>,
-    cost_told: Cost,
+    cost_told: SamplerCost,
     notes_told: usize,
 }
 
 impl Gpus {
     /// Starts sampling, where it is wanted.
-    pub fn start(
-        settings: Settings,
-        resolver: &Arc<Resolver>,
-        steps: bool,
-        ignored: &[String],
-        log: &Log,
-    ) -> Self {
-        let rules = Rules { resolver: Arc::clone(resolver), steps, ignored: ignored.to_vec() };
+    pub fn start(settings: GpuSettings, naming: &Arc<Naming>, log: &Log) -> Self {
         let mut gpus = Self {
             settings,
-            rules: Arc::new(Mutex::new(rules)),
+            naming: Arc::new(Mutex::new(Arc::clone(naming))),
             sampler: None,
             reported: BTreeMap::new(),
             left: Vec::new(),
-            cost_told: Cost::default(),
+            cost_told: SamplerCost::default(),
             notes_told: 0,
         };
         gpus.begin(log);
@@ -110,20 +77,20 @@ impl Gpus {
     }
 
     fn begin(&mut self, log: &Log) {
-        (self.cost_told, self.notes_told) = (Cost::default(), 0);
+        (self.cost_told, self.notes_told) = (SamplerCost::default(), 0);
         if !self.settings.sample {
             return;
         }
-        let rules = Arc::clone(&self.rules);
+        let naming = Arc::clone(&self.naming);
         let owner = move |process: &ProcessReading| {
             // One that had gone before its cgroup was read is nobody's, not the node's.
-            (!process.cgroups.is_empty()).then(|| lock(&rules).owner(&process.cgroups))
+            (!process.cgroups.is_empty()).then(|| lock(&naming).of_process(&process.cgroups))
         };
-        let settings = gpu::Settings {
+        let settings = gpu::SamplerSettings {
             period: self.settings.period,
             retry: Some(self.settings.retry),
             root: self.settings.root.clone(),
-            ..gpu::Settings::default()
+            ..gpu::SamplerSettings::default()
         };
         match Sampler::start(settings, owner) {
             Ok(sampler) => self.sampler = Some(sampler),
@@ -132,18 +99,9 @@ impl Gpus {
     }
 
     /// Takes over what SIGHUP may change.
-    pub fn set(
-        &mut self,
-        settings: Settings,
-        resolver: &Arc<Resolver>,
-        steps: bool,
-        ignored: &[String],
-        now_ns: u64,
-        log: &Log,
-    ) {
-        *lock(&self.rules) =
-            Rules { resolver: Arc::clone(resolver), steps, ignored: ignored.to_vec() };
-        let is_other = |of: &Settings| (of.sample, of.period, of.retry, of.root.clone());
+    pub fn set(&mut self, settings: GpuSettings, naming: &Arc<Naming>, now_ns: u64, log: &Log) {
+        *lock(&self.naming) = Arc::clone(naming);
+        let is_other = |of: &GpuSettings| (of.sample, of.period, of.retry, of.root.clone());
         let is_new = is_other(&settings) != is_other(&self.settings);
         self.settings = settings;
         if is_new {
@@ -241,6 +199,6 @@ impl Gpus {
     }
 }
 
-fn lock(rules: &Mutex<Rules>) -> MutexGuard<'_, Rules> {
-    rules.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(naming: &Mutex<Arc<Naming>>) -> MutexGuard<'_, Arc<Naming>> {
+    naming.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -152,8 +152,8 @@ impl Tick {
         if let Some(ahead_ns) = self.ahead_ns {
             let ahead = seconds(ahead_ns);
             remarks.push(format!(
-                "time stamps are {ahead:.0} s ahead of it, so that none comes twice, and fall back \
-                 to it at half its pace"
+                "time stamps are {ahead:.0} s ahead of it, so that none is used twice, and advance \
+                 at half its pace until it catches up"
             ));
         }
         (!remarks.is_empty()).then(|| remarks.join("; "))

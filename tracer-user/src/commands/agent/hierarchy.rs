@@ -131,15 +131,6 @@ impl View {
         })
     }
 
-    /// Whether `path` is still there as `cgroup`.
-    pub fn exists(&self, cgroup: Cgroup, path: &Path) -> bool {
-        let mut tables = self.tables();
-        let Some((_, hierarchy)) = tables.find(|(table, _)| *table == cgroup.table) else {
-            return false;
-        };
-        fs::metadata(below(&hierarchy.mount, path)).is_ok_and(|found| found.ino() == cgroup.id)
-    }
-
     /// The owner of the directory `path` in the hierarchy of `table`, who can make what is in it. Where that is
     /// gone, `made_by`, who made something there; where nobody knows, the owner of the nearest one above that
     /// is still there.
@@ -248,7 +239,6 @@ mod tests {
         assert_eq!(paths.len(), 3);
         let cgroup = paths[2].0;
         assert_eq!(cgroup.id, fs::metadata(&job).unwrap().ino());
-        assert!(view.exists(cgroup, &paths[2].1));
         let seen = view.seen(cgroup, Path::new("/machine/c1/slurm/job_1/step_0"));
         assert_eq!(seen, Path::new("/slurm/job_1/step_0"));
         assert_eq!(view.seen(cgroup, Path::new("/machine/c1/x")), Path::new("/x"));

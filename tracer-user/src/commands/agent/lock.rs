@@ -36,7 +36,7 @@ impl NodeLock {
     /// When another agent holds it, which is named, or the file cannot be made.
     pub fn take(state_dir: &Path, pid: u32, start: &str) -> Result<Self> {
         fs::create_dir_all(state_dir)
-            .with_context(|| format!("cannot make the state folder {}", state_dir.display()))?;
+            .with_context(|| format!("cannot create the state folder {}", state_dir.display()))?;
         let path = state_dir.join(FILE);
         // Whoever may open the file may lock it, so nobody else may open it.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -75,7 +75,7 @@ fn refusal(file: &mut File, path: &Path) -> String {
             clean(start, true),
         ),
         Err(_) => format!(
-            "another agent starts on this node: it holds {}; `fuser {0}` names it",
+            "another agent is starting on this node and holds the lock {}; `fuser {0}` shows its pid",
             path.display()
         ),
     }

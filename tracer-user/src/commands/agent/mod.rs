@@ -13,6 +13,7 @@ pub mod hierarchy;
 pub mod last_stamp;
 pub mod lock;
 pub mod log;
+pub mod naming;
 pub mod node;
 pub mod output;
 pub mod overhead;

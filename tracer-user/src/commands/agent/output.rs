@@ -83,7 +83,7 @@ impl Output {
         for lost in self.backlog.push(interval) {
             self.lost_intervals += 1;
             log.error(format_args!(
-                "no memory is left for what cannot be written, {:.0} s are lost",
+                "the memory for unwritten intervals is full, {:.0} s of measurements are lost",
                 lost.span_ns as f64 / 1e9
             ));
         }
@@ -91,8 +91,8 @@ impl Output {
         match self.spool.enforce(wall_ns, monotonic_ns) {
             // The same words each time, so that the log counts them: how many is in the data.
             Ok(dropped) if dropped.files > 0 => log.warning(
-                "nobody takes files from the spool in time, the oldest are dropped and counted in \
-                 jobtrace_self",
+                "the spool is not emptied in time: the oldest files are removed and counted in \
+                 jobtrace_self; check the collector",
             ),
             Ok(_) => {}
             Err(error) => log.error(format_args!("{error:#}")),
@@ -151,7 +151,7 @@ impl Output {
         self.backlog.written();
         if failures > 0 {
             log.notice(format_args!(
-                "the spool can be written again, {held_back} intervals that waited are written"
+                "the spool can be written again, {held_back} waiting intervals are written"
             ));
         }
         if let Err(error) = self.spool.publish(prepared) {
@@ -163,7 +163,7 @@ impl Output {
 
     fn failed(&mut self, error: &anyhow::Error, log: &Log) {
         if self.backlog.failed() == 1 {
-            log.error(format_args!("{error:#}; measuring goes on, intervals wait in memory"));
+            log.error(format_args!("{error:#}; measuring continues, intervals wait in memory"));
         }
     }
 }

@@ -7,13 +7,14 @@
 //! made unknown. So no difference reaches across a gap.
 
 mod measuring;
+mod settings;
 
 use measuring::Measuring;
+pub use settings::OverheadSettings;
 use tracer_ebpf::handle::{Handle, Number};
 
 use super::{
-    config::{self, Statistics as When},
-    governor::{self, Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
+    governor::{Action, Activity, FAMILIES, Family, Governor, Reading, Verdict},
     log::Log,
 };
 use crate::{
@@ -25,35 +26,9 @@ use crate::{
     probes::Probes,
 };
 
-const LONGEST_BACK_OFF_NS: u64 = 3_600_000_000_000;
-
-/// What of the configuration matters here.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// The governor's.
-    pub governor: governor::Settings,
-    /// When the kernel measures the programs' run time.
-    pub statistics: When,
-}
-
-impl From<&config::Overhead> for Settings {
-    fn from(config: &config::Overhead) -> Self {
-        let first = u64::try_from(config.back_off.0.as_nanos()).unwrap_or(LONGEST_BACK_OFF_NS);
-        Self {
-            governor: governor::Settings {
-                patience: config.patience,
-                first_back_off_ns: first,
-                longest_back_off_ns: LONGEST_BACK_OFF_NS.max(first),
-                ..governor::Settings::with_limit(config.max_ratio)
-            },
-            statistics: config.statistics,
-        }
-    }
-}
-
 /// Bounds what the probes cost.
 pub struct Overhead {
-    settings: Settings,
+    settings: OverheadSettings,
     governor: Governor,
     /// Families that this kernel and this configuration have.
     present: [bool; FAMILIES],
@@ -67,7 +42,7 @@ pub struct Overhead {
 impl Overhead {
     /// Of probes that are all attached.
     #[must_use]
-    pub fn new(settings: Settings, probes: &Probes) -> Self {
+    pub fn new(settings: OverheadSettings, probes: &Probes) -> Self {
         let present = Family::ALL.map(|family| probes.has(family.cost().programs));
         Self {
             settings,
@@ -81,7 +56,7 @@ impl Overhead {
     }
 
     /// Takes over what SIGHUP may change.
-    pub fn set(&mut self, settings: Settings) {
+    pub fn set(&mut self, settings: OverheadSettings) {
         self.settings.governor = settings.governor;
         self.governor.set(settings.governor);
     }
@@ -102,7 +77,7 @@ impl Overhead {
             let events = events[family as usize].filter(|_| is_running)?;
             Some(Activity { events, bpf_ns })
         });
-        let cpus = online_cpus();
+        let cpus = aya::util::online_cpus().map_or(0, |online| online.len() as u32);
         let verdict =
             self.governor.judge(&Reading { now_ns, span_ns: interval.span_ns, cpus, families });
         for family in Family::ALL.into_iter().filter(|family| self.hidden[*family as usize]) {
@@ -154,11 +129,11 @@ impl Overhead {
                     self.governor.shed_for_ns(family, now_ns).unwrap_or(0) / 1_000_000_000;
                 log.warning(format_args!(
                     "the probes take {percent:.3} % of the CPUs' time ({how}; limit {limit:.3} %): \
-                     {action}; tried again in {seconds} s"
+                     {action}; next attempt in {seconds} s"
                 ));
             }
             Action::Restore(_) => log.notice(format_args!(
-                "{action}; the others take {percent:.3} % of the CPUs' time (limit {limit:.3} %)"
+                "{action}; the other probes take {percent:.3} % of the CPUs' time (limit {limit:.3} %)"
             )),
         }
     }
@@ -201,7 +176,7 @@ const SHED_FIELDS: [(Family, Handle<Number>); 4] = [
 fn said(result: anyhow::Result<()>, done: &str, family: Family, log: &Log) -> bool {
     if let Err(error) = &result {
         let name = family.cost().name;
-        log.error(format_args!("probes of {name} cannot be {done}: {error:#}"));
+        log.error(format_args!("the {name} probes cannot be {done}: {error:#}"));
     }
     result.is_ok()
 }
@@ -238,13 +213,6 @@ fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
         Family::Block => Some(of(&[Block::ops]).unwrap_or(0)),
         Family::LifeCycle => Some(of(&[Sched::forks, Sched::execs]).unwrap_or(0) + cgroups),
     })
-}
-
-/// CPUs that are online now.
-fn online_cpus() -> u32 {
-    // SAFETY: has no preconditions.
-    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    u32::try_from(count).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub struct KnownJob {
 /// All of it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub struct AgentState {
     boot: String,
     /// Number of its journal.
     journal: u64,
@@ -80,7 +80,7 @@ pub struct State {
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
-pub enum Entry {
+pub enum JournalEntry {
     /// A cgroup was made, with a lease of its own; its path is the kernel's.
     Made(Lease, Cgroup, PathBuf),
     /// A lease is a job's.
@@ -108,15 +108,15 @@ impl Keeper {
     ///
     /// # Errors
     /// When it is there and cannot be read.
-    pub fn read(&mut self) -> Result<Option<(State, Vec<Entry>)>> {
+    pub fn read(&mut self) -> Result<Option<(AgentState, Vec<JournalEntry>)>> {
         let path = self.dir.join(STATE);
         let text = match fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.with_context(|| format!("cannot read {}", path.display()))?,
         };
-        let state: State = serde_json::from_slice(&text)
-            .with_context(|| format!("{} is damaged or another version's", path.display()))?;
-        ensure!(state.boot == boot_id(), "{} is of another boot", path.display());
+        let state: AgentState = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is damaged or from another version", path.display()))?;
+        ensure!(state.boot == boot_id(), "{} is from another boot", path.display());
         self.number = state.journal;
         let journal = self.journal_path(state.journal);
         let mut entries = Vec::new();
@@ -124,7 +124,7 @@ impl Keeper {
             for line in BufReader::new(file).split(b'\n') {
                 let line = line.with_context(|| format!("cannot read {}", journal.display()))?;
                 // One may be torn: the agent was killed in it, before what it tells was done.
-                entries.extend(serde_json::from_slice::<Entry>(&line).ok());
+                entries.extend(serde_json::from_slice::<JournalEntry>(&line).ok());
             }
         }
         let mut more = OpenOptions::new()
@@ -141,7 +141,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When it cannot be written; the one before stands.
-    pub fn commit(&mut self, mut state: State) -> Result<()> {
+    pub fn commit(&mut self, mut state: AgentState) -> Result<()> {
         state.journal = self.number + 1;
         let fresh = self.journal_path(state.journal);
         let journal = OpenOptions::new().create(true).write(true).truncate(true).open(&fresh);
@@ -162,7 +162,7 @@ impl Keeper {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn note(&mut self, entry: &Entry) -> Result<()> {
+    pub fn note(&mut self, entry: &JournalEntry) -> Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
         let mut line = serde_json::to_vec(entry).context("cannot encode the state")?;
         line.push(b'\n');
@@ -192,7 +192,7 @@ impl Keeper {
     }
 }
 
-impl State {
+impl AgentState {
     /// A state of this boot.
     pub fn new(
         files: Option<&str>,

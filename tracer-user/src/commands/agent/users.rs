@@ -41,7 +41,7 @@ impl Users {
             }
         };
         let thread = thread::Builder::new().name("users".into()).spawn(look_up);
-        thread.context("cannot start the thread that looks users up")?;
+        thread.context("cannot start the thread that looks up users")?;
         Ok(Self { names: HashMap::new(), ask, answers, awaited: 0 })
     }
 

@@ -11,7 +11,7 @@ use crate::{
         hierarchies::Hierarchies,
         job::{JobCgroup, NoCgroup},
     },
-    commands::doctor::{Finding, State, gpu},
+    commands::doctor::{Finding, Severity, gpu},
     probes::{self, FaultMode, HOOKS, HookState, LoadError, Options, btf::VMLINUX},
 };
 
@@ -36,8 +36,8 @@ fn kernel() -> Finding {
     if version < (5, 10) {
         return Finding::new(
             "kernel",
-            State::Missing,
-            format!("{release} is older than 5.10, untested"),
+            Severity::Missing,
+            format!("{release} is older than 5.10: not tested"),
             "boot a newer kernel",
         );
     }
@@ -49,7 +49,7 @@ fn types() -> Finding {
         Ok(_) => Finding::ok("kernel types (BTF)", VMLINUX),
         Err(error) => Finding::new(
             "kernel types (BTF)",
-            State::Fatal,
+            Severity::Fatal,
             format!("{error:#}"),
             "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
         ),
@@ -59,13 +59,13 @@ fn types() -> Finding {
 fn capabilities() -> Finding {
     let subject = "privileges";
     if let Err(error) = probes::check_namespace() {
-        let cure = "leave the namespace, or start the container without one";
-        return Finding::new(subject, State::Fatal, error.to_string(), cure);
+        let cure = "leave the user namespace, or start the container without one";
+        return Finding::new(subject, Severity::Fatal, error.to_string(), cure);
     }
     let Some(lacks) = probes::lacking_capabilities() else {
         return Finding::new(
             subject,
-            State::Missing,
+            Severity::Missing,
             "cannot read /proc/self/status",
             "mount /proc",
         );
@@ -75,7 +75,7 @@ fn capabilities() -> Finding {
     }
     Finding::new(
         subject,
-        State::Fatal,
+        Severity::Fatal,
         format!("without {}", lacks.join(" and ")),
         probes::cure_of(&lacks),
     )
@@ -85,7 +85,7 @@ fn hierarchies() -> Vec<Finding> {
     match Hierarchies::read() {
         Err(error) => vec![Finding::new(
             "cgroups",
-            State::Fatal,
+            Severity::Fatal,
             format!("{error:#}"),
             "mount cgroup2 on /sys/fs/cgroup",
         )],
@@ -102,7 +102,7 @@ fn hierarchies() -> Vec<Finding> {
                 (None, true) => {
                     return vec![Finding::new(
                         "cgroups",
-                        State::Fatal,
+                        Severity::Fatal,
                         "no hierarchy is mounted",
                         "mount cgroup2 on /sys/fs/cgroup",
                     )];
@@ -123,7 +123,7 @@ fn cgroup() -> (Layout, Finding) {
             none,
             Finding::new(
                 subject,
-                State::Fatal,
+                Severity::Fatal,
                 match error.downcast_ref::<NoCgroup>() {
                     Some(refused) => refused.refusals.join("\n"),
                     None => format!("{error:#}"),
@@ -134,14 +134,12 @@ fn cgroup() -> (Layout, Finding) {
         Ok(job) => {
             let layout = job.layout();
             let finding = match job.block() {
-                Some(_) => Finding::ok(subject, "with block I/O charged to it"),
+                Some(_) => Finding::ok(subject, "block I/O is charged to it"),
                 None => Finding::new(
                     subject,
-                    State::Missing,
-                    "block I/O is charged to a cgroup above it: job_block is unknown",
-                    job.notes()
-                        .first()
-                        .map_or("see docs/OPERATING.md: the io controller", String::as_str),
+                    Severity::Missing,
+                    "block I/O is charged to a cgroup above it, so job_block is unknown",
+                    job.notes().first().map_or("see docs/OPERATING.md, Cgroups", String::as_str),
                 ),
             };
             (layout, finding)
@@ -158,7 +156,7 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
                 LoadError::Unsupported(error) => format!("{error:#}"),
                 error => error.to_string(),
             };
-            vec![Finding::new("probes", State::Fatal, detail, "see the findings above")]
+            vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
         Ok(probes) => HOOKS
             .iter()
@@ -168,7 +166,7 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
                 HookState::NotNeeded => None,
                 HookState::Missing(why) => Some(Finding::new(
                     hook.program,
-                    State::Missing,
+                    Severity::Missing,
                     format!("no {}: {why}", hook.gives),
                     "nothing to do: all other values are complete",
                 )),
@@ -183,9 +181,9 @@ fn pressure() -> Finding {
         Ok(_) => Finding::ok(subject, "/proc/pressure"),
         Err(error) => Finding::new(
             subject,
-            State::Missing,
+            Severity::Missing,
             format!(
-                "/proc/pressure cannot be read ({error}): *_stall_ns of job_memory are unknown"
+                "/proc/pressure cannot be read ({error}), so *_stall_ns of job_memory are unknown"
             ),
             "boot with psi=1",
         ),
@@ -196,7 +194,7 @@ fn pressure() -> Finding {
 fn memlock() -> Finding {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
     let text = limit.map_or("unlimited".to_owned(), |bytes| format!("{} KiB", bytes / 1024));
-    Finding::ok("locked memory", format!("{text} (counts on kernels before 5.11 only)"))
+    Finding::ok("locked memory", format!("{text} (matters only on kernels before 5.11)"))
 }
 
 /// Raised to the hard limit by itself, no further.
@@ -205,24 +203,25 @@ fn open_files() -> Finding {
     let cpus = match aya::util::online_cpus() {
         Ok(cpus) => cpus.len() as u64,
         Err((file, error)) => {
-            let detail = format!("{file} cannot be read ({error}): how many are needed is unknown");
-            return Finding::new(subject, State::Missing, detail, "mount /sys");
+            let detail =
+                format!("{file} cannot be read ({error}), so the number needed is unknown");
+            return Finding::new(subject, Severity::Missing, detail, "mount /sys");
         }
     };
     if let Err(too_few) = open_files::check() {
         let TooFew { most, needed } = too_few;
-        let detail = format!("at most {most}, and this node's CPUs need {needed}");
-        return Finding::new(subject, State::Fatal, detail, too_few.cure());
+        let detail = format!("the limit is {most}, and this node's CPUs need {needed}");
+        return Finding::new(subject, Severity::Fatal, detail, too_few.cure());
     }
     let (needed, with_gpus) = (open_files::needed(cpus), open_files::needed_with_gpus(cpus));
     match open_files::most() {
         Some(most) if most < with_gpus => Finding::new(
             subject,
-            State::Missing,
-            format!("at most {most}, {needed} needed, but {with_gpus} where GPUs are sampled"),
+            Severity::Missing,
+            format!("the limit is {most}; {needed} are needed, or {with_gpus} to sample GPUs"),
             TooFew { most, needed: with_gpus }.cure(),
         ),
-        Some(most) => Finding::ok(subject, format!("at most {most}, {with_gpus} needed")),
-        None => Finding::ok(subject, format!("unlimited, {with_gpus} needed")),
+        Some(most) => Finding::ok(subject, format!("the limit is {most}, {with_gpus} are needed")),
+        None => Finding::ok(subject, format!("unlimited, {with_gpus} are needed")),
     }
 }

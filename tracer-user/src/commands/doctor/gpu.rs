@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::{Finding, State};
-use crate::gpu::{Found, FoundCard, look, look_at_cards};
+use super::{Finding, Severity};
+use crate::gpu::{FoundCard, FoundGpus, look, look_at_cards};
 
 /// One finding for each maker, and one for each value that a device does not tell; sys and proc are below
 /// `root`.
@@ -13,22 +13,23 @@ pub fn checks(root: &Path) -> Vec<Finding> {
     findings
 }
 
-fn nvidia(found: Found) -> Vec<Finding> {
+fn nvidia(found: FoundGpus) -> Vec<Finding> {
     let subject = "NVIDIA GPUs";
-    let missing = |detail: String, cure| vec![Finding::new(subject, State::Missing, detail, cure)];
+    let missing =
+        |detail: String, cure| vec![Finding::new(subject, Severity::Missing, detail, cure)];
     match found {
-        Found::Nothing => {
+        FoundGpus::Nothing => {
             vec![Finding::ok(subject, "none (no libnvidia-ml.so.1, driver or device)")]
         }
-        Found::Silence => missing(
-            "libnvidia-ml.so.1 does not answer: job_gpu is unknown".into(),
-            "see whether nvidia-smi answers, and dmesg for NVRM",
+        FoundGpus::Silence => missing(
+            "libnvidia-ml.so.1 does not answer, so job_gpu is unknown".into(),
+            "check whether nvidia-smi answers, and look for NVRM in dmesg",
         ),
-        Found::Failure(error) => missing(
+        FoundGpus::Failure(error) => missing(
             error,
-            "check that the driver is loaded and of the library's version: nvidia-smi, dmesg",
+            "check that the driver is loaded and has the library's version: nvidia-smi, dmesg",
         ),
-        Found::Gpus { driver, names, lacking } => {
+        FoundGpus::Gpus { driver, names, lacking } => {
             let detail = format!("{}, driver {driver}: {}", names.len(), names.join(", "));
             let mut findings = vec![Finding::ok(subject, detail)];
             findings.extend(lacking.into_iter().flat_map(|lacking| {
@@ -61,8 +62,8 @@ fn cards(found: &[FoundCard]) -> Vec<Finding> {
             }
         }
         findings.extend(cards.iter().flat_map(|card| &card.lacking).map(|lacking| {
-            let cure = "see whether the driver is the kernel's own and of this kernel's age";
-            Finding::new(subject, State::Missing, lacking.as_str(), cure)
+            let cure = "check that the driver is the kernel's own and no older than the kernel";
+            Finding::new(subject, Severity::Missing, lacking.as_str(), cure)
         }));
     }
     findings
@@ -75,13 +76,14 @@ mod tests {
     #[test]
     fn what_a_device_does_not_tell_is_missing_and_no_device_is_well() {
         let states = |found| nvidia(found).iter().map(|finding| finding.state).collect::<Vec<_>>();
-        assert_eq!(states(Found::Nothing), [State::Ok]);
-        assert_eq!(states(Found::Silence), [State::Missing]);
-        assert_eq!(states(Found::Failure("no".into())), [State::Missing]);
+        assert_eq!(states(FoundGpus::Nothing), [Severity::Ok]);
+        assert_eq!(states(FoundGpus::Silence), [Severity::Missing]);
+        assert_eq!(states(FoundGpus::Failure("no".into())), [Severity::Missing]);
         let (driver, names) = ("550.54".to_owned(), vec!["GPU 0 (H100)".to_owned()]);
-        let found = Found::Gpus { driver, names, lacking: vec!["GPU 0 does not tell".into()] };
+        let found =
+            FoundGpus::Gpus { driver, names, lacking: vec!["GPU 0 does not report".into()] };
         assert_eq!(nvidia(found.clone())[0].detail, "1, driver 550.54: GPU 0 (H100)");
-        assert_eq!(states(found), [State::Ok, State::Missing]);
+        assert_eq!(states(found), [Severity::Ok, Severity::Missing]);
     }
 
     #[test]

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::base::{open_files::OpenFiles, say::print};
 
-/// Tell what this node supports, what is missing and how to get it.
+/// Report what this node supports, what is missing and how to get it.
 ///
-/// Exit status 1 where `jobtrace run` would not work here and now.
+/// The exit status is 1 if `jobtrace run` would not work here and now.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -24,8 +24,8 @@ pub struct Args {
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
-    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
-    /// host's there, and for tests
+    /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
+    /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
     pub sysfs_root: PathBuf,
 }
@@ -33,7 +33,7 @@ pub struct Args {
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum Severity {
     /// Works.
     Ok,
     /// Absent, and only its own values with it.
@@ -48,7 +48,7 @@ pub struct Finding {
     /// What was looked at.
     pub subject: String,
     /// How it came out.
-    pub state: State,
+    pub state: Severity,
     /// What was found, or what is lost and why.
     pub detail: String,
     /// How to get it, where it is missing.
@@ -59,7 +59,7 @@ pub struct Finding {
 impl Finding {
     fn new(
         subject: &str,
-        state: State,
+        state: Severity,
         detail: impl Into<String>,
         cure: impl Into<String>,
     ) -> Self {
@@ -67,7 +67,7 @@ impl Finding {
     }
 
     fn ok(subject: &str, detail: impl Into<String>) -> Self {
-        Self::new(subject, State::Ok, detail, "")
+        Self::new(subject, Severity::Ok, detail, "")
     }
 }
 
@@ -79,12 +79,10 @@ pub fn run(args: &Args) -> Result<u8> {
     // As `run` does: the probes are tried with what it would have.
     OpenFiles::raise();
     let findings = checks::all(&args.sysfs_root);
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&findings)? + "\n",
-        false => table(&findings),
-    };
+    let text =
+        if args.json { serde_json::to_string_pretty(&findings)? + "\n" } else { table(&findings) };
     print(&text)?;
-    Ok(u8::from(findings.iter().any(|finding| finding.state == State::Fatal)))
+    Ok(u8::from(findings.iter().any(|finding| finding.state == Severity::Fatal)))
 }
 
 fn table(findings: &[Finding]) -> String {
@@ -92,9 +90,9 @@ fn table(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let state = match finding.state {
-            State::Ok => "ok     ",
-            State::Missing => "missing",
-            State::Fatal => "FATAL  ",
+            Severity::Ok => "ok     ",
+            Severity::Missing => "missing",
+            Severity::Fatal => "FATAL  ",
         };
         // Of several reasons each has a line.
         let detail = finding.detail.replace('\n', &format!("\n{:1$}", "", width + 11));
@@ -103,10 +101,10 @@ fn table(findings: &[Finding]) -> String {
             text += &format!("{:7}  {:width$}  -> {}\n", "", "", finding.cure);
         }
     }
-    let fatal = findings.iter().filter(|finding| finding.state == State::Fatal).count();
-    let missing = findings.iter().filter(|finding| finding.state == State::Missing).count();
+    let fatal = findings.iter().filter(|finding| finding.state == Severity::Fatal).count();
+    let missing = findings.iter().filter(|finding| finding.state == Severity::Missing).count();
     text + &match (fatal, missing) {
-        (0, 0) => "\njobtrace run works here, with everything it knows.\n".to_owned(),
+        (0, 0) => "\njobtrace run works here, and nothing is missing.\n".to_owned(),
         (0, _) => format!("\njobtrace run works here; {missing} things are missing.\n"),
         _ => "\njobtrace run does not work here.\n".to_owned(),
     }
@@ -119,8 +117,8 @@ mod tests {
     #[test]
     fn the_table_names_the_cure_and_the_verdict() {
         let mut findings = vec![Finding::ok("kernel", "6.1.0")];
-        assert!(table(&findings).ends_with("with everything it knows.\n"));
-        findings.push(Finding::new("types", State::Fatal, "no file", "boot another kernel"));
+        assert!(table(&findings).ends_with("and nothing is missing.\n"));
+        findings.push(Finding::new("types", Severity::Fatal, "no file", "boot another kernel"));
         let text = table(&findings);
         assert!(text.contains("FATAL    types   no file\n"), "{text}");
         assert!(text.contains("-> boot another kernel\n"), "{text}");

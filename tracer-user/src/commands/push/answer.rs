@@ -59,23 +59,23 @@ pub fn judge(answer: &Answer, api: Api) -> Verdict {
 fn cure(status: u16, api: Api) -> &'static str {
     match (status, api) {
         (401, Api::V1) => {
-            "give a user of it: --user with --password-file or JOBTRACE_PUSH_PASSWORD, or --token-file"
+            "give a user name: --user with --password-file or JOBTRACE_PUSH_PASSWORD, or --token-file"
         }
         (401, _) => "give a valid token: --token-file, or JOBTRACE_PUSH_TOKEN in the environment",
-        (403, Api::V1) => "let this user write: GRANT WRITE ON \"DATABASE\" TO \"USER\"",
+        (403, Api::V1) => "allow this user to write: GRANT WRITE ON \"DATABASE\" TO \"USER\"",
         (403, _) => "give a token that may write there",
         (404, Api::V1) => {
-            "make the database: influx -execute 'CREATE DATABASE jobtrace', or name another with --database"
+            "create the database: influx -execute 'CREATE DATABASE jobtrace', or name another with --database"
         }
         (404, Api::V2) => {
-            "make the bucket: influx bucket create, or look at --org, --bucket and --url"
+            "create the bucket: influx bucket create, or check --org, --bucket and --url"
         }
-        (404, _) => "look at --url, --api and --database: nothing takes lines there",
-        (300..=399, _) => "give --url as the server names it",
+        (404, _) => "check --url, --api and --database: nothing accepts lines there",
+        (300..=399, _) => "set --url to the address that the server names",
         (200..=299, _) => {
-            "look at --url and --api: a database answers 204, so this seems to be something else"
+            "check --url and --api: a database answers 204, so this seems to be something else"
         }
-        _ => "look at --url and --api: this server does not take lines there",
+        _ => "check --url and --api: this server does not accept lines there",
     }
 }
 

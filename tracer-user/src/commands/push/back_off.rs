@@ -33,26 +33,16 @@ pub fn dice() -> f64 {
     RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
 }
 
-/// The time that a header `Retry-After` asks for at `now`: seconds, or a date. `None` for anything
-/// else; a date that has passed is no wait.
+/// The time that a header `Retry-After` asks for at `now`: seconds, or a date in any of RFC 9110's
+/// three forms. `None` for anything else; a date that has passed is no wait.
 pub fn parse_retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a number holds are a long time as well.
         return Some(Duration::from_secs(text.parse().unwrap_or(LONGEST_WISH.as_secs())));
     }
-    let date = parse_date(text)?;
+    let date = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
-}
-
-/// A date as servers write it, RFC 9110's IMF-fixdate: `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn parse_date(text: &str) -> Option<SystemTime> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let words: Vec<_> = text.split_once(", ")?.1.split(' ').collect();
-    let [day, month, year, time, "GMT"] = words[..] else { return None };
-    let month = MONTHS.iter().position(|name| *name == month)? + 1;
-    humantime::parse_rfc3339(&format!("{year}-{month:02}-{day}T{time}Z")).ok()
 }
 
 #[cfg(test)]
@@ -104,6 +94,8 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(7)),
             ("Sun, 06 Nov 1994 08:49:30 GMT", Some(0)),
             ("Sat, 05 Nov 1994 08:49:37 GMT", Some(0)),
+            ("Sunday, 06-Nov-94 08:49:37 GMT", Some(7)),
+            ("Sun Nov  6 08:49:37 1994", Some(7)),
             ("99999999999999999999999", Some(3600)),
             ("", None),
             ("-1", None),

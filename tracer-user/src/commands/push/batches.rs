@@ -72,7 +72,7 @@ impl<R: BufRead> Batches<R> {
                 let why = if self.carry.len() < LINE_BYTES {
                     "does not end in a line feed, so it is cut short"
                 } else {
-                    "is longer than 1 MiB, so this is no line protocol"
+                    "is longer than 1 MiB, so this is not line protocol"
                 };
                 self.carry.clear();
                 let message = format!("line {} {why}", self.read);

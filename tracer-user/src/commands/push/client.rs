@@ -19,7 +19,7 @@ use super::{
     answer::{Answer, Trouble},
     back_off,
     connector::connector,
-    options::Settings,
+    options::PushSettings,
     secret::Authorization,
     trust,
 };
@@ -48,7 +48,7 @@ impl Client {
     ///
     /// # Errors
     /// When there are no certificates to trust.
-    pub fn new(settings: &Settings) -> Result<Self> {
+    pub fn new(settings: &PushSettings) -> Result<Self> {
         let is_plain = settings.url.starts_with("http://");
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -59,7 +59,7 @@ impl Client {
             .user_agent(concat!("jobtrace/", env!("CARGO_PKG_VERSION")));
         let tls = (!is_plain).then(|| trust::config(settings.ca.as_deref())).transpose()?;
         if is_plain && settings.authorization.is_some() && !is_here(&settings.url) {
-            let what = "the secret goes to the server unencrypted: give an https URL";
+            let what = "the secret is sent to the server unencrypted: give an https URL";
             say_at(Level::Warning, what);
         }
         Ok(Self {
@@ -122,7 +122,7 @@ fn trouble(error: ureq::Error) -> Trouble {
         None => {}
     }
     Trouble::Later(match error {
-        ureq::Error::HostNotFound => "no such host: look at --url, or at the name service".into(),
+        ureq::Error::HostNotFound => "no such host: check --url, or the name service".into(),
         ureq::Error::Timeout(what) => format!("no answer in time ({what})"),
         _ => words,
     })

@@ -42,7 +42,7 @@ impl<In: Transport> Connector<In> for Tls {
         };
         let host = details.uri.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let name = ServerName::try_from(host).map_err(|_| Error::Tls("the host is no name"))?;
+        let name = ServerName::try_from(host).map_err(|_| Error::Tls("the host is not a name"))?;
         let mut connection =
             ClientConnection::new(config.clone(), name).map_err(io::Error::other)?;
         let mut socket = TransportAdapter::new(inner.boxed(), details.current_time.clone());

@@ -113,7 +113,7 @@ fn words(answer: &Answer) -> String {
     let Answer { status, body, location, .. } = answer;
     match location {
         Some(place) if (300..400).contains(status) => {
-            format!("the server answers {status} and names {}", super::reason::short(place))
+            format!("the server answers {status} and redirects to {}", super::reason::short(place))
         }
         _ if body.is_empty() => format!("the server answers {status}"),
         _ => format!("the server answers {status}: {}", super::reason::short(body)),

@@ -1,18 +1,16 @@
 //! push.toml: read, checked, laid below the command line.
 
-use std::{fs, io, path::Path};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
-use toml::de::{DeTable, Deserializer};
+use anyhow::Result;
 
 use super::{
     Args,
     options::{self, Options},
 };
 use crate::base::{
+    config_file::{self, ConfigFile},
     suggest,
-    text::{clean, position},
 };
 
 /// What is read where `--config` names nothing else.
@@ -25,15 +23,12 @@ const DEFAULT_FILE: &str = "/etc/jobtrace/push.toml";
 /// When the file cannot be read, or something in it is wrong.
 pub fn load(args: &Args) -> Result<Options> {
     let own = args.options.clone();
-    let path = match &args.config {
-        Some(path) => path.as_path(),
-        None if own.url.is_some() => return Ok(own),
-        None => Path::new(DEFAULT_FILE),
-    };
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(own.or(parse(&text, path)?)),
-        Err(error) if args.config.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(own),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    if args.config.is_none() && own.url.is_some() {
+        return Ok(own);
+    }
+    match config_file::read(args.config.as_deref(), DEFAULT_FILE)? {
+        Some((text, path)) => Ok(own.or(parse(&text, path)?)),
+        None => Ok(own),
     }
 }
 
@@ -42,40 +37,22 @@ pub fn load(args: &Args) -> Result<Options> {
 /// # Errors
 /// What is wrong, a line each: `FILE:LINE:COLUMN: …`.
 pub fn parse(text: &str, name: &Path) -> Result<Options> {
-    let at = |place: usize, what: &str| {
-        let (line, column) = position(text, place);
-        format!("{}:{line}:{column}: {}", name.display(), clean(what, true))
-    };
-    let told = |error: &toml::de::Error| {
-        at(error.span().map_or(0, |span| span.start), &error.message().replace('\n', ", "))
-    };
-    let table = match DeTable::parse(text) {
-        Ok(table) => table,
-        Err(error) => bail!(told(&error)),
-    };
+    let file = ConfigFile::parse(text, name)?;
     let keys = options::keys();
     let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
-    let unknown =
-        table.get_ref().iter().filter(|(key, _)| !names.contains(&key.get_ref().as_ref()));
-    let lines: Vec<_> = unknown
-        .map(|(key, _)| {
-            let word = key.get_ref().as_ref();
-            let cure = match word {
-                "token" | "password" => {
-                    format!(": it stands in a file of its own, which `{word}_file` names")
-                }
-                _ => suggest::cure(word, names.iter().copied()),
-            };
-            at(key.span().start, &format!("unknown key `{word}`{cure}"))
-        })
-        .collect();
-    if !lines.is_empty() {
-        bail!(lines.join("\n"));
-    }
-    match Options::deserialize(Deserializer::from(table.clone())) {
-        Ok(options) => Ok(options),
-        Err(error) => bail!(told(&error)),
-    }
+    let unknown = file.table().keys().filter(|key| !names.contains(&key.get_ref().as_ref()));
+    let unknown = unknown.map(|key| {
+        let word = key.get_ref().as_ref();
+        let cure = match word {
+            "token" | "password" => {
+                format!(": put it into a file of its own, which `{word}_file` names")
+            }
+            _ => suggest::cure(word, names.iter().copied()),
+        };
+        (key.span().start, format!("unknown key `{word}`{cure}"))
+    });
+    file.refuse(&unknown.collect::<Vec<_>>())?;
+    file.values(|_, why| why)
 }
 
 #[cfg(test)]
@@ -97,10 +74,10 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place() {
         for (text, expected) in [
             ("\nurll = \"x\"", "f:2:1: unknown key `urll`, did you mean `url`?"),
-            ("token = \"x\"", "f:1:1: unknown key `token`: it stands in a file of its own"),
+            ("token = \"x\"", "f:1:1: unknown key `token`: put it into a file of its own"),
             ("tokenfile = \"x\"", "f:1:1: unknown key `tokenfile`, did you mean `token_file`?"),
             ("url = 1", "f:1:7: "),
-            ("timeout = \"soon\"", "f:1:11: \"soon\" is no time"),
+            ("timeout = \"soon\"", "f:1:11: \"soon\" is not a time"),
             ("api = \"v4\"", "f:1:7: "),
             ("url", "f:1:4: "),
         ] {

@@ -39,38 +39,39 @@ use crate::base::{
 
 /// Send the spool's files to InfluxDB or VictoriaMetrics.
 ///
-/// For sites without Telegraf or another collector. A file leaves the spool once the server has taken
-/// all of it; one with lines that the server refuses goes to `failed` beside the outbox, with the
-/// server's words in FILE.reason. What may succeed later is tried again: the server is down, slow, busy or
-/// out of order. Sending a file twice is harmless. Without --url, /etc/jobtrace/push.toml is read; there
-/// every option is a key, with `_` for `-`. Tokens and passwords come from files or the environment
-/// (JOBTRACE_PUSH_TOKEN, JOBTRACE_PUSH_PASSWORD), proxies from the environment (HTTPS_PROXY, NO_PROXY). Exit status 0 where
-/// all was sent, 1 where files were refused or stay, 2 where it cannot start or the server refuses us.
+/// For sites without Telegraf or another collector. A file is removed from the spool once the server has
+/// stored all of it. A file with lines that the server refuses is moved to `failed` beside the outbox, with
+/// the server's answer in FILE.reason. Anything that may succeed later is retried: if the server is down,
+/// slow, busy or broken. Sending a file twice is harmless. Without --url, /etc/jobtrace/push.toml is read,
+/// in which every option is a key, with `_` for `-`. Tokens and passwords come from files or the environment
+/// (JOBTRACE_PUSH_TOKEN, JOBTRACE_PUSH_PASSWORD), proxies from the environment (HTTPS_PROXY, NO_PROXY). The
+/// exit status is 0 if everything was sent, 1 if files were refused or remain, 2 if it cannot start or the
+/// server refuses access.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  As the package's unit does it, with the server in /etc/jobtrace/push.toml:
+  Start it as a service, with the server in /etc/jobtrace/push.toml:
       systemctl enable --now jobtrace-push
-  What a run wrote, once, into InfluxDB 1.x:
+  Send a run's output once, to InfluxDB 1.x:
       jobtrace run --out metrics/ -- ./simulate && jobtrace push --spool metrics/ --url http://influx:8086
   InfluxDB 2.x:
       jobtrace push --url https://influx:8086 --org hpc --bucket jobtrace --token-file token
   InfluxDB 3.x, and VictoriaMetrics:
       jobtrace push --url https://influx:8181 --api v3 --database jobtrace --token-file token
       jobtrace push --url http://metrics:8428 --api victoria
-  What would be sent:
+  Show what would be sent:
       jobtrace push --url http://influx:8086 --dry-run")]
 pub struct Args {
-    /// The configuration [default: /etc/jobtrace/push.toml, where no --url is given]
+    /// The configuration file [default: /etc/jobtrace/push.toml, unless --url is given]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Go on when all is sent, and send what comes
+    /// Keep running and send new files as they appear
     #[arg(long)]
     pub follow: bool,
-    /// Tell what would be sent, and send nothing
+    /// Show what would be sent, without sending it
     #[arg(long, conflicts_with = "follow")]
     pub dry_run: bool,
-    /// Print the configuration with file and options taken into account
+    /// Print the configuration that results from file and options
     #[arg(long, conflicts_with_all = ["follow", "dry_run"])]
     pub print_config: bool,
     /// Where to, and how.
@@ -112,7 +113,7 @@ pub fn run(args: &Args) -> Result<u8> {
 /// Lets the session work beside this thread, which listens to signals.
 fn wait(runtime: &Runtime, session: Session, stop: &Stop) -> Result<u8> {
     runtime.block_on(async {
-        let take = |kind| signal(kind).context("cannot take signals");
+        let take = |kind| signal(kind).context("cannot receive signals");
         let mut terminate = take(SignalKind::terminate())?;
         let mut interrupt = take(SignalKind::interrupt())?;
         let follow = session.follows();
@@ -127,7 +128,7 @@ fn wait(runtime: &Runtime, session: Session, stop: &Stop) -> Result<u8> {
         match timeout(GRACE, &mut work).await {
             Ok(ended) => ended.context("the sending broke off")?,
             Err(_) => {
-                let what = "a request was broken off; its file stays and is sent again";
+                let what = "a request was interrupted; its file stays and will be sent again";
                 say_at(Level::Notice, what);
                 Ok(u8::from(!follow))
             }

@@ -23,13 +23,13 @@ const COLUMNS: usize = 94;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The server, such as `https://influx.example.org:8086`, without the path that lines go to
+    /// The server, such as `https://influx.example.org:8086`, without the interface's path (/write)
     #[arg(long)]
     pub url: Option<String>,
-    /// Its interface: v1, v2, v3 (InfluxDB) or victoria [default: v2 with --org or --bucket, else v1]
+    /// The server's interface: v1, v2, v3 (InfluxDB) or victoria [default: v2 with --org or --bucket, else v1]
     #[arg(long, value_enum)]
     pub api: Option<Api>,
-    /// The database (v1, v3) [default: jobtrace]; for VictoriaMetrics a tag `db` of every line
+    /// The database (v1, v3) [default: jobtrace]; with VictoriaMetrics the tag `db` of every line
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
     /// The retention policy (v1) [default: the database's own]
@@ -41,42 +41,42 @@ pub struct Options {
     /// The bucket (v2)
     #[arg(long, value_name = "NAME")]
     pub bucket: Option<String>,
-    /// A user of the server; the password comes from --password-file or JOBTRACE_PUSH_PASSWORD
+    /// User name on the server; the password is from --password-file or JOBTRACE_PUSH_PASSWORD
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// File with the user's password
+    /// File that contains the user's password
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
-    /// File with a token of the server [default: the variable JOBTRACE_PUSH_TOKEN, where it is set]
+    /// File that contains a token for the server [default: the variable JOBTRACE_PUSH_TOKEN, if it is set]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Certificates (PEM) that vouch for the server, its authority's or its own [default: those that this
+    /// File of certificates (PEM) to trust, the server's authority's or its own [default: those that this
     /// system trusts]
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// The agent's spool, or a folder of `jobtrace run --out` [default: /var/spool/jobtrace]
+    /// The agent's spool, or a folder written by `jobtrace run --out` [default: /var/spool/jobtrace]
     #[arg(long, value_name = "DIR")]
     pub spool: Option<PathBuf>,
-    /// Longest time for a request and its answer [default: 30s]
+    /// Maximum time for a request and its answer [default: 30s]
     #[arg(long, value_name = "TIME")]
     pub timeout: Option<Time>,
-    /// Most text in one request, before it is compressed [default: 9 MiB]
+    /// Maximum text in one request, before compression [default: 9 MiB]
     #[arg(long, value_name = "SIZE")]
     pub max_body: Option<Size>,
-    /// Failed attempts in a row before giving up, without --follow [default: 5]
+    /// Consecutive failures before giving up, without --follow [default: 5]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
-    /// Time between two looks for new files, with --follow [default: 5s]
+    /// How often to look for new files, with --follow [default: 5s]
     #[arg(long, value_name = "TIME")]
     pub every: Option<Time>,
-    /// Most bytes of refused files that are kept; above it the oldest go, and it is said [default: 1 GiB]
+    /// Maximum bytes of refused files to keep; above it the oldest are removed, and it is logged [default: 1 GiB]
     #[arg(long, value_name = "SIZE")]
     pub failed_max_bytes: Option<Size>,
 }
 
 /// All that the sending needs.
 #[derive(Debug)]
-pub struct Settings {
+pub struct PushSettings {
     /// Where to post to, with its query.
     pub url: String,
     /// The server's interface.
@@ -140,10 +140,10 @@ impl Options {
     ///
     /// # Errors
     /// What is missing or wrong, and the cure.
-    pub fn settings(&self) -> Result<Settings> {
+    pub fn settings(&self) -> Result<PushSettings> {
         let all = self.clone().or(Self::defaults());
         let url = all.url.as_deref().context(
-            "no server is named: give --url https://HOST:8086, or url in /etc/jobtrace/push.toml",
+            "no server given: set --url https://HOST:8086, or url in /etc/jobtrace/push.toml",
         )?;
         let place = Place {
             database: all.database.clone(),
@@ -156,18 +156,18 @@ impl Options {
         let within = |time: Option<Time>, name: &str, low: u64, high: u64| {
             let time = time.map_or(Duration::ZERO, |Time(time)| time);
             let bounds = Duration::from_secs(low)..=Duration::from_secs(high);
-            ensure!(bounds.contains(&time), "--{name} is to be {low}s to {high}s");
+            ensure!(bounds.contains(&time), "--{name} must be from {low}s to {high}s");
             Ok(time)
         };
         let max_body = all.max_body.map_or(0, |Size(bytes)| bytes);
         let allowed = 64 << 10..=1 << 30;
-        ensure!(allowed.contains(&max_body), "--max-body is to be 64 KiB to 1 GiB");
+        ensure!(allowed.contains(&max_body), "--max-body must be from 64 KiB to 1 GiB");
         let names = Names {
             user: all.user.as_deref(),
             password_file: all.password_file.as_deref(),
             token_file: all.token_file.as_deref(),
         };
-        Ok(Settings {
+        Ok(PushSettings {
             authorization: secret::read(names, api)?,
             url,
             api,
@@ -185,27 +185,24 @@ impl Options {
     pub fn to_text(&self) -> String {
         let all = toml::Table::try_from(self.clone().or(Self::defaults())).unwrap_or_default();
         let own = toml::Table::try_from(self).unwrap_or_default();
-        let mut text = String::new();
-        for (name, help) in keys() {
-            for line in wrap(&help, COLUMNS) {
-                text += &format!("# {line}\n");
-            }
-            text += &match (own.get(&name), all.get(&name)) {
-                (Some(value), _) => format!("{name} = {value}\n\n"),
-                (None, Some(value)) => format!("#{name} = {value}\n\n"),
-                (None, None) => format!("#{name} = \"\"\n\n"),
+        let block = |(name, help): (String, String)| {
+            let help = wrap(&help, COLUMNS).into_iter().map(|line| format!("# {line}\n"));
+            let value = match (own.get(&name), all.get(&name)) {
+                (Some(value), _) => format!("{name} = {value}\n"),
+                (None, Some(value)) => format!("#{name} = {value}\n"),
+                (None, None) => format!("#{name} = \"\"\n"),
             };
-        }
-        text.truncate(text.trim_end().len());
-        text + "\n"
+            help.collect::<String>() + &value
+        };
+        keys().into_iter().map(block).collect::<Vec<_>>().join("\n")
     }
 
     /// The file that a package installs.
     pub fn default_file() -> String {
         let head = "\
-# Configuration of `jobtrace push`, which the unit jobtrace-push runs. What is commented out is the
-# default, or not set. Options stand above this file; with --url it is not read at all.
-# Secrets stand in files of their own, readable for the user jobtrace-push alone.
+# Configuration of `jobtrace push`, which the unit jobtrace-push runs. Commented-out values are defaults
+# or not set. Options override this file; with --url it is not read at all.
+# Put secrets into files of their own, which the user jobtrace-push can read and other users cannot.
 
 ";
         head.to_owned() + &Self::default().to_text()
@@ -269,8 +266,8 @@ mod tests {
             options.settings().map_err(|error| error.to_string())
         };
         for (change, word) in [
-            ((|o| o.url = None) as fn(&mut Options), "no server is named"),
-            (|o| o.timeout = Some(Time::seconds(0)), "--timeout is to be 1s to 600s"),
+            ((|o| o.url = None) as fn(&mut Options), "no server given"),
+            (|o| o.timeout = Some(Time::seconds(0)), "--timeout must be from 1s to 600s"),
             (|o| o.timeout = Some(Time::seconds(601)), "--timeout"),
             (|o| o.every = Some(Time::seconds(0)), "--every"),
             (|o| o.every = Some(Time::seconds(3601)), "--every"),

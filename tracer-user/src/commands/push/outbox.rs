@@ -63,13 +63,13 @@ impl Outbox {
     pub fn take(dir: &Path, failed_max_bytes: u64) -> Result<Self> {
         let own = Self { failed_max_bytes, ..Self::new(dir) };
         let (files, failed) = (own.files(), own.failed());
-        let cure = "be root or in its group, as the unit jobtrace-push is; \
-                    `systemd-tmpfiles --create jobtrace.conf` makes the agent's folders";
+        let cure = "run as root or as a member of its group, as the unit jobtrace-push does; \
+                    `systemd-tmpfiles --create jobtrace.conf` creates the agent's folders";
         access(&files, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
             .with_context(|| format!("cannot take files from {}: {cure}", files.display()))?;
         match fs::create_dir(&failed) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.with_context(|| format!("cannot make {}: {cure}", failed.display()))?,
+            made => made.with_context(|| format!("cannot create {}: {cure}", failed.display()))?,
         }
         access(&failed, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
             .with_context(|| format!("cannot write to {}: {cure}", failed.display()))?;
@@ -79,7 +79,7 @@ impl Outbox {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => bail!(
-                "another `jobtrace push` sends the files of {}: stop it with `systemctl stop jobtrace-push`, or let `fuser -v {}` name it",
+                "another `jobtrace push` is sending the files of {}: stop it with `systemctl stop jobtrace-push`, or find it with `fuser -v {}`",
                 dir.display(),
                 failed.display()
             ),
@@ -87,7 +87,7 @@ impl Outbox {
                 return Err(error).with_context(|| format!("cannot lock {}", failed.display()));
             }
         }
-        own.tidy().with_context(|| format!("cannot tidy up {}", failed.display()))?;
+        own.tidy().with_context(|| format!("cannot clean up {}", failed.display()))?;
         Ok(Self { _lock: Some(lock.into()), ..own })
     }
 

@@ -34,7 +34,7 @@ impl Refusal {
 
     /// By us: it is not line protocol, or not all of it.
     pub fn of_the_text(error: &io::Error) -> Self {
-        let words = format!("the file is not whole: {error}; what follows was not sent");
+        let words = format!("the file is incomplete: {error}; the rest was not sent");
         Self { place: String::new(), words }
     }
 }
@@ -42,8 +42,7 @@ impl Refusal {
 /// The file beside the refused one. `when` is words for people.
 pub fn text(name: &str, url: &str, when: &str, refusals: &[Refusal]) -> String {
     let mut text = format!("{name}\nrefused {when} by {url}\n");
-    text +=
-        "All other lines of the file are stored. Once the cause is gone, move the file back into\n";
+    text += "All other lines of the file are stored. Once the cause is fixed, move the file back into\n";
     text += "the outbox: lines that are sent twice are stored once.\n";
     for Refusal { place, words } in refusals.iter().take(WRITTEN) {
         let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
@@ -89,7 +88,7 @@ mod tests {
             "a.lp.gz\nrefused today by http://h/write?db=x\n",
             "\nwithin lines 3 to 9: the server answers 400: {\"error\":\"partial write\"}\n",
             "\nline 4: the server",
-            "\nthe file is not whole: early end; what follows was not sent\n",
+            "\nthe file is incomplete: early end; the rest was not sent\n",
         ] {
             assert!(text.contains(part), "{text}");
         }

@@ -72,11 +72,8 @@ pub fn read(names: Names, api: Api) -> Result<Option<Authorization>> {
         ensure!(names.password_file.is_none(), "--password-file needs --user");
         return Ok(token.map(|token| Authorization::token(&token, api)));
     };
-    ensure!(
-        token.is_none(),
-        "both --user and --token-file are given: the server wants one of them"
-    );
-    ensure!(!user.contains(':'), "--user: a name cannot hold a colon");
+    ensure!(token.is_none(), "both --user and --token-file are given: leave one of them out");
+    ensure!(!user.contains(':'), "--user: a name cannot contain a colon");
     let password = match names.password_file {
         Some(file) => read_file(file, "password")?,
         None => match variable(PASSWORD) {
@@ -95,8 +92,8 @@ fn read_file(file: &Path, what: &str) -> Result<String> {
         fs::read_to_string(file).with_context(|| format!("cannot read the {what} in {shown}"))?;
     let mode = fs::metadata(file).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o004 != 0 {
-        let cure = "chmod o-r takes that away";
-        say_at(Level::Warning, format_args!("everybody can read the {what} in {shown}; {cure}"));
+        let cure = "restrict it with chmod o-r";
+        say_at(Level::Warning, format_args!("every user can read the {what} in {shown}: {cure}"));
     }
     fit(&text, &shown.to_string())
 }
@@ -104,11 +101,11 @@ fn read_file(file: &Path, what: &str) -> Result<String> {
 /// The secret in `text`, which lies in `place`, without the line's end.
 fn fit(text: &str, place: &str) -> Result<String> {
     let text = text.trim();
-    ensure!(!text.is_empty(), "{place} is empty: it is to hold one line");
+    ensure!(!text.is_empty(), "{place} is empty: it must contain one line");
     // The header is one line; and a file of another kind is not to be sent to a server.
     ensure!(
         text.len() <= 8192 && text.chars().all(|c| !c.is_control()),
-        "{place} holds more than one line: only the secret may be in it"
+        "{place} contains more than one line: put only the secret into it"
     );
     Ok(text.to_owned())
 }

@@ -15,11 +15,11 @@ use super::{
     batches::Batches,
     client::Client,
     file::{self, End},
-    options::Settings,
+    options::PushSettings,
     outbox::{Outbox, Waiting},
     reason::{self, Refusal},
     stop::Stop,
-    totals::{Totals, counted},
+    totals::{SentTotals, counted},
 };
 use crate::base::{
     notify::Notify,
@@ -34,14 +34,14 @@ const SAME_TROUBLE: Duration = Duration::from_secs(600);
 /// A server, a spool, and how far we are.
 #[derive(Debug)]
 pub struct Session {
-    settings: Settings,
+    settings: PushSettings,
     client: Client,
     outbox: Outbox,
     stop: Arc<Stop>,
     follow: bool,
     /// Bytes of text in a request; a server that finds them too many lowers it.
     limit: usize,
-    totals: Totals,
+    totals: SentTotals,
     trouble: Option<Trouble>,
     /// Files that cannot be read, told once.
     unreadable: HashSet<String>,
@@ -67,7 +67,7 @@ enum Next {
 impl Session {
     /// Sends nothing yet.
     pub fn new(
-        settings: Settings,
+        settings: PushSettings,
         client: Client,
         outbox: Outbox,
         stop: Arc<Stop>,
@@ -75,7 +75,7 @@ impl Session {
     ) -> Self {
         Self {
             limit: settings.max_body,
-            totals: Totals::default(),
+            totals: SentTotals::default(),
             trouble: None,
             unreadable: HashSet::new(),
             settings,
@@ -164,7 +164,7 @@ impl Session {
             Err(error) => {
                 self.totals.stayed += 1;
                 if self.unreadable.insert(name.to_owned()) {
-                    let what = format_args!("cannot read {name}, which stays: {error}");
+                    let what = format_args!("cannot read {name}, which stays where it is: {error}");
                     say_at(Level::Warning, what);
                 }
                 return Ok(Next::Go);
@@ -182,14 +182,20 @@ impl Session {
         }
         if let Some(trouble) = self.trouble.take() {
             let time = trouble.since.elapsed().as_secs_f64();
-            say_at(Level::Notice, format_args!("the server takes lines again, after {time:.1} s"));
+            say_at(
+                Level::Notice,
+                format_args!("the server accepts lines again, after {time:.1} s"),
+            );
         }
         Ok(Next::Go)
     }
 
     fn let_go(&mut self, name: &str) -> Result<()> {
         let removed = self.outbox.remove(name).with_context(|| {
-            format!("cannot remove {name}, which is sent, from {}", self.outbox.files().display())
+            format!(
+                "cannot remove {name}, which has been sent, from {}",
+                self.outbox.files().display()
+            )
         })?;
         // Dropped by the agent while it was sent: sent all the same.
         let _ = removed;
@@ -203,7 +209,7 @@ impl Session {
         let failed = self.outbox.failed();
         let moved = self.outbox.fail(name, &text);
         let moved = moved.with_context(|| {
-            format!("cannot move {name}, which is refused, to {}", failed.display())
+            format!("cannot move {name}, which the server refused, to {}", failed.display())
         })?;
         if !moved {
             self.totals.gone += 1;
@@ -213,11 +219,12 @@ impl Session {
         let why = reason::first(refusals);
         say_at(Level::Warning, format_args!("{name} moved to {}: {why}", failed.display()));
         let pruned =
-            self.outbox.prune().with_context(|| format!("cannot clear {}", failed.display()))?;
+            self.outbox.prune().with_context(|| format!("cannot clean up {}", failed.display()))?;
         if pruned.files > 0 {
             let (files, size) = (counted(pruned.files, "refused file"), ByteSize(pruned.bytes));
-            let what =
-                format_args!("{files} ({size}), the oldest, removed for good: --failed-max-bytes");
+            let what = format_args!(
+                "{files} ({size}), the oldest, deleted to stay within --failed-max-bytes"
+            );
             say_at(Level::Warning, what);
         }
         Ok(())
@@ -236,9 +243,10 @@ impl Session {
         let gives_up = !self.follow && trouble.failures >= self.settings.retries.max(1);
         let wait = back_off::wait(trouble.failures, wish, back_off::dice());
         if !self.follow || trouble.words != why || trouble.told.elapsed() >= SAME_TROUBLE {
-            let then = match gives_up {
-                true => format!("given up after {}", counted(trouble.failures.into(), "attempt")),
-                false => format!("again in {:.1} s", wait.as_secs_f64()),
+            let then = if gives_up {
+                format!("given up after {}", counted(trouble.failures.into(), "attempt"))
+            } else {
+                format!("next attempt in {:.1} s", wait.as_secs_f64())
             };
             say_at(Level::Warning, format_args!("{why}: files stay; {then}"));
             (trouble.told, trouble.words) = (now, why);
@@ -251,8 +259,8 @@ impl Session {
 ///
 /// # Errors
 /// When the spool cannot be read.
-pub fn dry_run(settings: &Settings, outbox: &Outbox) -> Result<u8> {
-    let (mut totals, mut is_well) = (Totals::default(), true);
+pub fn dry_run(settings: &PushSettings, outbox: &Outbox) -> Result<u8> {
+    let (mut totals, mut is_well) = (SentTotals::default(), true);
     for Waiting { name, .. } in outbox.list()? {
         let line = match measure(outbox, &name, settings.max_body) {
             Ok(Some(sent)) => {
@@ -265,7 +273,7 @@ pub fn dry_run(settings: &Settings, outbox: &Outbox) -> Result<u8> {
             Ok(None) => continue,
             Err(error) => {
                 is_well = false;
-                format!("{name}  not whole or not readable: {error}")
+                format!("{name}  incomplete or unreadable: {error}")
             }
         };
         print(&format!("{line}\n"))?;

@@ -47,9 +47,9 @@ pub fn guess(place: &Place) -> Api {
 pub fn write_url(url: &str, api: Api, place: &Place) -> Result<String, String> {
     let base = check(url)?;
     let Place { database, retention_policy, org, bucket } = place;
-    let unfit = |given: bool, option: &str| match given {
-        true => Err(format!("--{option} is not for --api {}: leave it out", name(api))),
-        false => Ok(()),
+    let unfit = |given: bool, option: &str| {
+        let why = || format!("--{option} does not apply to --api {}: leave it out", name(api));
+        if given { Err(why()) } else { Ok(()) }
     };
     let need = |given: &Option<String>, option: &str| match given {
         Some(given) => Ok(given.clone()),
@@ -96,7 +96,7 @@ pub fn write_url(url: &str, api: Api, place: &Place) -> Result<String, String> {
 
 /// `url` without a slash at its end.
 fn check(url: &str) -> Result<&str, String> {
-    let example = "write it like https://influx.example.org:8086";
+    let example = "write it as in https://influx.example.org:8086";
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let Some(rest) = rest else {
         return Err(format!(
@@ -107,7 +107,7 @@ fn check(url: &str) -> Result<&str, String> {
     if host.contains('@') {
         // Not quoted: it goes to logs.
         return Err(
-            "the URL carries a user: give --user, and the password in --password-file".into()
+            "the URL contains a user name: use --user, and --password-file for the password".into(),
         );
     }
     if host.is_empty() || host.starts_with(':') {
@@ -115,7 +115,7 @@ fn check(url: &str) -> Result<&str, String> {
     }
     if rest.contains(['?', '#']) {
         return Err(format!(
-            "the URL {url:?} has a query: give --database, --org and --bucket instead"
+            "the URL {url:?} has a query: use --database, --org and --bucket instead"
         ));
     }
     let base = url.trim_end_matches('/');
@@ -123,13 +123,13 @@ fn check(url: &str) -> Result<&str, String> {
         if let Some(server) = base.strip_suffix(path).filter(|server| !server.ends_with("/api/v2"))
         {
             return Err(format!(
-                "the URL {url:?} names the path: it is added by itself, give {server}"
+                "the URL {url:?} includes the path, which is added automatically: give {server}"
             ));
         }
     }
     match ureq::http::Uri::try_from(base) {
         Ok(_) => Ok(base),
-        Err(error) => Err(format!("{url:?} is no URL: {error}; {example}")),
+        Err(error) => Err(format!("{url:?} is not a URL: {error}; {example}")),
     }
 }
 
@@ -217,14 +217,14 @@ mod tests {
             ("", Api::V1, place("", "", ""), "begins neither"),
             ("http://", Api::V1, place("", "", ""), "names no host"),
             ("http://:80", Api::V1, place("", "", ""), "names no host"),
-            ("http://h ost", Api::V1, place("", "", ""), "is no URL"),
+            ("http://h ost", Api::V1, place("", "", ""), "is not a URL"),
             ("http://h/write?db=x", Api::V1, place("", "", ""), "--database"),
             ("http://h:1/write", Api::V1, place("", "", ""), "give http://h:1"),
-            ("http://h/api/v2/write", Api::V2, place("", "a", "b"), "added by itself"),
+            ("http://h/api/v2/write", Api::V2, place("", "a", "b"), "added automatically"),
             ("http://h", Api::V2, place("", "", "b"), "needs --org"),
             ("http://h", Api::V2, place("", "a", ""), "needs --bucket"),
-            ("http://h", Api::V2, place("x", "a", "b"), "--database is not for --api v2"),
-            ("http://h", Api::V3, place("", "", "b"), "--bucket is not for --api v3"),
+            ("http://h", Api::V2, place("x", "a", "b"), "--database does not apply to --api v2"),
+            ("http://h", Api::V3, place("", "", "b"), "--bucket does not apply to --api v3"),
         ] {
             let error = write_url(url, api, &place).unwrap_err();
             assert!(error.contains(word), "{url}: {error}");

@@ -8,7 +8,7 @@ use super::file::Sent;
 
 /// Since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
+pub struct SentTotals {
     /// Files that the server took whole.
     pub files: u64,
     /// Lines that it took, those of refused files included.
@@ -25,7 +25,7 @@ pub struct Totals {
     pub stayed: u64,
 }
 
-impl Totals {
+impl SentTotals {
     /// Adds what was sent of a file.
     pub fn add(&mut self, sent: Sent) {
         self.lines += sent.lines;
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn the_summary_tells_what_there_is_to_tell() {
-        let mut totals = Totals { files: 1, ..Totals::default() };
+        let mut totals = SentTotals { files: 1, ..SentTotals::default() };
         totals.add(Sent { lines: 20, bytes: 2048, requests: 1 });
         let elapsed = Duration::from_millis(1250);
         let expected = "1 file sent: 20 lines, 2.0 KiB, 1 request, in 1.2 s";

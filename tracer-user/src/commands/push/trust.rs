@@ -30,7 +30,7 @@ pub fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>> {
             let unread = || format!("cannot read {shown}");
             let found = CertificateDer::pem_file_iter(file).with_context(unread)?;
             own = found.collect::<Result<Vec<_>, _>>().with_context(unread)?;
-            ensure!(!own.is_empty(), "{shown} holds no certificate: it is to be PEM");
+            ensure!(!own.is_empty(), "{shown} contains no certificate: give a PEM file");
             for certificate in own.iter().filter(|certificate| may_vouch(certificate)) {
                 roots.add(certificate.clone()).with_context(unread)?;
             }
@@ -41,7 +41,7 @@ pub fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>> {
             roots.add_parsable_certificates(found.certs);
             ensure!(
                 !roots.is_empty(),
-                "this system trusts no certificate: install ca-certificates, or give --ca"
+                "this system has no trusted certificates: install ca-certificates, or give --ca"
             );
         }
     }
@@ -49,7 +49,7 @@ pub fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>> {
     let algorithms = provider.signature_verification_algorithms;
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
         .with_safe_default_protocol_versions()
-        .context("TLS does not start")?
+        .context("cannot set up TLS")?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Verifier { roots, own, algorithms }))
         .with_no_client_auth();
@@ -153,9 +153,9 @@ fn is(why: &CertificateError, known: &webpki::Error) -> bool {
 /// Why a certificate is not trusted, in words.
 pub fn words(why: &CertificateError) -> String {
     match why {
-        why if is_an_authoritys(why) => "it is an authority's and none that --ca names".into(),
+        why if is_an_authoritys(why) => "it is an authority's, and not one that --ca names".into(),
         why if is(why, &webpki::Error::UnsupportedCertVersion) => {
-            "it is X.509 of version 1 or 2, not 3".into()
+            "it is X.509 version 1 or 2, not 3".into()
         }
         why => why.to_string(),
     }
@@ -173,15 +173,17 @@ pub fn cure(why: &CertificateError) -> &'static str {
     };
     match why {
         // The second is an authority's of the right name with another key.
-        UnknownIssuer | BadSignature => "name its authority's certificate, or itself, with --ca",
+        UnknownIssuer | BadSignature => {
+            "give its authority's certificate, or the certificate itself, with --ca"
+        }
         NotValidForNameContext { presented, .. } if presented.is_empty() => ANOTHER,
         NotValidForName | NotValidForNameContext { .. } => {
-            "give --url a name that the certificate holds as subjectAltName, or the server another \
-             certificate"
+            "use a name in --url that the certificate has as subjectAltName, or give the server \
+             another certificate"
         }
         Expired | ExpiredContext { .. } => "renew it on the server, or set this node's clock",
         NotValidYet | NotValidYetContext { .. } => "set this node's clock, or the server's",
-        why if is_an_authoritys(why) => "name this very certificate with --ca",
+        why if is_an_authoritys(why) => "give this certificate itself with --ca",
         why if is(why, &webpki::Error::UnsupportedCertVersion) => ANOTHER,
         _ => "give the server another certificate",
     }

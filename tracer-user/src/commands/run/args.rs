@@ -4,14 +4,15 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::{base::values::Time, probes::FaultMode};
 
-/// Trace one command as a job and tell where its time went.
+/// Trace one command as a job and show where its time went.
 ///
-/// The command runs in a cgroup of its own, with jobtrace's streams, environment and terminal; its exit
-/// status is jobtrace's (128 + N for signal N, 127 not found, 126 not executable; 1 where the command
-/// returned 0 but output was lost; 2 where nothing was run). A signal sent to jobtrace reaches the command,
-/// one sent to both in their process group does so once. Needs root, or CAP_BPF, CAP_PERFMON and a
-/// writable cgroup. Killing jobtrace itself with SIGKILL ends the tracing: no program of it stays in the
-/// kernel, the command goes on, and the next run removes its cgroup once that is empty.
+/// The command runs in a cgroup of its own, with jobtrace's streams, environment and terminal. jobtrace
+/// returns the command's exit status (128 + N for signal N, 127 not found, 126 not executable), or 1 if
+/// the command returned 0 but output was lost, or 2 if nothing was run. A signal sent to jobtrace is passed
+/// on to the command; one sent to both through their process group reaches it once. Needs root, or CAP_BPF,
+/// CAP_PERFMON and a writable cgroup. If jobtrace itself is killed with SIGKILL, the tracing ends: nothing
+/// stays loaded in the kernel, the command keeps running, and the next run removes its cgroup once that is
+/// empty.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "jobtrace run [OPTIONS] -- CMD [ARG]...\n       jobtrace run --replay FILE [OPTIONS]",
@@ -19,48 +20,47 @@ use crate::{base::values::Time, probes::FaultMode};
 Examples:
   Trace a build and print the summary:
       jobtrace run -- make -j8
-  Keep the numbers: JSON of the whole run, line protocol of every second:
+  Save the numbers: JSON of the whole run, line protocol for every second:
       jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
-  Pick one number out of it:
+  Extract one number:
       jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
   Load the line protocol into InfluxDB 1.x:
       influx -import -compressed -precision ns -path metrics/FILE.lp.gz
-  Record now, look at it again elsewhere, without privileges:
+  Record now, replay elsewhere, without privileges:
       jobtrace run --record run.jobtrace.gz -- ./simulate
       jobtrace run --replay run.jobtrace.gz --json run.json"
 )]
 pub struct Args {
-    /// Write line protocol into DIR (made if absent), as gzip files that appear whole
+    /// Write line protocol into DIR (created if missing), as gzip files that appear only when complete
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write the whole run's numbers to FILE as JSON (- for standard output; the command's own then goes
-    /// to standard error)
+    /// Write the whole run's numbers to FILE as JSON (- for standard output; the command's own output
+    /// then goes to standard error)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Name of the job in summary and output [default: the command's name]
+    /// Name of the job in the summary and the output [default: the command's name]
     #[arg(long)]
     pub name: Option<String>,
-    /// Name of the cluster, a tag of every line of line protocol
+    /// Name of the cluster, written as a tag of every line of line protocol
     #[arg(long, default_value = "", hide_default_value = true)]
     pub cluster: String,
-    /// Time between two readings: seconds, or a number with its unit (ms, s, m, h)
+    /// Time between two readings: seconds, or a number with a unit (ms, s, m, h)
     #[arg(long, default_value = "1s", value_parser = parse_interval, value_name = "TIME")]
     pub interval: Duration,
-    /// Which page faults are timed: major ones only, which costs nothing on the path of minor ones, or
-    /// all (full)
+    /// Which page faults to time: major ones only, which adds no cost to minor ones, or all (full)
     #[arg(long, value_enum, default_value_t = FaultMode::Full)]
     pub faults: FaultMode,
-    /// Look for AMD's, Intel's and others' GPUs in DIR/sys and DIR/proc: in a container that has the
-    /// host's there, and for tests
+    /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
+    /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
     pub sysfs_root: PathBuf,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Record every reading to FILE (gzip where it ends in .gz; - as for --json), for --replay
+    /// Record every reading to FILE for --replay (gzip if it ends in .gz; - as for --json)
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Take the readings from a recording (- for standard input) instead of running a command
+    /// Replay a recording (- for standard input) instead of running a command
     #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "sysfs_root"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments

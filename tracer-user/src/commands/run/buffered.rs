@@ -27,8 +27,8 @@ impl Written {
         let missing = self.waited_for.saturating_sub(self.charged);
         let own = (missing >= WORTH_BYTES).then(|| {
             format!(
-                "up to {} that the command wrote are not among the disk writes: cgroup v1 does not tell \
-                 whose buffered writes are when the kernel writes them back later",
+                "up to {} that the command wrote are missing from the disk writes: under cgroup \
+                 v1, buffered writes that the kernel writes back later are charged to no job",
                 bytes(missing)
             )
         });
@@ -36,10 +36,12 @@ impl Written {
         // the node's number, which is the kernel's count of the same event.
         let others = self.on_node.map_or(u64::MAX, |on_node| on_node.saturating_sub(missing));
         let unwaited = (!self.is_alone && others >= WORTH_BYTES).then(|| {
-            let amount = self.on_node.map_or("some".into(), |_| format!("up to {}", bytes(others)));
+            let amount =
+                self.on_node.map_or("some data".into(), |_| format!("up to {}", bytes(others)));
             format!(
-                "the disk writes may lack {amount} of processes that nobody waited for, if there were any: cgroup \
-                 v1 does not tell theirs from all else that was written on the node meanwhile"
+                "the disk writes may lack {amount} written by processes that no parent waited for, \
+                 if there were any: cgroup v1 cannot separate theirs from everything else written \
+                 on the node meanwhile"
             )
         });
         own.into_iter().chain(unwaited).collect()
@@ -83,7 +85,8 @@ mod tests {
 
     #[test]
     fn what_processes_wrote_that_nobody_waited_for_is_told_of() {
-        let of_orphans = |note: &str| note.starts_with("the disk writes may lack up to 64 MiB of");
+        let of_orphans =
+            |note: &str| note.starts_with("the disk writes may lack up to 64 MiB written by");
         let orphan = notes(0, 0, Some(64 * MIB), false);
         assert!(of_orphans(&orphan), "{orphan}");
         let beside_direct = notes(100 * MIB, 100 * MIB, Some(64 * MIB), false);
@@ -92,7 +95,7 @@ mod tests {
         let (own, others) = beside_waited.split_once('\n').unwrap();
         assert!(own.starts_with("up to 10 MiB ") && of_orphans(others), "{beside_waited}");
         let unknown = notes(0, 0, None, false);
-        assert!(unknown.starts_with("the disk writes may lack some of"), "{unknown}");
+        assert!(unknown.starts_with("the disk writes may lack some data written by"), "{unknown}");
         assert_eq!(notes(0, 0, Some(MIB - 1), false), "");
         let all_waited = notes(64 * MIB, 0, Some(64 * MIB), false);
         assert!(!all_waited.contains('\n'), "nobody else wrote: {all_waited}");

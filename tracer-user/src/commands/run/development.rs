@@ -16,7 +16,9 @@ pub fn development() -> Result<Options> {
         return Ok(options);
     }
     let log_level = match std::env::var("JOBTRACE_BPF_LOG") {
-        Ok(level) => level.parse().context("JOBTRACE_BPF_LOG is a number, 0 (off) to 5 (trace)")?,
+        Ok(level) => {
+            level.parse().context("JOBTRACE_BPF_LOG must be a number from 0 (off) to 5 (trace)")?
+        }
         Err(_) => 0,
     };
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);

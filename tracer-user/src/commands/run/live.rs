@@ -134,7 +134,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     let go_on = || match told.get().or_else(|| signals.told_to_end()) {
         Some(signal) => {
             told.set(Some(signal));
-            anyhow::bail!("ended by signal {signal} before its reader had all")
+            anyhow::bail!("ended by signal {signal} before its reader had read everything")
         }
         None => Ok(()),
     };
@@ -254,7 +254,8 @@ fn gpus(cgroup: &JobCgroup, root: &Path) -> Option<Sampler<Lease>> {
     let owner = move |process: &gpu::ProcessReading| {
         gpu::is_inside(&process.cgroups, &name).then_some(LEASE)
     };
-    let settings = gpu::Settings { root: root.to_owned(), ..gpu::Settings::default() };
+    let settings =
+        gpu::SamplerSettings { root: root.to_owned(), ..gpu::SamplerSettings::default() };
     let started = Sampler::start(settings, owner);
     started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
 }

@@ -17,8 +17,8 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
     }
     if cgroup.block().is_none() {
         notes.push(
-            "block I/O is unknown: the kernel charges it to a cgroup above the command's \
-             (switch the io controller on there)"
+            "block I/O is unknown: the kernel charges it to a cgroup above the command's (enable \
+             the io controller there)"
                 .into(),
         );
     }
@@ -33,7 +33,7 @@ pub fn left_behind(removal: Result<Removal>) -> Vec<String> {
             let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
             let (count, list) = (pids.len(), pids.join(", "));
             vec![format!(
-                "{count} processes outlive the command and are left alone, in its cgroup: {list}"
+                "{count} processes are still running after the command ended, and are left in its cgroup: {list}"
             )]
         }
         Err(error) => vec![format!("the command's cgroup could not be removed: {error:#}")],

@@ -39,7 +39,7 @@ impl Outputs {
             if let Some(stream) = stream_of(path) {
                 let path = path.display();
                 bail!(
-                    "{option} {path} and {stream} are one file: name another or redirect {stream}"
+                    "{option} {path} and {stream} are the same file: name another file or redirect {stream}"
                 );
             }
         }

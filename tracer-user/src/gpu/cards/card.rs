@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     files::{numbered, read_number, read_text, value_of},
-    kfd::{Node, render_minor},
+    kfd::{KfdNode, render_minor},
 };
 use crate::gpu::reading::{Busy, Device, DeviceReading};
 
@@ -20,7 +20,7 @@ pub struct Card {
     /// Number of its render node.
     pub render_minor: u32,
     /// As AMD's compute driver knows it.
-    pub node: Option<Node>,
+    pub node: Option<KfdNode>,
     /// `cardN` and its device's folder.
     folder: PathBuf,
     files: PathBuf,
@@ -28,7 +28,7 @@ pub struct Card {
 }
 
 /// A card before it has its number among its maker's.
-pub struct Found {
+pub struct NewCard {
     /// `N` of `cardN`.
     pub card: u32,
     folder: PathBuf,
@@ -36,7 +36,7 @@ pub struct Found {
     render_minor: u32,
 }
 
-impl Found {
+impl NewCard {
     /// The cards that have a render node, but for NVIDIA's, of which its library tells more.
     pub fn all(root: &Path) -> Vec<Self> {
         let found = |(card, folder): (u32, PathBuf)| {
@@ -73,7 +73,7 @@ impl Found {
     }
 
     /// The card, with its number among its maker's.
-    pub fn open(self, index: u32, node: Option<Node>) -> Card {
+    pub fn open(self, index: u32, node: Option<KfdNode>) -> Card {
         let files = self.folder.join("device");
         let address = value_of(&self.uevent, "PCI_SLOT_NAME", '=').unwrap_or_default().to_owned();
         // As the maker's own tools write it.
@@ -181,6 +181,6 @@ impl Card {
             ("processes that compute", self.node.is_some()),
         ];
         let lacking = told.iter().filter(|(_, is_told)| !is_told);
-        lacking.map(|(what, _)| format!("{} does not tell its {what}", self.name())).collect()
+        lacking.map(|(what, _)| format!("{} does not report its {what}", self.name())).collect()
     }
 }

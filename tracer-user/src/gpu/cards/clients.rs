@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     card::Card,
-    fdinfo::Client,
+    fdinfo::DrmClient,
     files::{number_in, numbered, read_text},
 };
 use crate::{base::clock::monotonic_ns, gpu::reading::Busy};
@@ -28,7 +28,7 @@ pub struct Clients {
     /// Readings since each process was seen first.
     ages: BTreeMap<u32, u8>,
     /// By process and card (its place in the list's order, by render minor): what its clients were, and when.
-    last: BTreeMap<(u32, u32), (u64, BTreeMap<u64, Client>)>,
+    last: BTreeMap<(u32, u32), (u64, BTreeMap<u64, DrmClient>)>,
 }
 
 /// A process on a card.
@@ -75,11 +75,11 @@ impl Clients {
         pid: u32,
         card: u32,
         now_ns: u64,
-        clients: BTreeMap<u64, Client>,
-        older: Option<(u64, BTreeMap<u64, Client>)>,
+        clients: BTreeMap<u64, DrmClient>,
+        older: Option<(u64, BTreeMap<u64, DrmClient>)>,
         told: &mut BTreeSet<(u32, u64)>,
     ) -> Option<Held> {
-        if !clients.values().any(Client::is_used) {
+        if !clients.values().any(DrmClient::is_used) {
             return None;
         }
         let mut shares: Option<BTreeMap<&str, u64>> = None;
@@ -100,7 +100,7 @@ impl Clients {
         }
         let busiest = shares.and_then(|shares| shares.into_values().max());
         let busy = busiest.map(|ppm| Busy { sm_ppm: ppm.min(1_000_000), memory_ppm: None });
-        let has_worked = clients.values().any(Client::has_worked);
+        let has_worked = clients.values().any(DrmClient::has_worked);
         self.last.insert((pid, card), (now_ns, clients));
         Some(Held { pid, card, busy, memory_bytes, has_worked })
     }
@@ -110,14 +110,16 @@ impl Clients {
 const NO_ID: u64 = u64::MAX;
 
 /// The clients of one process, by card; many descriptors may be one client.
-fn clients(process: &Path, cards: &[Card]) -> BTreeMap<u32, BTreeMap<u64, Client>> {
-    let mut clients: BTreeMap<u32, BTreeMap<u64, Client>> = BTreeMap::new();
+fn clients(process: &Path, cards: &[Card]) -> BTreeMap<u32, BTreeMap<u64, DrmClient>> {
+    let mut clients: BTreeMap<u32, BTreeMap<u64, DrmClient>> = BTreeMap::new();
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else { return clients };
     for descriptor in descriptors.flatten().take(MOST_DESCRIPTORS) {
         let Ok(target) = fs::read_link(descriptor.path()) else { continue };
         let Ok(node) = target.strip_prefix("/dev/dri") else { continue };
         let info = process.join("fdinfo").join(descriptor.file_name());
-        let Some(client) = read_text(&info).and_then(|text| Client::parse(&text)) else { continue };
+        let Some(client) = read_text(&info).and_then(|text| DrmClient::parse(&text)) else {
+            continue;
+        };
         let minor = node.to_str().and_then(|node| number_in(node, "renderD"));
         let is_of = |card: &&Card| match &client.address {
             Some(address) => card.address == *address,

@@ -11,7 +11,7 @@ const OWN_MEMORY: [&str; 2] = ["vram", "local"];
 
 /// One client: what a process opened, once, however many descriptors it has of it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Client {
+pub struct DrmClient {
     /// `i915`, `amdgpu`, …
     pub driver: String,
     /// PCI address, where the device has one.
@@ -41,7 +41,7 @@ struct Region {
     total: Option<u64>,
 }
 
-impl Client {
+impl DrmClient {
     /// `None` for a file that is not on a GPU, or whose driver tells nothing.
     pub fn parse(text: &str) -> Option<Self> {
         let mut client = Self::default();

@@ -11,7 +11,7 @@ use super::files::{number_in, numbered, read_number, read_text, value_of};
 
 /// A card as the compute driver knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct KfdNode {
     /// Its place among the GPUs, as HIP counts them.
     pub order: u32,
     /// The driver's id of it, in the names of the processes' files.
@@ -34,7 +34,7 @@ fn folder(root: &Path) -> PathBuf {
 }
 
 /// The GPUs by the number of their render node.
-pub fn nodes(root: &Path) -> BTreeMap<u32, Node> {
+pub fn nodes(root: &Path) -> BTreeMap<u32, KfdNode> {
     let mut nodes = BTreeMap::new();
     for (_, node) in numbered(&folder(root).join("topology/nodes"), "") {
         let Some(text) = read_text(&node.join("properties")) else { continue };
@@ -46,7 +46,7 @@ pub fn nodes(root: &Path) -> BTreeMap<u32, Node> {
         if let (Some(minor), Some(gpu_id)) = (minor, gpu_id) {
             let compute_units = simd / property("simd_per_cu").unwrap_or(1).max(1);
             let order = nodes.len() as u32;
-            nodes.insert(minor, Node { order, gpu_id, compute_units });
+            nodes.insert(minor, KfdNode { order, gpu_id, compute_units });
         }
     }
     nodes

@@ -89,7 +89,7 @@ impl Known {
 }
 
 fn sentence(name: &str, value: Value, why: &str) -> String {
-    format!("{name} does not tell its {} ({why})", value.name())
+    format!("{name} does not report its {} ({why})", value.name())
 }
 
 /// Asks one device, and gathers what is to be said of it.

@@ -38,7 +38,7 @@ pub struct Gpu {
 }
 
 /// A MIG instance as it is now.
-struct Part {
+struct MigInstance {
     handle: Handle,
     device: Arc<Device>,
     /// Id of its GPU instance.
@@ -86,7 +86,7 @@ impl Gpu {
             Ok(parts) => (parts.flatten(), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let mut rest: VecDeque<(&Arc<Device>, Option<&Part>)> = match &parts {
+        let mut rest: VecDeque<(&Arc<Device>, Option<&MigInstance>)> = match &parts {
             Some(parts) => parts.iter().map(|part| (&part.device, Some(part))).collect(),
             None => [(&*device, None)].into(),
         };
@@ -135,7 +135,7 @@ fn describe(handle: &Handle, device: Device) -> Result<Arc<Device>, NvmlError> {
 }
 
 /// The instances there are now; `None` for a device that is not divided. They come and go while it runs.
-fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<Part>>, NvmlError> {
+fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<MigInstance>>, NvmlError> {
     if whole.mig_mode()?.current == 0 {
         return Ok(None);
     }
@@ -152,7 +152,7 @@ fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<Part>>, NvmlError
             ..Device::default()
         };
         match describe(&handle, part) {
-            Ok(device) => parts.push(Part { id: instance_id(&handle).ok(), handle, device }),
+            Ok(device) => parts.push(MigInstance { id: instance_id(&handle).ok(), handle, device }),
             Err(error) if Failure::of(&error) == Failure::Lost => return Err(error),
             // Destroyed since it was listed.
             Err(_) => {}
@@ -172,7 +172,7 @@ fn instance_id(part: &Handle) -> Result<u32, NvmlError> {
 }
 
 /// The codes that concern an instance, or the whole device.
-fn codes(xids: Option<&[Xid]>, part: Option<&Part>) -> Option<Vec<u64>> {
+fn codes(xids: Option<&[Xid]>, part: Option<&MigInstance>) -> Option<Vec<u64>> {
     let concerns = |xid: &&Xid| match (part, xid.instance) {
         (Some(part), Some(instance)) => part.id == Some(instance),
         _ => true,
@@ -186,7 +186,7 @@ struct Reader<'a> {
     handle: &'a Handle,
     device: &'a Arc<Device>,
     gpm: &'a mut HashMap<String, Gpm>,
-    part: Option<&'a Part>,
+    part: Option<&'a MigInstance>,
     proc: &'a Path,
 }
 

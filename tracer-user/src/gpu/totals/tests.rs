@@ -34,7 +34,7 @@ fn device(energy: Option<u64>, processes: &[ProcessReading]) -> DeviceReading {
 
 /// Pids from 10 are job 1's, from 20 job 2's, …; below nobody's.
 fn add(totals: &mut Totals<u32>, at_s: u64, device: DeviceReading) {
-    let reading = Reading { monotonic_ns: at_s * S, devices: vec![device] };
+    let reading = GpuReading { monotonic_ns: at_s * S, devices: vec![device] };
     totals.add(&reading, |process| Some(process.pid / 10).filter(|job| *job > 0));
 }
 
@@ -266,7 +266,8 @@ fn a_schedulers_numbers_do_not_mean_the_chip_of_the_console() {
         let named = Device { vendor: vendor.into(), uuid: uuid.into(), ..Device::default() };
         DeviceReading { device: Arc::new(named), ..device(None, &[]) }
     };
-    let reading = |at: u64, devices: Vec<DeviceReading>| Reading { monotonic_ns: at * S, devices };
+    let reading =
+        |at: u64, devices: Vec<DeviceReading>| GpuReading { monotonic_ns: at * S, devices };
     let (chip, card) = (of("intel", "PCI-0"), of("nvidia", "GPU-a"));
     let mut totals = Totals::<u32>::default();
     totals.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());

@@ -38,7 +38,7 @@ pub struct Dropped {
 
 /// A file of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SpoolFile {
     /// The set it belongs to.
     pub set: SetName,
     /// Which of its files.
@@ -52,7 +52,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Index {
     boot: u32,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<SpoolFile>,
     bytes: u64,
 }
 
@@ -64,13 +64,13 @@ impl Index {
 
     /// Takes what was just found in the outbox, in any order. Boots are ordered by the earliest wall
     /// time in their files' names, this boot last; within a boot the sequence tells.
-    pub fn replace(&mut self, mut found: Vec<Entry>) {
+    pub fn replace(&mut self, mut found: Vec<SpoolFile>) {
         let mut begins: BTreeMap<u32, u64> = BTreeMap::new();
-        for Entry { set, .. } in &found {
+        for SpoolFile { set, .. } in &found {
             let begin = begins.entry(set.boot).or_insert(set.start_ns);
             *begin = set.start_ns.min(*begin);
         }
-        found.sort_by_key(|Entry { set, part, .. }| {
+        found.sort_by_key(|SpoolFile { set, part, .. }| {
             (set.boot == self.boot, begins[&set.boot], set.boot, set.sequence, *part)
         });
         self.bytes = found.iter().map(|entry| entry.bytes).sum();
@@ -78,13 +78,13 @@ impl Index {
     }
 
     /// Adds a file just written.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: SpoolFile) {
         self.bytes += entry.bytes;
         self.entries.push_back(entry);
     }
 
     /// Puts a file back that could not be removed.
-    pub fn put_back(&mut self, entry: Entry) {
+    pub fn put_back(&mut self, entry: SpoolFile) {
         self.bytes += entry.bytes;
         self.entries.push_front(entry);
     }
@@ -95,7 +95,12 @@ impl Index {
     }
 
     /// Takes out what is older than allowed at the given moment.
-    pub fn take_aged(&mut self, limits: &Limits, wall_ns: u64, monotonic_ns: u64) -> Vec<Entry> {
+    pub fn take_aged(
+        &mut self,
+        limits: &Limits,
+        wall_ns: u64,
+        monotonic_ns: u64,
+    ) -> Vec<SpoolFile> {
         let is_aged = |set: &SetName| {
             // A wall clock that steps says nothing of what this boot wrote.
             let age = if set.boot == self.boot {
@@ -119,7 +124,7 @@ impl Index {
 
     /// Takes out the oldest file while there is more than `limits` allow, less a 64th: once over, some
     /// room is made, so that a full outbox is not read anew at each tick.
-    pub fn take_oldest(&mut self, limits: &Limits) -> Option<Entry> {
+    pub fn take_oldest(&mut self, limits: &Limits) -> Option<SpoolFile> {
         let (files, bytes) = (limits.files - limits.files / 64, limits.bytes - limits.bytes / 64);
         if self.entries.len() <= files && self.bytes <= bytes {
             return None;
@@ -137,8 +142,8 @@ mod tests {
     const DAY: u64 = 86_400 * 1_000_000_000;
     const LIMITS: Limits = Limits { bytes: 1000, files: 3, age_ns: DAY };
 
-    fn entry(boot: u32, sequence: u64, start_ns: u64) -> Entry {
-        Entry { set: SetName { boot, sequence, start_ns }, part: Part::Lines(0), bytes: 10 }
+    fn entry(boot: u32, sequence: u64, start_ns: u64) -> SpoolFile {
+        SpoolFile { set: SetName { boot, sequence, start_ns }, part: Part::Lines(0), bytes: 10 }
     }
 
     fn order(index: &Index) -> Vec<(u32, u64)> {
@@ -173,7 +178,7 @@ mod tests {
         let taken: Vec<_> = std::iter::from_fn(|| index.take_oldest(&LIMITS)).collect();
         assert_eq!(taken, [entry(1, 0, 0), entry(1, 1, 0)]);
         assert!(!index.is_over(&LIMITS));
-        index.push(Entry { bytes: 990, ..entry(1, 9, 0) });
+        index.push(SpoolFile { bytes: 990, ..entry(1, 9, 0) });
         let taken: Vec<_> = std::iter::from_fn(|| index.take_oldest(&LIMITS)).collect();
         assert_eq!(taken.len(), 4, "a file alone above the cap goes as well");
         assert_eq!(index.bytes, 0);

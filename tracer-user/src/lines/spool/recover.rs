@@ -36,8 +36,8 @@ impl fmt::Display for Recovered {
         let Self { published, uncommitted, torn, doubled } = self;
         write!(
             f,
-            "files left in the spool: {published} published, {uncommitted} not committed and \
-             removed, {torn} torn and removed, {doubled} there already"
+            "files left in the spool: {published} published, {uncommitted} uncommitted and \
+             removed, {torn} incomplete and removed, {doubled} already published"
         )
     }
 }

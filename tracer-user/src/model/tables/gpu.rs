@@ -5,66 +5,66 @@ use tracer_ebpf::measurement;
 measurement! {
     /// `job_gpu`: the GPUs that the job has or its processes are on.
     GPU, Gpu = "job_gpu", key "gpu", tags ["gpu", "uuid", "model", "vendor", "parent"],
-        "GPUs while the job has them or processes of it are on them, by readings once a second: NVIDIA's through NVML, AMD's, Intel's and others' from the kernel's files. `gpu` is the driver's index, which may change with a boot; `uuid` does not: NVML's, `GPU-` and the unique id of AMD's, else `PCI-` and the address. `vendor` is `nvidia`, `amd`, `intel` or the kernel's driver. A MIG instance is a device of its own: `gpu` is `0:1` for the second of GPU 0, `parent` the whole's uuid.";
+        "GPUs that are allocated to the job or used by its processes, read once a second: NVIDIA's through NVML, AMD's, Intel's and others' from the kernel's files. `gpu` is the driver's index, which may change at a reboot; `uuid` does not: it is NVML's, for AMD's `GPU-` and the unique id, else `PCI-` and the address. `vendor` is `nvidia`, `amd`, `intel` or the name of the kernel's driver. A MIG instance is a device of its own: `gpu` is `0:1` for the second one of GPU 0, `parent` the uuid of the whole GPU.";
 
     histogram utilization_ratio: PartsPerMillion,
-        "Share of the time in which a kernel ran: the device's where only the job is on it, else that of the job's processes.";
+        "Share of the time in which a kernel ran: the device's if only this job uses it, else that of the job's processes.";
     histogram memory_utilization_ratio: PartsPerMillion,
-        "Share of the time in which the device's memory was read or written; the device's or the processes', as above.";
+        "Share of the time in which the device's memory was read or written; of the device or of the job's processes, as above.";
     gauge memory_used_bytes: Bytes,
-        "Device memory that the job's processes hold; where that is not told and only the job is on the device, all memory in use.";
+        "Device memory used by the job's processes; if that is not reported and only this job uses the device, all memory in use.";
     peak memory_peak_bytes: Bytes,
         "Largest `memory_used_bytes` read.";
     constant memory_total_bytes: Bytes,
         "Memory of the device.";
     histogram power_watts: Milliwatts,
-        "Power of the whole device, whoever else is on it.";
+        "Power of the whole device, including use by others.";
     counter energy_joules: Millijoules,
-        "Energy of the whole device while the job was on it (its own counter, not power times time).";
+        "Energy of the whole device while the job had it (the device's own counter, not power times time).";
     histogram sm_clock_hz: Hertz,
         "Clock of the multiprocessors.";
     peak temperature_max_celsius: Celsius,
-        "Highest temperature read while the job was on the device.";
+        "Highest temperature read while the job had the device.";
     histogram sm_activity_ratio: PartsPerMillion,
-        "Share of the multiprocessors' time in which work was on them (NVIDIA from Hopper on, by GPM). AMD: share of the compute units that the waves of the job's processes would fill at the moment of the reading.";
+        "Share of the multiprocessors' time in which they had work (NVIDIA from Hopper on, through GPM). AMD: share of the compute units that the waves of the job's processes would fill at the moment of the reading.";
     histogram tensor_activity_ratio: PartsPerMillion,
-        "Share of the multiprocessors' time in which their tensor units worked (GPM); absent while others are on the device.";
+        "Share of the multiprocessors' time in which their tensor units worked (GPM); absent while others use the device.";
     histogram dram_activity_ratio: PartsPerMillion,
-        "Share of the device memory's bandwidth in use (GPM); absent while others are on the device.";
+        "Share of the device memory's bandwidth in use (GPM); absent while others use the device.";
     histogram memory_clock_hz: Hertz,
         "Clock of the device's memory.";
     counter throttled_power_ns: Nanoseconds,
-        "Time in which the power limit or the supply's brake held the clocks down: each reading that says so counts the time since the one before.";
+        "Time in which the power limit or the power supply's brake signal lowered the clocks: each reading that reports it counts the time since the previous one.";
     counter throttled_thermal_ns: Nanoseconds,
-        "The same for heat. Both may be the case at once.";
+        "The same because of temperature. Both may apply at once.";
     counter throttled_other_ns: Nanoseconds,
-        "The same for other reasons (a slower GPU of a boost group, a slowdown without a reason); clocks that were set so, and idling, are none.";
+        "The same for other reasons (a slower GPU in a boost group, a slowdown without a stated reason). Clocks set by a user and idling do not count.";
     counter ecc_uncorrected_errors: Count,
-        "Errors of the device's memory that ECC could not correct, while the job was on it or in the second after.";
+        "Errors of the device's memory that ECC could not correct, while the job had the device or in the second after.";
     counter xid_errors: Count,
-        "XID errors that NVIDIA's driver reported of the device, while the job was on it or in the second after.";
+        "XID errors that NVIDIA's driver reported for the device, while the job had it or in the second after.";
     constant xid_last: Count,
-        "Code of the newest of them.";
+        "Code of the latest XID error.";
     gauge processes: Count,
-        "Processes of the job on the device.";
+        "Processes of the job that use the device.";
     counter readings_shared: Count,
-        "Readings in which processes of others were on the device too: its power and energy are then not the job's alone.";
+        "Readings in which processes of others used the device too: its power and energy are then not the job's alone.";
     counter held_ns: Nanoseconds,
-        "Time in which the job had the device: its scheduler or the site gave it, or a process of it was on it.";
+        "Time in which the device was allocated to the job by its scheduler or the site, or used by one of its processes.";
     counter used_ns: Nanoseconds,
-        "Time in which a process of the job was on the device; held_ns less this is a GPU that nobody used.";
+        "Time in which a process of the job used the device; held_ns minus this is time allocated but not used.";
     counter busy_ns: Nanoseconds,
-        "Of held_ns, time in which a kernel ran on the device, whoever's; from the job's second reading on, where the device tells its utilisation.";
+        "Part of held_ns in which a kernel ran on the device, anyone's; from the job's second reading on, if the device reports its utilisation.";
     counter idle_ns: Nanoseconds,
-        "As busy_ns, time in which no kernel ran: the sum of the five below. What nothing accounts for is told up to 30 s later, since a wait is known when it ends.";
+        "Part of held_ns in which no kernel ran, under the same conditions: the sum of the five fields below. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.";
     counter idle_while_blocked_ns: Nanoseconds,
-        "Of idle_ns, what time of the job's tasks blocked on I/O accounts for, major faults apart. Each second the states share idle_ns by the tasks' time in them, none with more than that.";
+        "Part of idle_ns attributed to the job's tasks being blocked on I/O, except in major faults. Each second's idle_ns is divided among the states in proportion to the tasks' time in them, none getting more than that time.";
     counter idle_while_run_queue_ns: Nanoseconds,
-        "Of idle_ns, what waits of the job's tasks for a CPU account for, beyond those beside busy devices as below.";
+        "Part of idle_ns attributed to the job's tasks waiting for a CPU, beyond those that go with busy devices, as below.";
     counter idle_while_faulting_ns: Nanoseconds,
-        "Of idle_ns, what waits in major faults account for; where the kernel does not tell them apart they are in idle_while_blocked_ns.";
+        "Part of idle_ns attributed to waits in major faults; if the kernel does not distinguish them, they are in idle_while_blocked_ns.";
     counter idle_while_on_cpu_ns: Nanoseconds,
-        "Of idle_ns, what the tasks' time on CPU accounts for. As long as the job's devices were busy, tasks are taken to have fed them or to have spun until they were done, on CPU or waiting for one: that is left out.";
+        "Part of idle_ns attributed to the tasks' time on CPU. For as long as the job's devices were busy, tasks are assumed to have fed them or to have spun until they were done, on CPU or waiting for one: that time is left out.";
     counter idle_other_ns: Nanoseconds,
-        "Of idle_ns, what nothing of these accounts for: every task asleep (network, locks, timers), or not known.";
+        "Part of idle_ns that none of these accounts for: every task slept (network, locks, timers), or the cause is unknown.";
 }

@@ -1,8 +1,7 @@
 //! Cells as the kernel fills them, read again and again.
 
 use super::*;
-use crate::model::tables::Block;
-use crate::probes::decode::bytes_of;
+use crate::{model::tables::Block, probes::decode::bytes_of};
 
 fn disk(counts_queue_time: bool) -> Device {
     Device { name: "vda".into(), counts_queue_time }

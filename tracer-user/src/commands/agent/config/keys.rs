@@ -1,46 +1,262 @@
-//! One row for each key of the configuration: what it means, what it may be and when a change counts.
-//! Help texts, the printed configuration, suggestions and SIGHUP all read this table.
+//! The configuration: every key, once. A row is a key's meaning (its comment is the file's too), name, type,
+//! default, when a change counts, what it may be and, where it has one, its option of the command line.
+//! [`keys!`] makes of each list a struct, its defaults and its [`Key`]s; the default file, --print-config,
+//! complaints, suggestions, SIGHUP and the options read [`KEYS`].
 
-/// When a changed key counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// From the next interval after SIGHUP.
-    Reload,
-    /// From the agent's next start: it shapes maps, series or files that are there already.
-    Restart,
+use std::{collections::BTreeMap, path::PathBuf, sync::LazyLock};
+
+use clap::value_parser;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    BucketStyle, JobHierarchy, LineStyle, Profile, Statistics,
+    allowed::{
+        Shape, any, at_least, below_slots, each, folder, folder_or_none, one_of, site_rules,
+        whole_seconds, within, yes_or_no,
+    },
+    key::{Effect, Key},
+};
+use crate::{
+    base::values::{Size, Time},
+    probes::FaultMode,
+    resolve::SiteRule,
+};
+
+/// A table of the file: what its keys' paths begin with, where it is in a [`Config`], the tables in it, and
+/// its keys. A row with a part left out is no row, and does not build.
+macro_rules! keys {
+    (
+        $(#[$about:meta])*
+        $Table:ident: $prefix:literal, |$config:ident| $place:expr;
+        $(tables { $($(#[$inner_about:meta])* $inner:ident: $Inner:ty,)* })?
+        $(
+            $(#[doc = $help:literal])+
+            $name:ident: $Type:ty = $default:expr, $Effect:ident, $allowed:expr
+            $(, flag($long:literal, $value:literal, $flag_help:literal))?
+            $(, switch($on:expr, $off:expr))?;
+        )*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $Table {
+            $($($(#[$inner_about])* pub $inner: $Inner,)*)?
+            $($(#[doc = $help])+ pub $name: $Type,)*
+        }
+
+        impl Default for $Table {
+            fn default() -> Self {
+                Self { $($($inner: Default::default(),)*)? $($name: $default,)* }
+            }
+        }
+
+        impl $Table {
+            fn keys() -> Vec<Key> {
+                let own = [$(
+                    Key::new(
+                        concat!($prefix, stringify!($name)),
+                        concat!($($help),+),
+                        Effect::$Effect,
+                        $allowed,
+                        |$config| &$place.$name,
+                        |$config| &mut $place.$name,
+                    )
+                    $(.flag($long, $value, $flag_help, value_parser!($Type)))?
+                    $(.switch($on, $off))?,
+                )*];
+                own.into_iter()$($(.chain(<$Inner>::keys()))*)?.collect()
+            }
+        }
+    };
 }
 
-/// What a key holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// One value, or a list on one line.
-    Value,
-    /// A table with names of the site's own; the example shows one entry.
-    Map(&'static str),
-    /// A list of tables; the example shows one.
-    Tables(&'static str),
-}
+/// All keys, in the order in which they are printed: those at the top first, then table by table, lists of
+/// tables last.
+pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let mut keys = Config::keys();
+    keys.sort_by_key(|key| matches!(key.shape, Shape::Tables(..)));
+    keys
+});
 
-/// A key.
-#[derive(Clone, Copy, Debug)]
-pub struct Key {
-    /// Where it stands: `spool.dir`.
-    pub path: &'static str,
-    /// What it means.
-    pub help: &'static str,
-    /// What it may be.
-    pub allowed: &'static str,
-    /// When a change counts.
-    pub effect: Effect,
-    /// What it holds.
-    pub shape: Shape,
-}
-
-impl Key {
-    /// The table it is in, empty for the top, and its name there.
-    pub fn split(&self) -> (&'static str, &'static str) {
-        self.path.rsplit_once('.').unwrap_or(("", self.path))
+keys! {
+    /// The whole configuration.
+    Config: "", |config| config;
+    tables {
+        /// Where lines go until somebody fetches them.
+        spool: SpoolKeys,
+        /// The agent's own files.
+        state: StateKeys,
+        /// What is written of each job.
+        export: ExportKeys,
+        /// What the probes may cost.
+        overhead: OverheadKeys,
+        /// How GPUs are sampled.
+        gpu: GpuKeys,
+        /// What is a job.
+        jobs: JobsKeys,
     }
+
+    /// Tag `cluster` of every line. If empty, the tag is omitted.
+    cluster: String = String::new(), Restart, any("a string"),
+        flag("cluster", "CLUSTER", "Name of the cluster, written as a tag of every line");
+
+    /// Tag `host` of every line. If empty, the node's name is used.
+    host: String = String::new(), Restart, any("a string");
+
+    /// Time between two readings. All nodes take their readings at the same seconds.
+    interval: Time = Time::seconds(10), Reload,
+        whole_seconds(Time::seconds(1), Time::seconds(3600)),
+        flag("interval", "TIME", "Time between two readings, whole seconds");
+
+    /// Which page faults are timed: only major ones taken in user mode, which adds no cost to minor ones,
+    /// or all, including those taken inside system calls.
+    faults: FaultMode = FaultMode::Major, Restart, one_of(),
+        flag("faults", "FAULTS", "Which page faults to time");
+
+    /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
+    /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
+    hierarchy: JobHierarchy = JobHierarchy::Auto, Restart, any("\"auto\", \"v2\" or a v1 controller"),
+        flag("hierarchy", "HIERARCHY", "The cgroup hierarchy in which jobs are identified: auto, v2 or a v1 controller");
+
+    /// Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only while it is in
+    /// use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults =
+    /// "full"). Jobs without a slot count in `_system`; `jobtrace_self` reports how often that happened.
+    slots: u32 = 256, Restart, within(1, 1023), // What the kernel side has room for, slot 0 apart.
+        flag("slots", "N", "Maximum number of jobs traced at once");
+
+    /// Slots kept ready for cgroups that the agent has not seen yet, so that a job is counted from its
+    /// first moment.
+    spare_slots: u32 = 64, Restart, below_slots();
+
+    /// Whether the probes keep counting while the agent is restarted or upgraded. They stay in
+    /// /sys/fs/bpf/jobtrace until `jobtrace agent --unpin`.
+    pin: bool = false, Restart, yes_or_no(),
+        switch(
+            ("pin", "Keep the probes counting while the agent is restarted"),
+            ("no-pin", "Remove the probes when the agent ends, even if the file says `pin = true`")
+        );
+
+    /// Whether each step of a job is a series of its own, with the tag `step`.
+    steps: bool = false, Restart, yes_or_no();
+
+    /// Site rules, tried before the built-in ones: a regular expression that must match from the start of a
+    /// cgroup's path (which begins with `/`, without /sys/fs/cgroup); anything may follow the match. The
+    /// groups `job`, `step`, `task`, `user`, `uid` and `manager` provide the answer; with `not_a_job =
+    /// true`, whatever matches belongs to no job.
+    rule: Vec<SiteRule> = Vec::new(), Reload,
+        site_rules(
+            "tables with `name`, `pattern` and, optionally, `manager` and `not_a_job`",
+            "[[rule]]\nname = \"own batch system\"\npattern = '^/batch/(?<user>[^/]+)/(?<job>\\d+)'\nmanager = \"batch\""
+        );
+}
+
+keys! {
+    /// `[spool]`: bounds of the folder that collectors read.
+    SpoolKeys: "spool.", |config| config.spool;
+
+    /// Folder for the finished files; a collector takes them from its subfolder `outbox`. The unit file
+    /// names this folder too: a different one needs a drop-in with ReadWritePaths=.
+    dir: PathBuf = "/var/spool/jobtrace".into(), Restart, folder(),
+        flag("spool", "DIR", "Folder for the finished files");
+
+    /// Above this limit the oldest files are removed and counted.
+    max_bytes: Size = Size(1 << 30), Reload, at_least(Size(1 << 20));
+
+    /// Above this limit the oldest files are removed and counted.
+    max_files: u64 = 10_000, Reload, at_least(1);
+
+    /// Files older than this are removed and counted.
+    max_age: Time = Time::seconds(7 * 24 * 60 * 60), Reload, at_least(Time::seconds(60));
+}
+
+keys! {
+    /// `[state]`.
+    StateKeys: "state.", |config| config.state;
+
+    /// Folder for the lock that prevents a second agent on this node, the last time stamps and, with `pin`,
+    /// the state that the next agent needs.
+    dir: PathBuf = "/run/jobtrace".into(), Restart, folder();
+}
+
+keys! {
+    /// `[export]`: how much is written of each job.
+    ExportKeys: "export.", |config| config.export;
+
+    /// Format of the lines: jobtrace's own, or that of ClusterCockpit's metric store, which takes metrics
+    /// of nodes, one per line, with time stamps in seconds. Profiles and buckets apply to the first only.
+    style: LineStyle = LineStyle::Jobtrace, Restart, one_of();
+
+    /// What is written for each job: scalars and percentiles, or also the histograms' buckets, coarse or
+    /// all.
+    profile: Profile = Profile::Summary, Reload, one_of(),
+        flag("profile", "PROFILE", "What is written for each job");
+
+    /// How buckets are written: "le", each interval's own counts, for InfluxDB and Grafana's heatmap;
+    /// "prom", cumulative, for Prometheus; "vmrange" for VictoriaMetrics. The wrong one gives wrong
+    /// percentiles without any error.
+    bucket_style: BucketStyle = BucketStyle::Le, Restart, one_of();
+
+    /// Whether HdrHistogram logs are written as well.
+    hlog: bool = false, Reload, yes_or_no();
+
+    /// Profiles by manager; they take precedence over `export.profile`.
+    by_manager: BTreeMap<String, Profile> = BTreeMap::new(), Reload,
+        each(one_of(), "slurm = \"histogram\"");
+
+    /// Profiles by job id; they take precedence over those by manager.
+    by_job: BTreeMap<String, Profile> = BTreeMap::new(), Reload, each(one_of(), "4242 = \"full\"");
+}
+
+keys! {
+    /// `[overhead]`.
+    OverheadKeys: "overhead.", |config| config.overhead;
+
+    /// Share of the node's CPU time that the probes may take. Above it the costliest family of probes is
+    /// detached, as the log and the data report, and attached again later.
+    max_ratio: f64 = 0.01, Reload, within(0.0001, 1.0);
+
+    /// Consecutive intervals above `max_ratio` before probes are detached, and the same number after that
+    /// before others are detached or any are attached again.
+    patience: u32 = 3, Reload, within(1, 1000);
+
+    /// How long probes stay detached the first time; this doubles each time, up to an hour.
+    back_off: Time = Time::seconds(60), Reload, within(Time::seconds(1), Time::seconds(3600));
+
+    /// When the kernel measures the probes' run time, which costs about 50 ns per run and needs
+    /// CAP_SYS_ADMIN: never (the run time is then estimated), for one interval in 30, or always.
+    statistics: Statistics = Statistics::Off, Restart, one_of();
+}
+
+keys! {
+    /// `[gpu]`.
+    GpuKeys: "gpu.", |config| config.gpu;
+
+    /// Whether GPUs are sampled. Without GPUs this costs nothing except a check every `retry`.
+    sample: bool = true, Reload, yes_or_no();
+
+    /// Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so less than 1s
+    /// gains little.
+    period: Time = Time::seconds(1), Reload, within(Time::millis(200), Time::seconds(2));
+
+    /// Time until a missing GPU driver is looked for again.
+    retry: Time = Time::seconds(300), Reload, within(Time::seconds(10), Time::seconds(86_400));
+
+    /// Folder of files that say which job each GPU is allocated to, as a site's prolog writes them: the
+    /// file's name is the GPU's UUID or number, its first word is the job id. It takes precedence over the
+    /// device cgroup and the job's environment.
+    held_dir: PathBuf = "/run/gpustat".into(), Reload, folder_or_none();
+
+    /// Folder that contains the sys and proc in which AMD, Intel and other GPUs are looked for: in a
+    /// container, where the host's are mounted.
+    sysfs_root: PathBuf = "/".into(), Reload, folder();
+}
+
+keys! {
+    /// `[jobs]`.
+    JobsKeys: "jobs.", |config| config.jobs;
+
+    /// Managers whose jobs are not treated as jobs: they count in `_system`.
+    ignore: Vec<String> = Vec::new(), Reload, any("a list of managers, such as [\"session\"]");
 }
 
 /// The key at `path`.
@@ -50,11 +266,10 @@ pub fn find(path: &str) -> Option<&'static Key> {
 
 /// The names that the table at `path` knows; `None` where names are the site's own.
 pub fn names(path: &str) -> Option<Vec<&'static str>> {
-    if path == "rule" {
-        return Some(RULE_KEYS.to_vec());
-    }
-    if find(path).is_some() {
-        return None;
+    match find(path).map(|key| key.shape) {
+        Some(Shape::Tables(_, names)) => return Some(names.to_vec()),
+        Some(_) => return None,
+        None => {}
     }
     let mut names: Vec<_> = KEYS
         .iter()
@@ -66,225 +281,3 @@ pub fn names(path: &str) -> Option<Vec<&'static str>> {
     names.dedup();
     Some(names)
 }
-
-/// Keys of a `[[rule]]`.
-pub const RULE_KEYS: &[&str] = &["name", "pattern", "manager", "not_a_job"];
-
-const fn value(
-    path: &'static str,
-    effect: Effect,
-    allowed: &'static str,
-    help: &'static str,
-) -> Key {
-    Key { path, help, allowed, effect, shape: Shape::Value }
-}
-
-const PROFILES: &str = "\"summary\", \"histogram\" or \"full\"";
-const YES_NO: &str = "true or false";
-
-/// All keys, in the order in which they are printed: those at the top first, then table by table.
-pub static KEYS: &[Key] = &[
-    value("cluster", Effect::Restart, "a text", "Tag `cluster` of every line. Empty: no such tag."),
-    value("host", Effect::Restart, "a text", "Tag `host` of every line. Empty: the node's name."),
-    value(
-        "interval",
-        Effect::Reload,
-        "whole seconds, \"1s\" to \"1h\"",
-        "Time between two readings. All nodes read on the same grid of seconds.",
-    ),
-    value(
-        "faults",
-        Effect::Restart,
-        "\"major\" or \"full\"",
-        "Which page faults are timed: major ones taken in user mode only, which costs nothing on the path \
-         of minor ones, or all, those taken inside system calls too.",
-    ),
-    value(
-        "hierarchy",
-        Effect::Restart,
-        "\"auto\", \"v2\" or a v1 controller",
-        "The cgroup hierarchy whose cgroups are jobs. \"auto\": v2 where it has the memory or cpu controller, \
-         else the first of v1's that is there: freezer, memory, cpuset, pids, cpuacct, devices.",
-    ),
-    value(
-        "slots",
-        Effect::Restart,
-        "1 to 1023",
-        "Jobs (with `steps`: steps) traced at once. A slot takes memory only while it is used: about \
-         2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults = \"full\"). \
-         What finds no slot counts in `_system`, and how often that was is in `jobtrace_self`.",
-    ),
-    value(
-        "spare_slots",
-        Effect::Restart,
-        "0 to less than `slots`",
-        "Slots kept ready for cgroups that the agent has not seen yet, so that a job counts from its \
-         first moment.",
-    ),
-    value(
-        "pin",
-        Effect::Restart,
-        YES_NO,
-        "Whether the probes go on counting while the agent is restarted or upgraded. They stay in \
-         /sys/fs/bpf/jobtrace until `jobtrace agent --unpin`.",
-    ),
-    value(
-        "steps",
-        Effect::Restart,
-        YES_NO,
-        "Whether each step of a job is a series of its own, with the tag `step`.",
-    ),
-    value(
-        "spool.dir",
-        Effect::Restart,
-        "a path from / on",
-        "Folder of the finished files; a collector takes them from `outbox` in it. The unit file names \
-         it too: another one needs a drop-in with ReadWritePaths=.",
-    ),
-    value(
-        "spool.max_bytes",
-        Effect::Reload,
-        "1 MiB or more",
-        "Above it the oldest files are removed, and counted.",
-    ),
-    value(
-        "spool.max_files",
-        Effect::Reload,
-        "1 or more",
-        "Above it the oldest files are removed, and counted.",
-    ),
-    value(
-        "spool.max_age",
-        Effect::Reload,
-        "\"1m\" or more",
-        "Files older than this are removed, and counted.",
-    ),
-    value(
-        "state.dir",
-        Effect::Restart,
-        "a path from / on",
-        "Folder of the lock that keeps a second agent off this node, of the last time stamps, and with `pin` \
-         of what the next agent must know.",
-    ),
-    value(
-        "export.style",
-        Effect::Restart,
-        "\"jobtrace\" or \"clustercockpit\"",
-        "Whose names the lines have: jobtrace's own, or those of ClusterCockpit's metric store, which keeps \
-         metrics of nodes, one a line, in seconds. Profiles and buckets are of the first alone.",
-    ),
-    value(
-        "export.profile",
-        Effect::Reload,
-        PROFILES,
-        "What is written of each job: scalars and percentiles, or buckets of the histograms too, \
-         coarse or all.",
-    ),
-    value(
-        "export.bucket_style",
-        Effect::Restart,
-        "\"le\", \"prom\" or \"vmrange\"",
-        "How buckets are written: \"le\", each interval's own counts, for InfluxDB and Grafana's \
-         heatmap; \"prom\", cumulative, for Prometheus; \"vmrange\" for VictoriaMetrics. The wrong one \
-         gives wrong percentiles in silence.",
-    ),
-    value(
-        "export.hlog",
-        Effect::Reload,
-        YES_NO,
-        "Whether HdrHistogram logs are written beside the lines.",
-    ),
-    Key {
-        path: "export.by_manager",
-        help: "Profiles by manager, before `export.profile`.",
-        allowed: PROFILES,
-        effect: Effect::Reload,
-        shape: Shape::Map("slurm = \"histogram\""),
-    },
-    Key {
-        path: "export.by_job",
-        help: "Profiles by job id, before those by manager.",
-        allowed: PROFILES,
-        effect: Effect::Reload,
-        shape: Shape::Map("4242 = \"full\""),
-    },
-    value(
-        "overhead.max_ratio",
-        Effect::Reload,
-        "0.0001 to 1",
-        "Share of the node's CPU time that the probes may take. Above it the costliest family of \
-         probes is detached, which the log and the data tell, and tried again later.",
-    ),
-    value(
-        "overhead.patience",
-        Effect::Reload,
-        "1 to 1000",
-        "Intervals in a row above `max_ratio` before probes are detached, and as many after that before \
-         others are or any is tried again.",
-    ),
-    value(
-        "overhead.back_off",
-        Effect::Reload,
-        "\"1s\" to \"1h\"",
-        "How long they stay detached the first time; each time after that twice as long, up to an hour.",
-    ),
-    value(
-        "overhead.statistics",
-        Effect::Restart,
-        "\"off\", \"windows\" or \"on\"",
-        "Whether the kernel measures the probes' run time, which costs about 50 ns a run and needs \
-         CAP_SYS_ADMIN: never (then it is estimated), for one interval in 30, or always.",
-    ),
-    value(
-        "gpu.sample",
-        Effect::Reload,
-        YES_NO,
-        "Whether GPUs are sampled. Where there are none this costs nothing but a look each `retry`.",
-    ),
-    value(
-        "gpu.period",
-        Effect::Reload,
-        "\"200ms\" to \"2s\"",
-        "Time between two readings of the GPUs. Drivers average over the last 1/6 to 1 s, so that less \
-         than 1s gains little.",
-    ),
-    value(
-        "gpu.retry",
-        Effect::Reload,
-        "\"10s\" to \"1d\"",
-        "Time until a GPU driver that was not there is looked for again.",
-    ),
-    value(
-        "gpu.held_dir",
-        Effect::Reload,
-        "a path from / on, or empty for none",
-        "Folder of files that say whose each GPU is, as a site's prolog writes them: a file is called by \
-         the GPU's UUID or number, its first word is the job's id. It is believed before the device cgroup \
-         and the job's environment.",
-    ),
-    value(
-        "gpu.sysfs_root",
-        Effect::Reload,
-        "a path from / on",
-        "Folder with the sys and proc in which AMD's, Intel's and others' GPUs are looked for: in a \
-         container, where the host's are.",
-    ),
-    value(
-        "jobs.ignore",
-        Effect::Reload,
-        "a list of managers, such as [\"session\"]",
-        "Managers whose jobs are none: their values count in `_system`.",
-    ),
-    Key {
-        path: "rule",
-        help: "Rules of the site, tried before the built-in ones: a regular expression that a cgroup's path \
-               must match from its begin (`/`, without /sys/fs/cgroup); what follows the match may be \
-               anything. The groups `job`, `step`, `task`, `user`, `uid` and `manager` give the \
-               answer; `not_a_job = true`: what matches belongs to no job.",
-        allowed: "tables with `name`, `pattern` and, at will, `manager` and `not_a_job`",
-        effect: Effect::Reload,
-        shape: Shape::Tables(
-            "[[rule]]\nname = \"own batch system\"\npattern = '^/batch/(?<user>[^/]+)/(?<job>\\d+)'\nmanager = \"batch\"",
-        ),
-    },
-];

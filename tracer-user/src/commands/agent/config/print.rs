@@ -5,10 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-use super::{
-    Config,
-    keys::{KEYS, Shape},
-};
+use super::{Config, KEYS, Shape};
 use crate::base::text::wrap;
 
 /// Width of the explanations.
@@ -29,8 +26,8 @@ impl Config {
     /// As [`Config::to_text`].
     pub fn default_file() -> Result<String> {
         let head = "\
-# Configuration of `jobtrace agent`. What is commented out is the default.
-# Check it with `jobtrace agent --check`; `systemctl reload jobtrace` takes over what can be.
+# Configuration of `jobtrace agent`. Commented-out values are the defaults.
+# Check it with `jobtrace agent --check`; `systemctl reload jobtrace` applies what needs no restart.
 
 ";
         Ok(head.to_owned() + &Self::default().render("#")?)
@@ -38,16 +35,16 @@ impl Config {
 
     /// Every key's explanation and value, the value behind `mark`.
     fn render(&self, mark: &str) -> Result<String> {
-        let values = Table::try_from(self).context("cannot print the configuration")?;
-        let mut text = String::new();
+        let mut blocks = Vec::new();
         let mut table = "";
-        for key in KEYS {
+        for key in KEYS.iter() {
+            let mut text = String::new();
             let (parent, name) = key.split();
             let head = match key.shape {
                 Shape::Value => parent,
                 Shape::Map(_) => key.path,
                 // Their heads are part of the entries.
-                Shape::Tables(_) => table,
+                Shape::Tables(..) => table,
             };
             if head != table {
                 let _ = writeln!(text, "[{head}]");
@@ -55,18 +52,18 @@ impl Config {
             }
             let about = match key.shape {
                 Shape::Value => format!("{} Allowed: {}.", key.help, key.allowed),
-                _ => key.help.to_owned(),
+                Shape::Map(_) | Shape::Tables(..) => key.help.to_owned(),
             };
             for line in wrap(&about, COLUMNS) {
                 let _ = writeln!(text, "# {line}");
             }
-            let value = find(&values, key.path).context("a key without a value")?;
+            let value = key.value(self)?;
             match key.shape {
                 Shape::Value => {
                     let _ = writeln!(text, "{mark}{name} = {value}");
                 }
-                Shape::Map(example) | Shape::Tables(example) => {
-                    let own = entries(name, value, key.shape)?;
+                Shape::Map(example) | Shape::Tables(example, _) => {
+                    let own = entries(name, &value)?;
                     text += &own;
                     if own.is_empty() {
                         example.lines().for_each(|line| {
@@ -75,32 +72,18 @@ impl Config {
                     }
                 }
             }
-            text.push('\n');
+            blocks.push(text);
         }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        Ok(text)
+        Ok(blocks.join("\n"))
     }
 }
 
 /// The entries of a map, or of a list of tables with its heads.
-fn entries(name: &str, value: &Value, shape: Shape) -> Result<String> {
-    let is_empty = value.as_table().is_some_and(Table::is_empty)
-        || value.as_array().is_some_and(Vec::is_empty);
-    if is_empty {
-        return Ok(String::new());
-    }
-    let table = match (shape, value) {
-        (Shape::Map(_), Value::Table(table)) => table.clone(),
-        _ => Table::from_iter([(name.to_owned(), value.clone())]),
+fn entries(name: &str, value: &Value) -> Result<String> {
+    let table = match value {
+        Value::Table(table) => table.clone(),
+        Value::Array(tables) if tables.is_empty() => Table::new(),
+        other => Table::from_iter([(name.to_owned(), other.clone())]),
     };
     toml::to_string(&table).context("cannot print the configuration")
-}
-
-/// The value at `path`.
-pub fn find<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
-    match path.split_once('.') {
-        Some((first, rest)) => find(table.get(first)?.as_table()?, rest),
-        None => table.get(path),
-    }
 }

@@ -3,14 +3,9 @@
 
 use std::fmt;
 
-use anyhow::{Context, Result};
-use toml::{Table, Value};
+use anyhow::{Result, bail};
 
-use super::{
-    Config,
-    keys::{Effect, KEYS},
-    print::find,
-};
+use super::{Config, Effect, KEYS};
 
 /// The keys in which two configurations differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,19 +35,15 @@ impl fmt::Display for Difference {
 }
 
 /// In what `new` differs from `old`.
-///
-/// # Errors
-/// When one of them has no form in TOML.
-pub fn reload_difference(old: &Config, new: &Config) -> Result<Difference> {
-    let (old, new) = (as_table(old)?, as_table(new)?);
+pub fn reload_difference(old: &Config, new: &Config) -> Difference {
     let mut difference = Difference::default();
-    for key in KEYS.iter().filter(|key| find(&old, key.path) != find(&new, key.path)) {
+    for key in KEYS.iter().filter(|key| !key.is_same(old, new)) {
         match key.effect {
             Effect::Reload => difference.now.push(key.path),
             Effect::Restart => difference.restart.push(key.path),
         }
     }
-    Ok(difference)
+    difference
 }
 
 impl Config {
@@ -62,34 +53,13 @@ impl Config {
     /// # Errors
     /// When the two together are no configuration, such as `spare_slots` above `slots`.
     pub fn reloaded(&self, new: &Self) -> Result<Self> {
-        let old = as_table(self)?;
-        let mut table = as_table(new)?;
+        let mut together = new.clone();
         for key in KEYS.iter().filter(|key| key.effect == Effect::Restart) {
-            if let Some(value) = find(&old, key.path) {
-                put(&mut table, key.path, value.clone());
-            }
+            key.copy(self, &mut together);
         }
-        let together: Self = table.try_into().context("cannot join old and new configuration")?;
         match together.problems().as_slice() {
             [] => Ok(together),
-            [(path, why), ..] => anyhow::bail!("`{path}`: {why}"),
-        }
-    }
-}
-
-fn as_table(config: &Config) -> Result<Table> {
-    Table::try_from(config).context("cannot compare the configurations")
-}
-
-fn put(table: &mut Table, path: &str, value: Value) {
-    match path.split_once('.') {
-        Some((first, rest)) => {
-            if let Some(Value::Table(inner)) = table.get_mut(first) {
-                put(inner, rest, value);
-            }
-        }
-        None => {
-            table.insert(path.to_owned(), value);
+            [(path, why), ..] => bail!("`{path}`: {why}"),
         }
     }
 }

@@ -72,7 +72,7 @@ pub static COSTS: [Cost; FAMILIES] = [
             "minor",
             "major",
         ],
-        gives: "job_sched but forks and execs, minor and major of job_fault",
+        gives: "job_sched except forks and execs, minor and major of job_fault",
         needs: None,
         sheddable: true,
         source: "cargo xtask bench, AMD EPYC, sched pipe: 5397 - 5080 ns for two switches",

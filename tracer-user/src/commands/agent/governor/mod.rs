@@ -275,9 +275,9 @@ impl fmt::Display for Action {
                 let gives: Vec<_> =
                     family.with_dependents().map(|family| family.cost().gives).collect();
                 let (name, gives) = (family.cost().name, gives.join(", "));
-                write!(f, "probes of {name} detached, unknown for now: {gives}")
+                write!(f, "{name} probes detached, unknown for now: {gives}")
             }
-            Self::Restore(family) => write!(f, "probes of {} attached again", family.cost().name),
+            Self::Restore(family) => write!(f, "{} probes attached again", family.cost().name),
         }
     }
 }

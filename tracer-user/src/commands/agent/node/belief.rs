@@ -3,24 +3,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Node;
+use super::jobs::Jobs;
 use crate::{probes::Cgroup, resolve::Answer};
 
 /// The administrator, who may call any directory anything.
 const ROOT: u32 = 0;
 
-impl Node {
+impl Jobs {
     /// Whose `cgroup` at `path` is, and who could make the job's topmost directory. Where a user could who may
     /// not, whose the directory is that it was made in. `made_by` is who made the cgroup, where the kernel told.
-    pub(super) fn believed(
-        &self,
-        cgroup: Cgroup,
-        path: &Path,
-        made_by: Option<u32>,
-    ) -> (Answer, u32) {
+    pub fn believed(&self, cgroup: Cgroup, path: &Path, made_by: Option<u32>) -> (Answer, u32) {
         let mut path = path.to_owned();
         loop {
-            let answer = self.resolver.path(&path.to_string_lossy());
+            let answer = self.naming.resolver.path(&path.to_string_lossy());
             if !answer.is_job() {
                 return (answer, ROOT);
             }
@@ -36,7 +31,7 @@ impl Node {
 
     /// Whether the job that `answer` names is new, or `maker`'s.
     fn is_theirs(&self, answer: &Answer, maker: u32) -> bool {
-        let name = self.name(answer);
+        let name = self.naming.name(answer);
         let known = self.details.get(self.tracker.named(&name));
         known.and_then(|details| details.made_by).is_none_or(|known| known == maker)
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Node;
 use crate::{
     base::clock::monotonic_ns,
-    commands::agent::{gpus, log::Log},
+    commands::agent::log::Log,
     gpu::{Claim, Claims},
     model::{
         group::{Group, merge_all},
@@ -44,13 +44,14 @@ impl Node {
         if watched.is_empty() {
             return Ok(());
         }
+        let tracker = &self.jobs.tracker;
         let lease_of = |name: &Job| {
-            let lease = self.tracker.job(self.tracker.named(name))?.lease?;
+            let lease = tracker.job(tracker.named(name))?.lease?;
             Some((name.clone(), lease))
         };
         let leases: BTreeMap<Job, Lease> = watched.iter().filter_map(lease_of).collect();
         let wanted: Vec<Lease> = leases.values().copied().collect();
-        let found = self.probes.look(&wanted)?;
+        let found = self.slots.probes.look(&wanted)?;
         let now_ns = monotonic_ns();
         for name in watched {
             let groups =
@@ -64,14 +65,15 @@ impl Node {
     /// rest of the node's where it has none.
     pub(super) fn add_gpus(&mut self, interval: &mut Interval, log: &Log) {
         self.claim_gpus();
-        let ended: Vec<Job> = self.tracker.ended().into_iter().map(|(_, job)| job).collect();
+        let tracker = &self.jobs.tracker;
+        let ended: Vec<Job> = tracker.ended().into_iter().map(|(_, job)| job).collect();
         for name in self.gpus.watched() {
-            if ended.contains(self.tracker.named(&name)) {
+            if ended.contains(tracker.named(&name)) {
                 self.gpus.settle(&name);
             }
         }
         for (name, groups) in self.gpus.interval(monotonic_ns()) {
-            let tracked = self.tracker.job(self.tracker.named(&name));
+            let tracked = tracker.job(tracker.named(&name));
             let is_gone = tracked.is_none() && name != Job::system();
             if is_gone && groups.iter().all(Group::is_idle) {
                 self.gpus.forget(&name);
@@ -91,20 +93,21 @@ impl Node {
         if !self.gpus.has_any() {
             return;
         }
+        let jobs = &self.jobs;
         let site = self.gpus.held_dir().map(|dir| read_site(dir)).unwrap_or_default();
         let mut claims = BTreeMap::new();
-        for (job, tracked) in self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()) {
+        for (job, tracked) in jobs.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()) {
             let of_site = site.get(&job.job).filter(|_| job.step.is_empty());
             let of_cgroup = || {
-                let list = self.view.read_devices(&tracked.root)?;
+                let list = jobs.view.read_devices(&tracked.root)?;
                 Some(devices(&list)).filter(|claims| !claims.of.is_empty())
             };
-            let of_environment = || self.details.get(job)?.claims().cloned();
+            let of_environment = || jobs.details.get(job)?.claims().cloned();
             let found = of_site.cloned().or_else(of_cgroup).or_else(of_environment);
             // Under the name that the sampler gives its processes.
-            let path = self.resolver.path(&tracked.root.to_string_lossy());
+            let path = jobs.naming.resolver.path(&tracked.root.to_string_lossy());
             if let Some(found) = found.filter(|_| path.is_job()) {
-                claims.insert(gpus::name(&path, self.settings.steps), found);
+                claims.insert(jobs.naming.name(&path), found);
             }
         }
         self.gpus.claim(claims);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Node;
+use super::{jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
     commands::agent::{asking, log::Log},
@@ -17,22 +17,22 @@ const MOST_TASKS: usize = 64;
 /// a job have the same tags.
 const NAMES_PATIENCE: Duration = Duration::from_millis(200);
 
-impl Node {
+impl Jobs {
     /// A program was executed. To ask it costs about 0.1 ms, so where a few told nothing the kernel is to
     /// be silent for a while.
-    pub(super) fn executed(&mut self, lease: u32, pid: u32, uid: u32, log: &Log) {
+    pub fn executed(&mut self, lease: u32, (pid, uid): (u32, u32), slots: &mut Slots, log: &Log) {
         let Some(job) = self.tracker.owner(lease).cloned() else { return };
         let is_known = self.tracker.job(&job).is_none_or(|tracked| tracked.known);
         let Some(details) = self.details.get_mut(&job).filter(|_| !is_known) else { return };
         let is_asked = details.asking.ask(monotonic_ns());
-        if !is_asked || !self.learn(&job, pid, uid, log) {
-            self.tell_execs(&job, log);
+        if !is_asked || !self.learn(&job, (pid, uid), slots, log) {
+            self.tell_execs(&job, slots, log);
         }
     }
 
     /// Begins anew to ask the jobs that were left alone long enough. What they executed meanwhile may run
     /// for long, so some of their tasks are asked first.
-    pub(super) fn ask_again(&mut self, log: &Log) {
+    pub fn ask_again(&mut self, slots: &mut Slots, log: &Log) {
         let now_ns = monotonic_ns();
         for job in self.tracker.unknown() {
             let Some(details) = self.details.get_mut(&job) else { continue };
@@ -43,48 +43,53 @@ impl Node {
             // The highest numbers are the latest.
             let pids = self.view.pids(&tracked.root).into_iter().rev().take(asking::AGAIN);
             let mut pids = pids.collect::<Vec<_>>().into_iter();
-            if !pids.any(|pid| self.learn(&job, pid, process::read_uid(pid).unwrap_or(0), log)) {
-                self.tell_execs(&job, log);
+            if !pids.any(|pid| self.ask(&job, pid, slots, log)) {
+                self.tell_execs(&job, slots, log);
             }
         }
     }
 
     /// Has the kernel tell of the job's programs, unless they are left alone for a while.
-    fn tell_execs(&mut self, job: &Job, log: &Log) {
+    fn tell_execs(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let Some(details) = self.details.get(job) else { return };
         // A job that was renamed meanwhile is known by its new name.
         let action = self.tracker.tell_execs(job, !details.asking.is_paused());
-        self.apply(action.into_iter().collect(), log);
+        self.apply(action, slots, log);
     }
 
     /// Asks nobody where the path has told all there is.
-    pub(super) fn know_by_path(&mut self, job: &Job, log: &Log) {
+    pub fn know_by_path(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let uid = self.details.get(job).and_then(|details| details.uid);
         if !process::tells_more(&job.manager, uid.is_some()) {
             let action = self.tracker.know(job);
-            self.apply(action.into_iter().collect(), log);
+            self.apply(action, slots, log);
         }
     }
 
     /// Looks at the tasks of a job that was not traced when they executed their programs.
-    pub(super) fn learn_from_tasks(&mut self, job: &Job, log: &Log) {
+    pub fn learn_from_tasks(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let Some(tracked) = self.tracker.job(job).filter(|tracked| !tracked.known) else { return };
         for pid in self.view.pids(&tracked.root).into_iter().take(MOST_TASKS) {
-            if self.learn(job, pid, process::read_uid(pid).unwrap_or(0), log) {
+            if self.ask(job, pid, slots, log) {
                 return;
             }
         }
     }
 
+    /// As [`Self::learn`], from process `pid` whoever runs it.
+    fn ask(&mut self, job: &Job, pid: u32, slots: &mut Slots, log: &Log) -> bool {
+        self.learn(job, (pid, process::read_uid(pid).unwrap_or(0)), slots, log)
+    }
+
     /// Learns what process `pid` of user `uid` tells of `job`, which its cgroup was charged to. Gives
     /// whether no other process need be asked.
-    pub(super) fn learn(&mut self, job: &Job, pid: u32, uid: u32, log: &Log) -> bool {
+    fn learn(&mut self, job: &Job, (pid, uid): (u32, u32), slots: &mut Slots, log: &Log) -> bool {
         // Root's programs in a scheduler's job are the scheduler's own, before it becomes the user.
         let uid = Some(uid).filter(|uid| *uid != 0 && process::is_owners(&job.manager));
-        let answer = process::read_cgroup(pid).map(|text| self.resolver.lines(&text)).ok();
+        let answer = process::read_cgroup(pid).map(|text| self.naming.resolver.lines(&text)).ok();
         // It may have moved on since, into another job.
         let answer = answer.filter(|answer| {
-            let path = self.name(answer);
+            let path = self.naming.name(answer);
             let named = self.tracker.named(&path);
             (&named.job, &named.manager) == (&job.job, &job.manager)
         });
@@ -101,30 +106,18 @@ impl Node {
                 details.uid.iter().for_each(|uid| self.users.ask(*uid));
             }
             let job = match facts.job.clone().filter(|_| has_sluid) {
-                Some(number) => self.rename(&job, Job { job: number, ..job.clone() }),
+                Some(number) => self.rename(&job, Job { job: number, ..job.clone() }, slots),
                 None => job,
             };
             if is_complete && let Some(action) = self.tracker.know(&job) {
-                self.apply(vec![action], log);
+                self.apply([action], slots, log);
             }
         }
         is_complete
     }
 
-    /// Gives `job` another name and tells which it has then.
-    pub(super) fn rename(&mut self, job: &Job, to: Job) -> Job {
-        if !self.tracker.rename(job, &to) {
-            return job.clone();
-        }
-        self.note_name(job, &to);
-        if let Some(details) = self.details.remove(job) {
-            self.details.insert(to.clone(), details);
-        }
-        to
-    }
-
     /// Looks for the owners of jobs whose user is unknown.
-    pub(super) fn find_users(&mut self) {
+    pub fn find_users(&mut self, slots: &mut Slots) {
         let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
         let nameless: Vec<_> = nameless
             .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
@@ -146,7 +139,7 @@ impl Node {
                 continue;
             };
             if let Some(user) = self.users.name(uid) {
-                self.rename(&job, Job { user, ..job.clone() });
+                self.rename(&job, Job { user, ..job.clone() }, slots);
             }
         }
     }

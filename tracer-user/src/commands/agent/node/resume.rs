@@ -1,17 +1,20 @@
 //! Going on where the agent before ended, and keeping what the agent after this one has to know.
 
-use std::{collections::BTreeSet, path::PathBuf, time::Instant};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Result;
 
-use super::{Node, Settings, arrivals::Arrival};
+use super::{Node, NodeSettings, arrivals::Arrival, jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
     commands::agent::{
         details::Details,
         hierarchy::View,
         log::Log,
-        state::{Entry, Keeper, KnownJob, State},
+        state::{AgentState, JournalEntry, Keeper, KnownJob},
         tracker::{Action, Tracked},
     },
     model::{
@@ -20,7 +23,6 @@ use crate::{
         tables::Own,
     },
     probes::{Cgroup, Options, Probes},
-    resolve::Resolver,
 };
 
 impl Node {
@@ -32,47 +34,34 @@ impl Node {
     pub fn resume(
         probes: Probes,
         view: View,
-        resolver: Resolver,
-        settings: Settings,
-        (state, journal): (State, Vec<Entry>),
+        settings: NodeSettings,
+        (state, journal): (AgentState, Vec<JournalEntry>),
         keeper: Keeper,
         log: &Log,
     ) -> Result<Self> {
-        let mut node = Self::new(probes, view, resolver, settings, log)?;
+        let mut node = Self::new(probes, view, settings, log)?;
         // From the first event on: the agent after this one may have to know.
-        node.keeper = Some(keeper);
+        node.keep_with(keeper);
         let now_ns = monotonic_ns();
         for known in state.jobs {
-            // Else each restart would keep the slots of ended jobs for another two minutes.
-            let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
-            let KnownJob { job, names, lease, root, .. } = &known;
-            node.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
-            let mut details = Details::resumed(known.info, known.uid, known.ended, known.totals);
-            details.set_claims(known.gpus);
-            node.details.insert(known.job, details);
+            node.jobs.resume(known, now_ns);
         }
         for (lease, job) in &state.owners {
-            node.tracker.resume_owner(*lease, job);
+            node.jobs.tracker.resume_owner(*lease, job);
         }
         for entry in journal {
             match entry {
-                Entry::Made(lease, cgroup, path) => {
-                    // The agent may have been killed before it knew whose it is.
-                    let path = node.seen(cgroup, &path);
-                    let (answer, _) = node.believed(cgroup, &path, None);
-                    if let Some(owner) = node.owner(&path, &answer) {
-                        let job = node.tracker.named(&owner.job).clone();
-                        node.resume_owner(lease, &job, owner.root, now_ns);
-                    }
+                JournalEntry::Made(lease, cgroup, path) => {
+                    node.jobs.resume_made(lease, cgroup, &path, now_ns);
                 }
-                Entry::Owner(lease, job, root) => node.resume_owner(lease, &job, root, now_ns),
-                Entry::Renamed(from, to) => {
-                    node.tracker.rename(&from, &to);
-                    if let Some(details) = node.details.remove(&from) {
-                        node.details.insert(to, details);
-                    }
+                JournalEntry::Owner(lease, job, root) => {
+                    node.jobs.resume_owner(lease, &job, root, now_ns);
                 }
-                Entry::Closed(lease, groups) => node.probes.close(lease, groups)?,
+                JournalEntry::Renamed(from, to) => {
+                    node.jobs.tracker.rename(&from, &to);
+                    node.jobs.move_details(&from, to);
+                }
+                JournalEntry::Closed(lease, groups) => node.slots.probes.close(lease, groups)?,
             }
         }
         node.previous = state.reported;
@@ -89,49 +78,41 @@ impl Node {
         Ok(node)
     }
 
-    fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
-        if self.tracker.job(job).is_none() {
-            self.tracker.resume(job, &[], None, root, now_ns, now_ns);
-            let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
-            self.details.insert(job.clone(), details);
-        }
-        self.tracker.resume_owner(lease, job);
-    }
-
     /// Matches the cgroups that are there with the leases that are in use.
     fn find_again(&mut self, log: &Log) -> Result<()> {
         // Before the walk: what is made during it is there.
-        let entered = self.probes.entered();
-        let there = self.view.walk()?;
+        let entered = self.slots.probes.entered();
+        let there = self.jobs.view.walk()?;
         for (cgroup, path) in &there {
-            if self.tracker.knows(*cgroup) {
+            if self.jobs.tracker.knows(*cgroup) {
                 continue;
             }
-            let lease = self.probes.charged_for(*cgroup);
-            let fresh = lease.is_some_and(|lease| !self.tracker.goes_on_in(lease));
+            let lease = self.slots.probes.charged_for(*cgroup);
+            let fresh = lease.is_some_and(|lease| !self.jobs.tracker.goes_on_in(lease));
             if let (Some(lease), true) = (lease, fresh) {
-                self.probes.take_spare(lease);
+                self.slots.probes.take_spare(lease);
             }
             let found = Arrival::found(*cgroup, path.clone());
-            self.made(Arrival { lease, fresh, ..found }, log);
+            self.jobs.made(Arrival { lease, fresh, ..found }, &mut self.slots, log);
         }
-        for lease in self.probes.leases() {
-            if !self.tracker.goes_on_in(lease) {
-                let owner = self.tracker.owner(lease).and_then(|job| self.tracker.job(job));
+        for lease in self.slots.probes.leases() {
+            if !self.jobs.tracker.goes_on_in(lease) {
+                let owner =
+                    self.jobs.tracker.owner(lease).and_then(|job| self.jobs.tracker.job(job));
                 let heir = owner.and_then(|tracked| tracked.lease).unwrap_or(0);
-                self.apply(vec![Action::End(lease, heir)], log);
+                self.jobs.apply([Action::End(lease, heir)], &mut self.slots, log);
             }
         }
         let there: BTreeSet<Cgroup> = there.into_iter().map(|(cgroup, _)| cgroup).collect();
         for cgroup in entered.into_iter().filter(|cgroup| !there.contains(cgroup)) {
-            self.probes.was_removed(cgroup);
+            self.slots.probes.was_removed(cgroup);
         }
         Ok(())
     }
 
     /// From now on, what the next agent has to know is kept.
     pub fn keep_with(&mut self, keeper: Keeper) {
-        self.keeper = Some(keeper);
+        self.slots.keeper = Some(keeper);
     }
 
     /// Commits what was measured as reported up to `stamp_ns`, in the spool's `files`.
@@ -139,8 +120,18 @@ impl Node {
     /// # Errors
     /// When it cannot be written.
     pub fn commit(&mut self, files: Option<&str>, stamp_ns: u64, options: &Options) -> Result<()> {
-        let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let carried = self.probes.carried(self.view.layout(), options)?;
+        let Slots { keeper: Some(keeper), probes, .. } = &mut self.slots else { return Ok(()) };
+        let carried = probes.carried(self.jobs.view.layout(), options)?;
+        let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
+        let (reported, owners) = (self.previous.clone(), owners.collect());
+        let jobs = self.jobs.known();
+        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))
+    }
+}
+
+impl Jobs {
+    /// What the next agent has to know of the jobs.
+    fn known(&self) -> Vec<KnownJob> {
         let known = |(job, tracked): (&Job, &Tracked)| {
             let details = self.details.get(job)?;
             Some(KnownJob {
@@ -156,37 +147,36 @@ impl Node {
                 gpus: details.claims().cloned(),
             })
         };
-        let jobs = self.tracker.jobs().filter_map(known).collect();
-        let owners = self.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
-        let reported = self.previous.clone();
-        let owners = owners.collect();
-        keeper.commit(State::new(files, stamp_ns, reported, carried, jobs, owners))
+        self.tracker.jobs().filter_map(known).collect()
     }
 
-    /// Frees what has ended, once its last values are kept.
-    pub(super) fn reclaim(&mut self) -> Result<()> {
-        let keeper = &mut self.keeper;
-        self.probes.reclaim(Instant::now(), |lease, groups| match keeper {
-            Some(keeper) => keeper.note(&Entry::Closed(lease, groups.to_vec())),
-            None => Ok(()),
-        })
+    /// A job as the agent before knew it.
+    fn resume(&mut self, known: KnownJob, now_ns: u64) {
+        // Else each restart would keep the slots of ended jobs for another two minutes.
+        let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
+        let KnownJob { job, names, lease, root, .. } = &known;
+        self.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
+        let mut details = Details::resumed(known.info, known.uid, known.ended, known.totals);
+        details.set_claims(known.gpus);
+        self.details.insert(known.job, details);
     }
 
-    /// Keeps whose `lease` is.
-    pub(super) fn note_owner(&mut self, lease: Lease, log: &Log) {
-        let Some(keeper) = &mut self.keeper else { return };
-        if let Some(job) = self.tracker.owner(lease)
-            && let Some(tracked) = self.tracker.job(job)
-            && let Err(error) = keeper.note(&Entry::Owner(lease, job.clone(), tracked.root.clone()))
-        {
-            log.warning(format_args!("{error:#}"));
+    /// `lease` was given to a cgroup, and the agent before may have been killed before it knew whose that is.
+    fn resume_made(&mut self, lease: Lease, cgroup: Cgroup, path: &Path, now_ns: u64) {
+        let path = self.seen(cgroup, path);
+        let (answer, _) = self.believed(cgroup, &path, None);
+        if let Some(owner) = self.naming.owner(&path, &answer) {
+            let job = self.tracker.named(&owner.job).clone();
+            self.resume_owner(lease, &job, owner.root, now_ns);
         }
     }
 
-    /// Keeps that `job` is called `to` now. Lost, the next agent learns the name again.
-    pub(super) fn note_name(&mut self, job: &Job, to: &Job) {
-        if let Some(keeper) = &mut self.keeper {
-            let _ = keeper.note(&Entry::Renamed(job.clone(), to.clone()));
+    fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
+        if self.tracker.job(job).is_none() {
+            self.tracker.resume(job, &[], None, root, now_ns, now_ns);
+            let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
+            self.details.insert(job.clone(), details);
         }
+        self.tracker.resume_owner(lease, job);
     }
 }

@@ -68,8 +68,8 @@ impl Measuring {
                 Err(error) => {
                     self.refused = true;
                     log.warning(format_args!(
-                        "{error:#}; CAP_SYS_ADMIN or kernel.bpf_stats_enabled=1 is needed: what the \
-                         probes cost is estimated"
+                        "{error:#}: the probes' cost is estimated instead; to measure it, give \
+                         CAP_SYS_ADMIN or set kernel.bpf_stats_enabled=1"
                     ));
                 }
             }

@@ -8,8 +8,8 @@ const INTEL: &str = "pos:\t0\nflags:\t02100002\nmnt_id:\t24\ndrm-driver:\ti915\n
     drm-engine-render:\t1000000 ns\ndrm-engine-copy:\t900000000 ns\ndrm-engine-video:\t500 ns\n\
     drm-engine-capacity-video:\t2\ndrm-engine-compute:\t0 ns\n";
 
-fn client(text: &str) -> Client {
-    Client::parse(text).expect("a client")
+fn client(text: &str) -> DrmClient {
+    DrmClient::parse(text).expect("a client")
 }
 
 fn share(old: &str, new: &str, elapsed_ns: u64, engine: &str) -> Option<u64> {
@@ -105,7 +105,7 @@ fn an_open_file_alone_is_no_use() {
 #[test]
 fn what_is_no_client_or_no_number() {
     for text in ["", "pos:\t0\nflags:\t02\n", "drm-pdev: 0000:00:02.0\n", "drm-driver:\n", "drm-"] {
-        assert_eq!(Client::parse(text), None, "{text}");
+        assert_eq!(DrmClient::parse(text), None, "{text}");
     }
     let odd = client(
         "drm-driver: x\ndrm-client-id: -1\ndrm-engine-: 5 ns\ndrm-engine-a:b: 1 ns\n\u{fffd}",

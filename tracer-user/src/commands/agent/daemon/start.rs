@@ -1,0 +1,195 @@
+//! How the agent begins: where an agent before this one ended, or anew; and what each part needs of the
+//! configuration.
+
+use std::{num::NonZeroU32, path::Path, sync::Arc, time::Instant};
+
+use anyhow::{Context, Result};
+use tokio::io::{Interest, unix::AsyncFd};
+
+use super::Agent;
+use crate::{
+    base::{
+        clock::{monotonic_ns, wall_ns},
+        say::say,
+    },
+    commands::agent::{
+        config::Config,
+        grid::Grid,
+        hierarchy::View,
+        last_stamp::LastStamp,
+        lock::NodeLock,
+        log::Log,
+        naming::Naming,
+        node::{Node, NodeSettings},
+        output::Output,
+        state::{AgentState, JournalEntry, Keeper},
+    },
+    lines::spool::Resume,
+    probes::{self, HOOKS, HookState, Options, Probes, pins},
+    resolve::Resolver,
+};
+
+/// Where programs and maps are pinned.
+const PINS: &str = "/sys/fs/bpf/jobtrace";
+impl Agent {
+    /// Takes over what an agent before this one left attached, or loads the programs.
+    pub(super) fn start(
+        config: Config,
+        settings: NodeSettings,
+        view: View,
+        log: Log,
+    ) -> Result<Self> {
+        let options = options(&config)?;
+        let Begun { node, output, last_stamp_ns } =
+            Begun::begin(&config, settings, view, &options, &log)?;
+        if config.pin {
+            let unpinned = node.unpinned().join(", ");
+            if !unpinned.is_empty() {
+                log.warning(format_args!(
+                    "the values of {unpinned} are unknown for the time without an agent"
+                ));
+            }
+        }
+        let events = node.events_fd().context("cannot wait for events")?;
+        // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
+        let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
+        let events = events.context("cannot wait for events")?;
+        let last_stamp = LastStamp::in_folder(&config.state.dir);
+        let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
+        let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
+        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
+        let mut agent = Self {
+            config,
+            options,
+            node,
+            output,
+            grid,
+            last_stamp,
+            log,
+            events,
+            late_told,
+            losses_told,
+            watchdog,
+        };
+        if last_stamp_ns.is_none() {
+            agent.node.commit(None, 0, &agent.options)?;
+        }
+        Ok(agent)
+    }
+}
+
+/// Where the agent goes on from.
+struct Begun {
+    node: Node,
+    output: Output,
+    /// Stamp of the last interval that an agent before this one reported, where this one goes on there.
+    last_stamp_ns: Option<u64>,
+}
+
+impl Begun {
+    fn begin(
+        config: &Config,
+        settings: NodeSettings,
+        view: View,
+        options: &Options,
+        log: &Log,
+    ) -> Result<Self> {
+        let mut keeper = Keeper::new(&config.state.dir);
+        let found = if config.pin { taken_over(&mut keeper, &view, options, log) } else { None };
+        if let Some((probes, state, journal)) = found {
+            let output = Output::open(config, Resume::Continued(state.files.as_deref()), log)?;
+            let last_stamp_ns = Some(state.stamp_ns);
+            let span_ns = monotonic_ns().saturating_sub(state.reported.monotonic_ns);
+            let span_s = span_ns / 1_000_000_000;
+            log.notice(format_args!(
+                "took over the probes of the previous agent, which last reported {span_s} s ago"
+            ));
+            let node = Node::resume(probes, view, settings, (state, journal), keeper, log)?;
+            return Ok(Self { node, output, last_stamp_ns });
+        }
+        keeper.clear()?;
+        for set in pins::remove_all(Path::new(PINS), None)? {
+            log.notice(format_args!("removed {set}, which a previous agent left attached"));
+        }
+        let output = Output::open(config, Resume::Anew, log)?;
+        let probes = probes::load(view.layout(), options)?;
+        tell_missing(&probes, log);
+        let mut node = Node::start(probes, view, settings, log)?;
+        if config.pin {
+            node.keep_with(keeper);
+        }
+        Ok(Self { node, output, last_stamp_ns: None })
+    }
+}
+
+/// The interval.
+pub(super) fn seconds(config: &Config) -> Result<NonZeroU32> {
+    let seconds = u32::try_from(config.interval.0.as_secs()).ok().and_then(NonZeroU32::new);
+    seconds.context("the interval is not a whole number of seconds")
+}
+
+/// What the node needs.
+pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
+    let resolver = Resolver::new(&config.rule)?;
+    let (steps, ignored) = (config.steps, config.jobs.ignore.clone());
+    Ok(NodeSettings {
+        spare_slots: config.spare_slots as usize,
+        naming: Arc::new(Naming { resolver, steps, ignored }),
+        overhead: (&config.overhead).into(),
+        gpus: (&config.gpu).into(),
+    })
+}
+
+fn options(config: &Config) -> Result<Options> {
+    let development = crate::commands::run::development()?;
+    let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
+    let pin = config.pin.then(|| PINS.into());
+    Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })
+}
+
+fn tell_missing(probes: &Probes, log: &Log) {
+    for (hook, state) in HOOKS.iter().zip(probes.states()) {
+        if let HookState::Missing(why) = state {
+            log.warning(format_args!("unknown on this kernel: {} ({why})", hook.gives));
+        }
+    }
+}
+
+/// The probes that the agent before left attached, with what it reported; `None` where there are none, or
+/// none that this agent can go on with: that is said.
+fn taken_over(
+    keeper: &mut Keeper,
+    view: &View,
+    options: &Options,
+    log: &Log,
+) -> Option<(Probes, AgentState, Vec<JournalEntry>)> {
+    let read = keeper.read().and_then(|found| {
+        let Some((state, journal)) = found else { return Ok(None) };
+        let root = Path::new(PINS);
+        let (carried, reported) = (&state.carried, &state.reported);
+        let probes = probes::take_over(root, view.layout(), options, carried, reported)?;
+        Ok(Some((probes, state, journal)))
+    });
+    match read {
+        Ok(found) => found,
+        Err(error) => {
+            log.notice(format_args!("cannot resume where the previous agent stopped: {error:#}"));
+            None
+        }
+    }
+}
+
+/// Removes what a pinned agent left in bpffs; the exit status.
+///
+/// # Errors
+/// When an agent runs, or something cannot be removed.
+pub fn unpin(config: &Config) -> Result<u8> {
+    let _lock = NodeLock::take(&config.state.dir, std::process::id(), "removing pinned probes")?;
+    let removed = pins::remove_all(Path::new(PINS), None)?;
+    Keeper::new(&config.state.dir).clear()?;
+    match removed.as_slice() {
+        [] => say("nothing is pinned"),
+        sets => say(format_args!("removed {}", sets.join(", "))),
+    }
+    Ok(0)
+}

@@ -1,0 +1,160 @@
+//! The node's jobs: whose cgroups are there, and what is known of each. What becomes of their slots is told to
+//! [`Slots`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use anyhow::Result;
+
+use super::slots::Slots;
+use crate::{
+    base::clock::{monotonic_ns, wall_at, wall_ns},
+    commands::agent::{
+        details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
+        tracker::Tracker, users::Users,
+    },
+    model::{
+        job::{Job, JobStats},
+        point::{Origin, Point},
+        snapshot::Snapshot,
+    },
+};
+
+/// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
+/// are short.
+const LINGER_NS: u64 = 120_000_000_000;
+
+/// The jobs.
+pub(super) struct Jobs {
+    /// The cgroups as the file systems show them.
+    pub view: View,
+    /// What paths say.
+    pub naming: Arc<Naming>,
+    /// Which lease is whose.
+    pub tracker: Tracker,
+    /// What is known of each job besides the probes' counts.
+    pub details: BTreeMap<Job, Details>,
+    /// The names of their owners.
+    pub users: Users,
+}
+
+impl Jobs {
+    /// None so far.
+    ///
+    /// # Errors
+    /// When there can be no thread that asks for names.
+    pub fn new(view: View, naming: Arc<Naming>) -> Result<Self> {
+        let (tracker, details) = (Tracker::default(), BTreeMap::new());
+        Ok(Self { view, naming, tracker, details, users: Users::start()? })
+    }
+
+    /// Has done with the slots what the tracker asks for.
+    pub fn apply(&self, actions: impl IntoIterator<Item = Action>, slots: &mut Slots, log: &Log) {
+        slots.apply(actions, &self.tracker, &self.naming, log);
+    }
+
+    /// Jobs with cgroups now.
+    pub fn live(&self) -> usize {
+        self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()).count()
+    }
+
+    /// Adds the jobs' files to `snapshot`.
+    pub fn read_files(&mut self, snapshot: &mut Snapshot) {
+        for (job, tracked) in self.tracker.jobs() {
+            if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
+                && let Some(groups) = snapshot.slots.get_mut(&lease)
+            {
+                details.read(|| self.view.places(&tracked.root), groups);
+            }
+        }
+    }
+
+    /// Adds an interval to the jobs' totals, once it is known which of them have ended.
+    pub fn add(&mut self, jobs: &[JobStats]) {
+        for (_, job) in self.tracker.ended() {
+            self.note_ended(&job);
+        }
+        for stats in jobs {
+            if let Some(details) = self.details.get_mut(&stats.job) {
+                details.add(&stats.groups);
+            }
+        }
+    }
+
+    /// The `job_info` that are due. Of a job that was let go before its last values were read, not before
+    /// they are: they belong to the totals at its end.
+    pub fn due_infos(&mut self, slots: &Slots, origin: &Origin, stamp_ns: u64) -> Vec<Point> {
+        let unread = self.tracker.owners().iter().filter(|(lease, job)| {
+            self.tracker.job(job).is_none() && slots.probes.is_leased(**lease)
+        });
+        let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
+        let ready = self.details.iter_mut().filter(|(job, _)| !unread.contains(*job));
+        let due = ready.filter_map(|(job, details)| details.due_info(origin, job, stamp_ns));
+        due.collect()
+    }
+
+    /// Gives `jobs` slots as far as there are any; gives how many have one.
+    ///
+    /// # Errors
+    /// When a map cannot be written.
+    pub fn grant(&mut self, jobs: &[Job], slots: &mut Slots, log: &Log) -> Result<usize> {
+        for (granted, job) in jobs.iter().enumerate() {
+            let Some(lease) = slots.probes.lease_or_spare()? else { return Ok(granted) };
+            let actions = self.tracker.grant(job, lease);
+            self.apply(actions, slots, log);
+            if let Some(details) = self.details.get_mut(job) {
+                details.set_counted_from(wall_ns());
+            }
+            self.learn_from_tasks(job, slots, log);
+        }
+        Ok(jobs.len())
+    }
+
+    /// Lets go of a job that has ended.
+    pub fn release(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
+        self.note_ended(job);
+        let action = self.tracker.release(job);
+        self.apply(action, slots, log);
+    }
+
+    /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
+    /// there.
+    pub fn release_old(&mut self, slots: &mut Slots, log: &Log) {
+        let now_ns = monotonic_ns();
+        for (ended_ns, job) in self.tracker.ended() {
+            let has_slot = self.tracker.job(&job).is_some_and(|tracked| tracked.lease.is_some());
+            if !has_slot || now_ns.saturating_sub(ended_ns) > LINGER_NS {
+                self.release(&job, slots, log);
+            }
+        }
+        let tracker = &self.tracker;
+        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_end_told());
+    }
+
+    /// Gives `job` another name and tells which it has then.
+    pub fn rename(&mut self, job: &Job, to: Job, slots: &mut Slots) -> Job {
+        if !self.tracker.rename(job, &to) {
+            return job.clone();
+        }
+        slots.note_name(job, &to);
+        self.move_details(job, to.clone());
+        to
+    }
+
+    /// What is known of `job` is of `to` now.
+    pub fn move_details(&mut self, job: &Job, to: Job) {
+        if let Some(details) = self.details.remove(job) {
+            self.details.insert(to, details);
+        }
+    }
+
+    /// Tells the details that the job has ended, where it has.
+    fn note_ended(&mut self, job: &Job) {
+        let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
+        if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
+            details.set_ended(Some(wall_at(ended_ns)));
+        }
+    }
+}
