@@ -197,7 +197,7 @@ fn set_figure(figures: &mut Figures, part: &str, unit: Unit, value: &FieldValue)
     Some(())
 }
 
-/// `value` in the unit in which it is held; `None` where its type is another's.
+/// `value` in the unit in which it is held, exact below 2^51; `None` where its type is another's.
 fn held(unit: Unit, value: &FieldValue) -> Option<u64> {
     match (unit.per_public(), value) {
         (1, FieldValue::Integer(number)) => Some(*number),
