@@ -7,11 +7,17 @@ use std::{
 
 use anyhow::{Context, Result};
 use jobtrace::{
-    model::{group::Group, snapshot::Snapshot, source::Source},
+    model::{
+        group::Group,
+        snapshot::Snapshot,
+        source::Source,
+        tables::{SCHED, Sched},
+    },
     replay::Replay,
 };
 use serde_json::Value;
 use tempfile::TempDir;
+use tracer_ebpf::handle::{Handle, Number};
 
 use crate::account::Report;
 
@@ -102,10 +108,11 @@ impl Traced {
 
     /// Growth of a number from the first snapshot to the last, summed over the job, the rest of the
     /// node, and the series that `chosen` picks.
-    pub fn node_growth(&self, field: &str, chosen: impl Fn(&Group) -> bool) -> u64 {
+    pub fn node_growth(&self, field: Handle<Number>, chosen: impl Fn(&Group) -> bool) -> u64 {
         let (first, last) = (self.snapshots.first().unwrap(), self.snapshots.last().unwrap());
         let interval = last.since(first);
-        let groups = interval.slots.values().flatten().filter(|group| chosen(group));
+        let groups = interval.slots.values().flatten();
+        let groups = groups.filter(|group| group.is(field.measurement()) && chosen(group));
         groups.filter_map(|group| group.number(field)).sum()
     }
 
@@ -113,8 +120,8 @@ impl Traced {
     pub fn on_cpu_over_time(&self) -> Vec<(u64, u64)> {
         let at = |snapshot: &Snapshot| {
             let groups = snapshot.slots.get(&LEASE)?;
-            let sched = groups.iter().find(|group| group.measurement.key == "sched")?;
-            Some((snapshot.monotonic_ns, sched.number("on_cpu_ns")?))
+            let sched = groups.iter().find(|group| group.is(&SCHED))?;
+            Some((snapshot.monotonic_ns, sched.number(Sched::on_cpu_ns)?))
         };
         self.snapshots.iter().filter_map(at).collect()
     }

@@ -6,6 +6,7 @@
 
 use std::{io::Write, path::Path};
 
+use jobtrace::model::tables::Block;
 use jobtrace_tests::{
     account::Node,
     agree::{Agreement, tried_again},
@@ -154,10 +155,15 @@ fn job_and_system_are_the_devices_books() {
             let own = job.block_amount(&name, &op).0;
             agree.completed(&format!("{op}: the job's bytes"), own, COUNT * BYTES, BYTES);
             let truth = after.bytes[side] - before.bytes[side];
-            agree.completed(&format!("{op}: bytes, /proc/diskstats"), all("bytes"), truth, BYTES);
+            agree.completed(
+                &format!("{op}: bytes, /proc/diskstats"),
+                all(Block::bytes),
+                truth,
+                BYTES,
+            );
             agree.exact(&format!("{op}: bytes, known"), truth, 2 * COUNT * BYTES);
             let truth = after.ops[side] - before.ops[side];
-            agree.completed(&format!("{op}: ops, /proc/diskstats"), all("ops"), truth, 1);
+            agree.completed(&format!("{op}: ops, /proc/diskstats"), all(Block::ops), truth, 1);
         }
         agree.end();
     });

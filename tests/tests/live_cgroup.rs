@@ -24,7 +24,10 @@ use jobtrace::{
         signals::Signals,
         wait::Ended,
     },
-    model::info::Exit,
+    model::{
+        info::Exit,
+        tables::{Cpu, Memory},
+    },
 };
 
 fn create(name: &str) -> JobCgroup {
@@ -262,8 +265,8 @@ fn memory_and_tasks_are_the_jobs_own() {
     let cgroup = create("memory");
     let mut reader = CgroupReader::new(cgroup.places(), 0);
     let idle = reader.read_cpu();
-    assert_eq!(idle.number("tasks"), Some(0));
-    let cores = idle.number("cores_held").unwrap();
+    assert_eq!(idle.number(Cpu::tasks), Some(0));
+    let cores = idle.number(Cpu::cores_held).unwrap();
     let online = thread::available_parallelism().unwrap().get() as u64;
     assert!((1..=online * 1000).contains(&cores), "{cores} of {online}");
 
@@ -281,8 +284,8 @@ fn memory_and_tasks_are_the_jobs_own() {
         let job = scope.spawn(|| run(&cgroup, &script).unwrap());
         let start = Instant::now();
         while !job.is_finished() && start.elapsed() < Duration::from_secs(20) {
-            most_tasks = most_tasks.max(reader.read_cpu().number("tasks").unwrap());
-            let anon = reader.read_memory().number("anon_bytes");
+            most_tasks = most_tasks.max(reader.read_cpu().number(Cpu::tasks).unwrap());
+            let anon = reader.read_memory().number(Memory::anon_bytes);
             most_anon = most_anon.max(anon.unwrap_or(0));
             // Where no file tells, the tasks show that it goes on.
             if most_tasks >= 2 && anon.is_none_or(|bytes| bytes >= 48 << 20) {
@@ -296,13 +299,13 @@ fn memory_and_tasks_are_the_jobs_own() {
     assert!((2..=6).contains(&most_tasks), "{most_tasks}");
     let memory = reader.read_memory();
     println!("{memory:?}");
-    if memory.number("current_bytes").is_some() {
-        let peak = memory.number("peak_bytes").unwrap();
+    if memory.number(Memory::current_bytes).is_some() {
+        let peak = memory.number(Memory::peak_bytes).unwrap();
         assert!((48 << 20..512 << 20).contains(&peak), "{peak}");
         assert!(most_anon >= 48 << 20, "{most_anon}");
     }
     assert_eq!(cgroup.remove().unwrap(), Removal::Done);
     let gone = reader.read_memory();
-    assert_eq!(gone.number("current_bytes"), None, "unknown is not zero");
-    assert_eq!(gone.number("io_some_stall_ns"), None);
+    assert_eq!(gone.number(Memory::current_bytes), None, "unknown is not zero");
+    assert_eq!(gone.number(Memory::io_some_stall_ns), None);
 }

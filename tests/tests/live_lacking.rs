@@ -5,9 +5,14 @@ use std::{fs, process::Command};
 use jobtrace::{
     bpf::hook::HookState,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, source::Source},
+    model::{
+        group::Group,
+        source::Source,
+        tables::{Fault, Sched},
+    },
     probes::{self, FaultMode, Options},
 };
+use tracer_ebpf::handle::{Handle, Histogram, Number};
 
 const FORKS: u32 = 20;
 
@@ -35,33 +40,35 @@ fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
     (snapshot.slots[&lease].clone(), attached.map(|(row, _)| row.hook.program).collect())
 }
 
-fn number(groups: &[Group], key: &str, field: &str) -> Option<u64> {
-    groups.iter().find(|group| group.measurement.key == key)?.number(field)
+fn number(groups: &[Group], field: Handle<Number>) -> Option<u64> {
+    groups.iter().find(|group| group.is(field.measurement()))?.number(field)
 }
 
-fn count(groups: &[Group], key: &str, field: &str) -> Option<u64> {
-    let group = groups.iter().find(|group| group.measurement.key == key)?;
+fn count(groups: &[Group], field: Handle<Histogram>) -> Option<u64> {
+    let group = groups.iter().find(|group| group.is(field.measurement()))?;
     Some(group.hist(field)?.count())
 }
 
 #[test]
 fn without_the_kernels_times_the_counters_are_right_and_the_times_unknown() {
     let (all, programs) = traced(&[]);
-    assert!(count(&all, "sched", "sleep_ns").expect("known here") >= FORKS.into());
+    assert!(count(&all, Sched::sleep_ns).expect("known here") >= FORKS.into());
     let with = programs.iter().find(|name| name.contains("switch")).expect("a switch program");
     let (groups, programs) = traced(&["TASK_LAST_QUEUED", "TASK_PCOUNT"]);
     let without = programs.iter().find(|name| name.contains("switch")).expect("a switch program");
     assert_eq!(without.replace("switch_untimed", "sched_switch"), **with, "{programs:?}");
-    for field in ["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns"] {
-        assert_eq!(count(&groups, "sched", field), None, "{field}");
+    let times =
+        [Sched::run_queue_wait_ns, Sched::on_cpu_slice_ns, Sched::sleep_ns, Sched::blocked_ns];
+    for field in times {
+        assert_eq!(count(&groups, field), None, "{field:?}");
     }
-    assert_eq!(count(&groups, "fault", "major_wait_ns"), None);
-    assert_eq!(number(&groups, "sched", "forks"), Some(FORKS.into()));
+    assert_eq!(count(&groups, Fault::major_wait_ns), None);
+    assert_eq!(number(&groups, Sched::forks), Some(FORKS.into()));
     // Each sleep ends in a switch; the shell waits for each child.
-    let switches = number(&groups, "sched", "switches_voluntary").expect("known without times");
+    let switches = number(&groups, Sched::switches_voluntary).expect("known without times");
     assert!((u64::from(2 * FORKS)..u64::from(8 * FORKS)).contains(&switches), "{switches}");
-    assert!(number(&groups, "sched", "on_cpu_ns").expect("known without times") > 1_000_000);
-    assert!(number(&groups, "fault", "minor").expect("known without times") > 100);
+    assert!(number(&groups, Sched::on_cpu_ns).expect("known without times") > 1_000_000);
+    assert!(number(&groups, Fault::minor).expect("known without times") > 100);
 }
 
 #[test]
@@ -69,6 +76,6 @@ fn a_field_that_one_hook_needs_takes_nothing_from_the_others() {
     let (groups, programs) = traced(&["REQUEST_BYTES_LEFT", "TASK_IN_USER_FAULT"]);
     assert!(!programs.contains(&"block_rq_complete"), "{programs:?}");
     assert!(programs.contains(&"major_fault"), "{programs:?}");
-    assert_eq!(number(&groups, "sched", "forks"), Some(FORKS.into()));
-    assert!(count(&groups, "sched", "sleep_ns").expect("known") >= FORKS.into());
+    assert_eq!(number(&groups, Sched::forks), Some(FORKS.into()));
+    assert!(count(&groups, Sched::sleep_ns).expect("known") >= FORKS.into());
 }

@@ -11,10 +11,17 @@ use std::{
 
 use jobtrace::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, lease::Lease, snapshot::Snapshot, source::Source},
+    model::{
+        group::Group,
+        lease::Lease,
+        snapshot::Snapshot,
+        source::Source,
+        tables::{Own, SCHED, Sched},
+    },
     probes::{self, Event, FaultMode, Options, Probes},
 };
 use jobtrace_tests::rig::wait_for;
+use tracer_ebpf::handle::{Handle, Number};
 
 /// How long a shell may take on a busy machine until it has forked.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -43,13 +50,13 @@ fn snapshot(probes: &mut Probes) -> Snapshot {
 
 fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
     let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
-    let sched = groups.iter().find(|group| group.measurement.key == "sched");
-    sched.and_then(|group| group.number("forks")).expect("forks are known")
+    let sched = groups.iter().find(|group| group.is(&SCHED));
+    sched.and_then(|group| group.number(Sched::forks)).expect("forks are known")
 }
 
-fn own(snapshot: &Snapshot, field: &str) -> u64 {
+fn own(snapshot: &Snapshot, field: Handle<Number>) -> u64 {
     let known = |group: &Group| group.number(field);
-    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field} is known"))
+    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field:?} is known"))
 }
 
 /// Makes `directory`, forks `count` times inside, and removes it: a job of a few milliseconds.
@@ -95,7 +102,7 @@ fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
     let last = snapshot(&mut probes);
     let all: u64 = leases.values().flatten().map(|lease| forks(&last, *lease)).sum();
     assert_eq!(all, 10 + 11 + 12 + 13, "last values come once more");
-    assert_eq!(own(&last, "dropped_slot"), 0);
+    assert_eq!(own(&last, Own::dropped_slot), 0);
 }
 
 #[test]
@@ -111,7 +118,7 @@ fn what_finds_no_slot_to_spare_is_told_and_counted() {
     let ours = |n: u32| leases[Path::new(&format!("c{n}"))];
     assert!(ours(0).is_some() && ours(1).is_some() && ours(0) != ours(1));
     assert_eq!((ours(2), ours(3), ours(4)), (None, None, None));
-    assert!(own(&snapshot(&mut probes), "dropped_slot") >= 3);
+    assert!(own(&snapshot(&mut probes), Own::dropped_slot) >= 3);
     for n in 0..5_u32 {
         fs::remove_dir(parent.join(format!("c{n}"))).expect("an empty cgroup");
     }

@@ -3,6 +3,7 @@
 
 use std::{os::unix::process::CommandExt, process::Command};
 
+use jobtrace::model::tables::Sched;
 use jobtrace_tests::{
     account::{Node, Report},
     agree::{Agreement, MS},
@@ -203,7 +204,7 @@ fn tasks_made_and_programs_executed() {
         agree.exact(&format!("{what}: forks"), job.number("sched", "forks"), forks);
         agree.exact(&format!("{what}: execs"), job.number("sched", "execs"), execs);
         // Whoever else makes tasks: within the readings at least ours, at most all made outside them.
-        let node = job.node_growth("forks", |group| group.measurement.key == "sched");
+        let node = job.node_growth(Sched::forks, |_| true);
         agree.between("forks of the node", node, forks..=after.forks - before.forks);
     }
     agree.end();
@@ -265,13 +266,13 @@ fn job_and_system_are_the_node() {
     let after = Node::read("");
     sibling.end();
     let mut agree = Agreement::new();
-    let sched = |field| job.node_growth(field, |group| group.measurement.key == "sched");
+    let sched = |field| job.node_growth(field, |_| true);
     let (first, last) = (job.snapshots.first().unwrap(), job.snapshots.last().unwrap());
     let span = last.monotonic_ns - first.monotonic_ns;
     // The kernel's totals can be read before and after only, with jobtrace's own start between. But
     // all CPUs are busy with spinners from the first reading to the last, so the sum is known.
     let cpus = std::thread::available_parallelism().unwrap().get() as u64;
-    let on_cpu = sched("on_cpu_ns");
+    let on_cpu = sched(Sched::on_cpu_ns);
     if let (Some(before), Some(after)) = (before.on_cpu_ns, after.on_cpu_ns) {
         let outer = after - before;
         let own = job.number("sched", "on_cpu_ns");
@@ -283,7 +284,7 @@ fn job_and_system_are_the_node() {
         span * cpus * 95 / 100..=span * cpus * 101 / 100,
     );
     // The kernel counts the idle tasks' switches too.
-    let switches = sched("switches_voluntary") + sched("switches_involuntary");
+    let switches = sched(Sched::switches_voluntary) + sched(Sched::switches_involuntary);
     let outer = after.switches - before.switches;
     let own =
         job.number("sched", "switches_voluntary") + job.number("sched", "switches_involuntary");

@@ -11,9 +11,16 @@ use std::{
 
 use jobtrace::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{group::Group, lease::Lease, snapshot::Snapshot, source::Source},
+    model::{
+        group::Group,
+        lease::Lease,
+        snapshot::Snapshot,
+        source::Source,
+        tables::{Own, SCHED, Sched},
+    },
     probes::{self, FaultMode, Options, Probes},
 };
+use tracer_ebpf::handle::{Handle, Number};
 
 const MIB: u64 = 1 << 20;
 
@@ -50,13 +57,13 @@ fn fork_inside(directory: &Path, count: u32) {
 
 fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
     let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
-    let sched = groups.iter().find(|group| group.measurement.key == "sched");
-    sched.and_then(|group| group.number("forks")).expect("forks are known")
+    let sched = groups.iter().find(|group| group.is(&SCHED));
+    sched.and_then(|group| group.number(Sched::forks)).expect("forks are known")
 }
 
-fn own(snapshot: &Snapshot, field: &str) -> u64 {
+fn own(snapshot: &Snapshot, field: Handle<Number>) -> u64 {
     let known = |group: &Group| group.number(field);
-    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field} is known"))
+    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field:?} is known"))
 }
 
 #[test]
@@ -70,7 +77,7 @@ fn sixty_four_slots_take_at_most_eight_mebibytes_on_two_cpus() {
     let snapshot = snapshot(&mut probes);
     assert_eq!(snapshot.slots.len(), 64);
     let cpus = aya_cpus();
-    let (bytes, most) = (own(&snapshot, "map_bytes"), 8 * MIB + (cpus - 2) * 64 * 4096);
+    let (bytes, most) = (own(&snapshot, Own::map_bytes), 8 * MIB + (cpus - 2) * 64 * 4096);
     assert!(bytes > 4 * MIB, "the table of tasks alone is more than {bytes} bytes");
     assert!(bytes <= most, "{bytes} bytes on {cpus} CPUs, at most {most}");
 }
@@ -106,7 +113,7 @@ fn a_slot_that_ended_is_free_for_another_job_and_hands_nothing_on() {
     let reused = snapshot(&mut probes);
     assert_eq!(forks(&reused, next), 7, "the new job begins at zero");
     assert!(probes.slots.end(0, 0).is_err() && probes.slots.end(ended, 0).is_err());
-    assert_eq!(own(&reused, "dropped_no_bank"), 0);
+    assert_eq!(own(&reused, Own::dropped_no_bank), 0);
 }
 
 #[test]
@@ -122,7 +129,7 @@ fn cgroups_that_do_not_fit_are_counted_and_none_is_taken_for_another_jobs() {
     for n in 0..MADE {
         fs::create_dir(path(n)).expect("a cgroup");
     }
-    let dropped = own(&snapshot(&mut probes), "dropped_cgroup");
+    let dropped = own(&snapshot(&mut probes), Own::dropped_cgroup);
     assert!((u64::from(MADE - ROOM)..u64::from(MADE)).contains(&dropped), "{dropped} dropped");
     let base = forks(&snapshot(&mut probes), lease);
     fork_inside(&path(0), 5);

@@ -1,7 +1,8 @@
 //! The vocabulary of the field tables: what a measurement is, and what each of its fields means.
 //!
 //! A table stands right below the kernel-side struct it describes (or below the agent's reader of
-//! it). Line protocol, JSON, reports and docs/METRICS.md read the tables and name nothing themselves.
+//! it), and `measurement!` (handle.rs) writes it. Line protocol, JSON, reports and docs/METRICS.md read the
+//! tables and name nothing themselves.
 
 /// How a field behaves over time: what an interval, a sum over cgroups and its output look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +73,10 @@ pub enum Place {
         /// Of its buckets.
         buckets: usize,
     },
-    /// The number of values in this histogram of the same measurement.
-    CountOf(&'static str),
-    /// The sum of the values in this histogram of the same measurement.
-    SumOf(&'static str),
+    /// The number of values in the histogram of the same measurement that is in this place.
+    CountOf(&'static Self),
+    /// The sum of its values.
+    SumOf(&'static Self),
     /// The agent reads or computes it.
     Agent,
 }
@@ -96,26 +97,6 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field that only grows.
-    pub const fn counter(name: &'static str, unit: Unit, place: Place, help: &'static str) -> Self {
-        Self { name, kind: Kind::Counter, unit, place, help }
-    }
-
-    /// A histogram.
-    pub const fn histogram(
-        name: &'static str,
-        unit: Unit,
-        place: Place,
-        help: &'static str,
-    ) -> Self {
-        Self { name, kind: Kind::Histogram, unit, place, help }
-    }
-
-    /// A field the agent reads, of any kind but histogram.
-    pub const fn agent(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Self {
-        Self { name, kind, unit, place: Place::Agent, help }
-    }
-
     /// Bytes the field takes in its kernel-side struct.
     pub const fn kernel_bytes(&self) -> usize {
         match self.kind {

@@ -9,11 +9,12 @@ use jobtrace::{
     docs,
     lines::profile::{BucketStyle, Profile, points},
     model::{
-        group::Group,
+        group::{Group, Value},
         hist::{Hist, QUANTILES},
         info::{Exit, JobInfo},
         job::{Job, JobStats},
-        points::{Origin, Point, info_point},
+        point::{Origin, Point},
+        points::info_point,
         tables::{self, FACTS},
     },
     resolve::{Resolver, facts::JobFacts},
@@ -34,13 +35,11 @@ fn groups() -> Vec<Group> {
     let full = |table: &'static tracer_ebpf::table::Measurement| {
         let tags = table.tags.iter().map(|tag| format!("a-{tag}")).collect();
         let mut group = Group::unknown(table, tags);
-        for field in table.fields {
-            match field.kind {
-                Kind::Histogram => {
-                    group.set_hist(field.name, Hist::from_buckets(70, 70, [(1, 3)]));
-                }
-                _ => group.set(field.name, 7),
-            }
+        for (field, value) in table.fields.iter().zip(&mut group.values) {
+            *value = Some(match field.kind {
+                Kind::Histogram => Value::Histogram(Hist::from_buckets(70, 70, [(1, 3)])),
+                _ => Value::Number(7),
+            });
         }
         group
     };

@@ -10,7 +10,7 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use jobtrace::{
     lines::file_sink::{FileSink, Rotation, Writer},
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 
 const SECOND: u64 = 1_000_000_000;

@@ -5,7 +5,7 @@ use std::fs;
 
 use jobtrace::{
     lines::file_sink::{FileSink, Rotation, Writer},
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -9,6 +9,7 @@ use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
     gpu::{Sampler, SamplerSettings},
+    model::tables,
 };
 
 const GPUS: u32 = 8;
@@ -49,7 +50,10 @@ fn eight_gpus_once_a_second_cost_less_than_half_a_percent_of_a_core() {
         Sampler::start(settings, move |process| (process.pid == pid).then_some(())).unwrap();
     let readings = || {
         let groups = sampler.groups_for(&(), monotonic_ns());
-        groups.first().and_then(|group| group.hist("power_watts")).map_or(0, |hist| hist.count())
+        groups
+            .first()
+            .and_then(|group| group.hist(tables::Gpu::power_watts))
+            .map_or(0, |hist| hist.count())
     };
     let wait_for = |count| {
         let start = Instant::now();

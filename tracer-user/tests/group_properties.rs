@@ -8,6 +8,7 @@ use jobtrace::model::{
     job::{Job, attribute},
     snapshot::Interval,
     tables,
+    tables::{Block, Sched},
 };
 use proptest::{collection::vec, prelude::*};
 use tracer_ebpf::table::{Kind, Measurement};
@@ -165,20 +166,20 @@ proptest! {
 #[test]
 fn a_counter_that_fell_shows_zero_not_a_fortune() {
     let mut older = Group::unknown(&tables::SCHED, vec![]);
-    older.set("forks", 10);
+    older.set(Sched::forks, 10);
     let mut newer = older.clone();
-    newer.set("forks", 3);
-    assert_eq!(newer.since(&older).number("forks"), Some(0));
+    newer.set(Sched::forks, 3);
+    assert_eq!(newer.since(&older).number(Sched::forks), Some(0));
 }
 
 #[test]
 fn a_series_unknown_before_began_at_zero() {
     let block = |device: &str, ops| {
         let mut group = Group::unknown(&tables::BLOCK, vec![device.into(), "read".into()]);
-        group.set("ops", ops);
+        group.set(Block::ops, ops);
         group
     };
     let interval = since_all(&[block("sda", 5), block("sdb", 7)], &[block("sda", 2)]);
-    let ops: Vec<_> = interval.iter().map(|group| group.number("ops")).collect();
+    let ops: Vec<_> = interval.iter().map(|group| group.number(Block::ops)).collect();
     assert_eq!(ops, [Some(3), Some(7)]);
 }

@@ -2,8 +2,11 @@
 
 use influxdb_line_protocol::{FieldValue as Parsed, ParsedLine, parse_lines};
 use jobtrace::{
-    lines::line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
-    model::points::{FieldValue, Point},
+    lines::{
+        line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
+        read,
+    },
+    model::point::{FieldValue, Point},
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -27,6 +30,37 @@ fn plain() -> impl Strategy<Value = String> + Clone {
         proptest::sample::select(vec!["a", "b", "time", "0"]),
     ];
     vec(piece, 0..20).prop_map(|pieces| format!("k{}", pieces.concat()))
+}
+
+/// Text that has the look of lines, right and wrong.
+fn hostile_lines() -> impl Strategy<Value = String> {
+    let piece = proptest::sample::select(vec![
+        ",",
+        "=",
+        " ",
+        "\"",
+        "\\",
+        "\n",
+        "m",
+        "a=b",
+        "f=1i",
+        "f=1.5",
+        "g=\"x y\"",
+        " 5\n",
+        "0",
+        "i",
+        "-",
+        ".",
+        "é",
+        "#",
+        "time",
+        "job_sched,host=n,job=1 on_cpu_ns=1i 5\n",
+        "m,a=b f=1i",
+        ",c=d",
+        "\\ ",
+        "\\\"",
+    ]);
+    vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
 fn field() -> impl Strategy<Value = FieldValue> {
@@ -62,6 +96,30 @@ fn encoded(point: &Point) -> String {
 fn parsed(text: &str) -> Vec<ParsedLine<'_>> {
     let lines: Result<Vec<_>, _> = parse_lines(text).collect();
     lines.unwrap_or_else(|error| panic!("the official parser: {error}: {text:?}"))
+}
+
+/// The points of `text` as we read it ourselves.
+fn read_back(text: &str) -> Vec<Point> {
+    read::points(text).collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}: {text:?}"))
+}
+
+/// The same as InfluxData's parser reads it.
+fn read_by_others(lines: &[ParsedLine<'_>]) -> Vec<Point> {
+    let value = |value: &Parsed<'_>| match value {
+        Parsed::I64(number) => FieldValue::Integer(*number as u64),
+        Parsed::F64(number) => FieldValue::Float(*number),
+        Parsed::String(text) => FieldValue::Text(text.to_string()),
+        other => panic!("no type of ours: {other:?}"),
+    };
+    let point = |line: &ParsedLine<'_>| Point {
+        measurement: line.series.measurement.to_string(),
+        tags: (line.series.tag_set.iter().flatten())
+            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .collect(),
+        fields: line.field_set.iter().map(|(k, v)| (k.to_string(), value(v))).collect(),
+        time_ns: line.timestamp.expect("a time stamp of its own") as u64,
+    };
+    lines.iter().map(point).collect()
 }
 
 /// What every consumer but the official Rust parser would stumble over.
@@ -110,6 +168,7 @@ proptest! {
         for line in &lines {
             check_strict(&text, line);
         }
+        prop_assert_eq!(read_back(&text), read_by_others(&lines));
     }
 
     #[test]
@@ -126,6 +185,7 @@ proptest! {
             prop_assert!(text.is_empty());
             return Ok(());
         }
+        prop_assert_eq!(read_back(&text), read_by_others(&lines));
         prop_assert_eq!(lines.len(), 1);
         let line = &lines[0];
         prop_assert_eq!(line.series.measurement.as_str(), &point.measurement);
@@ -149,6 +209,13 @@ proptest! {
                 }
                 other => prop_assert!(false, "another type: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_written_alike(text in hostile_lines()) {
+        for point in read::points(&text).filter_map(Result::ok) {
+            prop_assert_eq!(read_back(&encoded(&point)), [point]);
         }
     }
 

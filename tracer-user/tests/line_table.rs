@@ -5,15 +5,16 @@ use influxdb_line_protocol::parse_lines;
 use jobtrace::{
     lines::line::encode,
     model::{
-        group::Group,
+        group::{Group, Value},
         hist::Hist,
         hist_points::hist_points,
         info::{Exit, JobInfo},
         job::{Job, JobStats},
-        points::{
+        point::{
             FieldValue::{self, Float, Integer, Text},
-            Origin, Point, info_point, job_points,
+            Origin, Point,
         },
+        points::{info_point, job_points},
         tables,
     },
 };
@@ -226,12 +227,12 @@ fn every_field_of_every_table_has_its_place_on_the_line() {
         let tags = table.tags.iter().map(|tag| format!("the {tag}")).collect();
         let mut group = Group::unknown(table, tags);
         let mut expected = 0;
-        for field in table.fields {
+        for (field, value) in table.fields.iter().zip(&mut group.values) {
             if field.kind == Kind::Histogram {
-                group.set_hist(field.name, Hist::from_buckets(70, 70, [(1, 1)]));
+                *value = Some(Value::Histogram(Hist::from_buckets(70, 70, [(1, 1)])));
                 expected += 8;
             } else {
-                group.set(field.name, 1500);
+                *value = Some(Value::Number(1500));
                 expected += 1;
             }
         }
@@ -258,7 +259,7 @@ fn job_info_and_job_hist_are_lines() {
     let mut out = Vec::new();
     encode(&info_point(&origin, &job, &info, end, 9), &mut out);
     let mut sched = Group::unknown(&tables::SCHED, vec![]);
-    sched.set_hist("sleep_ns", Hist::from_buckets(70, 70, [(1, 3)]));
+    sched.set_hist(tables::Sched::sleep_ns, Hist::from_buckets(70, 70, [(1, 3)]));
     let stats = JobStats { job, groups: vec![sched] };
     hist_points(&origin, &stats, 9).iter().for_each(|point| encode(point, &mut out));
     let expected = concat!(

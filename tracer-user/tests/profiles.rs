@@ -12,8 +12,8 @@ use jobtrace::{
         group::Group,
         hist::{Hist, QUANTILES},
         job::{Job, JobStats},
-        points::{FieldValue, Origin, Point},
-        tables::{BLOCK, SCHED},
+        point::{FieldValue, Origin, Point},
+        tables::{BLOCK, Block, SCHED, Sched},
     },
 };
 use proptest::{collection::vec, prelude::*};
@@ -27,8 +27,8 @@ fn job(job: &str, manager: &str) -> Job {
 
 fn stats(waits: Hist) -> JobStats {
     let mut sched = Group::unknown(&SCHED, vec![]);
-    sched.set("on_cpu_ns", 5);
-    sched.set_hist("run_queue_wait_ns", waits);
+    sched.set(Sched::on_cpu_ns, 5);
+    sched.set_hist(Sched::run_queue_wait_ns, waits);
     JobStats { job: job("42", "slurm"), groups: vec![sched] }
 }
 
@@ -44,7 +44,7 @@ fn lines(stats: &JobStats, profile: Profile, style: BucketStyle) -> Vec<String> 
 fn each_profile_has_its_lines() {
     let mut stats = stats(Hist::from_buckets(900, 700, [(5, 2), (6, 1), (9, 1)]));
     let mut block = Group::unknown(&BLOCK, vec!["sda".into(), "read".into()]);
-    block.set_hist("size_bytes", Hist::from_buckets(4096, 4096, [(20, 1)]));
+    block.set_hist(Block::size_bytes, Hist::from_buckets(4096, 4096, [(20, 1)]));
     stats.groups.push(block);
     let tail = |from: usize, lines: Vec<String>| {
         let bucket = |line: &String| line.strip_prefix("job_hist,").unwrap().to_owned();

@@ -13,10 +13,10 @@ use jobtrace::{
         hist::Hist,
         info::{Exit, JobInfo},
         job::Job,
-        points::Origin,
+        point::Origin,
         snapshot::Snapshot,
         source::Source,
-        tables::{BLOCK, SCHED, SELF},
+        tables::{BLOCK, Block, Own, SCHED, SELF, Sched},
     },
     replay::{End, Header, Recorder, Replay, VERSION},
 };
@@ -36,12 +36,15 @@ fn header() -> Header {
 
 fn snapshot(n: u64) -> Snapshot {
     let mut sched = Group::unknown(&SCHED, vec![]);
-    sched.set("on_cpu_ns", u64::MAX - n);
-    sched.set_hist("sleep_ns", Hist::from_buckets(n, n, [(0, 1), (127, u64::from(u32::MAX) + n)]));
+    sched.set(Sched::on_cpu_ns, u64::MAX - n);
+    sched.set_hist(
+        Sched::sleep_ns,
+        Hist::from_buckets(n, n, [(0, 1), (127, u64::from(u32::MAX) + n)]),
+    );
     let mut block = Group::unknown(&BLOCK, vec!["sda".into(), "read".into()]);
-    block.set("errors", 0);
+    block.set(Block::errors, 0);
     let mut own = Group::unknown(&SELF, vec![]);
-    own.set("cpu_ns", n);
+    own.set(Own::cpu_ns, n);
     Snapshot {
         wall_ns: n,
         monotonic_ns: n,

@@ -6,8 +6,8 @@ use jobtrace::{
         group::{Group, follow_all},
         hist::Hist,
         job::{Job, JobStats},
-        points::{FieldValue, Point},
-        tables::{BLOCK, CPU, MEMORY, SCHED},
+        point::{FieldValue, Point},
+        tables::{BLOCK, Block, CPU, Cpu, MEMORY, Memory, SCHED, Sched},
     },
 };
 use proptest::{
@@ -25,17 +25,17 @@ fn job(number: u8) -> Job {
 /// One job's interval: every kind of field.
 fn stats(number: u8, amount: u64) -> JobStats {
     let mut sched = Group::unknown(&SCHED, vec![]);
-    sched.set("on_cpu_ns", amount);
+    sched.set(Sched::on_cpu_ns, amount);
     let bucket = (amount % 100) as usize;
     let hist = Hist::from_buckets(amount, amount, [(bucket, amount % 7)]);
-    sched.set_hist("run_queue_wait_ns", hist);
+    sched.set_hist(Sched::run_queue_wait_ns, hist);
     let mut block = Group::unknown(&BLOCK, vec![format!("sd{}", amount % 2), "read".into()]);
-    block.set("bytes", amount * 4096);
+    block.set(Block::bytes, amount * 4096);
     let mut memory = Group::unknown(&MEMORY, vec![]);
-    memory.set("current_bytes", (!amount.is_multiple_of(3)).then_some(amount));
-    memory.set("peak_bytes", amount);
+    memory.set(Memory::current_bytes, (!amount.is_multiple_of(3)).then_some(amount));
+    memory.set(Memory::peak_bytes, amount);
     let mut cpu = Group::unknown(&CPU, vec![]);
-    cpu.set("cores_held", amount % 5 * 1000);
+    cpu.set(Cpu::cores_held, amount % 5 * 1000);
     JobStats { job: job(number), groups: vec![sched, block, memory, cpu] }
 }
 
@@ -116,12 +116,12 @@ fn the_two_oldest_become_one_whose_span_is_their_sum() {
     let expected = [(20 * SECOND, span, 0), (30 * SECOND, 10 * SECOND + 3, 20 * SECOND - 3)];
     assert_eq!(shown, expected);
     let job = &waiting[0].jobs[0];
-    let [sched, memory, cpu] = ["sched", "memory", "cpu"].map(|key| job.group(key).unwrap());
-    assert_eq!(sched.number("on_cpu_ns"), Some(6 + 12));
-    assert_eq!(sched.hist("run_queue_wait_ns").unwrap().count(), 6 + 5);
-    assert_eq!(memory.number("current_bytes"), None);
-    assert_eq!(memory.number("peak_bytes"), Some(12));
-    assert_eq!(cpu.number("cores_held"), Some(2000), "the later, not the sum");
+    let [sched, memory, cpu] = [&SCHED, &MEMORY, &CPU].map(|of| job.group(of).unwrap());
+    assert_eq!(sched.number(Sched::on_cpu_ns), Some(6 + 12));
+    assert_eq!(sched.hist(Sched::run_queue_wait_ns).unwrap().count(), 6 + 5);
+    assert_eq!(memory.number(Memory::current_bytes), None);
+    assert_eq!(memory.number(Memory::peak_bytes), Some(12));
+    assert_eq!(cpu.number(Cpu::cores_held), Some(2000), "the later, not the sum");
     assert_eq!(backlog.merged(), 1);
 }
 

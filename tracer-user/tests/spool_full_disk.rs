@@ -15,8 +15,8 @@ use jobtrace::{
         group::Group,
         hist::Hist,
         job::{Job, JobStats},
-        points::Origin,
-        tables::SCHED,
+        point::Origin,
+        tables::{SCHED, Sched},
     },
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -30,9 +30,9 @@ fn limit_file_size(bytes: Option<u64>) {
 
 fn interval(at: u64) -> Pending {
     let mut sched = Group::unknown(&SCHED, vec![]);
-    sched.set("on_cpu_ns", 1 << at);
+    sched.set(Sched::on_cpu_ns, 1 << at);
     let buckets = (0..100).map(|index| (index, at * 1000 + index as u64));
-    sched.set_hist("run_queue_wait_ns", Hist::from_buckets(1, u64::MAX, buckets));
+    sched.set_hist(Sched::run_queue_wait_ns, Hist::from_buckets(1, u64::MAX, buckets));
     let jobs = vec![JobStats { job: Job::system(), groups: vec![sched] }];
     Pending { stamp_ns: at * 10 * SECOND, span_ns: 10 * SECOND, jobs, facts: vec![] }
 }

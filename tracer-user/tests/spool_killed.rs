@@ -21,7 +21,7 @@ use jobtrace::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 
 /// Writers killed.

@@ -12,7 +12,8 @@ use jobtrace::{
     lines::{backlog::Pending, spool::name::SetName},
     model::{
         job::{Job as Tags, JobStats},
-        points::Origin,
+        point::Origin,
+        tables::Own,
     },
     resolve::{Resolver, facts::JobFacts},
 };
@@ -244,7 +245,7 @@ impl Node {
     fn tick(&mut self, kinds: &Kinds, number: u64, stamp_ns: u64, span_ns: u64) -> NodeTick<'_> {
         let mut system = kinds.system.at(self.phase, number).to_vec();
         let mut own = kinds.own.at(self.phase, number).to_vec();
-        own.iter_mut().for_each(|group| group.set("jobs", self.jobs.len() as u64));
+        own.iter_mut().for_each(|group| group.set(Own::jobs, self.jobs.len() as u64));
         system.extend(own);
         let mut jobs = vec![JobStats { job: Tags::system(), groups: system }];
         let (mut facts, mut ended) = (Vec::new(), Vec::new());

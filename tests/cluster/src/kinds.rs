@@ -13,6 +13,7 @@ use jobtrace::{
         group::{Group, follow_all, merge_all},
         job::attribute,
         source::Source,
+        tables::{CPU, Cpu, MEMORY, Memory},
     },
     replay::Replay,
 };
@@ -94,7 +95,7 @@ impl Kinds {
         }
         let (seconds, own) = read("daemons")?;
         // The agent reads no files of cgroups for what is no job.
-        let is_probed = |group: &Group| !matches!(group.measurement.key, "memory" | "cpu");
+        let is_probed = |group: &Group| !(group.is(&MEMORY) || group.is(&CPU));
         let system = cycle(&seconds, interval_s)
             .map(|groups| groups.into_iter().filter(is_probed).collect())
             .collect();
@@ -161,17 +162,16 @@ fn of_cores(seconds: &[Vec<Group>], interval_s: u64, cores: u32) -> Cycle {
             groups
         })
         .collect();
-    let memory = |group: &&Group| group.measurement.key == "memory";
-    let current = all.iter().flatten().filter(memory).filter_map(|g| g.number("current_bytes"));
+    let memory = |group: &&Group| group.is(&MEMORY);
+    let current =
+        all.iter().flatten().filter(memory).filter_map(|g| g.number(Memory::current_bytes));
     let peak = current.max();
     for group in all.iter_mut().flatten() {
-        match group.measurement.key {
-            "memory" => {
-                group.set("peak_bytes", peak);
-                group.set("limit_bytes", u64::from(cores) * MEMORY_PER_CORE);
-            }
-            "cpu" => group.set("cores_held", u64::from(cores) * 1000),
-            _ => {}
+        if group.is(&MEMORY) {
+            group.set(Memory::peak_bytes, peak);
+            group.set(Memory::limit_bytes, u64::from(cores) * MEMORY_PER_CORE);
+        } else if group.is(&CPU) {
+            group.set(Cpu::cores_held, u64::from(cores) * 1000);
         }
     }
     Cycle(all)

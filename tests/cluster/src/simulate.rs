@@ -16,7 +16,7 @@ use jobtrace::{
         form::{Form, LineStyle},
         profile::{BucketStyle, Profile, Profiles},
     },
-    model::points::Origin,
+    model::point::Origin,
 };
 
 use crate::{

@@ -6,10 +6,13 @@ use std::{
 };
 
 use influxdb_line_protocol::parse_lines;
-use jobtrace::lines::{
-    batch::PREAMBLE,
-    profile::{BucketStyle, Profile},
-    spool::name::SetName,
+use jobtrace::{
+    lines::{
+        batch::PREAMBLE,
+        profile::{BucketStyle, Profile},
+        spool::name::SetName,
+    },
+    model::tables::{CPU, Cpu, SCHED, Sched},
 };
 
 use crate::{
@@ -138,7 +141,7 @@ fn every_job_is_told_of_on_all_its_nodes_while_it_holds_no_more_than_they_have()
                 assert_eq!(stats.job.user, job.user());
                 assert_eq!(stats.job.manager, "slurm");
                 held += job.share.cores(plan.cores);
-                let cores = stats.group("cpu").unwrap().number("cores_held");
+                let cores = stats.group(&CPU).unwrap().number(Cpu::cores_held);
                 assert_eq!(cores, Some(u64::from(job.share.cores(plan.cores)) * 1000));
                 let host = tick.origin.host.clone();
                 nodes_of.entry(stats.job.job.clone()).or_default().insert(host);
@@ -166,8 +169,8 @@ fn a_quarter_of_a_node_does_a_quarter_of_its_work() {
     let kinds = Kinds::load(10, 64).unwrap();
     let on_cpu = |share| -> u64 {
         let cycle = kinds.of(Kind::Compute, share);
-        let sched = |tick| cycle.at(0, tick).iter().find(|g| g.measurement.key == "sched").cloned();
-        (0..50).map(|tick| sched(tick).unwrap().number("on_cpu_ns").unwrap()).sum()
+        let sched = |tick| cycle.at(0, tick).iter().find(|g| g.is(&SCHED)).cloned();
+        (0..50).map(|tick| sched(tick).unwrap().number(Sched::on_cpu_ns).unwrap()).sum()
     };
     let ratio = on_cpu(Share::Whole) as f64 / on_cpu(Share::Quarter) as f64;
     assert!((3.6..4.4).contains(&ratio), "{ratio}");

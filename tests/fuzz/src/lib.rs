@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use targets::{
     agent_state, btf, cgroup_files, cgroup_path, config, drm_client, environ, line_protocol,
-    mounts, proc_cgroup, proc_files, recording, ring_event, spool,
+    lines_read, mounts, proc_cgroup, proc_files, recording, ring_event, spool,
 };
 
 /// What is fed with bytes.
@@ -42,6 +42,7 @@ pub static TARGETS: &[Target] = &[
         "the writer of line protocol, by the official parser",
         line_protocol::run,
     ),
+    target("lines_read", "the reader of line protocol, and the tables' way back", lines_read::run),
     target("mounts", "/proc/self/mountinfo and /proc/self/cgroup", mounts::run),
     target("proc_cgroup", "/proc/PID/cgroup", proc_cgroup::run),
     target("proc_files", "/proc/PID/status, cmdline, fdinfo", proc_files::run),

@@ -4,7 +4,7 @@
 use influxdb_line_protocol::{FieldValue as Parsed, ParsedLine, parse_lines};
 use jobtrace::{
     lines::line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
-    model::points::Point,
+    model::point::Point,
 };
 
 /// The text of `points`, whose every line is sound.

@@ -8,6 +8,7 @@ pub mod config;
 pub mod drm_client;
 pub mod environ;
 pub mod line_protocol;
+pub mod lines_read;
 pub mod mounts;
 pub mod proc_cgroup;
 pub mod proc_files;

@@ -2,22 +2,12 @@
 
 use std::{collections::BTreeSet, fs, io::Read, path::Path};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use flate2::read::MultiGzDecoder;
-use influxdb_line_protocol::{FieldValue, parse_lines};
+pub use jobtrace::model::point::FieldValue as Value;
+use jobtrace::{lines::read, model::point};
 
 use super::Named;
-
-/// A field's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// A count, or nanoseconds.
-    Integer(u64),
-    /// A ratio, say.
-    Float(f64),
-    /// A name.
-    Text(String),
-}
 
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +35,23 @@ impl Point {
             _ => None,
         }
     }
+
+    /// A number, whole or not.
+    pub fn float(&self, field: &str) -> Option<f64> {
+        match self.fields.get(field)? {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            Value::Text(_) => None,
+        }
+    }
+}
+
+impl From<point::Point> for Point {
+    fn from(point: point::Point) -> Self {
+        let point::Point { measurement, tags, fields, time_ns } = point;
+        let (tags, fields) = (tags.into_iter().collect(), fields.into_iter().collect());
+        Self { measurement, tags, fields, time_ns: time_ns as i64 }
+    }
 }
 
 /// All lines of a spool's finished files.
@@ -68,16 +75,9 @@ impl Points {
             MultiGzDecoder::new(packed)
                 .read_to_string(&mut text)
                 .with_context(|| format!("{} is not whole", file.display()))?;
-            for line in parse_lines(&text) {
-                let line = line.map_err(|error| anyhow!("{error}"))?;
-                let tags = line.series.tag_set.into_iter().flatten();
-                let fields = line.field_set.into_iter();
-                points.push(Point {
-                    measurement: line.series.measurement.to_string(),
-                    tags: tags.map(|(key, value)| (key.to_string(), value.to_string())).collect(),
-                    fields: fields.map(|(key, field)| (key.to_string(), value(field))).collect(),
-                    time_ns: line.timestamp.context("a line without a time")?,
-                });
+            for point in read::points(&text) {
+                let point = point.with_context(|| format!("in {}", file.display()))?;
+                points.push(Point::from(point));
             }
         }
         Ok(Self(points))
@@ -149,15 +149,5 @@ impl Points {
     pub fn last_own(&self, field: &str) -> Option<u64> {
         let own = self.0.iter().filter(|point| point.measurement == "jobtrace_self");
         own.rev().find_map(|point| point.number(field))
-    }
-}
-
-fn value(field: FieldValue) -> Value {
-    match field {
-        FieldValue::I64(number) => Value::Integer(number.try_into().unwrap_or(0)),
-        FieldValue::U64(number) => Value::Integer(number),
-        FieldValue::F64(number) => Value::Float(number),
-        FieldValue::String(text) => Value::Text(text.to_string()),
-        FieldValue::Boolean(yes) => Value::Integer(yes.into()),
     }
 }

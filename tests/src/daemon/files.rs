@@ -9,18 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::MultiGzDecoder;
-use influxdb_line_protocol::{FieldValue, parse_lines};
-
-/// A field's value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// With the suffix `i`.
-    Integer(i64),
-    /// With a dot.
-    Float(f64),
-    /// In quotes.
-    Text(String),
-}
+pub use jobtrace::model::point::FieldValue as Value;
+use jobtrace::{lines::read, model::point::Point};
 
 /// What tells points apart: measurement, tags, stamp in nanoseconds.
 pub type Series = (String, BTreeMap<String, String>, i64);
@@ -59,23 +49,14 @@ pub fn text(file: &Path) -> Result<String> {
 /// Adds the points of line protocol to `all`; no field may be there already.
 ///
 /// # Errors
-/// When the parser refuses a line, or a field of a point comes twice.
+/// When a line is none of ours, or a field of a point comes twice.
 pub fn add(text: &str, all: &mut Points) -> Result<()> {
-    for line in parse_lines(text) {
-        let line = line.context("the parser refuses a line")?;
-        let tags = line.series.tag_set.iter().flatten();
-        let tags = tags.map(|(key, value)| (key.to_string(), value.to_string())).collect();
-        let stamp = line.timestamp.context("a line without a stamp")?;
-        let series = (line.series.measurement.to_string(), tags, stamp);
+    for point in read::points(text) {
+        let Point { measurement, tags, fields, time_ns } = point?;
+        let series = (measurement, tags.into_iter().collect(), time_ns as i64);
         let point = all.entry(series.clone()).or_default();
-        for (key, value) in &line.field_set {
-            let value = match value {
-                FieldValue::I64(number) => Value::Integer(*number),
-                FieldValue::F64(number) => Value::Float(*number),
-                FieldValue::String(text) => Value::Text(text.to_string()),
-                other => anyhow::bail!("{other:?} is no value of ours"),
-            };
-            let twice = point.insert(key.to_string(), value);
+        for (key, value) in fields {
+            let twice = point.insert(key.clone(), value);
             ensure!(twice.is_none(), "{key} of {series:?} comes twice");
         }
     }
@@ -100,7 +81,7 @@ pub fn sum(points: &Points, measurement: &str, job: &str, field: &str) -> u64 {
         name == measurement && tags.get("job").is_some_and(|value| value == job)
     });
     let values = of_job.filter_map(|(_, fields)| match fields.get(field) {
-        Some(Value::Integer(number)) => Some(*number as u64),
+        Some(Value::Integer(number)) => Some(*number),
         _ => None,
     });
     values.sum()
@@ -113,7 +94,7 @@ pub fn intervals(points: &Points) -> Vec<(u64, u64)> {
         let Some(Value::Integer(span)) = fields.get("interval_ns") else {
             panic!("no interval_ns in {fields:?}");
         };
-        (*stamp as u64, *span as u64)
+        (*stamp as u64, *span)
     };
     let mut found: Vec<_> = own.map(interval).collect();
     found.sort();

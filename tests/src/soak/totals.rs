@@ -7,9 +7,11 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, Result, anyhow, ensure};
-use influxdb_line_protocol::{FieldValue, ParsedLine, parse_lines};
-use jobtrace::lines::hlog;
+use anyhow::{Context, Result, ensure};
+use jobtrace::{
+    lines::{hlog, read},
+    model::point::{FieldValue, Point},
+};
 
 use crate::daemon::files::{list, text};
 
@@ -38,15 +40,15 @@ impl Totals {
     /// Reads all finished files in `outbox`; block I/O of jobs is that with `device`.
     ///
     /// # Errors
-    /// When one is not whole, or holds a line that the official parser refuses.
+    /// When one is not whole, or holds a line that is none of ours.
     pub fn read(outbox: &Path, device: &str) -> Result<Self> {
         let mut totals = Self::default();
         for file in list(outbox)? {
             let text = text(&file)?;
             totals.files[0] += 1;
-            for line in parse_lines(&text) {
-                let line = line.map_err(|error| anyhow!("{}: {error}", file.display()))?;
-                totals.add(&line, device).with_context(|| format!("in {}", file.display()))?;
+            for point in read::points(&text) {
+                let added = point.map_err(Into::into).and_then(|point| totals.add(point, device));
+                added.with_context(|| format!("in {}", file.display()))?;
             }
         }
         for entry in fs::read_dir(outbox)? {
@@ -70,20 +72,16 @@ impl Totals {
         self.jobs.values().filter_map(|sums| sums.get(what)).sum()
     }
 
-    fn add(&mut self, line: &ParsedLine<'_>, device: &str) -> Result<()> {
+    fn add(&mut self, point: Point, device: &str) -> Result<()> {
         self.lines += 1;
-        let measurement = line.series.measurement.to_string();
-        let tag = |key: &str| {
-            let mut tags = line.series.tag_set.iter().flatten();
-            tags.find(|(name, _)| *name == key).map(|(_, value)| value.to_string())
-        };
-        let numbers = line.field_set.iter().filter_map(|(name, value)| match value {
-            FieldValue::I64(number) => Some((name.to_string(), *number as u64)),
+        let Point { measurement, tags, fields, time_ns } = point;
+        let tag = |key: &str| tags.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());
+        let numbers = fields.into_iter().filter_map(|(name, value)| match value {
+            FieldValue::Integer(number) => Some((name, number)),
             _ => None,
         });
         if measurement == "jobtrace_self" {
-            let stamp = line.timestamp.context("a line without a stamp")?;
-            self.stamps.insert(stamp);
+            self.stamps.insert(time_ns as i64);
             self.told += 1;
             numbers.for_each(|(name, number)| *self.own.entry(name).or_default() += number);
             return Ok(());

@@ -1,9 +1,7 @@
 //! An agent on this node, its configuration, its words, and the points that it wrote.
 
 use std::{
-    collections::BTreeMap,
     fs,
-    io::Read,
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -12,6 +10,7 @@ use std::{
 
 use jobtrace_tests::{
     account::Report,
+    agent::{Point, Points},
     own_cgroup::OwnCgroup,
     rig::{daemon::Daemon, wait_for},
     traced::program,
@@ -25,18 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(40);
 pub struct Agent {
     daemon: Daemon,
     folder: TempDir,
-}
-
-/// A line of line protocol.
-pub struct Row {
-    /// End of its interval.
-    pub stamp_ns: i64,
-    /// Its measurement.
-    pub measurement: String,
-    /// Its tags.
-    pub tags: BTreeMap<String, String>,
-    /// Its numbers.
-    pub fields: BTreeMap<String, f64>,
 }
 
 impl Agent {
@@ -76,8 +63,8 @@ impl Agent {
     }
 
     /// Waits until the points satisfy `are_there`.
-    pub fn wait_for_rows(&self, what: &str, are_there: impl Fn(&[Row]) -> bool) {
-        wait_for(what, PATIENCE, || are_there(&self.rows()).then_some(())).unwrap();
+    pub fn wait_for_points(&self, what: &str, are_there: impl Fn(&[Point]) -> bool) {
+        wait_for(what, PATIENCE, || are_there(&self.points()).then_some(())).unwrap();
     }
 
     /// Descriptors of attached programs.
@@ -92,57 +79,18 @@ impl Agent {
     }
 
     /// Ends it; all that it wrote.
-    pub fn end(mut self) -> Vec<Row> {
+    pub fn end(mut self) -> Vec<Point> {
         self.daemon.stop();
         let status = self.daemon.ended().unwrap();
         assert!(status.success(), "{status}: {}", self.log());
-        self.rows()
+        self.points()
     }
 
     /// All points so far, in the order of their stamps.
-    pub fn rows(&self) -> Vec<Row> {
-        let outbox = self.folder.path().join("spool/outbox");
-        let mut rows = Vec::new();
-        for entry in fs::read_dir(outbox).into_iter().flatten().flatten() {
-            if !entry.file_name().to_string_lossy().ends_with(".lp.gz") {
-                continue;
-            }
-            let (file, mut text) = (fs::File::open(entry.path()).unwrap(), String::new());
-            flate2::read::MultiGzDecoder::new(file).read_to_string(&mut text).unwrap();
-            rows.extend(
-                influxdb_line_protocol::parse_lines(&text).map(|line| Row::new(&line.unwrap())),
-            );
-        }
-        rows.sort_by_key(|row| row.stamp_ns);
-        rows
-    }
-}
-
-impl Row {
-    fn new(line: &influxdb_line_protocol::ParsedLine<'_>) -> Self {
-        use influxdb_line_protocol::FieldValue::{F64, I64};
-        let tags = line.series.tag_set.iter().flatten();
-        let number = |(name, value): &(_, _)| match value {
-            I64(number) => Some((std::string::ToString::to_string(name), *number as f64)),
-            F64(number) => Some((std::string::ToString::to_string(name), *number)),
-            _ => None,
-        };
-        Self {
-            stamp_ns: line.timestamp.unwrap(),
-            measurement: line.series.measurement.to_string(),
-            tags: tags.map(|(key, value)| (key.to_string(), value.to_string())).collect(),
-            fields: line.field_set.iter().filter_map(number).collect(),
-        }
-    }
-
-    /// A field; `None` where it is unknown.
-    pub fn get(&self, field: &str) -> Option<f64> {
-        self.fields.get(field).copied()
-    }
-
-    /// Whether tag `key` is `value`.
-    pub fn has(&self, key: &str, value: &str) -> bool {
-        self.tags.get(key).is_some_and(|known| known == value)
+    pub fn points(&self) -> Vec<Point> {
+        let mut points = Points::read(&self.folder.path().join("spool/outbox")).unwrap().0;
+        points.sort_by_key(|point| point.time_ns);
+        points
     }
 }
 

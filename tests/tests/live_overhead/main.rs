@@ -4,8 +4,8 @@ mod agent;
 
 use std::{fs, thread::sleep, time::Duration};
 
-use agent::{Agent, Row, job, start_inside};
-use jobtrace_tests::{account::Account, agree::Agreement, disk::RamDisk};
+use agent::{Agent, job, start_inside};
+use jobtrace_tests::{account::Account, agent::Point, agree::Agreement, disk::RamDisk};
 
 const BURST: &str = env!("CARGO_BIN_EXE_burst");
 const SPIN: &str = env!("CARGO_BIN_EXE_spin");
@@ -19,21 +19,26 @@ fn flag() -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
-fn own(rows: &[Row]) -> impl Iterator<Item = &Row> {
-    rows.iter().filter(|row| row.measurement == "jobtrace_self")
+fn own(points: &[Point]) -> impl Iterator<Item = &Point> {
+    points.iter().filter(|point| point.measurement == "jobtrace_self")
 }
 
-/// Sum of `field` in the job's rows after `after_ns`.
-fn sum(rows: &[Row], measurement: &str, after_ns: i64, field: &str) -> u64 {
+/// Sum of `field` in the job's points after `after_ns`.
+fn sum(points: &[Point], measurement: &str, after_ns: i64, field: &str) -> u64 {
     let job = std::process::id().to_string();
-    let rows = rows.iter().filter(|row| row.measurement == measurement && row.has("job", &job));
-    rows.filter(|row| row.stamp_ns > after_ns).filter_map(|row| row.get(field)).sum::<f64>() as u64
+    let is_meant = |point: &&Point| {
+        point.measurement == measurement && point.tag("job") == job && point.time_ns > after_ns
+    };
+    points.iter().filter(is_meant).filter_map(|point| point.number(field)).sum()
 }
 
-fn ops(rows: &[Row], after_ns: i64, device: &str) -> u64 {
-    let rows =
-        rows.iter().filter(|row| row.measurement == "job_block" && row.has("device", device));
-    rows.filter(|row| row.stamp_ns > after_ns).filter_map(|row| row.get("ops")).sum::<f64>() as u64
+fn ops(points: &[Point], after_ns: i64, device: &str) -> u64 {
+    let is_meant = |point: &&Point| {
+        point.measurement == "job_block"
+            && point.tag("device") == device
+            && point.time_ns > after_ns
+    };
+    points.iter().filter(is_meant).filter_map(|point| point.number("ops")).sum()
 }
 
 fn switches(account: &Account) -> u64 {
@@ -63,36 +68,41 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
             agent.wait_for(&format!("{family} probes attached again"));
         }
     }
-    let is_known =
-        |rows: &[Row]| own(rows).last().is_some_and(|row| row.get("shed_families") == Some(0.0));
-    let was_shed = |rows: &[Row]| own(rows).any(|row| row.get("shed_families") > Some(0.0));
-    agent.wait_for_rows("everything is known again", |rows| was_shed(rows) && is_known(rows));
+    let is_known = |points: &[Point]| {
+        own(points).last().is_some_and(|point| point.float("shed_families") == Some(0.0))
+    };
+    let was_shed =
+        |points: &[Point]| own(points).any(|point| point.float("shed_families") > Some(0.0));
+    agent.wait_for_points("everything is known again", |points| {
+        was_shed(points) && is_known(points)
+    });
     assert_eq!(agent.attachments(), attachments, "nothing is attached twice, or not again");
     let spin = start_inside(&cgroup, &[SPIN, "crowd", "2", "300"]).end();
     let count = READS.to_string();
     let read = start_inside(&cgroup, &[TRANSFER, "read", &other.path(), &count, "4096"]).end();
     let burst = burst.end();
     drop(cgroup);
-    let rows = agent.end();
+    let points = agent.end();
 
-    for row in own(&rows) {
-        let of_interval = |known: &&Row| known.stamp_ns == row.stamp_ns;
-        let same = rows.iter().filter(of_interval);
+    for point in own(&points) {
+        let of_interval = |known: &&Point| known.time_ns == point.time_ns;
+        let same = points.iter().filter(of_interval);
         let lost = |measurement: &str, field: &str| {
-            same.clone().any(|row| row.measurement == measurement && row.get(field).is_some())
+            same.clone()
+                .any(|point| point.measurement == measurement && point.float(field).is_some())
         };
-        if row.get("shed_sched") == Some(1.0) {
+        if point.float("shed_sched") == Some(1.0) {
             for field in ["on_cpu_ns", "switches_voluntary", "sleep_ns_count", "blocked_ns_sum"] {
-                assert!(!lost("job_sched", field), "{field} of {}", row.stamp_ns);
+                assert!(!lost("job_sched", field), "{field} of {}", point.time_ns);
             }
             assert!(!lost("job_fault", "minor") && !lost("job_fault", "major_wait_ns_count"));
-            assert_eq!(row.get("shed_major_fault"), Some(1.0));
+            assert_eq!(point.float("shed_major_fault"), Some(1.0));
         }
-        assert!(row.get("shed_block") != Some(1.0) || !lost("job_block", "ops"));
+        assert!(point.float("shed_block") != Some(1.0) || !lost("job_block", "ops"));
     }
-    let hidden = own(&rows).filter(|row| row.get("shed_families") > Some(0.0));
-    let last_ns = hidden.map(|row| row.stamp_ns).max().unwrap();
-    let all_reads = ops(&rows, 0, &disk.name());
+    let hidden = own(&points).filter(|point| point.float("shed_families") > Some(0.0));
+    let last_ns = hidden.map(|point| point.time_ns).max().unwrap();
+    let all_reads = ops(&points, 0, &disk.name());
     eprintln!(
         "{} switches and {} reads, {all_reads} of them counted",
         burst.fact("busy_switches"),
@@ -100,13 +110,13 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     );
     let mut agree = Agreement::new();
     agree.between("reads before the gap", all_reads, 1..=burst.fact("turns"));
-    agree.exact("reads of the gap that came later", ops(&rows, last_ns, &disk.name()), 0);
-    agree.exact("reads after the gap", ops(&rows, last_ns, &other.name()), READS);
+    agree.exact("reads of the gap that came later", ops(&points, last_ns, &disk.name()), 0);
+    agree.exact("reads after the gap", ops(&points, last_ns, &other.name()), READS);
     let of = |value: fn(&Account) -> u64| {
         let (spin, read) = (spin.range(value), read.range(value));
         (spin.start() + read.start(), spin.end() + read.end())
     };
-    let sched = |field| sum(&rows, "job_sched", last_ns, field);
+    let sched = |field| sum(&points, "job_sched", last_ns, field);
     let (least, most) = of(switches);
     let counted = sched("switches_voluntary") + sched("switches_involuntary");
     // Each of the three writes its report and ends after it looked.
@@ -118,12 +128,12 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     let (least, most) = of(|account| account.minor);
     agree.between(
         "minor after the gap",
-        sum(&rows, "job_fault", last_ns, "minor"),
+        sum(&points, "job_fault", last_ns, "minor"),
         least..=most + 50,
     );
-    let longest = |row: &Row| row.get("sleep_ns_max").unwrap_or(0.0) as u64;
+    let longest = |point: &Point| point.float("sleep_ns_max").unwrap_or(0.0) as u64;
     let job = std::process::id().to_string();
-    let after = rows.iter().filter(|row| row.stamp_ns > last_ns && row.has("job", &job));
+    let after = points.iter().filter(|point| point.time_ns > last_ns && point.tag("job") == job);
     agree.between("the longest sleep", after.map(longest).max().unwrap(), 1..=2_000_000_000);
     agree.end();
 }
@@ -134,28 +144,29 @@ fn the_estimate_is_near_what_the_kernel_measures() {
     let cgroup = job();
     let burst = start_inside(&cgroup, &[BURST, "pipe", &stop, "0"]);
     let agent = Agent::start(&[], "max_ratio = 1.0, statistics = \"windows\"");
-    agent.wait_for_rows("six intervals", |rows| own(rows).count() >= 6);
-    let rows = agent.end();
+    agent.wait_for_points("six intervals", |points| own(points).count() >= 6);
+    let points = agent.end();
     fs::write(&stop, "").unwrap();
     let report = burst.end();
     drop(cgroup);
     let mut intervals: Vec<(bool, f64, f64)> = Vec::new();
-    for row in own(&rows).filter(|row| row.get("shed_families") == Some(0.0)) {
-        let is_measured = row.get("overhead_measured") == Some(1.0);
-        assert_eq!(row.get("bpf_ns").is_some(), is_measured, "unknown is not zero");
-        let known = row.get("families_measured").unwrap();
-        let of_interval = |known: &&Row| known.stamp_ns == row.stamp_ns;
-        let sched = rows.iter().filter(of_interval).filter(|row| row.measurement == "job_sched");
-        let field = |row: &Row, name| row.get(name).unwrap_or(0.0);
+    for point in own(&points).filter(|point| point.float("shed_families") == Some(0.0)) {
+        let is_measured = point.float("overhead_measured") == Some(1.0);
+        assert_eq!(point.float("bpf_ns").is_some(), is_measured, "unknown is not zero");
+        let known = point.float("families_measured").unwrap();
+        let of_interval = |known: &&Point| known.time_ns == point.time_ns;
+        let sched =
+            points.iter().filter(of_interval).filter(|point| point.measurement == "job_sched");
+        let field = |point: &Point, name| point.float(name).unwrap_or(0.0);
         let switches: f64 = sched
-            .map(|row| field(row, "switches_voluntary") + field(row, "switches_involuntary"))
+            .map(|point| field(point, "switches_voluntary") + field(point, "switches_involuntary"))
             .sum();
         eprintln!(
             "measured {is_measured}, families measured {known}, ratio {:.6}, switches {switches}",
-            row.get("overhead_ratio").unwrap()
+            point.float("overhead_ratio").unwrap()
         );
         // What one switch cost in all, in the CPUs' nanoseconds.
-        let cost = row.get("overhead_ratio").unwrap() * row.get("interval_ns").unwrap();
+        let cost = point.float("overhead_ratio").unwrap() * point.float("interval_ns").unwrap();
         intervals.push((is_measured, known, cost / switches));
     }
     eprintln!("{} turns", report.fact("turns"));
@@ -183,9 +194,11 @@ fn by_default_nothing_is_shed_but_what_is_above_one_percent_for_three_intervals(
     fs::write(&stop, "").unwrap();
     burst.end();
     drop(cgroup);
-    let (log, rows) = (agent.log(), agent.end());
-    let ratios: Vec<f64> = own(&rows).map(|row| row.get("overhead_ratio").unwrap()).collect();
-    let attached: Vec<bool> = own(&rows).map(|row| row.get("shed_families") == Some(0.0)).collect();
+    let (log, points) = (agent.log(), agent.end());
+    let ratios: Vec<f64> =
+        own(&points).map(|point| point.float("overhead_ratio").unwrap()).collect();
+    let attached: Vec<bool> =
+        own(&points).map(|point| point.float("shed_families") == Some(0.0)).collect();
     eprintln!("ratios {ratios:?}");
     assert!(ratios.iter().any(|ratio| *ratio > 0.001), "the work is seen");
     let first = ratios.windows(3).position(|three| three.iter().all(|ratio| *ratio > 0.01));
@@ -199,12 +212,12 @@ fn by_default_nothing_is_shed_but_what_is_above_one_percent_for_three_intervals(
 fn without_the_privilege_the_cost_is_estimated_and_that_is_said_once() {
     let prefix = ["setpriv", "--bounding-set=-sys_admin"];
     let agent = Agent::start(&prefix, "statistics = \"on\"");
-    agent.wait_for_rows("three intervals", |rows| own(rows).count() >= 3);
+    agent.wait_for_points("three intervals", |points| own(points).count() >= 3);
     let log = agent.log();
-    let rows = agent.end();
+    let points = agent.end();
     assert_eq!(log.matches("CAP_SYS_ADMIN").count(), 1, "{log}");
-    assert!(own(&rows).all(|row| row.get("overhead_measured") == Some(0.0)));
+    assert!(own(&points).all(|point| point.float("overhead_measured") == Some(0.0)));
     assert!(
-        own(&rows).all(|row| row.get("overhead_ratio").is_some() && row.get("bpf_ns").is_none())
+        own(&points).all(|point| point.float("overhead_ratio").is_some() && point.float("bpf_ns").is_none())
     );
 }

@@ -11,7 +11,7 @@ use jobtrace::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 use jobtrace_tests::{
     daemon::{
@@ -55,7 +55,7 @@ fn of_row(name: &str, keys: &[String], row: Row) -> (files::Series, BTreeMap<Str
             continue;
         }
         let value = match value {
-            serde_json::Value::Number(number) => match number.as_i64() {
+            serde_json::Value::Number(number) => match number.as_u64() {
                 Some(number) => Value::Integer(number),
                 None => Value::Float(number.as_f64().unwrap()),
             },
@@ -76,7 +76,7 @@ fn whole_floats_as_integers(points: &Points) -> Points {
         if let Value::Float(number) = value
             && number.fract() == 0.0
         {
-            *value = Value::Integer(*number as i64);
+            *value = Value::Integer(*number as u64);
         }
     }
     points
@@ -166,7 +166,7 @@ fn counted(points: &Points) -> BTreeMap<String, u64> {
             tag.push('/');
             tag.push_str(own);
         }
-        *counts.entry(tag.replace([',', ' '], "_")).or_insert(0) += count as u64;
+        *counts.entry(tag.replace([',', ' '], "_")).or_insert(0) += count;
     }
     counts
 }

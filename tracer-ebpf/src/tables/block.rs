@@ -5,7 +5,8 @@ use core::mem::offset_of;
 
 use crate::{
     loglinear::{Buckets, Ends},
-    table::{Field, Measurement, Place, Place::Block, Unit, described_bytes, fn_place::Of},
+    measurement,
+    table::{Place, described_bytes, fn_place::Of},
 };
 
 /// Operations, in the order of [`BlockKey::op`]; the names are the values of the tag `op`.
@@ -111,53 +112,24 @@ const SIZE: Place = Place::BlockHist {
     buckets: offset_of!(BlockCell, size_buckets),
 };
 
-use Unit::{Bytes, Count, Nanoseconds};
+measurement! {
+    /// `job_block`: requests completed by local block devices.
+    BLOCK, Block = "job_block", key "block", tags ["device", "op"],
+        "Block I/O by device and operation, as completed by the device. Network file systems are not included: they bypass the block layer.";
 
-/// `job_block`: requests completed by local block devices.
-pub static BLOCK: Measurement = Measurement {
-    name: "job_block",
-    key: "block",
-    tags: &["device", "op"],
-    help: "Block I/O by device and operation, as completed by the device. Network file systems are not included: they bypass the block layer.",
-    fields: &[
-        Field::counter(
-            "ops",
-            Count,
-            Place::CountOf("size_bytes"),
-            "Requests completed; merged requests count once, split ones once per part.",
-        ),
-        Field::counter(
-            "bytes",
-            Bytes,
-            Place::SumOf("size_bytes"),
-            "Bytes of the completed requests, not counting failed ones.",
-        ),
-        Field::counter(
-            "errors",
-            Count,
-            Block(offset_of!(BlockCell, errors)),
-            "Completions with an error.",
-        ),
-        Field::histogram(
-            "queue_latency_ns",
-            Nanoseconds,
-            QUEUE,
-            "From the creation of the request to its issue to the device; unknown if the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that did not wait.",
-        ),
-        Field::histogram(
-            "device_latency_ns",
-            Nanoseconds,
-            DEVICE,
-            "From issue to the device to completion.",
-        ),
-        Field::histogram(
-            "size_bytes",
-            Bytes,
-            SIZE,
-            "Size of each completed request; failed requests and flushes count as 0 bytes.",
-        ),
-    ],
-};
+    counter ops: Count in Place::CountOf(&SIZE),
+        "Requests completed; merged requests count once, split ones once per part.";
+    counter bytes: Bytes in Place::SumOf(&SIZE),
+        "Bytes of the completed requests, not counting failed ones.";
+    counter errors: Count in Place::Block(offset_of!(BlockCell, errors)),
+        "Completions with an error.";
+    histogram queue_latency_ns: Nanoseconds in QUEUE,
+        "From the creation of the request to its issue to the device; unknown if the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that did not wait.";
+    histogram device_latency_ns: Nanoseconds in DEVICE,
+        "From issue to the device to completion.";
+    histogram size_bytes: Bytes in SIZE,
+        "Size of each completed request; failed requests and flushes count as 0 bytes.";
+}
 
 const _: () = assert!(
     described_bytes(&[&BLOCK], Of::Block) + size_of::<u64>() == size_of::<BlockCell>(),

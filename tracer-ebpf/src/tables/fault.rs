@@ -1,4 +1,4 @@
-//! The table of page faults: what is always counted and what `--faults full` adds.
+//! The table of page faults: what each slot's bank counts of them, and what `--faults full` adds.
 
 use core::mem::offset_of;
 
@@ -6,76 +6,43 @@ use super::{
     job::{JobBank, SCHED},
     latency::LatencyBank,
 };
-use crate::table::{
-    Field, Kind, Measurement,
-    Place::{Job, Latency},
-    Unit::{Count, Nanoseconds},
-    described_bytes,
-    fn_place::Of,
+use crate::{
+    measurement,
+    table::{
+        Place::{Job, Latency},
+        described_bytes,
+        fn_place::Of,
+    },
 };
 
-/// `job_fault`: page faults and out-of-memory kills.
-pub static FAULT: Measurement = Measurement {
-    name: "job_fault",
-    key: "fault",
-    tags: &[],
-    help: "Page faults and out-of-memory kills.",
-    fields: &[
-        Field::counter(
-            "minor",
-            Count,
-            Job(offset_of!(JobBank, minor)),
-            "Minor page faults (the tasks' own min_flt, read when they leave a CPU).",
-        ),
-        Field::counter(
-            "major",
-            Count,
-            Job(offset_of!(JobBank, major)),
-            "Major page faults: the page came from disk (maj_flt, read when the task leaves a CPU).",
-        ),
-        Field::counter(
-            "oom_kills",
-            Count,
-            Job(offset_of!(JobBank, oom_kills)),
-            "Tasks of the job chosen by the out-of-memory killer; from memory.events (v1: memory.oom_control) where no hook tells which task, and then unknown in the interval in which the cgroup is removed.",
-        ),
-        Field::histogram(
-            "major_wait_ns",
-            Nanoseconds,
-            Job(offset_of!(JobBank, major_wait_ns)),
-            "Time the task was blocked by a major fault; faults served without blocking are not in it. Of faults taken inside a system call in full mode only (page_fault_kernel or handle_mm_fault tells where they begin); never of pages that the kernel fetches itself (direct I/O, vmsplice, process_vm_readv, MADV_POPULATE_READ), which are in major.",
-        ),
-        Field::histogram(
-            "minor_latency_ns",
-            Nanoseconds,
-            Latency(offset_of!(LatencyBank, minor_latency_ns)),
-            "Entry to end of a minor fault, one in latency_sample_every (full mode).",
-        ),
-        Field::counter(
-            "minor_sampled",
-            Count,
-            Latency(offset_of!(LatencyBank, minor_sampled)),
-            "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed; the rest of minor is chance, and what the kernel withheld (full mode).",
-        ),
-        Field::histogram(
-            "major_latency_ns",
-            Nanoseconds,
-            Latency(offset_of!(LatencyBank, major_latency_ns)),
-            "Entry to end of a major fault, every one (full mode).",
-        ),
-        Field::agent(
-            "latency_sample_every",
-            Kind::Constant,
-            Count,
-            "One minor fault in this many is in minor_latency_ns (full mode).",
-        ),
-    ],
-};
+measurement! {
+    /// `job_fault`: page faults and out-of-memory kills.
+    FAULT, Fault = "job_fault", key "fault", tags [],
+        "Page faults and out-of-memory kills.";
+
+    counter minor: Count in Job(offset_of!(JobBank, minor)),
+        "Minor page faults (the tasks' own min_flt, read when they leave a CPU).";
+    counter major: Count in Job(offset_of!(JobBank, major)),
+        "Major page faults: the page came from disk (maj_flt, read when the task leaves a CPU).";
+    counter oom_kills: Count in Job(offset_of!(JobBank, oom_kills)),
+        "Tasks of the job chosen by the out-of-memory killer. Where no hook reports which task, the number is from memory.events (v1: memory.oom_control), and unknown in the interval in which the cgroup is removed.";
+    histogram major_wait_ns: Nanoseconds in Job(offset_of!(JobBank, major_wait_ns)),
+        "Time the task was blocked by a major fault; faults served without blocking are not included. Faults taken inside a system call are included in full mode only (page_fault_kernel or handle_mm_fault reports their entry). Pages that the kernel fetches itself (direct I/O, vmsplice, process_vm_readv, MADV_POPULATE_READ) never are, although they count in major.";
+    histogram minor_latency_ns: Nanoseconds in Latency(offset_of!(LatencyBank, minor_latency_ns)),
+        "From entry to end of a minor fault; one in latency_sample_every is timed (full mode).";
+    counter minor_sampled: Count in Latency(offset_of!(LatencyBank, minor_sampled)),
+        "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed. It differs from minor by chance, and by what the kernel withheld (full mode).";
+    histogram major_latency_ns: Nanoseconds in Latency(offset_of!(LatencyBank, major_latency_ns)),
+        "From entry to end of a major fault; every one is timed (full mode).";
+    constant latency_sample_every: Count,
+        "One minor fault in this many is timed for minor_latency_ns (full mode).";
+}
 
 const _: () = assert!(
     described_bytes(&[&SCHED, &FAULT], Of::Job) == size_of::<JobBank>(),
     "every field of JobBank needs its row in SCHED or FAULT"
 );
+
 const _: () = assert!(
     described_bytes(&[&FAULT], Of::Latency) == size_of::<LatencyBank>(),
     "every field of LatencyBank needs its row in FAULT"

@@ -15,9 +15,9 @@ use rustix::fs::{FlockOperation, XattrFlags, flock, getxattr, removexattr, setxa
 
 use super::{
     placement::{COPIED, COUNTING, CgroupLevel, Choice, choose},
-    remove::children,
     settings::read_settings,
     stale::PREFIX,
+    tree::children,
 };
 
 const CONTROL: &str = "cgroup.subtree_control";

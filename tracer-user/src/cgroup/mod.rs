@@ -14,3 +14,4 @@ pub mod read;
 pub mod remove;
 pub(crate) mod settings;
 pub mod stale;
+mod tree;

@@ -12,11 +12,11 @@ use super::{
         read_memory_limit_above,
     },
     place::{Place, Places},
-    remove::children,
+    tree::children,
 };
 use crate::model::{
     group::Group,
-    tables::{CPU, FAULT, MEMORY},
+    tables::{CPU, Cpu, FAULT, Fault, MEMORY, Memory},
 };
 
 /// The names of one version's memory files.
@@ -112,16 +112,16 @@ impl CgroupReader {
             };
             let own = read_file(directory, files.limit).and_then(|text| parse_limit(&text));
             let known = [self.limit_above, own, parse_hierarchical_limit(&stat)];
-            group.set("limit_bytes", known.into_iter().flatten().min());
-            group.set("current_bytes", current);
-            group.set("anon_bytes", parse_stat(&stat, files.anon));
-            group.set("file_bytes", parse_stat(&stat, files.file));
-            group.set("shmem_bytes", parse_stat(&stat, files.shmem));
-            group.set("swap_bytes", swap);
+            group.set(Memory::limit_bytes, known.into_iter().flatten().min());
+            group.set(Memory::current_bytes, current);
+            group.set(Memory::anon_bytes, parse_stat(&stat, files.anon));
+            group.set(Memory::file_bytes, parse_stat(&stat, files.file));
+            group.set(Memory::shmem_bytes, parse_stat(&stat, files.shmem));
+            group.set(Memory::swap_bytes, swap);
             self.largest_seen = self.largest_seen.max(current);
-            group.set("peak_bytes", peak.or(self.largest_seen));
+            group.set(Memory::peak_bytes, peak.or(self.largest_seen));
         } else {
-            group.set("limit_bytes", read_memory_limit(&self.places));
+            group.set(Memory::limit_bytes, read_memory_limit(&self.places));
         }
         if let Some(v2) = self.places.v2().filter(|place| place.own) {
             set_stalls(&mut group, &v2.directory);
@@ -132,15 +132,15 @@ impl CgroupReader {
     /// Sets `oom_kills` of `job_fault` among `groups` where the probes do not know it, by the count that
     /// the kernel keeps of the job's cgroup.
     pub fn add_oom_kills(&mut self, groups: &mut [Group]) {
-        let of_faults = |group: &&mut Group| std::ptr::eq(group.measurement, &FAULT);
+        let of_faults = |group: &&mut Group| group.is(&FAULT);
         let Some(fault) = groups.iter_mut().find(of_faults) else { return };
-        if fault.number("oom_kills").is_none() {
+        if fault.number(Fault::oom_kills).is_none() {
             let now =
                 self.memory_place().and_then(|(directory, files)| oom_kills(directory, files));
             // Of a cgroup that is gone nobody knows how its last tasks ended.
             if now.is_some() {
                 self.oom_kills = self.oom_kills.max(now);
-                fault.set("oom_kills", self.oom_kills);
+                fault.set(Fault::oom_kills, self.oom_kills);
             }
         }
     }
@@ -148,13 +148,13 @@ impl CgroupReader {
     /// `job_cpu` now.
     pub fn read_cpu(&self) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
-        group.set("cores_held", self.cores_held);
+        group.set(Cpu::cores_held, self.cores_held);
         let throttled_ns = self.throttle.as_ref().and_then(Throttle::read_ns);
         group.set(
-            "throttled_ns",
+            Cpu::throttled_ns,
             throttled_ns.map(|ns| ns.saturating_sub(self.throttled_before_ns)),
         );
-        group.set("tasks", self.read_tasks());
+        group.set(Cpu::tasks, self.read_tasks());
         group
     }
 
@@ -183,15 +183,14 @@ impl CgroupReader {
 
 /// Stall times from the pressure files of `directory`.
 fn set_stalls(group: &mut Group, directory: &Path) {
-    for (file, some, full) in [
-        ("cpu.pressure", "cpu_some_stall_ns", "cpu_full_stall_ns"),
-        ("memory.pressure", "memory_some_stall_ns", "memory_full_stall_ns"),
-        ("io.pressure", "io_some_stall_ns", "io_full_stall_ns"),
-    ] {
+    let mut set = |file, some, full| {
         let text = read_file(directory, file).unwrap_or_default();
         group.set(some, parse_stall_ns(&text, "some"));
         group.set(full, parse_stall_ns(&text, "full"));
-    }
+    };
+    set("cpu.pressure", Memory::cpu_some_stall_ns, Memory::cpu_full_stall_ns);
+    set("memory.pressure", Memory::memory_some_stall_ns, Memory::memory_full_stall_ns);
+    set("io.pressure", Memory::io_some_stall_ns, Memory::io_full_stall_ns);
 }
 
 /// Tasks of the cgroup at `directory`, and below, that the out-of-memory killer chose.

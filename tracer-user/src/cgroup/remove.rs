@@ -1,16 +1,16 @@
 //! Taking a job's cgroup away again, with the children that the job made in it.
 
 use std::{
-    fs,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 
-use super::job::JobCgroup;
+use super::{
+    job::JobCgroup,
+    tree::{collect_pids, remove_tree},
+};
 
 /// How long processes that are just exiting may take, and a directory to be let go after them.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -76,40 +76,5 @@ impl Drop for JobCgroup {
             // On an error's way out there is nobody left to tell.
             let _ = self.try_remove();
         }
-    }
-}
-
-/// The cgroups directly below `directory`; none where it cannot be listed.
-pub(super) fn children(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    entries.filter(is_dir).map(|entry| entry.path()).collect()
-}
-
-/// Whether a process is in `directory` or below.
-pub(super) fn has_processes(directory: &Path) -> bool {
-    let mut pids = Vec::new();
-    collect_pids(directory, &mut pids);
-    !pids.is_empty()
-}
-
-fn collect_pids(directory: &Path, pids: &mut Vec<u32>) {
-    let read = |name| fs::read_to_string(directory.join(name));
-    // A threaded cgroup names its threads only.
-    let text = read("cgroup.procs").or_else(|_| read("cgroup.threads")).unwrap_or_default();
-    pids.extend(text.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
-    for child in children(directory) {
-        collect_pids(&child, pids);
-    }
-}
-
-pub(super) fn remove_tree(directory: &Path) -> io::Result<()> {
-    for child in children(directory) {
-        remove_tree(&child)?;
-    }
-    match fs::remove_dir(directory) {
-        // Gone already: the job, or a manager, was faster.
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }

@@ -17,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{
     hierarchies::Hierarchies,
-    remove::{children, has_processes, remove_tree},
+    tree::{children, has_processes, remove_tree},
 };
 
 /// What the name of every run's cgroup begins with; the pid follows.

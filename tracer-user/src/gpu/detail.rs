@@ -1,11 +1,8 @@
 //! What only some devices tell, one job's: activity of their parts, the memory's clock, throttling and
 //! errors. Pure.
 
-use super::{
-    reading::{Activity, DeviceReading, Throttled},
-    used::record,
-};
-use crate::model::{group::Group, hist::Hist};
+use super::reading::{Activity, DeviceReading, Throttled};
+use crate::model::{group::Group, hist::Hist, tables::Gpu};
 
 /// One job's values of one device, cumulative.
 #[derive(Clone, Debug, Default)]
@@ -67,22 +64,22 @@ impl Detail {
 
     /// Sets the known ones of its fields.
     pub fn fill(&self, group: &mut Group) {
-        let hists = [
-            ("sm_activity_ratio", &self.sm),
-            ("tensor_activity_ratio", &self.tensor),
-            ("dram_activity_ratio", &self.dram),
-            ("memory_clock_hz", &self.memory_clock),
-        ];
-        for (name, hist) in hists {
-            if let Some(hist) = hist {
-                group.set_hist(name, hist.clone());
-            }
-        }
-        group.set("throttled_power_ns", self.throttled.map(|ns| ns.power));
-        group.set("throttled_thermal_ns", self.throttled.map(|ns| ns.thermal));
-        group.set("throttled_other_ns", self.throttled.map(|ns| ns.other));
-        group.set("ecc_uncorrected_errors", self.ecc_uncorrected);
-        group.set("xid_errors", self.xid_errors);
-        group.set("xid_last", self.xid_last);
+        group.set_hist(Gpu::sm_activity_ratio, self.sm.clone());
+        group.set_hist(Gpu::tensor_activity_ratio, self.tensor.clone());
+        group.set_hist(Gpu::dram_activity_ratio, self.dram.clone());
+        group.set_hist(Gpu::memory_clock_hz, self.memory_clock.clone());
+        group.set(Gpu::throttled_power_ns, self.throttled.map(|ns| ns.power));
+        group.set(Gpu::throttled_thermal_ns, self.throttled.map(|ns| ns.thermal));
+        group.set(Gpu::throttled_other_ns, self.throttled.map(|ns| ns.other));
+        group.set(Gpu::ecc_uncorrected_errors, self.ecc_uncorrected);
+        group.set(Gpu::xid_errors, self.xid_errors);
+        group.set(Gpu::xid_last, self.xid_last);
+    }
+}
+
+/// Adds `value` to `hist`, where it is known.
+pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+    if let Some(value) = value {
+        hist.get_or_insert_default().record(value);
     }
 }

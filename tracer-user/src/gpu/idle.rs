@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::tasks::{TaskTimes, Waits};
-use crate::model::group::Group;
+use crate::model::{group::Group, tables::Gpu};
 
 /// Idle time that nothing accounts for waits so long for a wait to end that does.
 pub const LATE_NS: u64 = 30_000_000_000;
@@ -167,18 +167,18 @@ impl Idle {
     /// Sets the fields of `job_gpu`.
     pub fn tell(&self, group: &mut Group) {
         let Some(busy_ns) = self.busy_ns else { return };
-        group.set("busy_ns", busy_ns);
-        group.set("idle_ns", self.parts.sum());
+        group.set(Gpu::busy_ns, busy_ns);
+        group.set(Gpu::idle_ns, self.parts.sum());
         if !self.is_split {
             return;
         }
         let parts = &self.parts;
         let faulting_ns = self.is_faulting_known.then_some(parts.faulting_ns);
-        group.set("idle_while_blocked_ns", parts.blocked_ns);
-        group.set("idle_while_run_queue_ns", parts.run_queue_ns);
-        group.set("idle_while_faulting_ns", faulting_ns);
-        group.set("idle_while_on_cpu_ns", parts.on_cpu_ns);
-        group.set("idle_other_ns", parts.other_ns);
+        group.set(Gpu::idle_while_blocked_ns, parts.blocked_ns);
+        group.set(Gpu::idle_while_run_queue_ns, parts.run_queue_ns);
+        group.set(Gpu::idle_while_faulting_ns, faulting_ns);
+        group.set(Gpu::idle_while_on_cpu_ns, parts.on_cpu_ns);
+        group.set(Gpu::idle_other_ns, parts.other_ns);
     }
 }
 

@@ -4,56 +4,26 @@
 use std::{
     collections::BTreeMap,
     io,
-    path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, sync_channel},
     },
     thread::{self, Thread},
     time::Duration,
 };
 
-use tokio::sync::Notify;
-
 use super::{
     claim::Claims,
     reading::ProcessReading,
-    totals::{STALE_NS, Totals},
+    shared::{SamplerSettings, Shared},
+    totals::STALE_NS,
     work::Work,
 };
 use crate::model::group::Group;
 
 /// How long the end waits for a call that is under way: exiting under it may crash the library.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// How to sample.
-#[derive(Clone, Debug)]
-pub struct SamplerSettings {
-    /// Time between two readings, 2 s at most: a state older than 5 s counts as unknown. The driver's own
-    /// figures are of the last 1/6 to 1 s, so less than 1 s gains little.
-    pub period: Duration,
-    /// The library; by default the loader's `libnvidia-ml.so.1`.
-    pub library: Option<PathBuf>,
-    /// Where sys and proc are found; `/`, but for tests and containers.
-    pub root: PathBuf,
-    /// Where there is no library or no driver: look again after this time, or never.
-    pub retry: Option<Duration>,
-    /// After a device is lost: open the library anew after this time, then after twice as long, and so on.
-    pub back_off: Duration,
-}
-
-impl Default for SamplerSettings {
-    fn default() -> Self {
-        Self {
-            period: Duration::from_secs(1),
-            library: None,
-            root: PathBuf::from("/"),
-            retry: None,
-            back_off: Duration::from_secs(5),
-        }
-    }
-}
 
 /// What the sampling took and could not do so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,22 +43,6 @@ pub struct Sampler<K> {
     ended: Receiver<()>,
 }
 
-/// What the thread and its users share.
-pub(super) struct Shared<K> {
-    /// Locked for the adding of a reading or the making of groups, never while the driver is asked.
-    totals: Mutex<Totals<K>>,
-    /// CLOCK_MONOTONIC when the reading under way began; 0 between two.
-    pub asking_since_ns: AtomicU64,
-    /// The thread is to end.
-    pub stop: AtomicBool,
-    /// Told after each reading.
-    pub came: Notify,
-    /// As in [`SamplerCost`].
-    pub cpu_ns: AtomicU64,
-    pub readings: AtomicU64,
-    pub failures: AtomicU64,
-}
-
 impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     /// Starts the thread. `owner` tells whose a process is; it is called with each process of each reading,
     /// under the lock that [`Self::groups_for`] takes, so it must not block.
@@ -99,15 +53,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         settings: SamplerSettings,
         owner: impl Fn(&ProcessReading) -> Option<K> + Send + 'static,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared {
-            totals: Mutex::new(Totals::default()),
-            asking_since_ns: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            came: Notify::new(),
-            cpu_ns: AtomicU64::new(0),
-            readings: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        });
+        let shared = Arc::new(Shared::default());
         let (end, ended) = sync_channel(1);
         let work = Work { shared: Arc::clone(&shared), settings, owner };
         let thread = thread::Builder::new().name("gpu".into()).spawn(move || {
@@ -124,22 +70,22 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         self.shared.came.notified().await;
     }
 
-    /// As [`Totals::watched`].
+    /// As [`Totals::watched`](super::Totals::watched).
     pub fn watched(&self) -> Vec<K> {
         self.shared.totals().watched()
     }
 
-    /// As [`Totals::look`].
+    /// As [`Totals::look`](super::Totals::look).
     pub fn look(&self, job: &K, now_ns: u64, groups: Option<&[Group]>) {
         self.shared.totals().look(job, now_ns, groups);
     }
 
-    /// As [`Totals::settle`].
+    /// As [`Totals::settle`](super::Totals::settle).
     pub fn settle(&self, job: &K) {
         self.shared.totals().settle(job);
     }
 
-    /// As [`Totals::claim`].
+    /// As [`Totals::claim`](super::Totals::claim).
     pub fn claim(&self, claims: BTreeMap<K, Claims>) {
         self.shared.totals().claim(claims);
     }
@@ -151,7 +97,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         SamplerCost { cpu_ns: load(cpu_ns), readings: load(readings), failures: load(failures) }
     }
 
-    /// As [`Totals::groups_for`].
+    /// As [`Totals::groups_for`](super::Totals::groups_for).
     pub fn groups_for(&self, job: &K, now_ns: u64) -> Vec<Group> {
         let mut totals = self.shared.totals();
         let since_ns = self.shared.asking_since_ns.load(Ordering::Relaxed);
@@ -164,7 +110,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         totals.groups_for(job, now_ns)
     }
 
-    /// As [`Totals::notes_for`].
+    /// As [`Totals::notes_for`](super::Totals::notes_for).
     pub fn notes_for(&self, job: &K) -> Vec<String> {
         self.shared.totals().notes_for(job)
     }
@@ -174,7 +120,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         self.shared.totals().notes().map(str::to_owned).collect()
     }
 
-    /// As [`Totals::forget`].
+    /// As [`Totals::forget`](super::Totals::forget).
     pub fn forget(&self, job: &K) {
         self.shared.totals().forget(job);
     }
@@ -190,13 +136,5 @@ impl<K> Drop for Sampler<K> {
         self.shared.stop.store(true, Ordering::Release);
         self.thread.unpark();
         let _ = self.ended.recv_timeout(PATIENCE);
-    }
-}
-
-impl<K> Shared<K> {
-    /// The totals, waited for no longer than an addition takes.
-    pub fn totals(&self) -> MutexGuard<'_, Totals<K>> {
-        // Numbers added up are as good as they were, whoever panicked.
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

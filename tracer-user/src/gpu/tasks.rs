@@ -5,7 +5,7 @@ use tracer_ebpf::loglinear::bucket_low;
 use crate::model::{
     group::Group,
     hist::Hist,
-    tables::{FAULT, SCHED},
+    tables::{FAULT, Fault, SCHED, Sched},
 };
 
 /// What a job's tasks did in a stretch of time, all of them added up.
@@ -36,18 +36,16 @@ impl TaskTimes {
     /// What came between two looks, `span_ns` apart, at the groups of one job; `None` where this kernel,
     /// or one of the looks, does not tell.
     pub fn between(older: &[Group], newer: &[Group], span_ns: u64) -> Option<Self> {
-        let of = |groups: &[Group], table| {
-            groups.iter().find(|group| std::ptr::eq(group.measurement, table)).cloned()
-        };
+        let of = |groups: &[Group], table| groups.iter().find(|group| group.is(table)).cloned();
         let since = |table| Some(of(newer, table)?.since(&of(older, table)?));
         let sched = since(&SCHED)?;
         let waits = |hist: &Hist| Waits::of(hist, span_ns);
-        let faulting = since(&FAULT).and_then(|fault| fault.hist("major_wait_ns").map(waits));
+        let faulting = since(&FAULT).and_then(|fault| fault.hist(Fault::major_wait_ns).map(waits));
         Some(Self {
-            on_cpu_ns: sched.number("on_cpu_ns")?,
-            run_queue: waits(sched.hist("run_queue_wait_ns")?),
+            on_cpu_ns: sched.number(Sched::on_cpu_ns)?,
+            run_queue: waits(sched.hist(Sched::run_queue_wait_ns)?),
             // A task that a major fault blocks is blocked, and charged as that, too.
-            blocked: waits(sched.hist("blocked_ns")?).less(faulting.unwrap_or_default()),
+            blocked: waits(sched.hist(Sched::blocked_ns)?).less(faulting.unwrap_or_default()),
             faulting,
         })
     }
@@ -155,10 +153,10 @@ mod tests {
         let groups = |blocked: &[(u64, u64)], faults: Option<&[(u64, u64)]>| {
             let mut sched = Group::unknown(&SCHED, Vec::new());
             let mut fault = Group::unknown(&FAULT, Vec::new());
-            sched.set("on_cpu_ns", 5 * MS);
-            sched.set_hist("run_queue_wait_ns", hist(&[]));
-            sched.set_hist("blocked_ns", hist(blocked));
-            faults.iter().for_each(|faults| fault.set_hist("major_wait_ns", hist(faults)));
+            sched.set(Sched::on_cpu_ns, 5 * MS);
+            sched.set_hist(Sched::run_queue_wait_ns, hist(&[]));
+            sched.set_hist(Sched::blocked_ns, hist(blocked));
+            faults.iter().for_each(|faults| fault.set_hist(Fault::major_wait_ns, hist(faults)));
             vec![sched, fault]
         };
         let zero = groups(&[], Some(&[]));

@@ -10,7 +10,10 @@ use super::{
     tasks::TaskTimes,
     used::{JobPart, Share, Used},
 };
-use crate::model::group::Group;
+use crate::model::{
+    group::Group,
+    tables::{FAULT, SCHED},
+};
 
 /// Readings further apart than this leave open who was on a device between them.
 const MAX_GAP_NS: u64 = 5_000_000_000;
@@ -225,7 +228,7 @@ impl<K: Ord + Clone> Totals<K> {
         let begin_ns = open.iter().flat_map(|open| &open.devices).map(|(_, at)| at.begin_ns).min();
         let before = of.looked.take();
         of.looked = groups.map(|groups| {
-            let counted = |group: &&Group| matches!(group.measurement.key, "sched" | "fault");
+            let counted = |group: &&Group| group.is(&SCHED) || group.is(&FAULT);
             (now_ns, groups.iter().filter(counted).cloned().collect())
         });
         let near = |at_ns: u64| begin_ns.is_none_or(|begin_ns| begin_ns <= at_ns + MAX_GAP_NS);

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use super::{
-    detail::Detail,
+    detail::{Detail, record},
     idle::Idle,
     reading::{Busy, Device, DeviceReading, ProcessReading},
 };
-use crate::model::{group::Group, hist::Hist, tables::GPU};
+use crate::model::{
+    group::Group,
+    hist::Hist,
+    tables::{GPU, Gpu},
+};
 
 /// One job's values of one device.
 #[derive(Debug, Default)]
@@ -131,35 +135,21 @@ impl Used {
         let Device { uuid, model, vendor, parent, .. } = &**device;
         let texts = [&device.number(), uuid, model, vendor, parent];
         let mut group = Group::unknown(&GPU, texts.map(String::clone).into());
-        let hists = [
-            ("utilization_ratio", &self.busy),
-            ("memory_utilization_ratio", &self.memory_busy),
-            ("power_watts", &self.power),
-            ("sm_clock_hz", &self.clock),
-        ];
-        for (name, hist) in hists {
-            if let Some(hist) = hist {
-                group.set_hist(name, hist.clone());
-            }
-        }
+        group.set_hist(Gpu::utilization_ratio, self.busy.clone());
+        group.set_hist(Gpu::memory_utilization_ratio, self.memory_busy.clone());
+        group.set_hist(Gpu::power_watts, self.power.clone());
+        group.set_hist(Gpu::sm_clock_hz, self.clock.clone());
         self.detail.fill(&mut group);
-        group.set("memory_used_bytes", self.memory_used_bytes.filter(|_| is_current));
-        group.set("processes", is_current.then_some(self.processes));
-        group.set("memory_peak_bytes", self.memory_peak_bytes);
-        group.set("memory_total_bytes", device.memory_total_bytes);
-        group.set("energy_joules", self.energy_millijoules);
-        group.set("temperature_max_celsius", self.temperature_celsius);
-        group.set("readings_shared", self.shared);
-        group.set("held_ns", self.held_ns);
-        group.set("used_ns", self.used_ns);
+        group.set(Gpu::memory_used_bytes, self.memory_used_bytes.filter(|_| is_current));
+        group.set(Gpu::processes, is_current.then_some(self.processes));
+        group.set(Gpu::memory_peak_bytes, self.memory_peak_bytes);
+        group.set(Gpu::memory_total_bytes, device.memory_total_bytes);
+        group.set(Gpu::energy_joules, self.energy_millijoules);
+        group.set(Gpu::temperature_max_celsius, self.temperature_celsius);
+        group.set(Gpu::readings_shared, self.shared);
+        group.set(Gpu::held_ns, self.held_ns);
+        group.set(Gpu::used_ns, self.used_ns);
         self.idle.tell(&mut group);
         group
-    }
-}
-
-/// Adds `value` to `hist`, where it is known.
-pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
-    if let Some(value) = value {
-        hist.get_or_insert_default().record(value);
     }
 }

@@ -16,7 +16,7 @@ use super::{
     cards::Cards,
     nvml::Nvidia,
     reading::{GpuReading, ProcessReading},
-    sampler::{SamplerSettings, Shared},
+    shared::{SamplerSettings, Shared},
     source::{Answers, GpuSource, Presence},
 };
 use crate::base::clock::monotonic_ns;

@@ -11,7 +11,7 @@ use tracer_ebpf::loglinear::BUCKETS;
 use crate::model::{
     group::{Group, Value, follow_all},
     job::JobStats,
-    points::{FieldValue, Point},
+    point::{FieldValue, Point},
 };
 
 /// Attempts grow rarer up to one in so many intervals: each encodes all that waits.

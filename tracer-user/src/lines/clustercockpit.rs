@@ -5,33 +5,39 @@
 //! Refuses the store's well-known names for what is measured otherwise here: two sources of one metric
 //! overwrite each other.
 
-use tracer_ebpf::table::Unit;
+use tracer_ebpf::{
+    handle::{Handle, Histogram, Number},
+    table::{Measurement, Unit},
+};
 
 use super::backlog::Pending;
 use crate::model::{
     group::{Group, merge_all},
     hist::Hist,
-    points::{FieldValue, Origin, Point, number_value},
+    point::{FieldValue, Origin, Point},
+    points::number_value,
+    tables::{BLOCK, Block, Fault, GPU, Gpu, Memory, Own, Sched},
 };
 
 /// What a metric is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
-    /// A counter, or the sum of a histogram, over the interval's length: in cores or tasks where both
-    /// are times, else a second.
-    PerTime(&'static str, &'static [&'static str]),
-    /// The same of the devices' reads or writes.
-    DiskPerTime(&'static str, &'static str),
+    /// Counters, added up, over the interval's length: in cores or tasks where both are times, else a second.
+    PerTime(&'static [Handle<Number>]),
+    /// The same of the sum of a histogram.
+    SumPerTime(Handle<Histogram>),
+    /// A counter of the devices' reads or writes over the interval's length.
+    DiskPerTime(&'static str, Handle<Number>),
     /// What 99 in a hundred values of a histogram are not above, over all series.
-    P99(&'static str, &'static str),
+    P99(Handle<Histogram>),
     /// The value at the interval's end, or what came in it; of several jobs their sum.
-    Now(&'static str, &'static str),
+    Now(Handle<Number>),
     /// Of each GPU: the mean of a histogram's values; of several jobs their sum.
-    GpuMean(&'static str),
+    GpuMean(Handle<Histogram>),
     /// Of each GPU: a histogram's mean over the values of all its jobs.
-    GpuDevice(&'static str),
+    GpuDevice(Handle<Histogram>),
     /// Of each GPU: the value at the interval's end; of several jobs their sum.
-    GpuNow(&'static str),
+    GpuNow(Handle<Number>),
 }
 
 /// A metric.
@@ -69,131 +75,126 @@ const TASKS: &str = "tasks";
 
 /// All metrics. The names without the prefix are the store's own, and mean what they mean there.
 pub static METRICS: &[Metric] = &[
-    Metric::new(
-        "jobtrace_cpu_used",
-        "cores",
-        Of::PerTime("sched", &["on_cpu_ns"]),
-        "Cores in use.",
-    ),
+    Metric::new("jobtrace_cpu_used", "cores", Of::PerTime(&[Sched::on_cpu_ns]), "Cores in use."),
     Metric::new(
         "jobtrace_cpu_wait",
         TASKS,
-        Of::PerTime("sched", &["run_queue_wait_ns"]),
+        Of::SumPerTime(Sched::run_queue_wait_ns),
         "Runnable tasks waiting for a CPU, on average.",
     ),
     Metric::new(
         "jobtrace_blocked",
         TASKS,
-        Of::PerTime("sched", &["blocked_ns"]),
+        Of::SumPerTime(Sched::blocked_ns),
         "Tasks blocked on I/O, on average; a wait is counted when it ends.",
     ),
     Metric::new(
         "jobtrace_cpu_wait_p99",
         "s",
-        Of::P99("sched", "run_queue_wait_ns"),
+        Of::P99(Sched::run_queue_wait_ns),
         "Wait for a CPU, 99th percentile of all waits.",
     )
     .times(1e-9),
     Metric::new(
         "jobtrace_context_switches",
         "1/s",
-        Of::PerTime("sched", &["switches_voluntary", "switches_involuntary"]),
+        Of::PerTime(&[Sched::switches_voluntary, Sched::switches_involuntary]),
         "Context switches.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_forks",
         "1/s",
-        Of::PerTime("sched", &["forks"]),
+        Of::PerTime(&[Sched::forks]),
         "Processes and threads created.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_minor_faults",
         "1/s",
-        Of::PerTime("fault", &["minor"]),
+        Of::PerTime(&[Fault::minor]),
         "Page faults served from memory.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_major_faults",
         "1/s",
-        Of::PerTime("fault", &["major"]),
+        Of::PerTime(&[Fault::major]),
         "Page faults served from disk.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_oom_kills",
         "",
-        Of::Now("fault", "oom_kills"),
+        Of::Now(Fault::oom_kills),
         "Tasks chosen by the out-of-memory killer in the interval.",
     ),
     Metric::new(
         "jobtrace_disk_read",
         "B/s",
-        Of::DiskPerTime("read", "bytes"),
+        Of::DiskPerTime("read", Block::bytes),
         "Read from local disks.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_disk_write",
         "B/s",
-        Of::DiskPerTime("write", "bytes"),
+        Of::DiskPerTime("write", Block::bytes),
         "Written to local disks.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_disk_read_ops",
         "1/s",
-        Of::DiskPerTime("read", "ops"),
+        Of::DiskPerTime("read", Block::ops),
         "Reads completed.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_disk_write_ops",
         "1/s",
-        Of::DiskPerTime("write", "ops"),
+        Of::DiskPerTime("write", Block::ops),
         "Writes completed.",
     )
     .times(1e9),
     Metric::new(
         "jobtrace_disk_latency_p99",
         "s",
-        Of::P99("block", "device_latency_ns"),
+        Of::P99(Block::device_latency_ns),
         "Time that the disks took, 99th percentile of all requests.",
     )
     .times(1e-9),
     Metric::new(
         "jobtrace_mem_jobs",
         "B",
-        Of::Now("memory", "current_bytes"),
+        Of::Now(Memory::current_bytes),
         "Memory charged to the jobs' cgroups.",
     ),
-    Metric::new("jobtrace_jobs", "", Of::Now("self", "jobs"), "Jobs on the node."),
+    Metric::new("jobtrace_jobs", "", Of::Now(Own::jobs), "Jobs on the node."),
     Metric::new(
         "jobtrace_overhead",
         "%",
-        Of::Now("self", "overhead_ratio"),
+        Of::Now(Own::overhead_ratio),
         "Share of the CPUs' time that jobtrace's probes took.",
     )
     .times(100.0),
     Metric::new(
         "acc_utilization",
         "%",
-        Of::GpuMean("utilization_ratio"),
+        Of::GpuMean(Gpu::utilization_ratio),
         "Share of the time in which the GPU computed, while jobs had it.",
     )
     .times(100.0),
     Metric::new(
         "acc_mem_used",
         "B",
-        Of::GpuNow("memory_used_bytes"),
+        Of::GpuNow(Gpu::memory_used_bytes),
         "GPU memory used by the jobs.",
     ),
     Metric::new(
         "acc_power",
         "W",
-        Of::GpuDevice("power_watts"),
+        Of::GpuDevice(Gpu::power_watts),
         "Power of the whole GPU, while jobs had it.",
     ),
 ];
@@ -244,24 +245,29 @@ fn point(origin: &Origin, metric: &Metric, place: (&str, &str), value: f64, time
 
 /// Its value of the whole node; `None` where it is unknown.
 fn of_node(metric: &Metric, span_ns: u64, node: &[Group]) -> Option<f64> {
-    let of = |key: &'static str| node.iter().filter(move |group| group.measurement.key == key);
+    let of = |table: &'static Measurement| node.iter().filter(move |group| group.is(table));
     let per_time = |amount: f64| (span_ns > 0).then(|| amount / span_ns as f64);
     match metric.of {
-        Of::PerTime(key, fields) => {
-            let group = of(key).next()?;
-            let amounts = fields.iter().map(|field| amount(group, field));
+        Of::PerTime(fields) => {
+            let amounts =
+                fields.iter().map(|field| amount(of(field.measurement()).next()?, *field));
             per_time(amounts.sum::<Option<f64>>()?)
         }
+        Of::SumPerTime(field) => {
+            let hist = of(field.measurement()).next()?.hist(field)?;
+            per_time(public(field.field().unit, hist.sum as f64))
+        }
         Of::DiskPerTime(op, field) => {
-            let of_op = of("block").filter(|group| group.tags.get(1).is_some_and(|tag| tag == op));
+            let of_op = of(&BLOCK).filter(|group| group.tags.get(1).is_some_and(|tag| tag == op));
             per_time(sum(of_op.map(|group| amount(group, field)))?)
         }
-        Of::P99(key, field) => {
+        Of::P99(field) => {
             let mut all = Hist::default();
-            of(key).filter_map(|group| group.hist(field)).for_each(|hist| all.merge(hist));
+            let hists = of(field.measurement()).filter_map(|group| group.hist(field));
+            hists.for_each(|hist| all.merge(hist));
             all.quantiles().map(|quantiles| quantiles[2] as f64)
         }
-        Of::Now(key, field) => amount(of(key).next()?, field),
+        Of::Now(field) => amount(of(field.measurement()).next()?, field),
         Of::GpuMean(_) | Of::GpuDevice(_) | Of::GpuNow(_) => None,
     }
 }
@@ -269,7 +275,9 @@ fn of_node(metric: &Metric, span_ns: u64, node: &[Group]) -> Option<f64> {
 /// Its value of the GPU `index`; `None` where it is unknown.
 fn of_gpu(metric: &Metric, index: &str, pending: &Pending, node: &[Group]) -> Option<f64> {
     let is_it = |group: &&Group| index_of_gpu(group) == Some(index);
-    let mean = |group: &Group, field| Some(public(group, field, group.hist(field)?.mean()?));
+    let mean = |group: &Group, field: Handle<Histogram>| {
+        Some(public(field.field().unit, group.hist(field)?.mean()?))
+    };
     match metric.of {
         Of::GpuMean(field) => {
             let of_jobs = pending.jobs.iter().flat_map(|stats| &stats.groups).filter(is_it);
@@ -287,15 +295,12 @@ fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().reduce(|sum, value| sum + value)
 }
 
-/// A number, or the sum of a histogram, in its public unit.
-fn amount(group: &Group, field: &str) -> Option<f64> {
-    let number = group.number(field).or_else(|| Some(group.hist(field)?.sum))?;
-    Some(public(group, field, number as f64))
+/// A number in its public unit.
+fn amount(group: &Group, field: Handle<Number>) -> Option<f64> {
+    Some(public(field.field().unit, group.number(field)? as f64))
 }
 
-fn public(group: &Group, field: &str, value: f64) -> f64 {
-    let unit = group.measurement.fields.iter().find(|known| known.name == field);
-    let unit = unit.map_or(Unit::Count, |field| field.unit);
+fn public(unit: Unit, value: f64) -> f64 {
     match number_value(unit, 1) {
         FieldValue::Float(one) => value * one,
         _ => value,
@@ -304,7 +309,7 @@ fn public(group: &Group, field: &str, value: f64) -> f64 {
 
 /// The index, as NVML counts, where the group is a GPU's.
 fn index_of_gpu(group: &Group) -> Option<&str> {
-    (group.measurement.key == "gpu").then(|| group.tags.first().map(String::as_str)).flatten()
+    group.is(&GPU).then(|| group.tags.first().map(String::as_str)).flatten()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     files::publish::{Stage, TRIES, cure},
-    model::points::Point,
+    model::point::Point,
 };
 
 /// When a file is finished and the next begun.

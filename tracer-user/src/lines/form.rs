@@ -15,7 +15,7 @@ use super::{
 };
 use crate::model::{
     job::JobStats,
-    points::{Origin, Point},
+    point::{Origin, Point},
 };
 
 /// Whose names and habits the lines have.

@@ -61,7 +61,7 @@ pub fn document(intervals: &[HlogInterval]) -> Result<String> {
 fn histograms(stats: &JobStats) -> Vec<(String, &Hist)> {
     let mut found = Vec::new();
     for group in &stats.groups {
-        for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+        for (field, value) in group.fields() {
             if let Some(Value::Histogram(hist)) = value
                 && hist.count() > 0
             {
@@ -92,7 +92,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::model::tables::{BLOCK, SCHED};
+    use crate::model::tables::{BLOCK, Block, SCHED, Sched};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -107,10 +107,10 @@ mod tests {
         let waits = Hist::from_buckets(150_000, 140_000, [(0, 5), (9, 2), (40, 1)]);
         let sizes = Hist::from_buckets(1 << 41, u64::MAX, [(60, 7), (127, 3)]);
         let mut sched = Group::unknown(&SCHED, vec![]);
-        sched.set_hist("run_queue_wait_ns", waits.clone());
-        sched.set_hist("sleep_ns", Hist::default());
+        sched.set_hist(Sched::run_queue_wait_ns, waits.clone());
+        sched.set_hist(Sched::sleep_ns, Hist::default());
         let mut block = Group::unknown(&BLOCK, vec!["sd a,b".into(), "read".into()]);
-        block.set_hist("size_bytes", sizes.clone());
+        block.set_hist(Block::size_bytes, sizes.clone());
         let jobs = [stats("42", vec![sched]), stats("4 3\n", vec![block])];
         let interval = |start| HlogInterval {
             start_wall_ns: start * SECOND,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::points::{FieldValue, Point};
+use crate::model::point::{FieldValue, Point};
 
 /// Longest tag value; no consumer of ours takes less.
 pub const MAX_TAG_BYTES: usize = 256;
@@ -15,7 +15,7 @@ pub const MAX_LINE_BYTES: usize = 60 * 1024;
 /// Longest string field, escapes included; the rest is cut.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 /// Longest measurement with tags, so that the longest field still fits beside it.
-const MAX_HEAD_BYTES: usize = 32 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
 /// Put before keys that the consumers keep for themselves.
 const PREFIX: &str = "x_";
 /// In what time stamps are written.
@@ -109,9 +109,12 @@ fn clean_tags(tags: &[(String, String)]) -> BTreeMap<String, String> {
 /// `raw` as a key or measurement; `None` where nothing is left of it.
 fn clean_key(raw: &str) -> Option<String> {
     let key = clean(raw, MAX_TAG_BYTES - PREFIX.len())?;
-    // A line that begins with `#` is a comment.
-    let reserved = key == "time" || key.starts_with(['_', '#']);
-    Some(if reserved { format!("{PREFIX}{key}") } else { key })
+    Some(if is_reserved(&key) { format!("{PREFIX}{key}") } else { key })
+}
+
+/// Whether the consumers keep `key` for themselves; a line that begins with `#` is a comment.
+pub(super) fn is_reserved(key: &str) -> bool {
+    key == "time" || key.starts_with(['_', '#'])
 }
 
 /// `raw` without what no escape exists for, cut to `max` bytes; `None` where nothing is left.

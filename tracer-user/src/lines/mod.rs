@@ -1,14 +1,18 @@
-//! What leaves the agent: line protocol, the `--json` document, and the files they go into.
+//! What leaves the agent: line protocol and interval logs, and the files they go into; and the way back, from
+//! lines (`read`) to values (`decode`) and their sums (`gather`).
 //!
-//! `feed`, `file_sink`, `target`, `spool` and `publish` alone touch the disk; the others are pure.
+//! `file_sink` and `spool` alone touch the disk; the others are pure.
 
 pub mod backlog;
 pub mod batch;
 pub mod clustercockpit;
+pub mod decode;
 pub mod file_sink;
 pub mod form;
+pub mod gather;
 pub mod hlog;
 pub mod line;
 pub mod profile;
+pub mod read;
 pub mod spool;
 pub mod writer;

@@ -12,7 +12,8 @@ use crate::model::{
     buckets::Width,
     hist_points::bucket_points,
     job::{Job, JobStats},
-    points::{Origin, Point, interval_points},
+    point::{Origin, Point},
+    points::interval_points,
 };
 
 /// How much of a job is written.

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     files::publish::{Stage, TRIES, cure},
-    model::points::Point,
+    model::point::Point,
 };
 
 /// Text after which a set goes on in another file: InfluxDB 1 refuses bodies of 25 MB and is best fed

@@ -142,6 +142,19 @@ pub fn rows(hist: &Hist, unit: Unit, width: Width, style: BucketStyle) -> Vec<(S
     rows
 }
 
+/// The highest of the kernel's buckets that end at the bound which `tag` shows: the other way of [`rows`].
+/// `None` where it shows none of ours.
+pub fn index_of(style: BucketStyle, unit: Unit, tag: &str) -> Option<usize> {
+    let bound = match style {
+        BucketStyle::Le | BucketStyle::Prom => tag,
+        BucketStyle::Vmrange => tag.split_once("...")?.1,
+    };
+    match (style, bound) {
+        (BucketStyle::Prom | BucketStyle::Vmrange, "+Inf") => Some(BUCKETS - 1),
+        _ => (0..BUCKETS).find(|index| le(unit, *index) == bound),
+    }
+}
+
 impl Width {
     /// The highest of the kernel's buckets that share a bucket of this width with `index`.
     fn highest(self, index: usize) -> usize {

@@ -1,9 +1,12 @@
 //! The values of one measurement, read by its table: how they subtract and how they add.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ptr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-use tracer_ebpf::table::{Field, Kind, Measurement};
+use tracer_ebpf::{
+    handle::{Handle, Histogram, Number},
+    table::{Field, Kind, Measurement},
+};
 
 use super::{hist::Hist, tables};
 
@@ -48,38 +51,51 @@ impl Group {
         Self { measurement, tags, values: vec![None; measurement.fields.len()] }
     }
 
-    /// Index of field `name`; panics where the table has none, which is a programming error.
-    fn index(&self, name: &str) -> usize {
-        let index = self.measurement.fields.iter().position(|field| field.name == name);
-        index.unwrap_or_else(|| panic!("{} has no field {name}", self.measurement.name))
+    /// Whether its values are those of `measurement`.
+    pub fn is(&self, measurement: &Measurement) -> bool {
+        ptr::eq(self.measurement, measurement)
     }
 
-    /// Sets a field of any kind but histogram.
-    pub fn set(&mut self, name: &str, value: impl Into<Option<u64>>) {
-        let index = self.index(name);
+    /// Where the value of `field` is.
+    ///
+    /// # Panics
+    /// With a handle of another measurement, which is a programming error.
+    fn index<V>(&self, field: Handle<V>) -> usize {
+        assert!(self.is(field.measurement()), "{} has no {field:?}", self.measurement.name);
+        field.index()
+    }
+
+    /// Sets a number; `None`: it is unknown.
+    pub fn set(&mut self, field: Handle<Number>, value: impl Into<Option<u64>>) {
+        let index = self.index(field);
         self.values[index] = value.into().map(Value::Number);
     }
 
-    /// Sets a histogram.
-    pub fn set_hist(&mut self, name: &str, hist: Hist) {
-        let index = self.index(name);
-        self.values[index] = Some(Value::Histogram(hist));
+    /// Sets a histogram; `None`: it is unknown.
+    pub fn set_hist(&mut self, field: Handle<Histogram>, hist: impl Into<Option<Hist>>) {
+        let index = self.index(field);
+        self.values[index] = hist.into().map(Value::Histogram);
     }
 
-    /// A field of any kind but histogram; `None` where it is unknown.
-    pub fn number(&self, name: &str) -> Option<u64> {
-        match self.values[self.index(name)] {
+    /// A number; `None` where it is unknown.
+    pub fn number(&self, field: Handle<Number>) -> Option<u64> {
+        match self.values[self.index(field)] {
             Some(Value::Number(number)) => Some(number),
             _ => None,
         }
     }
 
     /// A histogram; `None` where it is unknown.
-    pub fn hist(&self, name: &str) -> Option<&Hist> {
-        match &self.values[self.index(name)] {
+    pub fn hist(&self, field: Handle<Histogram>) -> Option<&Hist> {
+        match &self.values[self.index(field)] {
             Some(Value::Histogram(hist)) => Some(hist),
             _ => None,
         }
+    }
+
+    /// Each field with its value.
+    pub fn fields(&self) -> impl Iterator<Item = (&'static Field, &Option<Value>)> {
+        self.measurement.fields.iter().zip(&self.values)
     }
 
     /// The measurement's own tags: key and value, in the table's order.
@@ -90,19 +106,17 @@ impl Group {
 
     /// Whether both are of the same measurement and tags.
     pub fn same_series(&self, other: &Self) -> bool {
-        std::ptr::eq(self.measurement, other.measurement) && self.tags == other.tags
+        self.is(other.measurement) && self.tags == other.tags
     }
 
     /// Whether nothing happened: no gauge is known, and every counter and histogram is empty. A peak
     /// tells of the past as well and is no sign.
     pub fn is_idle(&self) -> bool {
-        self.measurement.fields.iter().zip(&self.values).all(|(field, value)| {
-            match (field.kind, value) {
-                (_, None) | (Kind::Constant | Kind::Peak, _) => true,
-                (_, Some(Value::Histogram(hist))) => hist.count() == 0,
-                (Kind::Counter, Some(Value::Number(number))) => *number == 0,
-                (_, Some(Value::Number(_))) => false,
-            }
+        self.fields().all(|(field, value)| match (field.kind, value) {
+            (_, None) | (Kind::Constant | Kind::Peak, _) => true,
+            (_, Some(Value::Histogram(hist))) => hist.count() == 0,
+            (Kind::Counter, Some(Value::Number(number))) => *number == 0,
+            (_, Some(Value::Number(_))) => false,
         })
     }
 
@@ -213,8 +227,8 @@ struct Named {
 
 impl Serialize for Group {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let named = self.measurement.fields.iter().zip(&self.values);
-        let values = named.filter_map(|(f, v)| Some((f.name.to_owned(), v.clone()?))).collect();
+        let values =
+            self.fields().filter_map(|(f, v)| Some((f.name.to_owned(), v.clone()?))).collect();
         let measurement = self.measurement.name.to_owned();
         Named { measurement, tags: self.tags.clone(), values }.serialize(serializer)
     }

@@ -10,8 +10,9 @@ use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low, bucket_of};
 pub const QUANTILES: [(&str, f64); 4] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p999", 0.999)];
 
-/// More values than a node counts in decades.
-const MAX_READ_COUNT: u128 = 1 << 56;
+/// More values than a node counts in decades: what is read from outside and has more is damaged, and a
+/// few of them added up fit into their type.
+pub const MAX_COUNT: u64 = 1 << 56;
 
 /// Counts per bucket with the exact sum and largest value.
 ///
@@ -174,7 +175,7 @@ impl TryFrom<Sparse> for Hist {
     /// Refuses what no kernel counted, so that no later sum of it overflows.
     fn try_from(sparse: Sparse) -> Result<Self, String> {
         let total: u128 = sparse.buckets.iter().map(|(_, count)| u128::from(*count)).sum();
-        if total > MAX_READ_COUNT {
+        if total > u128::from(MAX_COUNT) {
             return Err(format!("a histogram of {total} values is damaged"));
         }
         if let Some((index, _)) = sparse.buckets.iter().find(|(index, _)| *index >= BUCKETS) {

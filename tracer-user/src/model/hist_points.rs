@@ -4,8 +4,11 @@ use super::{
     buckets::{BucketStyle, Width, rows},
     group::{Group, Value},
     job::JobStats,
-    points::{FieldValue, Origin, Point},
+    point::{FieldValue, Origin, Point},
 };
+
+/// Name of the measurement.
+pub const JOB_HIST: &str = "job_hist";
 
 /// One point for each non-empty bucket of each histogram of `stats`, an interval: `n` is the count of
 /// this bucket alone, not cumulative.
@@ -30,7 +33,7 @@ pub fn bucket_points(
             tags.push(("metric".into(), metric));
             tags.push((style.tag().into(), tag));
             let fields = vec![(style.field().into(), FieldValue::Integer(count))];
-            points.push(Point { measurement: "job_hist".into(), tags, fields, time_ns });
+            points.push(Point { measurement: JOB_HIST.into(), tags, fields, time_ns });
         }
     }
     points
@@ -39,7 +42,7 @@ pub fn bucket_points(
 /// Metric, bucket and count of each bucket of `group`.
 fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, String, u64)> {
     let mut all = Vec::new();
-    for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+    for (field, value) in group.fields() {
         let Some(Value::Histogram(hist)) = value else { continue };
         let metric = format!("{}.{}", group.measurement.key, field.name);
         let rows = rows(hist, field.unit, width, style);
@@ -51,11 +54,11 @@ fn group_rows(group: &Group, width: Width, style: BucketStyle) -> Vec<(String, S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::buckets::le;
     use crate::model::{
+        buckets::le,
         hist::Hist,
         job::Job,
-        tables::{BLOCK, SCHED},
+        tables::{BLOCK, Block, SCHED, Sched},
     };
     use tracer_ebpf::table::Unit;
 
@@ -74,9 +77,9 @@ mod tests {
     #[test]
     fn each_non_empty_bucket_is_a_point() {
         let mut group = Group::unknown(&SCHED, vec![]);
-        group.set("on_cpu_ns", 5);
-        group.set_hist("run_queue_wait_ns", Hist::from_buckets(100, 70, [(0, 2), (1, 1)]));
-        group.set_hist("sleep_ns", Hist::default());
+        group.set(Sched::on_cpu_ns, 5);
+        group.set_hist(Sched::run_queue_wait_ns, Hist::from_buckets(100, 70, [(0, 2), (1, 1)]));
+        group.set_hist(Sched::sleep_ns, Hist::default());
         let points = hist_points(&origin(), &stats(group), 9);
         let shown: Vec<_> = points
             .iter()
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn the_measurements_own_tags_tell_the_buckets_apart() {
         let mut group = Group::unknown(&BLOCK, vec!["sda".into(), "read".into()]);
-        group.set_hist("size_bytes", Hist::from_buckets(4096, 4096, [(28, 1)]));
+        group.set_hist(Block::size_bytes, Hist::from_buckets(4096, 4096, [(28, 1)]));
         let points = hist_points(&origin(), &stats(group), 0);
         assert_eq!(tag(&points[0], "device"), Some("sda"));
         assert_eq!(tag(&points[0], "op"), Some("read"));
@@ -115,7 +118,7 @@ mod tests {
         let hist = |max| Hist::from_buckets(max, max, [(40, 1), (127, 1)]);
         let bounds = |max| {
             let mut group = Group::unknown(&SCHED, vec![]);
-            group.set_hist("sleep_ns", hist(max));
+            group.set_hist(Sched::sleep_ns, hist(max));
             let points = hist_points(&origin(), &stats(group), 0);
             points.iter().map(|p| tag(p, "le").unwrap().to_owned()).collect::<Vec<_>>()
         };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    points::FieldValue,
+    point::FieldValue,
     tables::{FACTS, Fact, fact},
 };
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tracer_ebpf::table::Measurement;
 
 use super::{
     group::{Group, merge_all},
@@ -43,14 +44,14 @@ pub struct JobStats {
 }
 
 impl JobStats {
-    /// The only group of a measurement without tags of its own, by its key (`"sched"`).
-    pub fn group(&self, key: &str) -> Option<&Group> {
-        self.groups.iter().find(|group| group.measurement.key == key)
+    /// The only group of a measurement without tags of its own.
+    pub fn group(&self, measurement: &Measurement) -> Option<&Group> {
+        self.groups.iter().find(|group| group.is(measurement))
     }
 
     /// All groups of a measurement.
-    pub fn groups<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a Group> {
-        self.groups.iter().filter(move |group| group.measurement.key == key)
+    pub fn groups<'a>(&'a self, measurement: &'a Measurement) -> impl Iterator<Item = &'a Group> {
+        self.groups.iter().filter(move |group| group.is(measurement))
     }
 }
 

@@ -10,6 +10,7 @@ pub mod hist_points;
 pub mod info;
 pub mod job;
 pub mod lease;
+pub mod point;
 pub mod points;
 pub mod snapshot;
 pub mod source;

@@ -1,6 +1,5 @@
-//! Points: what a line of line protocol says, made of a job's values by their table.
+//! Points made of a job's values by their tables.
 
-use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::{Kind, Unit};
 
 use super::{
@@ -8,59 +7,9 @@ use super::{
     hist::QUANTILES,
     info::{Exit, Facts, JobInfo},
     job::{Job, JobStats},
+    point::{FieldValue, Origin, Point},
     tables::{INTERVAL, JOB_INFO, fact},
 };
-
-/// A field's value as line protocol knows it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FieldValue {
-    /// Written with the suffix `i`, saturated at `i64::MAX`.
-    Integer(u64),
-    /// Left out unless finite.
-    Float(f64),
-    /// Quoted.
-    Text(String),
-}
-
-/// One line: measurement, tags, fields, time.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// Name of the measurement.
-    pub measurement: String,
-    /// Tags in any order; the writer sorts them and leaves empty ones out.
-    pub tags: Vec<(String, String)>,
-    /// Fields in the order of their output.
-    pub fields: Vec<(String, FieldValue)>,
-    /// Nanoseconds since the Unix epoch.
-    pub time_ns: u64,
-}
-
-/// Where the points come from: tags of every line.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// Name of the cluster; empty for none.
-    #[serde(default)]
-    pub cluster: String,
-    /// Name of the node.
-    pub host: String,
-}
-
-impl Origin {
-    fn tags(&self) -> Vec<(String, String)> {
-        vec![("cluster".into(), self.cluster.clone()), ("host".into(), self.host.clone())]
-    }
-
-    pub(super) fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
-        let mut tags = self.tags();
-        for (key, value) in
-            [("job", &job.job), ("manager", &job.manager), ("step", &job.step), ("user", &job.user)]
-        {
-            tags.push((key.into(), value.clone()));
-        }
-        tags
-    }
-}
 
 /// One point for each series of `stats` in which anything happened.
 pub fn job_points(origin: &Origin, stats: &JobStats, time_ns: u64) -> Vec<Point> {
@@ -121,7 +70,7 @@ fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Op
 
 /// Every known field of `group`, histograms spread over their parts.
 pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + '_ {
-    let known = group.measurement.fields.iter().zip(&group.values);
+    let known = group.fields();
     known.flat_map(|(field, value)| match value {
         None => Vec::new(),
         Some(Value::Number(number)) => {

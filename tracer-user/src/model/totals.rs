@@ -1,9 +1,12 @@
 //! A whole run added up: what the summary and the JSON are made of.
 
+use tracer_ebpf::table::Measurement;
+
 use super::{
     group::{Group, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
+    tables::{BLOCK, Block, SCHED, Sched},
 };
 
 /// Highest rates over single intervals, which no total shows.
@@ -71,11 +74,10 @@ impl RunTotals {
         };
         // A recording may hold any number.
         let add = u64::saturating_add;
-        let of =
-            |key: &'static str| groups.iter().filter(move |group| group.measurement.key == key);
-        let on_cpu_ns = of("sched").filter_map(|group| group.number("on_cpu_ns")).fold(0, add);
-        let disk = of("block").filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
-        let disk_bytes = disk.filter_map(|group| group.number("bytes")).fold(0, add);
+        let of = |table: &'static Measurement| groups.iter().filter(move |group| group.is(table));
+        let on_cpu_ns = of(&SCHED).filter_map(|group| group.number(Sched::on_cpu_ns)).fold(0, add);
+        let disk = of(&BLOCK).filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
+        let disk_bytes = disk.filter_map(|group| group.number(Block::bytes)).fold(0, add);
         // What ran a little did not run not at all.
         let millicores = (per_second(on_cpu_ns) / 1_000_000).max(on_cpu_ns.min(1));
         self.peaks.millicores = self.peaks.millicores.max(millicores);
@@ -93,7 +95,7 @@ mod tests {
         let mut totals = RunTotals::new(Job::default(), JobInfo::default());
         let mut sched = Group::unknown(&SCHED, vec![]);
         for (on_cpu_ns, millicores) in [(0, 0), (1, 1), (2_000_000_000, 200)] {
-            sched.set("on_cpu_ns", on_cpu_ns);
+            sched.set(Sched::on_cpu_ns, on_cpu_ns);
             totals.add(10_000_000_000, std::slice::from_ref(&sched), &[]);
             assert_eq!(totals.peaks.millicores, millicores);
         }
@@ -102,10 +104,10 @@ mod tests {
     #[test]
     fn peaks_of_any_numbers_are_numbers() {
         let mut sched = Group::unknown(&SCHED, vec![]);
-        sched.set("on_cpu_ns", u64::MAX);
+        sched.set(Sched::on_cpu_ns, u64::MAX);
         let block = |device: &str| {
             let mut block = Group::unknown(&BLOCK, vec![device.into(), "read".into()]);
-            block.set("bytes", u64::MAX);
+            block.set(Block::bytes, u64::MAX);
             block
         };
         let groups = [sched, block("sda"), block("sdb")];

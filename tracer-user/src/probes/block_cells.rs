@@ -13,7 +13,12 @@ use super::decode::{Unwrapper, bytes_of, derive};
 use crate::{
     base::devices::Device,
     bpf::words::Words,
-    model::{group::Group, hist::Hist, lease::Slot, tables::BLOCK},
+    model::{
+        group::Group,
+        hist::Hist,
+        lease::Slot,
+        tables::{BLOCK, Block},
+    },
 };
 
 /// Words of a cell as the kernel lays it out; the first is the key.
@@ -89,7 +94,7 @@ impl CellReader {
         let last = last.map(|group| {
             let mut group = group.clone();
             // The zeros that the kernel does not keep are in it: it begins anew.
-            group.set("queue_latency_ns", None);
+            group.set_hist(Block::queue_latency_ns, None);
             group
         });
         let unwrapper = Unwrapper::after(&BLOCK, last.as_slice());
@@ -117,7 +122,7 @@ impl CellReader {
         if device.counts_queue_time {
             self.add_never_queued(&mut group);
         } else {
-            group.set("queue_latency_ns", None);
+            group.set_hist(Block::queue_latency_ns, None);
         }
         group
     }
@@ -130,12 +135,12 @@ impl CellReader {
     /// largest one so far is right too: what has been reported does not shrink. Once nothing
     /// completes, both counts are the same.
     fn add_never_queued(&mut self, group: &mut Group) {
-        let requests = group.hist("device_latency_ns").map_or(0, Hist::count);
-        let Some(queued) = group.hist("queue_latency_ns") else { return };
+        let requests = group.hist(Block::device_latency_ns).map_or(0, Hist::count);
+        let Some(queued) = group.hist(Block::queue_latency_ns) else { return };
         let mut queued = queued.clone();
         self.never_queued = self.never_queued.max(requests.saturating_sub(queued.count()));
         queued.add(0, self.never_queued);
-        group.set_hist("queue_latency_ns", queued);
+        group.set_hist(Block::queue_latency_ns, queued);
     }
 }
 

@@ -48,7 +48,7 @@ impl Unwrapper {
     /// For structs of `measurement` whose values were `last`, where they are among them, when they were
     /// read last; zeros else.
     pub fn after(measurement: &'static Measurement, last: &[Group]) -> Self {
-        let last = last.iter().find(|group| std::ptr::eq(group.measurement, measurement));
+        let last = last.iter().find(|group| group.is(measurement));
         let total = |index: usize| match last.map(|group| &group.values[index]) {
             Some(Some(Value::Histogram(hist))) => hist.clone(),
             _ => Hist::default(),
@@ -108,12 +108,18 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 /// Sets the fields that are the count or the sum of a histogram beside them.
 pub fn derive(group: &mut Group) {
-    for field in group.measurement.fields {
-        match field.place {
-            Place::CountOf(hist) => group.set(field.name, group.hist(hist).map(Hist::count)),
-            Place::SumOf(hist) => group.set(field.name, group.hist(hist).map(|hist| hist.sum)),
-            _ => {}
-        }
+    let fields = group.measurement.fields;
+    for (index, field) in fields.iter().enumerate() {
+        let (of, number): (_, fn(&Hist) -> u64) = match field.place {
+            Place::CountOf(of) => (of, Hist::count),
+            Place::SumOf(of) => (of, |hist| hist.sum),
+            _ => continue,
+        };
+        let of = fields.iter().position(|field| field.place == *of);
+        group.values[index] = match of.and_then(|of| group.values[of].as_ref()) {
+            Some(Value::Histogram(hist)) => Some(Value::Number(number(hist))),
+            _ => None,
+        };
     }
 }
 
@@ -126,7 +132,7 @@ pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::SCHED;
+    use crate::model::tables::{SCHED, Sched};
     use tracer_ebpf::tables::job::JobBank;
 
     fn job_offset(place: Place) -> Option<usize> {
@@ -148,13 +154,13 @@ mod tests {
         bank.sleep_ns.max = 3;
         bank.sleep_ns.buckets[9] = 2_000_000_000;
         let first = read(&bank);
-        assert_eq!(first.number("on_cpu_ns"), Some(14));
+        assert_eq!(first.number(Sched::on_cpu_ns), Some(14));
         bank.sleep_ns.buckets[9] = 2_500_000_000; // the two CPUs together: past 2^32
         let second = read(&bank);
-        let sleep = second.hist("sleep_ns").unwrap();
+        let sleep = second.hist(Sched::sleep_ns).unwrap();
         assert_eq!(sleep.count(), 5_000_000_000);
         assert_eq!((sleep.sum, sleep.max), (10, 3));
-        assert_eq!(second.since(&first).hist("sleep_ns").unwrap().count(), 1_000_000_000);
+        assert_eq!(second.since(&first).hist(Sched::sleep_ns).unwrap().count(), 1_000_000_000);
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct Probes {
     reclaims: bool,
     /// From when on all programs were attached, CLOCK_MONOTONIC.
     since_ns: u64,
-    own: own::Own,
+    own: own::Spent,
 }
 
 /// What loading or taking over found.
@@ -64,7 +64,7 @@ pub(super) struct Parts {
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options) -> Self {
         let Parts { set, records, slots, blocks, readings, since_ns } = parts;
-        let (closed, own) = (BTreeMap::new(), own::Own::default());
+        let (closed, own) = (BTreeMap::new(), own::Spent::default());
         let reclaims = !options.whole_node;
         Self { set, records, slots, readings, blocks, closed, reclaims, since_ns, own }
     }

@@ -1,10 +1,9 @@
 //! The families of probes: what is attached, detached and unknown together, what one event of each costs
 //! and where that figure comes from. Which programs and fields are of a family, the rows of the hooks say.
 
-use tracer_ebpf::{
-    table::Measurement,
-    tables::{block::BLOCK, fault::FAULT, job::SCHED},
-};
+use tracer_ebpf::handle::{Handle, Number};
+
+use crate::model::tables::{Block, Fault, Own, Sched};
 
 /// What is known of a family.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +24,9 @@ pub struct FamilyRow {
     pub needs: Option<Family>,
     /// Whether it is shed by itself.
     pub sheddable: bool,
+    /// The field of `jobtrace_self` that reports it detached; `None` where it never is, by itself or with
+    /// the family that it needs.
+    pub shed: Option<Handle<Number>>,
     /// Whether it is attached in full mode only.
     pub full_only: bool,
 }
@@ -33,7 +35,7 @@ pub struct FamilyRow {
 #[derive(Clone, Copy, Debug)]
 pub enum EventCount {
     /// A field, over all leases.
-    Field(&'static Measurement, &'static str),
+    Field(Handle<Number>),
     /// Cgroups that the kernel told of.
     Cgroups,
 }
@@ -66,62 +68,67 @@ families! {
     Sched = FamilyRow {
         name: "sched",
         event: "context switches",
-        counted_by: &[Field(&SCHED, "switches_voluntary"), Field(&SCHED, "switches_involuntary")],
+        counted_by: &[Field(Sched::switches_voluntary), Field(Sched::switches_involuntary)],
         event_ns: 160,
         source: "cargo xtask bench, AMD EPYC, sched pipe: 5397 - 5080 ns for two switches",
         gives: "job_sched but forks and execs, minor and major of job_fault",
         needs: None,
         sheddable: true,
+        shed: Some(Own::shed_sched),
         full_only: false,
     };
     /// Waits of major faults.
     MajorFault = FamilyRow {
         name: "major_fault",
         event: "major faults",
-        counted_by: &[Field(&FAULT, "major")],
+        counted_by: &[Field(Fault::major)],
         event_ns: 210,
         source: "not measured, rare beside its disk read: as the dearest one, a block completion",
         gives: "major_wait_ns",
         needs: Some(Family::Sched),
         // What the switch hook notes for it would pile up and come out as one long wait.
         sheddable: false,
+        shed: Some(Own::shed_major_fault),
         full_only: false,
     };
     /// Latencies of minor and major faults (`faults = "full"`).
     FullFault = FamilyRow {
         name: "full_fault",
         event: "page faults, minor and major",
-        counted_by: &[Field(&FAULT, "minor"), Field(&FAULT, "major")],
+        counted_by: &[Field(Fault::minor), Field(Fault::major)],
         event_ns: 180,
         source: "cargo xtask bench, AMD EPYC, minor faults: 1676 - 1498 ns",
         gives: "minor_latency_ns, major_latency_ns",
         needs: Some(Family::Sched),
         sheddable: true,
+        shed: Some(Own::shed_full_fault),
         full_only: true,
     };
     /// Completions of block requests: `job_block`.
     Block = FamilyRow {
         name: "block",
         event: "block requests",
-        counted_by: &[Field(&BLOCK, "ops")],
+        counted_by: &[Field(Block::ops)],
         event_ns: 210,
         source: "cargo xtask bench, fio on a file: 207.9 ns a run, the empty program's 60.5 left in",
         gives: "job_block",
         needs: None,
         sheddable: true,
+        shed: Some(Own::shed_block),
         full_only: false,
     };
     /// Cgroups made and removed, forks, execs, out of memory.
     LifeCycle = FamilyRow {
         name: "life_cycle",
         event: "forks, execs, cgroups made and removed",
-        counted_by: &[Field(&SCHED, "forks"), Field(&SCHED, "execs"), Cgroups],
+        counted_by: &[Field(Sched::forks), Field(Sched::execs), Cgroups],
         event_ns: 210,
         source: "not measured, rare beside the fork itself: as a block completion",
         gives: "forks, execs, new cgroups",
         needs: None,
         // Without it new cgroups would count for the wrong job: wrong values, not absent ones.
         sheddable: false,
+        shed: None,
         full_only: false,
     };
 }
@@ -141,13 +148,7 @@ impl Family {
     /// Whether it is ever detached: by itself, or with the one that it needs.
     #[must_use]
     pub fn is_ever_shed(self) -> bool {
-        self.row().sheddable || self.row().needs.is_some()
-    }
-
-    /// The field of `jobtrace_self` that tells of its being detached.
-    #[must_use]
-    pub fn shed_field(self) -> String {
-        format!("shed_{}", self.row().name)
+        self.row().shed.is_some()
     }
 }
 
@@ -165,27 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_events_is_a_counter() {
-        for family in Family::ALL {
-            for count in family.row().counted_by {
-                let Field(measurement, name) = count else { continue };
-                assert!(measurement.fields.iter().any(|field| field.name == *name), "{name}");
-            }
-        }
-    }
-
-    #[test]
     fn each_family_that_is_ever_shed_has_its_field() {
-        let fields = SELF.fields.iter().filter(|field| field.name.starts_with("shed_"));
-        let mut fields: Vec<_> = fields.collect();
-        fields.retain(|field| field.name != "shed_families");
-        let shed = Family::ALL.into_iter().filter(|family| family.is_ever_shed());
-        let shed: Vec<_> = shed.collect();
-        let names: Vec<_> = fields.iter().map(|field| field.name.to_owned()).collect();
-        assert_eq!(names, shed.iter().map(|family| family.shed_field()).collect::<Vec<_>>());
-        for (field, family) in fields.iter().zip(shed) {
-            let gives = family.row().gives;
-            assert!(field.help.contains(gives), "{} does not say {gives:?}", field.name);
+        let fields = SELF.fields.iter().map(|field| field.name);
+        let fields = fields.filter(|name| name.starts_with("shed_") && *name != "shed_families");
+        let mut named = Vec::new();
+        for row in Family::ALL.map(Family::row) {
+            assert_eq!(row.shed.is_some(), row.sheddable || row.needs.is_some(), "{}", row.name);
+            let Some(shed) = row.shed.map(|shed| shed.field()) else { continue };
+            assert_eq!(shed.name, format!("shed_{}", row.name));
+            assert!(shed.help.contains(row.gives), "{} does not say {:?}", shed.name, row.gives);
+            named.push(shed.name);
         }
+        assert_eq!(fields.collect::<Vec<_>>(), named);
     }
 }

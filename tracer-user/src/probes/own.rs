@@ -12,19 +12,22 @@ use crate::{
         hook::HookState,
         set::Set,
     },
-    model::{group::Group, tables::SELF},
+    model::{
+        group::Group,
+        tables::{Own, SELF},
+    },
 };
 
 /// What reading the probes has cost so far.
 #[derive(Default)]
-pub struct Own {
+pub struct Spent {
     /// Time spent reading the maps.
     pub drain: Duration,
     /// Memory of the maps.
     pub map_bytes: MapBytes,
 }
 
-impl Own {
+impl Spent {
     /// The group, all cumulative since start: of `set`, the CPUs' records, memory of the maps and cgroups that
     /// this side found no room for.
     pub fn read(
@@ -36,27 +39,27 @@ impl Own {
     ) -> Group {
         let mut own = Group::unknown(&SELF, Vec::new());
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
-        own.set("cpu_ns", cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
-        own.set("rss_bytes", resident_bytes());
-        own.set("map_bytes", map_bytes);
-        own.set("drain_ns", self.drain.as_nanos() as u64);
+        own.set(Own::cpu_ns, cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
+        own.set(Own::rss_bytes, resident_bytes());
+        own.set(Own::map_bytes, map_bytes);
+        own.set(Own::drain_ns, self.drain.as_nanos() as u64);
         let runs = set.runs();
         // No run of any program: the kernel does not count them.
         if runs.iter().any(|run| run.count > 0) {
-            own.set("bpf_ns", runs.iter().map(|run| run.time_ns).sum::<u64>());
-            own.set("bpf_runs", runs.iter().map(|run| run.count).sum::<u64>());
+            own.set(Own::bpf_ns, runs.iter().map(|run| run.time_ns).sum::<u64>());
+            own.set(Own::bpf_runs, runs.iter().map(|run| run.count).sum::<u64>());
         }
-        own.set("bpf_missed", runs.iter().map(|run| run.missed).sum::<u64>());
+        own.set(Own::bpf_missed, runs.iter().map(|run| run.missed).sum::<u64>());
         let total = |field: fn(&CpuRecord) -> u64| cpus.iter().map(field).sum::<u64>();
-        own.set("dropped_no_bank", total(|cpu| cpu.no_bank));
-        own.set("dropped_task_record", total(|cpu| cpu.task_evictions));
-        own.set("dropped_cgroup", total(|cpu| cpu.ids_full) + no_room);
-        own.set("dropped_slot", total(|cpu| cpu.no_spare));
-        own.set("dropped_block_cell", total(|cpu| cpu.block_full));
-        own.set("dropped_cgroup_event", total(|cpu| cpu.ring_full));
+        own.set(Own::dropped_no_bank, total(|cpu| cpu.no_bank));
+        own.set(Own::dropped_task_record, total(|cpu| cpu.task_evictions));
+        own.set(Own::dropped_cgroup, total(|cpu| cpu.ids_full) + no_room);
+        own.set(Own::dropped_slot, total(|cpu| cpu.no_spare));
+        own.set(Own::dropped_block_cell, total(|cpu| cpu.block_full));
+        own.set(Own::dropped_cgroup_event, total(|cpu| cpu.ring_full));
         let missing =
             set.states().iter().filter(|state| matches!(state, HookState::Missing(_))).count();
-        own.set("hooks_missing", missing as u64);
+        own.set(Own::hooks_missing, missing as u64);
         own
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     model::{
         group::Group,
         lease::{Lease, Slot},
-        tables::{FAULT, SCHED},
+        tables::{FAULT, Fault, SCHED},
     },
 };
 
@@ -116,7 +116,7 @@ impl Readings {
             if latency.moved(&cpus, &mut self.scratch) {
                 let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
                 of_fault.read(fault, &cpus, latency);
-                fault.set("latency_sample_every", self.sample_every);
+                fault.set(Fault::latency_sample_every, self.sample_every);
             }
         }
         let mut groups = groups.to_vec();

@@ -9,7 +9,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::records::CpuRecord;
 
-use crate::model::{group::Group, lease::Lease, tables::SCHED};
+use crate::model::{
+    group::Group,
+    lease::Lease,
+    tables::{SCHED, Sched},
+};
 
 /// A tick, the lag of a running task's account, at 250 Hz. Where ticks are longer the estimate is low
 /// by the rest of one; it is never more than this too high.
@@ -47,12 +51,12 @@ impl Reported {
     /// Adds `running_ns`, what runs now, to the `on_cpu_ns` of `lease`.
     pub fn report(&mut self, lease: Lease, groups: &mut [Group], running_ns: u64) {
         let Some(sched) = sched(groups) else { return };
-        let Some(charged) = sched.number("on_cpu_ns") else { return };
+        let Some(charged) = sched.number(Sched::on_cpu_ns) else { return };
         let uncharged = self.uncharged_ns.get(&lease).copied().unwrap_or(0);
         let reported = self.ns.entry(lease).or_default();
         *reported = (*reported).max(charged + running_ns + uncharged);
         self.charged_ns.insert(lease, charged);
-        sched.set("on_cpu_ns", *reported);
+        sched.set(Sched::on_cpu_ns, *reported);
     }
 
     /// The tasks were forgotten: what was reported ahead of the kernel's charge is never charged.
@@ -72,7 +76,7 @@ impl Reported {
 }
 
 fn sched(groups: &mut [Group]) -> Option<&mut Group> {
-    groups.iter_mut().find(|group| std::ptr::eq(group.measurement, &SCHED))
+    groups.iter_mut().find(|group| group.is(&SCHED))
 }
 
 #[cfg(test)]
@@ -81,7 +85,7 @@ mod tests {
 
     fn on_cpu(ns: u64) -> Vec<Group> {
         let mut group = Group::unknown(&SCHED, Vec::new());
-        group.set("on_cpu_ns", ns);
+        group.set(Sched::on_cpu_ns, ns);
         vec![group]
     }
 
@@ -91,7 +95,7 @@ mod tests {
         let report = |reported: &mut Reported, charged, running| {
             let mut groups = on_cpu(charged);
             reported.report(1, &mut groups, running);
-            groups[0].number("on_cpu_ns").unwrap()
+            groups[0].number(Sched::on_cpu_ns).unwrap()
         };
         assert_eq!(report(&mut reported, 5, 90), 95, "a hog, hardly charged yet");
         assert_eq!(report(&mut reported, 6, 0), 95, "the switch hook is detached");

@@ -18,7 +18,7 @@ use crate::model::{
     info::{Exit, JobInfo},
     job::Job,
     lease::Lease,
-    points::Origin,
+    point::Origin,
     snapshot::Snapshot,
     source::Source,
 };

@@ -1,13 +1,25 @@
 //! The run's values as the summary's parts ask for them. `None` is unknown and stays so; a share is
 //! known only where all of its parts are.
 
-use tracer_ebpf::tables::block::OPS;
+use tracer_ebpf::{
+    handle::{Handle, Histogram, Number},
+    tables::block::OPS,
+};
 
 use crate::{
     base::text,
-    model::{group::Group, hist::Hist, totals::RunTotals},
+    model::{
+        group::Group,
+        hist::Hist,
+        tables::{BLOCK, Block, Cpu, Fault, Memory, SELF, Sched},
+        totals::RunTotals,
+    },
 };
 
+/// Memory nearer to its limit than this is worth a word.
+pub const MEMORY_IS_SHORT: f64 = 0.95;
+/// Disks that were busy for less than this part of the blocked time do not explain it.
+pub const DISKS_EXPLAIN: f64 = 0.25;
 /// Columns of a device's name.
 const MAX_DEVICE: usize = 12;
 
@@ -66,50 +78,57 @@ impl<'a> Facts<'a> {
 
     /// The facts of a run; texts from outside are cleaned for a terminal that has `unicode` or not.
     pub fn new(totals: &'a RunTotals, unicode: bool) -> Self {
-        let hist = |key, name| totals.stats.group(key)?.hist(name).map(|hist: &Hist| hist.sum);
+        let number = |field: Handle<Number>| totals.stats.group(field.measurement())?.number(field);
+        let sum = |field: Handle<Histogram>| {
+            totals.stats.group(field.measurement())?.hist(field).map(|hist| hist.sum)
+        };
         let disk = |group: &'a Group| Disk {
             device: text::truncate(&text::clean(&group.tags[0], unicode), MAX_DEVICE),
             op: text::clean(&group.tags[1], unicode),
-            bytes: group.number("bytes"),
-            ops: group.number("ops"),
-            errors: group.number("errors"),
-            queue: group.hist("queue_latency_ns"),
-            latency: group.hist("device_latency_ns"),
+            bytes: group.number(Block::bytes),
+            ops: group.number(Block::ops),
+            errors: group.number(Block::errors),
+            queue: group.hist(Block::queue_latency_ns),
+            latency: group.hist(Block::device_latency_ns),
         };
-        let blocks = totals.stats.groups.iter().filter(|group| group.measurement.key == "block");
+        let blocks = totals.stats.groups(&BLOCK);
         let mut disks: Vec<_> = blocks.map(disk).filter(|disk| disk.ops != Some(0)).collect();
         let order = |disk: &Disk| OPS.iter().position(|op| *op == disk.op);
         disks.sort_by_key(|disk| (disk.device.clone(), order(disk)));
-        let blocked_ns = hist("sched", "blocked_ns");
-        let major_ns = hist("fault", "major_wait_ns");
-        let number = |key, name| totals.stats.group(key)?.number(name);
+        let blocked_ns = sum(Sched::blocked_ns);
+        let major_ns = sum(Fault::major_wait_ns);
         Self {
             totals,
             unicode,
-            on_cpu_ns: number("sched", "on_cpu_ns"),
-            waiting_ns: hist("sched", "run_queue_wait_ns"),
+            on_cpu_ns: number(Sched::on_cpu_ns),
+            waiting_ns: sum(Sched::run_queue_wait_ns),
             blocked_ns,
             // A fault that blocks now is in the one before it is in the other.
             major_ns: major_ns.map(|ns| blocked_ns.map_or(ns, |blocked| ns.min(blocked))),
-            asleep_ns: hist("sched", "sleep_ns"),
-            held_millicores: number("cpu", "cores_held").filter(|held| *held > 0),
+            asleep_ns: sum(Sched::sleep_ns),
+            held_millicores: number(Cpu::cores_held).filter(|held| *held > 0),
             disks,
         }
     }
 
     /// A number of one of the job's measurements without tags.
-    pub fn number(&self, key: &str, name: &str) -> Option<u64> {
-        self.totals.stats.group(key)?.number(name)
+    pub fn number(&self, field: Handle<Number>) -> Option<u64> {
+        self.totals.stats.group(field.measurement())?.number(field)
     }
 
-    /// A number of the tracing's own measurement.
-    pub fn number_of_own(&self, name: &str) -> Option<u64> {
-        self.totals.own.iter().find(|group| group.measurement.key == "self")?.number(name)
+    /// The tracing's own measurement.
+    pub fn own(&self) -> Option<&'a Group> {
+        self.totals.own.iter().find(|group| group.is(&SELF))
+    }
+
+    /// A number of it.
+    pub fn number_of_own(&self, field: Handle<Number>) -> Option<u64> {
+        self.own()?.number(field)
     }
 
     /// A histogram of one of the job's measurements without tags, where it has values.
-    pub fn hist(&self, key: &str, name: &str) -> Option<&'a Hist> {
-        self.totals.stats.group(key)?.hist(name).filter(|hist| hist.max > 0)
+    pub fn hist(&self, field: Handle<Histogram>) -> Option<&'a Hist> {
+        self.totals.stats.group(field.measurement())?.hist(field).filter(|hist| hist.max > 0)
     }
 
     /// Time in which tasks ran or wanted to: on CPU, waiting for one or blocked, as far as known.
@@ -142,13 +161,13 @@ impl<'a> Facts<'a> {
 
     /// Peak of memory as a share of its limit.
     pub fn memory_share(&self) -> Option<f64> {
-        let limit = self.number("memory", "limit_bytes")?;
-        Some(self.number("memory", "peak_bytes")? as f64 / limit as f64)
+        let limit = self.number(Memory::limit_bytes)?;
+        Some(self.number(Memory::peak_bytes)? as f64 / limit as f64)
     }
 
     /// Tasks that the out-of-memory killer chose; 0 where none are known of.
     pub fn oom_kills(&self) -> u64 {
-        self.number("fault", "oom_kills").unwrap_or(0)
+        self.number(Fault::oom_kills).unwrap_or(0)
     }
 
     /// Cores busy on average, in thousandths.

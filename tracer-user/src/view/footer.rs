@@ -12,7 +12,7 @@ use crate::{
         text,
         units::{self, UNKNOWN},
     },
-    model::tables::SELF,
+    model::{group::Value, tables::Own},
 };
 
 /// Notes shown, and lines of each; the rest is counted.
@@ -50,10 +50,10 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 }
 
 fn cost(facts: &Facts) -> Option<String> {
-    let (agent, probes) = (facts.number_of_own("cpu_ns"), facts.number_of_own("bpf_ns"));
-    let rss = facts.number_of_own("rss_bytes");
+    let (agent, probes) = (facts.number_of_own(Own::cpu_ns), facts.number_of_own(Own::bpf_ns));
+    let rss = facts.number_of_own(Own::rss_bytes);
     let memory =
-        rss.zip(facts.number_of_own("map_bytes")).map(|(rss, maps)| rss.saturating_add(maps));
+        rss.zip(facts.number_of_own(Own::map_bytes)).map(|(rss, maps)| rss.saturating_add(maps));
     if agent.is_none() && probes.is_none() && memory.is_none() {
         return None;
     }
@@ -61,7 +61,7 @@ fn cost(facts: &Facts) -> Option<String> {
     let memory = memory.map_or(UNKNOWN.into(), units::bytes);
     let (agent, probes) = (time(agent), time(probes));
     let mut out = format!("{agent} in jobtrace, {probes} in probes");
-    let total = facts.number_of_own("cpu_ns").zip(facts.number_of_own("bpf_ns"));
+    let total = facts.number_of_own(Own::cpu_ns).zip(facts.number_of_own(Own::bpf_ns));
     if let (Some((agent, probes)), 1..) = (total, facts.totals.elapsed_ns) {
         let share = (agent as f64 + probes as f64) / facts.totals.elapsed_ns as f64;
         out += &format!(" ({} of a core)", units::fine_percent(share));
@@ -71,8 +71,8 @@ fn cost(facts: &Facts) -> Option<String> {
 
 /// What could not be counted, by cause; `None` where nothing was lost or nothing is known.
 fn lost(facts: &Facts) -> Option<String> {
-    let lost = SELF.fields.iter().filter_map(|field| {
-        let number = facts.number_of_own(field.name).filter(|number| *number > 0)?;
+    let lost = facts.own()?.fields().filter_map(|(field, value)| {
+        let Some(Value::Number(number @ 1..)) = *value else { return None };
         let cause = match field.name {
             "bpf_missed" => "probe runs".to_owned(),
             name => name.strip_prefix("dropped_")?.trim_end_matches("_bytes").replace('_', " "),
@@ -89,6 +89,6 @@ fn lost(facts: &Facts) -> Option<String> {
 
 /// Hooks that could not be attached.
 fn missing(facts: &Facts) -> Option<String> {
-    let hooks = facts.number_of_own("hooks_missing").filter(|hooks| *hooks > 0)?;
+    let hooks = facts.number_of_own(Own::hooks_missing).filter(|hooks| *hooks > 0)?;
     Some(format!("{hooks} not available on this node: what they count is unknown"))
 }

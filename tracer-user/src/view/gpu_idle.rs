@@ -2,14 +2,19 @@
 //!
 //! Shared devices are left out: how busy a part of one could be, nobody knows.
 
+use tracer_ebpf::handle::{Handle, Number};
+
 use super::{
-    facts::{Disk, Facts},
+    facts::{DISKS_EXPLAIN, Disk, Facts},
+    finding::Finding,
     line::Tone,
-    reading::{DISKS_EXPLAIN, Finding},
 };
 use crate::{
     base::{text, units},
-    model::group::Group,
+    model::{
+        group::Group,
+        tables::{GPU, Gpu},
+    },
 };
 
 /// Fewer readings say nothing about a job.
@@ -27,8 +32,8 @@ const MAX_INDEX: usize = 12;
 
 /// What is said of them.
 pub(super) fn finding(facts: &Facts) -> Option<Finding> {
-    let own = |group: &&Group| group.number("readings_shared") == Some(0) && !is_unused(group);
-    let groups: Vec<(&Group, f64)> = (facts.totals.stats.groups("gpu").filter(own))
+    let own = |group: &&Group| group.number(Gpu::readings_shared) == Some(0) && !is_unused(group);
+    let groups: Vec<(&Group, f64)> = (facts.totals.stats.groups(&GPU).filter(own))
         .filter_map(|group| Some((group, busy(group)?)))
         .collect();
     let mean =
@@ -58,7 +63,7 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
 
 /// What was held and used by nobody.
 pub(super) fn unused(facts: &Facts) -> Option<Finding> {
-    let groups: Vec<_> = facts.totals.stats.groups("gpu").collect();
+    let groups: Vec<_> = facts.totals.stats.groups(&GPU).collect();
     let unused = groups.iter().filter(|group| is_unused(group)).count();
     let text = match (unused, groups.len()) {
         (0, _) => return None,
@@ -72,12 +77,13 @@ pub(super) fn unused(facts: &Facts) -> Option<Finding> {
 
 /// Whether the job had it and no process of it was on it.
 pub(super) fn is_unused(group: &Group) -> bool {
-    group.number("held_ns").is_some_and(|held_ns| held_ns > 0) && group.number("used_ns") == Some(0)
+    group.number(Gpu::held_ns).is_some_and(|held_ns| held_ns > 0)
+        && group.number(Gpu::used_ns) == Some(0)
 }
 
 /// Share of the time in which it was busy.
 fn busy(group: &Group) -> Option<f64> {
-    let hist = group.hist("utilization_ratio").filter(|hist| hist.count() >= SEVERAL)?;
+    let hist = group.hist(Gpu::utilization_ratio).filter(|hist| hist.count() >= SEVERAL)?;
     hist.mean().map(|ppm| (ppm / 1e6).min(1.0))
 }
 
@@ -104,19 +110,19 @@ fn without_cause(busy: f64, idle: usize, all: usize) -> String {
 
 /// What the tasks did while the devices were idle; `None` where that is not known.
 fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
-    let sum = |name: &str| -> Option<u64> {
-        let numbers: Vec<u64> = idle.iter().filter_map(|(of, _)| of.number(name)).collect();
+    let sum = |field: Handle<Number>| -> Option<u64> {
+        let numbers: Vec<u64> = idle.iter().filter_map(|(of, _)| of.number(field)).collect();
         (!numbers.is_empty())
             .then(|| numbers.iter().fold(0, |sum, number| u64::saturating_add(sum, *number)))
     };
-    let blocked_ns = sum("idle_while_blocked_ns")?;
-    let whole = sum("idle_ns").filter(|ns| *ns > 0)?;
+    let blocked_ns = sum(Gpu::idle_while_blocked_ns)?;
+    let whole = sum(Gpu::idle_ns).filter(|ns| *ns > 0)?;
     let mut causes = [
         (blocked_ns, format!("while blocked on I/O{}", disk(facts))),
-        (sum("idle_while_run_queue_ns")?, "while its tasks waited for a CPU".to_owned()),
-        (sum("idle_while_faulting_ns").unwrap_or(0), "in major page faults".to_owned()),
-        (sum("idle_while_on_cpu_ns")?, "while its tasks computed on CPUs".to_owned()),
-        (sum("idle_other_ns")?, "while its tasks slept (network, locks, timers)".to_owned()),
+        (sum(Gpu::idle_while_run_queue_ns)?, "while its tasks waited for a CPU".to_owned()),
+        (sum(Gpu::idle_while_faulting_ns).unwrap_or(0), "in major page faults".to_owned()),
+        (sum(Gpu::idle_while_on_cpu_ns)?, "while its tasks computed on CPUs".to_owned()),
+        (sum(Gpu::idle_other_ns)?, "while its tasks slept (network, locks, timers)".to_owned()),
     ]
     .map(|(ns, text)| (ns as f64 / whole as f64, text));
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));

@@ -11,7 +11,11 @@ use crate::{
         text,
         units::{self, UNKNOWN},
     },
-    model::{group::Group, hist::Hist},
+    model::{
+        group::Group,
+        hist::Hist,
+        tables::{GPU, Gpu},
+    },
 };
 
 /// GPUs shown; more are counted.
@@ -23,7 +27,7 @@ const MAX_MODEL: usize = 24;
 /// Nothing for a job without GPUs.
 pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
-    let groups = || facts.totals.stats.groups("gpu");
+    let groups = || facts.totals.stats.groups(&GPU);
     for (index, group) in groups().take(MAX_GPUS).enumerate() {
         let tag = |tag: usize| group.tags.get(tag).map_or("", String::as_str);
         let number = text::truncate(&text::clean(tag(0), facts.unicode), MAX_INDEX);
@@ -41,28 +45,28 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
 }
 
 fn values(group: &Group) -> String {
-    let mean = |name| group.hist(name).and_then(Hist::mean);
+    let mean = |field| group.hist(field).and_then(Hist::mean);
     let mut parts = Vec::new();
-    if let Some(ppm) = mean("utilization_ratio") {
+    if let Some(ppm) = mean(Gpu::utilization_ratio) {
         parts.push(format!("{} busy", units::percent(ppm / 1e6)));
     }
-    match (group.number("memory_peak_bytes"), group.number("memory_total_bytes")) {
+    match (group.number(Gpu::memory_peak_bytes), group.number(Gpu::memory_total_bytes)) {
         (Some(peak), Some(total)) => {
             parts.push(format!("{} of {}", units::bytes(peak), units::bytes(total)));
         }
         (Some(peak), None) => parts.push(format!("{} at its peak", units::bytes(peak))),
         (None, _) => {}
     }
-    if let Some(milliwatts) = mean("power_watts") {
+    if let Some(milliwatts) = mean(Gpu::power_watts) {
         parts.push(format!("{} average", units::watts(milliwatts / 1e3)));
     }
-    if let Some(millijoules @ 1..) = group.number("energy_joules") {
+    if let Some(millijoules @ 1..) = group.number(Gpu::energy_joules) {
         parts.push(units::joules(millijoules as f64 / 1e3));
     }
     if is_unused(group) {
         parts.push("allocated, used by none of its processes".into());
     }
-    if group.number("readings_shared").is_some_and(|shared| shared > 0) {
+    if group.number(Gpu::readings_shared).is_some_and(|shared| shared > 0) {
         parts.push("shared with others".into());
     }
     if parts.is_empty() { UNKNOWN.into() } else { parts.join(", ") }

@@ -10,7 +10,8 @@ use tracer_ebpf::table::Unit;
 use crate::model::{
     group::{Group, Value},
     hist::{Hist, QUANTILES},
-    points::{FieldValue, number_value},
+    point::FieldValue,
+    points::number_value,
     tables,
     totals::RunTotals,
 };
@@ -41,7 +42,7 @@ impl Serialize for Document<'_> {
         }
         for table in tables::ALL {
             let groups = totals.stats.groups.iter().chain(&totals.own);
-            let groups = groups.filter(|group| std::ptr::eq(group.measurement, table));
+            let groups = groups.filter(|group| group.is(table));
             let mut known = groups.filter(|group| group.values.iter().any(Option::is_some));
             if !table.tags.is_empty() {
                 let list: Vec<_> = known.map(Values).collect();
@@ -93,7 +94,7 @@ impl Serialize for Values<'_> {
         for (key, value) in group.own_tags() {
             map.serialize_entry(&key, &value)?;
         }
-        for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+        for (field, value) in group.fields() {
             match value {
                 None => {}
                 Some(Value::Histogram(hist)) => {
@@ -151,7 +152,7 @@ mod tests {
     use crate::model::{
         info::{Exit, JobInfo},
         job,
-        tables::{BLOCK, CPU, FAULT, SCHED, SELF},
+        tables::{BLOCK, Block, CPU, Cpu, FAULT, Fault, Own, SCHED, SELF, Sched},
     };
 
     fn totals() -> RunTotals {
@@ -186,16 +187,16 @@ mod tests {
     #[test]
     fn the_document_has_the_shape_of_the_design() {
         let mut sched = Group::unknown(&SCHED, vec![]);
-        sched.set("on_cpu_ns", 7);
-        sched.set("forks", 0);
-        sched.set_hist("run_queue_wait_ns", Hist::from_buckets(130, 100, [(0, 3), (1, 1)]));
-        sched.set_hist("sleep_ns", Hist::default());
+        sched.set(Sched::on_cpu_ns, 7);
+        sched.set(Sched::forks, 0);
+        sched.set_hist(Sched::run_queue_wait_ns, Hist::from_buckets(130, 100, [(0, 3), (1, 1)]));
+        sched.set_hist(Sched::sleep_ns, Hist::default());
         let mut block = Group::unknown(&BLOCK, vec!["nvme0n1".into(), "write".into()]);
-        block.set("ops", 2);
+        block.set(Block::ops, 2);
         let mut cpu = Group::unknown(&CPU, vec![]);
-        cpu.set("cores_held", 1500);
+        cpu.set(Cpu::cores_held, 1500);
         let mut own = Group::unknown(&SELF, vec![]);
-        own.set("hooks_missing", 1);
+        own.set(Own::hooks_missing, 1);
         let mut run = totals();
         run.stats.groups = vec![sched, block, cpu];
         run.own = vec![own];
@@ -229,10 +230,10 @@ mod tests {
     fn the_order_is_the_tables() {
         let mut run = totals();
         let mut fault = Group::unknown(&FAULT, vec![]);
-        fault.set("major", 1);
-        fault.set("minor", 2);
+        fault.set(Fault::major, 1);
+        fault.set(Fault::minor, 2);
         let mut sched = Group::unknown(&SCHED, vec![]);
-        sched.set("execs", 1);
+        sched.set(Sched::execs, 1);
         run.stats.groups = vec![fault, sched];
         let text = document(&run).unwrap();
         let at = |key: &str| text.find(&format!("\"{key}\":")).unwrap();

@@ -5,6 +5,7 @@
 //! cuts it to the width. Nothing else prints.
 
 mod facts;
+mod finding;
 mod footer;
 mod gpu_idle;
 mod gpus;

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     base::{text, units},
-    model::hist::Hist,
+    model::{
+        hist::Hist,
+        tables::{Fault, Sched},
+    },
 };
 
 /// Fewer values have no shape worth a plot.
@@ -90,16 +93,16 @@ fn head(names: &str, one_line: bool, style: &Style) -> Vec<Line> {
 }
 
 fn rows<'a>(facts: &Facts<'a>) -> Vec<Row<'a>> {
-    let every = facts.number("fault", "latency_sample_every").unwrap_or(1).max(1);
+    let every = facts.number(Fault::latency_sample_every).unwrap_or(1).max(1);
     let own = [
-        ("sched", "run_queue_wait_ns", "waiting for a CPU", 1, Tone::Warn),
-        ("sched", "blocked_ns", "blocked (I/O)", 1, Tone::Bad),
-        ("fault", "major_wait_ns", "in major faults", 1, Tone::Bad),
-        ("fault", "major_latency_ns", "a major fault", 1, Tone::Bad),
-        ("fault", "minor_latency_ns", "a minor fault", every, Tone::Plain),
+        (Sched::run_queue_wait_ns, "waiting for a CPU", 1, Tone::Warn),
+        (Sched::blocked_ns, "blocked (I/O)", 1, Tone::Bad),
+        (Fault::major_wait_ns, "in major faults", 1, Tone::Bad),
+        (Fault::major_latency_ns, "a major fault", 1, Tone::Bad),
+        (Fault::minor_latency_ns, "a minor fault", every, Tone::Plain),
     ];
-    let own = own.into_iter().filter_map(|(key, field, name, every, tone)| {
-        Some(Row { name: name.to_owned(), hist: facts.hist(key, field)?, every, tone })
+    let own = own.into_iter().filter_map(|(field, name, every, tone)| {
+        Some(Row { name: name.to_owned(), hist: facts.hist(field)?, every, tone })
     });
     let disks = facts.disks.iter().flat_map(|disk| {
         let row = |part: &str, hist: Option<&'a Hist>| {

@@ -5,12 +5,15 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts},
+    facts::{DISKS_EXPLAIN, Disk, Facts, MEMORY_IS_SHORT},
+    finding::Finding,
     gpu_idle,
     line::{Line, Tone, labelled},
-    resources::MEMORY_IS_SHORT,
 };
-use crate::base::units::{at_least, bytes, cores, count, duration, percent};
+use crate::{
+    base::units::{at_least, bytes, cores, count, duration, percent},
+    model::tables::{Cpu, Fault, Memory},
+};
 
 /// Sentences shown.
 const MOST: usize = 3;
@@ -18,8 +21,6 @@ const MOST: usize = 3;
 const LEAST_NS: u64 = 100_000_000;
 /// From a fifth of the time on, blocking is worth the reader's first look.
 const BLOCKED: f64 = 0.20;
-/// Disks that were busy for less than this part of the blocked time do not explain it.
-pub(super) const DISKS_EXPLAIN: f64 = 0.25;
 /// Waits of a few percent are normal on any shared node.
 const WAITED: f64 = 0.15;
 /// Throttling behind this part of the wait for a CPU is its cause.
@@ -44,13 +45,6 @@ const FEW_CORES: f64 = 0.50;
 const CPU_BOUND: f64 = 0.80;
 /// Weight of facts: they come before any share of the time.
 const FACT: f64 = 10.0;
-
-/// A sentence and how much of the time it explains.
-pub(super) struct Finding {
-    pub weight: f64,
-    pub tone: Tone,
-    pub text: String,
-}
 
 /// One rule: whether it holds for a run however short, and its sentence where it applies.
 struct Rule {
@@ -104,7 +98,7 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 
 fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
-    let limit = facts.number("memory", "limit_bytes").zip(facts.memory_share());
+    let limit = facts.number(Memory::limit_bytes).zip(facts.memory_share());
     let cause = match limit {
         Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
@@ -185,7 +179,7 @@ fn waited(facts: &Facts) -> Option<Finding> {
     if share < WAITED || facts.share(waiting) < WAITED / 2.0 {
         return None;
     }
-    let throttled = facts.number("cpu", "throttled_ns").unwrap_or(0);
+    let throttled = facts.number(Cpu::throttled_ns).unwrap_or(0);
     let used = facts.used_millicores().zip(facts.held_millicores);
     let cause = match used {
         _ if throttled as f64 >= waiting as f64 * QUOTA_EXPLAINS => {
@@ -220,9 +214,9 @@ fn major_faults(facts: &Facts) -> Option<Finding> {
     if share < MAJOR {
         return None;
     }
-    let faults = facts.number("fault", "major").map_or("".into(), |faults| count(faults) + " ");
+    let faults = facts.number(Fault::major).map_or("".into(), |faults| count(faults) + " ");
     let full = facts.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT);
-    let swapped = facts.number("memory", "swap_bytes").is_some_and(|bytes| bytes > 0);
+    let swapped = facts.number(Memory::swap_bytes).is_some_and(|bytes| bytes > 0);
     let cause = match (full, swapped) {
         (true, _) => "memory was full, so pages in use were dropped and read again",
         (false, true) => "it was swapped out and read back",
@@ -237,8 +231,8 @@ fn major_faults(facts: &Facts) -> Option<Finding> {
 }
 
 fn minor_faults(facts: &Facts) -> Option<Finding> {
-    let faults = facts.number("fault", "minor")?;
-    let mean = facts.hist("fault", "minor_latency_ns")?.mean()?;
+    let faults = facts.number(Fault::minor)?;
+    let mean = facts.hist(Fault::minor_latency_ns)?.mean()?;
     let took = mean * faults as f64;
     if took < facts.on_cpu_ns? as f64 * MINOR || facts.share(took as u64) < MINOR / 2.0 {
         return None;
@@ -284,7 +278,7 @@ fn idle_cores(facts: &Facts) -> Option<Finding> {
 }
 
 fn memory_short(facts: &Facts) -> Option<Finding> {
-    let limit = facts.number("memory", "limit_bytes")?;
+    let limit = facts.number(Memory::limit_bytes)?;
     let share = facts.memory_share()?;
     // Where that had consequences, they are told already.
     let told = facts.oom_kills() > 0 || major_faults(facts).is_some();

@@ -2,21 +2,22 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts},
+    facts::{Disk, Facts, MEMORY_IS_SHORT},
     gpus,
     line::{Line, Tone, labelled},
 };
-use crate::base::{
-    text,
-    units::{self, UNKNOWN},
+use crate::{
+    base::{
+        text,
+        units::{self, UNKNOWN},
+    },
+    model::tables::{Cpu, Memory},
 };
 
 /// Columns of the labels.
 const INDENT: usize = 8;
 /// Rows of disks; more are counted, not shown.
 const MAX_DISKS: usize = 8;
-/// Memory nearer to its limit than this is coloured.
-pub const MEMORY_IS_SHORT: f64 = 0.95;
 
 /// One or more lines for each resource.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
@@ -44,15 +45,15 @@ fn cpu(facts: &Facts) -> String {
         let peak = facts.totals.peaks.millicores;
         out += &format!(", {} at the busiest moment", cores(Some(peak)));
     }
-    if let Some(throttled) = facts.number("cpu", "throttled_ns").filter(|ns| *ns > 0) {
+    if let Some(throttled) = facts.number(Cpu::throttled_ns).filter(|ns| *ns > 0) {
         out += &format!("; held back by its CPU quota for {}", units::duration(throttled));
     }
     out
 }
 
 fn memory(facts: &Facts) -> (Tone, String) {
-    let peak = facts.number("memory", "peak_bytes");
-    let limit = facts.number("memory", "limit_bytes");
+    let peak = facts.number(Memory::peak_bytes);
+    let limit = facts.number(Memory::limit_bytes);
     let mut tone = Tone::Plain;
     let mut out = peak.map_or(UNKNOWN.into(), |peak| format!("{} at its peak", units::bytes(peak)));
     match (peak, limit) {
@@ -67,7 +68,7 @@ fn memory(facts: &Facts) -> (Tone, String) {
         (Some(_), None) => out += ", no limit known",
         (None, None) => {}
     }
-    if let Some(swap) = facts.number("memory", "swap_bytes").filter(|bytes| *bytes > 0) {
+    if let Some(swap) = facts.number(Memory::swap_bytes).filter(|bytes| *bytes > 0) {
         out += &format!("; {} swapped out at the end", units::bytes(swap));
     }
     (tone, out)

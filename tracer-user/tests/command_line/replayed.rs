@@ -96,11 +96,17 @@ fn json_and_line_protocol_tell_the_recordings_numbers() {
         assert_eq!(of_json, of_lines, "{name}");
         let whole = whole(name);
         assert_eq!(json["elapsed_ns"], whole.span_ns, "{name}");
-        let sched = whole.slots[&1].iter().find(|group| group.measurement.key == "sched").unwrap();
-        for field in ["on_cpu_ns", "switches_voluntary", "forks", "execs"] {
-            assert_eq!(json["sched"][field].as_u64(), sched.number(field), "{name}: {field}");
+        let sched = whole.slots[&1].iter().find(|group| group.is(&tables::SCHED)).unwrap();
+        for field in [
+            tables::Sched::on_cpu_ns,
+            tables::Sched::switches_voluntary,
+            tables::Sched::forks,
+            tables::Sched::execs,
+        ] {
+            let told = json["sched"][field.field().name].as_u64();
+            assert_eq!(told, sched.number(field), "{name}: {field:?}");
         }
-        let waits = sched.hist("run_queue_wait_ns").unwrap();
+        let waits = sched.hist(tables::Sched::run_queue_wait_ns).unwrap();
         let told = &json["sched"]["run_queue_wait_ns"];
         assert_eq!(told["count"], waits.count(), "{name}");
         assert_eq!(told["sum"], waits.sum, "{name}");

@@ -10,7 +10,10 @@ use std::{
 };
 
 use fake_nvml::Tree;
-use jobtrace::gpu::{Sampler, SamplerSettings};
+use jobtrace::{
+    gpu::{Sampler, SamplerSettings},
+    model::tables,
+};
 
 use super::rig::{GIB, NOBODY, ONE, TWO, groups, mean, owner, readings, until, wait};
 
@@ -48,25 +51,25 @@ fn amds_cards_tell_of_themselves_and_of_who_computes() {
     let sampler = start(&tree);
     let group = wait(&sampler, 1, |group| readings(group) >= 5);
     assert_eq!(group.tags, ["1", "GPU-5df8f2c7a2a1c3e3", "AMD Instinct MI210", "amd", ""]);
-    for (name, expected) in [
-        ("utilization_ratio", 730_000),
-        ("memory_utilization_ratio", 210_000),
-        ("sm_activity_ratio", 250_000),
-        ("power_watts", 231_000),
-        ("sm_clock_hz", 1_700_000_000),
-        ("memory_clock_hz", 1_600_000_000),
+    for (field, expected) in [
+        (tables::Gpu::utilization_ratio, 730_000),
+        (tables::Gpu::memory_utilization_ratio, 210_000),
+        (tables::Gpu::sm_activity_ratio, 250_000),
+        (tables::Gpu::power_watts, 231_000),
+        (tables::Gpu::sm_clock_hz, 1_700_000_000),
+        (tables::Gpu::memory_clock_hz, 1_600_000_000),
     ] {
-        assert_eq!(mean(&group, name), Some(expected), "{name}");
+        assert_eq!(mean(&group, field), Some(expected), "{field:?}");
     }
-    for (name, expected) in [
-        ("memory_used_bytes", Some(GIB)),
-        ("memory_total_bytes", Some(68_702_699_520)),
-        ("temperature_max_celsius", Some(58)),
-        ("processes", Some(1)),
-        ("energy_joules", None),
-        ("xid_errors", None),
+    for (field, expected) in [
+        (tables::Gpu::memory_used_bytes, Some(GIB)),
+        (tables::Gpu::memory_total_bytes, Some(68_702_699_520)),
+        (tables::Gpu::temperature_max_celsius, Some(58)),
+        (tables::Gpu::processes, Some(1)),
+        (tables::Gpu::energy_joules, None),
+        (tables::Gpu::xid_errors, None),
     ] {
-        assert_eq!(group.number(name), expected, "{name}");
+        assert_eq!(group.number(field), expected, "{field:?}");
     }
     assert_eq!(sampler.notes(), [""; 0]);
 }
@@ -80,10 +83,14 @@ fn jobs_on_one_card_of_amds_have_their_own_memory_and_compute_units() {
     let sampler = start(&tree);
     for (job, bytes, ppm) in [(1, GIB, 500_000), (2, 2 * GIB, 250_000)] {
         let group = wait(&sampler, job, |group| readings(group) >= 3);
-        assert_eq!(group.number("memory_used_bytes"), Some(bytes), "job {job}");
-        assert_eq!(mean(&group, "sm_activity_ratio"), Some(ppm), "job {job}");
-        assert_eq!(mean(&group, "utilization_ratio"), None, "whose part is whose is not told");
-        assert!(group.number("readings_shared") >= Some(3), "job {job}");
+        assert_eq!(group.number(tables::Gpu::memory_used_bytes), Some(bytes), "job {job}");
+        assert_eq!(mean(&group, tables::Gpu::sm_activity_ratio), Some(ppm), "job {job}");
+        assert_eq!(
+            mean(&group, tables::Gpu::utilization_ratio),
+            None,
+            "whose part is whose is not told"
+        );
+        assert!(group.number(tables::Gpu::readings_shared) >= Some(3), "job {job}");
     }
 }
 
@@ -128,20 +135,20 @@ fn a_client_is_as_busy_as_its_busiest_engine() {
         }
     });
     let busy = |group: &jobtrace::model::group::Group| {
-        group.hist("utilization_ratio").map_or(0, |hist| hist.count())
+        group.hist(tables::Gpu::utilization_ratio).map_or(0, |hist| hist.count())
     };
     let group = wait(&sampler, 1, |group| busy(group) >= 20);
     done.store(true, Ordering::Relaxed);
     writer.join().unwrap();
     assert_eq!(group.tags, ["0", "PCI-0000:4d:00.0", "Intel 0x56c0", "intel", ""]);
-    let share = mean(&group, "utilization_ratio").unwrap();
+    let share = mean(&group, tables::Gpu::utilization_ratio).unwrap();
     // A busy machine writes late: a reading has too little, the next one what was left.
     assert!((350_000..600_000).contains(&share), "{share}");
-    assert_eq!(group.number("memory_used_bytes"), Some(2 << 20), "once");
-    assert_eq!(group.number("processes"), Some(2));
-    assert_eq!(mean(&group, "sm_clock_hz"), Some(1_550_000_000));
-    assert_eq!(group.number("energy_joules"), Some(0), "the counter stands");
-    assert_eq!(mean(&group, "memory_utilization_ratio"), None);
+    assert_eq!(group.number(tables::Gpu::memory_used_bytes), Some(2 << 20), "once");
+    assert_eq!(group.number(tables::Gpu::processes), Some(2));
+    assert_eq!(mean(&group, tables::Gpu::sm_clock_hz), Some(1_550_000_000));
+    assert_eq!(group.number(tables::Gpu::energy_joules), Some(0), "the counter stands");
+    assert_eq!(mean(&group, tables::Gpu::memory_utilization_ratio), None);
 }
 
 #[test]
@@ -156,11 +163,11 @@ fn what_only_opened_a_card_is_not_on_it() {
     tree.opens(ONE, 6, "/tmp/renderD128", &client(INTEL, 9, 5, 5));
     tree.opens(TWO, 3, "/dev/dri/renderD128", &client(INTEL, 2, 0, 4));
     let sampler = start(&tree);
-    wait(&sampler, 2, |group| group.number("processes") == Some(1));
+    wait(&sampler, 2, |group| group.number(tables::Gpu::processes) == Some(1));
     thread::sleep(Duration::from_millis(200));
     assert_eq!(groups(&sampler, 1), []);
     tree.opens(ONE, 3, "/dev/dri/renderD128", &client(INTEL, 1, 1, 0));
-    let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
     assert_eq!(group.tags[1], "PCI-0000:4d:00.0");
 }
 
@@ -176,10 +183,10 @@ fn a_process_that_opens_a_card_late_is_found() {
     // A device of another bus is known by its node.
     let text = "drm-driver: panfrost\ndrm-client-id: 3\ndrm-engine-fragment: 5 ns\n";
     tree.opens(ONE, 3, "/dev/dri/renderD128", text);
-    let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
     assert_eq!(group.tags, ["0", "DRM-panfrost128", "panfrost", "panfrost", ""]);
     tree.take(&format!("proc/{ONE}"));
-    wait(&sampler, 1, |group| group.number("processes").is_none());
+    wait(&sampler, 1, |group| group.number(tables::Gpu::processes).is_none());
 }
 
 #[test]
@@ -188,11 +195,11 @@ fn whatever_is_in_the_files_costs_that_value() {
     let device = "sys/class/drm/card0/device";
     let occupancy = format!("sys/class/kfd/kfd/proc/{ONE}/stats_7/cu_occupancy");
     for (file, field) in [
-        (format!("{device}/gpu_busy_percent"), "utilization_ratio"),
-        (format!("{device}/mem_busy_percent"), "memory_utilization_ratio"),
-        (format!("{device}/hwmon/hwmon4/power1_average"), "power_watts"),
-        (format!("{device}/hwmon/hwmon4/freq1_input"), "sm_clock_hz"),
-        (occupancy, "sm_activity_ratio"),
+        (format!("{device}/gpu_busy_percent"), tables::Gpu::utilization_ratio),
+        (format!("{device}/mem_busy_percent"), tables::Gpu::memory_utilization_ratio),
+        (format!("{device}/hwmon/hwmon4/power1_average"), tables::Gpu::power_watts),
+        (format!("{device}/hwmon/hwmon4/freq1_input"), tables::Gpu::sm_clock_hz),
+        (occupancy, tables::Gpu::sm_activity_ratio),
     ] {
         for bytes in
             [&b""[..], b"N/A\n", b"-5\n", b"\xff\xfe\0", b"99999999999999999999\n", &[b'7'; 99999]]
@@ -201,9 +208,9 @@ fn whatever_is_in_the_files_costs_that_value() {
             tree.computes(ONE, 7, GIB, 26);
             tree.put(&file, bytes);
             let sampler = start(&tree);
-            let group = wait(&sampler, 1, |group| group.number("processes") == Some(1));
+            let group = wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
             assert_eq!(group.hist(field), None, "{file} {bytes:?}");
-            assert_eq!(group.number("memory_peak_bytes"), Some(GIB));
+            assert_eq!(group.number(tables::Gpu::memory_peak_bytes), Some(GIB));
         }
     }
     // A folder in place of a file, and no files at all but these.
@@ -211,8 +218,11 @@ fn whatever_is_in_the_files_costs_that_value() {
     tree.take(&format!("{device}/gpu_busy_percent"));
     tree.put(&format!("{device}/gpu_busy_percent/x"), "");
     tree.take(&format!("{device}/hwmon"));
-    let group = wait(&start(&tree), 1, |group| group.number("processes") == Some(1));
-    assert_eq!((group.hist("utilization_ratio"), group.hist("power_watts")), (None, None));
+    let group = wait(&start(&tree), 1, |group| group.number(tables::Gpu::processes) == Some(1));
+    assert_eq!(
+        (group.hist(tables::Gpu::utilization_ratio), group.hist(tables::Gpu::power_watts)),
+        (None, None)
+    );
 }
 
 #[test]

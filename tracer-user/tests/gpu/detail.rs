@@ -7,6 +7,7 @@ use fake_nvml::{Fake, Gpm, Gpu, Scenario};
 use super::rig::{
     GIB, ONE, TWO, gpu, groups, mean, process, readings, scenario, start, until, wait,
 };
+use jobtrace::model::tables;
 
 const LOST: u32 = 15;
 
@@ -21,14 +22,14 @@ fn activity_is_what_the_counters_say_between_two_samples() {
     let fake = Fake::new(&state(|_| {}));
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 5);
-    for (name, ppm) in [
-        ("sm_activity_ratio", 705_000),
-        ("tensor_activity_ratio", 302_500),
-        ("dram_activity_ratio", 120_000),
+    for (field, ppm) in [
+        (tables::Gpu::sm_activity_ratio, 705_000),
+        (tables::Gpu::tensor_activity_ratio, 302_500),
+        (tables::Gpu::dram_activity_ratio, 120_000),
     ] {
-        assert_eq!(mean(&group, name), Some(ppm), "{name}");
+        assert_eq!(mean(&group, field), Some(ppm), "{field:?}");
         // The first sample alone says nothing.
-        assert_eq!(group.hist(name).unwrap().count(), readings(&group) - 1, "{name}");
+        assert_eq!(group.hist(field).unwrap().count(), readings(&group) - 1, "{field:?}");
     }
 }
 
@@ -38,9 +39,9 @@ fn a_counter_that_this_device_lacks_costs_itself() {
     let fake = Fake::new(&state(|gpu| gpu.gpm = Some(partly)));
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 3);
-    assert_eq!(mean(&group, "sm_activity_ratio"), Some(500_000));
-    assert_eq!(group.hist("tensor_activity_ratio"), None);
-    assert_eq!(mean(&group, "dram_activity_ratio"), Some(1_000_000), "no more than all");
+    assert_eq!(mean(&group, tables::Gpu::sm_activity_ratio), Some(500_000));
+    assert_eq!(group.hist(tables::Gpu::tensor_activity_ratio), None);
+    assert_eq!(mean(&group, tables::Gpu::dram_activity_ratio), Some(1_000_000), "no more than all");
     assert_eq!(sampler.notes(), [""; 0]);
 }
 
@@ -64,10 +65,15 @@ fn time_throttled_counts_by_family() {
         let sampler = start(&fake);
         let group = wait(&sampler, 1, |group| readings(group) >= 6);
         let most = begin.elapsed().as_nanos() as u64;
-        for (family, is_meant) in ["power", "thermal", "other"].into_iter().zip(families) {
-            let ns = group.number(&format!("throttled_{family}_ns")).unwrap();
+        let fields = [
+            tables::Gpu::throttled_power_ns,
+            tables::Gpu::throttled_thermal_ns,
+            tables::Gpu::throttled_other_ns,
+        ];
+        for (family, is_meant) in fields.into_iter().zip(families) {
+            let ns = group.number(family).unwrap();
             let (least, most) = if is_meant { (40_000_000, most) } else { (0, 0) };
-            assert!((least..=most).contains(&ns), "{bits:#x} {family}: {ns}");
+            assert!((least..=most).contains(&ns), "{bits:#x} {family:?}: {ns}");
         }
     }
 }
@@ -77,14 +83,22 @@ fn errors_of_memory_are_those_that_came() {
     let fake = Fake::new(&state(|_| {}));
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 3);
-    assert_eq!(group.number("ecc_uncorrected_errors"), Some(0), "three were there before");
+    assert_eq!(
+        group.number(tables::Gpu::ecc_uncorrected_errors),
+        Some(0),
+        "three were there before"
+    );
     fake.set(&state(|gpu| gpu.ecc = Some(5)));
-    wait(&sampler, 1, |group| group.number("ecc_uncorrected_errors") == Some(2));
+    wait(&sampler, 1, |group| group.number(tables::Gpu::ecc_uncorrected_errors) == Some(2));
     fake.set(&state(|gpu| gpu.ecc = Some(1)));
     let reset = wait(&sampler, 1, |group| readings(group) >= 20);
-    assert_eq!(reset.number("ecc_uncorrected_errors"), Some(2), "counted anew since a reset");
+    assert_eq!(
+        reset.number(tables::Gpu::ecc_uncorrected_errors),
+        Some(2),
+        "counted anew since a reset"
+    );
     fake.set(&state(|gpu| gpu.ecc = Some(2)));
-    wait(&sampler, 1, |group| group.number("ecc_uncorrected_errors") == Some(3));
+    wait(&sampler, 1, |group| group.number(tables::Gpu::ecc_uncorrected_errors) == Some(3));
 }
 
 #[test]
@@ -99,7 +113,9 @@ fn an_xid_is_told_of_who_is_on_the_device_or_has_just_left() {
     let sampler = start(&fake);
     let xids = |job| {
         let group = groups(&sampler, job).pop();
-        group.map(|group| (group.number("xid_errors"), group.number("xid_last")))
+        group.map(|group| {
+            (group.number(tables::Gpu::xid_errors), group.number(tables::Gpu::xid_last))
+        })
     };
     wait(&sampler, 1, |group| readings(group) >= 2);
     assert_eq!(xids(1), Some((Some(0), None)), "what came before is nobody's");
@@ -124,9 +140,9 @@ fn an_xid_is_told_even_where_the_device_is_lost_with_it() {
         gpu.xids = vec![(79, None)];
         gpu.errors = [("nvmlDeviceGetPowerUsage".to_owned(), LOST)].into();
     }));
-    let group = wait(&sampler, 1, |group| group.number("xid_last") == Some(79));
-    assert_eq!(group.number("xid_errors"), Some(1));
-    assert_eq!(group.number("processes"), None, "what is lost has no state");
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::xid_last) == Some(79));
+    assert_eq!(group.number(tables::Gpu::xid_errors), Some(1));
+    assert_eq!(group.number(tables::Gpu::processes), None, "what is lost has no state");
     fake.set(&state(|gpu| gpu.xids = vec![(79, None)]));
-    wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
 }

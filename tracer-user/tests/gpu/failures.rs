@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use super::rig::{
+    GIB, ONE, TWO, gpu, groups, owner, process, readings, scenario, settings, start, until, wait,
+};
 use fake_nvml::{Fake, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
     gpu::{Sampler, SamplerSettings},
-    model::group::Group,
-};
-use tracer_ebpf::table::Kind;
-
-use super::rig::{
-    GIB, ONE, TWO, gpu, groups, owner, process, readings, scenario, settings, start, until, wait,
+    model::{
+        group::{Group, Value},
+        tables,
+    },
 };
 
 const NO_PERMISSION: u32 = 4;
@@ -47,8 +48,7 @@ fn failing(function: &str, error: u32) -> Scenario {
 /// Names of the fields that are unknown, but for the code of an error where there was none, and for what
 /// needs a look at the kernel's counters.
 fn unknown(group: &Group) -> Vec<&'static str> {
-    let fields = group.measurement.fields.iter().zip(&group.values);
-    let unknown = fields.filter(|(_, value)| value.is_none()).map(|(field, _)| field.name);
+    let unknown = group.fields().filter(|(_, value)| value.is_none()).map(|(field, _)| field.name);
     let is_other =
         |name: &str| ["xid_last", "busy_ns"].contains(&name) || name.starts_with("idle_");
     unknown.filter(|name| !is_other(name)).collect()
@@ -56,9 +56,10 @@ fn unknown(group: &Group) -> Vec<&'static str> {
 
 /// Values of the field's histogram, where it is one: what cannot grow from one reading alone.
 fn has_enough(group: &Group) -> bool {
-    let fields = group.measurement.fields.iter();
-    let hists = fields.filter(|field| field.kind == Kind::Histogram);
-    hists.filter_map(|field| group.hist(field.name)).all(|hist| hist.count() >= 3)
+    group.values.iter().flatten().all(|value| match value {
+        Value::Histogram(hist) => hist.count() >= 3,
+        Value::Number(_) => true,
+    })
 }
 
 #[test]
@@ -79,7 +80,10 @@ fn a_value_that_is_not_offered_costs_itself() {
             // It is not asked for again: once given up, better answers change nothing.
             fake.set(&state());
             let later = wait(&sampler, 1, |later| {
-                let field = if function.contains("Clock") { "power_watts" } else { "sm_clock_hz" };
+                let field = match function.contains("Clock") {
+                    true => tables::Gpu::power_watts,
+                    false => tables::Gpu::sm_clock_hz,
+                };
                 later.hist(field).unwrap().count() > group.hist(field).unwrap().count() + 3
             });
             let given_up: Vec<_> =
@@ -196,7 +200,9 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
         assert_eq!(readings(&groups(&sampler, 1)[0]), readings(&during[0]));
         fake.set(&both(None));
         let after = wait(&sampler, 1, |group| readings(group) > readings(&during[0]) + 3);
-        assert!(after.number("energy_joules") > before.number("energy_joules"));
+        assert!(
+            after.number(tables::Gpu::energy_joules) > before.number(tables::Gpu::energy_joules)
+        );
         let notes = sampler.notes_for(&1);
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].contains("was unavailable for a time"), "{notes:?}");
@@ -208,13 +214,16 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
 fn a_state_is_unknown_while_the_device_is_lost() {
     let fake = Fake::new(&state());
     let sampler = start(&fake);
-    wait(&sampler, 1, |group| group.number("processes") == Some(1));
+    wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
     fake.set(&failing("nvmlDeviceGetTemperature", LOST));
     until(|| sampler.notes_for(&1).pop());
     let in_ten_seconds = monotonic_ns() + 10_000_000_000;
     let group = sampler.groups_for(&1, in_ten_seconds).remove(0);
-    assert_eq!((group.number("processes"), group.number("memory_used_bytes")), (None, None));
-    assert_eq!(group.number("memory_peak_bytes"), Some(GIB));
+    assert_eq!(
+        (group.number(tables::Gpu::processes), group.number(tables::Gpu::memory_used_bytes)),
+        (None, None)
+    );
+    assert_eq!(group.number(tables::Gpu::memory_peak_bytes), Some(GIB));
 }
 
 fn opening(function: &str, error: u32) -> Scenario {

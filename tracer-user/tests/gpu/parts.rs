@@ -1,7 +1,7 @@
 //! MIG: each instance is a device of its own.
 
 use fake_nvml::{Fake, Gpm, Gpu, Scenario};
-use jobtrace::model::group::Group;
+use jobtrace::model::{group::Group, tables};
 
 use super::rig::{
     GIB, ONE, TWO, gpu, groups, mean, process, readings, scenario, start, until, wait,
@@ -29,7 +29,7 @@ fn state(parts: Vec<Gpu>) -> Scenario {
 
 /// Readings of what has no power: those of its activity.
 fn seen(group: &Group) -> u64 {
-    group.hist("sm_activity_ratio").map_or(0, |hist| hist.count())
+    group.hist(tables::Gpu::sm_activity_ratio).map_or(0, |hist| hist.count())
 }
 
 #[test]
@@ -46,23 +46,31 @@ fn an_instance_tells_what_nvml_offers_and_the_rest_is_absent() {
     ] {
         let group = wait(&sampler, job, |group| seen(group) >= 3);
         assert_eq!(group.tags, tags);
-        assert_eq!(mean(&group, "sm_activity_ratio"), Some(sm_ppm));
-        assert_eq!(mean(&group, "tensor_activity_ratio"), Some(10_000));
-        for (name, number) in [
-            ("memory_used_bytes", 4 * GIB),
-            ("memory_total_bytes", 10 * GIB),
-            ("processes", 1),
-            ("readings_shared", 0),
-            ("xid_errors", 0),
+        assert_eq!(mean(&group, tables::Gpu::sm_activity_ratio), Some(sm_ppm));
+        assert_eq!(mean(&group, tables::Gpu::tensor_activity_ratio), Some(10_000));
+        for (field, number) in [
+            (tables::Gpu::memory_used_bytes, 4 * GIB),
+            (tables::Gpu::memory_total_bytes, 10 * GIB),
+            (tables::Gpu::processes, 1),
+            (tables::Gpu::readings_shared, 0),
+            (tables::Gpu::xid_errors, 0),
         ] {
-            assert_eq!(group.number(name), Some(number), "{name}");
+            assert_eq!(group.number(field), Some(number), "{field:?}");
         }
-        for name in ["utilization_ratio", "memory_utilization_ratio", "power_watts", "sm_clock_hz"]
-        {
-            assert_eq!(group.hist(name), None, "{name}");
+        for field in [
+            tables::Gpu::utilization_ratio,
+            tables::Gpu::memory_utilization_ratio,
+            tables::Gpu::power_watts,
+            tables::Gpu::sm_clock_hz,
+        ] {
+            assert_eq!(group.hist(field), None, "{field:?}");
         }
-        for name in ["energy_joules", "temperature_max_celsius", "throttled_power_ns"] {
-            assert_eq!(group.number(name), None, "{name}");
+        for field in [
+            tables::Gpu::energy_joules,
+            tables::Gpu::temperature_max_celsius,
+            tables::Gpu::throttled_power_ns,
+        ] {
+            assert_eq!(group.number(field), None, "{field:?}");
         }
     }
     assert_eq!(sampler.notes(), [""; 0], "nobody expects it");
@@ -77,7 +85,7 @@ fn instances_come_and_go_while_it_runs() {
     fake.set(&state(vec![part("MIG-a", 9, ONE)]));
     let before = wait(&sampler, 1, |group| seen(group) >= 3);
     fake.set(&state(vec![]));
-    wait(&sampler, 1, |group| group.number("processes").is_none());
+    wait(&sampler, 1, |group| group.number(tables::Gpu::processes).is_none());
     fake.set(&state(vec![part("MIG-a", 9, ONE)]));
     wait(&sampler, 1, |group| seen(group) > seen(&before) + 3);
     // Undivided again, the job is on the whole.
@@ -100,10 +108,16 @@ fn an_xid_of_one_instance_is_not_the_others() {
     let mut after = state(parts());
     after.gpus[1].xids = vec![(31, Some(10)), (63, None)];
     fake.set(&after);
-    let two = wait(&sampler, 2, |group| group.number("xid_errors") >= Some(2));
-    assert_eq!((two.number("xid_errors"), two.number("xid_last")), (Some(2), Some(63)));
-    let one = wait(&sampler, 1, |group| group.number("xid_errors") >= Some(1));
-    assert_eq!((one.number("xid_errors"), one.number("xid_last")), (Some(1), Some(63)));
+    let two = wait(&sampler, 2, |group| group.number(tables::Gpu::xid_errors) >= Some(2));
+    assert_eq!(
+        (two.number(tables::Gpu::xid_errors), two.number(tables::Gpu::xid_last)),
+        (Some(2), Some(63))
+    );
+    let one = wait(&sampler, 1, |group| group.number(tables::Gpu::xid_errors) >= Some(1));
+    assert_eq!(
+        (one.number(tables::Gpu::xid_errors), one.number(tables::Gpu::xid_last)),
+        (Some(1), Some(63))
+    );
 }
 
 #[test]
@@ -117,7 +131,7 @@ fn a_failure_of_one_instance_costs_its_value() {
     wait(&sampler, 2, |group| seen(group) >= 3);
     let all = until(|| Some(groups(&sampler, 1)).filter(|groups| groups.len() == 2));
     let of = |uuid| all.iter().find(|group| group.tags[1] == uuid).unwrap();
-    assert_eq!(of("MIG-a").number("memory_used_bytes"), Some(4 * GIB));
-    assert_eq!(of("MIG-a").hist("sm_activity_ratio"), None);
+    assert_eq!(of("MIG-a").number(tables::Gpu::memory_used_bytes), Some(4 * GIB));
+    assert_eq!(of("MIG-a").hist(tables::Gpu::sm_activity_ratio), None);
     assert!(readings(of("GPU-a")) >= 1);
 }

@@ -6,8 +6,9 @@ use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
     gpu::{ProcessReading, Sampler, SamplerSettings},
-    model::group::Group,
+    model::{group::Group, tables},
 };
+use tracer_ebpf::handle::{Handle, Histogram};
 
 pub const GIB: u64 = 1 << 30;
 /// Processes of job 1, of job 2 and of nobody. No such processes run: pids end at 2^22.
@@ -97,10 +98,10 @@ pub fn until<T>(answer: impl Fn() -> Option<T>) -> T {
 
 /// Readings in which the job was on the device.
 pub fn readings(group: &Group) -> u64 {
-    group.hist("power_watts").map_or(0, |hist| hist.count())
+    group.hist(tables::Gpu::power_watts).map_or(0, |hist| hist.count())
 }
 
 /// Mean of a histogram, in the unit it is held in.
-pub fn mean(group: &Group, name: &str) -> Option<u64> {
-    group.hist(name).and_then(|hist| hist.mean()).map(|mean| mean as u64)
+pub fn mean(group: &Group, field: Handle<Histogram>) -> Option<u64> {
+    group.hist(field).and_then(|hist| hist.mean()).map(|mean| mean as u64)
 }

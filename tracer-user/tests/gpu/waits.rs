@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fake_nvml::Fake;
-use jobtrace::base::clock::monotonic_ns;
+use jobtrace::{base::clock::monotonic_ns, model::tables};
 
 use super::rig::{GIB, ONE, gpu, process, readings, scenario, start, until, wait};
 
@@ -25,9 +25,9 @@ fn nobody_waits_for_a_driver_that_hangs() {
     assert!(stuck >= readings(&before));
     let start = Instant::now();
     let group = sampler.groups_for(&1, monotonic_ns()).remove(0);
-    assert_eq!(group.number("processes"), Some(1), "the last state stands for a while");
+    assert_eq!(group.number(tables::Gpu::processes), Some(1), "the last state stands for a while");
     let later = sampler.groups_for(&1, monotonic_ns() + 6_000_000_000).remove(0);
-    assert_eq!(later.number("processes"), None, "then it is unknown");
+    assert_eq!(later.number(tables::Gpu::processes), None, "then it is unknown");
     assert_eq!(readings(&later), stuck);
     let notes = sampler.notes_for(&1);
     assert!(start.elapsed() < Duration::from_millis(50), "{:?}", start.elapsed());
@@ -37,7 +37,7 @@ fn nobody_waits_for_a_driver_that_hangs() {
     state.gpus[0].hang_ms.clear();
     fake.set(&state);
     let back = wait(&sampler, 1, |group| readings(group) > stuck + 3);
-    assert_eq!(back.number("processes"), Some(1));
+    assert_eq!(back.number(tables::Gpu::processes), Some(1));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use jobtrace::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 use regex::Regex;
 

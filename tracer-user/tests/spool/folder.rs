@@ -13,7 +13,7 @@ use jobtrace::{
         spool::{Limits, Prepared, Spool},
         writer::Writer,
     },
-    model::points::{FieldValue, Point},
+    model::point::{FieldValue, Point},
 };
 
 pub const SECOND: u64 = 1_000_000_000;

@@ -106,9 +106,9 @@ fn files_of_others_stay_and_do_not_count() {
 fn a_long_set_is_several_files_of_one_name() {
     let folder = Folder::new();
     let mut spool = folder.open();
-    let text = jobtrace::model::points::FieldValue::Text("x".repeat(16_000));
+    let text = jobtrace::model::point::FieldValue::Text("x".repeat(16_000));
     let long =
-        |n| jobtrace::model::points::Point { fields: vec![("t".into(), text.clone())], ..point(n) };
+        |n| jobtrace::model::point::Point { fields: vec![("t".into(), text.clone())], ..point(n) };
     let points: Vec<_> = (0..1200).map(long).collect();
     let set = spool.prepare(&points, None, 5, 5).unwrap();
     let name = set.name().to_owned();

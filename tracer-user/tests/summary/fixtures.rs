@@ -5,10 +5,16 @@ use jobtrace::model::{
     hist::Hist,
     info::{Exit, JobInfo},
     job::Job,
-    tables::{BLOCK, CPU, FAULT, GPU, MEMORY, SCHED, SELF},
+    tables::{
+        BLOCK, Block, CPU, Cpu, FAULT, Fault, GPU, Gpu, MEMORY, Memory, Own, SCHED, SELF, Sched,
+    },
     totals::{Peaks, RunTotals},
 };
-use tracer_ebpf::{loglinear::bucket_of, table::Measurement};
+use tracer_ebpf::{
+    handle::{Handle, Histogram, Number},
+    loglinear::bucket_of,
+    table::Measurement,
+};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000 * US;
@@ -41,30 +47,37 @@ fn spread(typical: u64, count: u64) -> Hist {
 fn group(
     table: &'static Measurement,
     tags: &[&str],
-    numbers: &[(&str, u64)],
-    hists: &[(&str, Hist)],
+    numbers: &[(Handle<Number>, u64)],
+    hists: &[(Handle<Histogram>, Hist)],
 ) -> Group {
     let mut tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
     tags.resize(table.tags.len(), String::new());
     let mut group = Group::unknown(table, tags);
-    numbers.iter().for_each(|(name, number)| group.set(name, *number));
-    hists.iter().for_each(|(name, hist)| group.set_hist(name, hist.clone()));
+    numbers.iter().for_each(|(field, number)| group.set(*field, *number));
+    hists.iter().for_each(|(field, hist)| group.set_hist(*field, hist.clone()));
     group
 }
 
 /// On CPU, waiting, blocked, asleep and in major faults.
 fn sched(on_cpu_ns: u64, waiting: Hist, blocked: Hist, asleep: Hist, major: Hist) -> Vec<Group> {
-    let hists = [("run_queue_wait_ns", waiting), ("blocked_ns", blocked), ("sleep_ns", asleep)];
-    let faults = [("minor", 41_200), ("major", major.count()), ("oom_kills", 0)];
+    let hists = [
+        (Sched::run_queue_wait_ns, waiting),
+        (Sched::blocked_ns, blocked),
+        (Sched::sleep_ns, asleep),
+    ];
+    let faults = [(Fault::minor, 41_200), (Fault::major, major.count()), (Fault::oom_kills, 0)];
     vec![
-        group(&SCHED, &[], &[("on_cpu_ns", on_cpu_ns)], &hists),
-        group(&FAULT, &[], &faults, &[("major_wait_ns", major)]),
+        group(&SCHED, &[], &[(Sched::on_cpu_ns, on_cpu_ns)], &hists),
+        group(&FAULT, &[], &faults, &[(Fault::major_wait_ns, major)]),
     ]
 }
 
 fn held(cores: u64, peak_bytes: u64, limit_bytes: u64) -> Vec<Group> {
-    let memory = [("peak_bytes", peak_bytes), ("limit_bytes", limit_bytes)];
-    vec![group(&CPU, &[], &[("cores_held", cores * 1000)], &[]), group(&MEMORY, &[], &memory, &[])]
+    let memory = [(Memory::peak_bytes, peak_bytes), (Memory::limit_bytes, limit_bytes)];
+    vec![
+        group(&CPU, &[], &[(Cpu::cores_held, cores * 1000)], &[]),
+        group(&MEMORY, &[], &memory, &[]),
+    ]
 }
 
 fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Group>>) -> RunTotals {
@@ -79,19 +92,19 @@ fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Gro
     totals.stats.groups = groups.concat();
     totals.peaks = Peaks { millicores: peak_millicores, disk_bytes_per_s: 0 };
     let own = [
-        ("cpu_ns", 31 * MS),
-        ("bpf_ns", 12 * MS),
-        ("rss_bytes", 9 * MIB),
-        ("map_bytes", 5 * MIB),
-        ("dropped_no_bank", 0),
+        (Own::cpu_ns, 31 * MS),
+        (Own::bpf_ns, 12 * MS),
+        (Own::rss_bytes, 9 * MIB),
+        (Own::map_bytes, 5 * MIB),
+        (Own::dropped_no_bank, 0),
     ];
     totals.own = vec![group(&SELF, &[], &own, &[])];
     totals
 }
 
 fn disk(op: &str, bytes: u64, ops: u64, queue: Hist, device: Hist) -> Group {
-    let numbers = [("ops", ops), ("bytes", bytes), ("errors", 0)];
-    let hists = [("queue_latency_ns", queue), ("device_latency_ns", device)];
+    let numbers = [(Block::ops, ops), (Block::bytes, bytes), (Block::errors, 0)];
+    let hists = [(Block::queue_latency_ns, queue), (Block::device_latency_ns, device)];
     group(&BLOCK, &["vda", op], &numbers, &hists)
 }
 
@@ -118,7 +131,7 @@ pub fn io_bound() -> RunTotals {
         disk("write", 310 * MIB, 700, spread(4 * US, 700), spread(2 * MS, 700)),
         disk("flush", 0, 12, hist(&[]), spread(9 * MS, 32)),
     ];
-    disks[1].set("errors", 3);
+    disks[1].set(Block::errors, 3);
     let command = "./index --database /scratch/records.db --verify";
     let mut totals = run(command, 90 * S, 990, vec![busy, disks, held(2, GIB, 4 * GIB)]);
     totals.peaks.disk_bytes_per_s = 41 * MIB;
@@ -158,7 +171,7 @@ pub fn oversubscribed() -> RunTotals {
 pub fn throttled() -> RunTotals {
     let busy = sched(30 * S, spread(40 * MS, 500), hist(&[]), hist(&[]), hist(&[]));
     let mut totals = run("./solve -t 2", 60 * S, 560, vec![busy, held(1, GIB, 4 * GIB)]);
-    totals.stats.groups[2].set("throttled_ns", 27 * S);
+    totals.stats.groups[2].set(Cpu::throttled_ns, 27 * S);
     totals
 }
 
@@ -205,9 +218,9 @@ pub fn first_touch() -> RunTotals {
     let busy = sched(40 * S, hist(&[]), hist(&[]), hist(&[]), hist(&[]));
     let mut totals = run("./fill", 21 * S, 2_000, vec![busy, held(2, 30 * GIB, 64 * GIB)]);
     let fault = &mut totals.stats.groups[1];
-    fault.set("minor", 7_900_000);
-    fault.set("latency_sample_every", 64);
-    fault.set_hist("minor_latency_ns", spread(900, 7_900_000 / 64));
+    fault.set(Fault::minor, 7_900_000);
+    fault.set(Fault::latency_sample_every, 64);
+    fault.set_hist(Fault::minor_latency_ns, spread(900, 7_900_000 / 64));
     totals
 }
 
@@ -215,17 +228,17 @@ pub fn first_touch() -> RunTotals {
 pub fn gpu() -> RunTotals {
     let mut totals = serial();
     let used = [
-        ("memory_peak_bytes", 41 * GIB),
-        ("memory_total_bytes", 80 * GIB),
-        ("energy_joules", 42_496_000),
-        ("processes", 1),
-        ("readings_shared", 0),
+        (Gpu::memory_peak_bytes, 41 * GIB),
+        (Gpu::memory_total_bytes, 80 * GIB),
+        (Gpu::energy_joules, 42_496_000),
+        (Gpu::processes, 1),
+        (Gpu::readings_shared, 0),
     ];
     let busy = hist(&[(1_000_000, 60), (320_000, 23)]);
-    let hists = [("utilization_ratio", busy), ("power_watts", hist(&[(512_000, 83)]))];
+    let hists = [(Gpu::utilization_ratio, busy), (Gpu::power_watts, hist(&[(512_000, 83)]))];
     let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
     totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
-    let used = [("memory_peak_bytes", 3 * GIB), ("readings_shared", 4)];
+    let used = [(Gpu::memory_peak_bytes, 3 * GIB), (Gpu::readings_shared, 4)];
     totals.stats.groups.push(group(&GPU, &["1", "GPU-88aa", "NVIDIA A100-SXM4-40GB"], &used, &[]));
     totals.stats.groups.push(group(&GPU, &["2", "GPU-90bc", ""], &[], &[]));
     totals
@@ -236,8 +249,8 @@ pub fn idle_gpus() -> RunTotals {
     let mut totals = serial();
     for (index, percent) in [97, 95, 9, 4].into_iter().enumerate() {
         let tags = [&index.to_string(), "GPU-1f0c", "NVIDIA A100-SXM4-40GB"];
-        let used = [("memory_peak_bytes", GIB), ("readings_shared", 0)];
-        let hists = [("utilization_ratio", hist(&[(percent * 10_000, 80)]))];
+        let used = [(Gpu::memory_peak_bytes, GIB), (Gpu::readings_shared, 0)];
+        let hists = [(Gpu::utilization_ratio, hist(&[(percent * 10_000, 80)]))];
         totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
     }
     totals
@@ -248,18 +261,18 @@ pub fn starved_gpu() -> RunTotals {
     let mut totals = io_bound();
     let idle = totals.elapsed_ns / 100 * 71;
     let used = [
-        ("readings_shared", 0),
-        ("held_ns", totals.elapsed_ns),
-        ("used_ns", totals.elapsed_ns),
-        ("busy_ns", totals.elapsed_ns - idle),
-        ("idle_ns", idle),
-        ("idle_while_blocked_ns", idle / 10 * 8),
-        ("idle_while_run_queue_ns", 0),
-        ("idle_while_faulting_ns", 0),
-        ("idle_while_on_cpu_ns", idle / 10),
-        ("idle_other_ns", idle - idle / 10 * 8 - idle / 10),
+        (Gpu::readings_shared, 0),
+        (Gpu::held_ns, totals.elapsed_ns),
+        (Gpu::used_ns, totals.elapsed_ns),
+        (Gpu::busy_ns, totals.elapsed_ns - idle),
+        (Gpu::idle_ns, idle),
+        (Gpu::idle_while_blocked_ns, idle / 10 * 8),
+        (Gpu::idle_while_run_queue_ns, 0),
+        (Gpu::idle_while_faulting_ns, 0),
+        (Gpu::idle_while_on_cpu_ns, idle / 10),
+        (Gpu::idle_other_ns, idle - idle / 10 * 8 - idle / 10),
     ];
-    let hists = [("utilization_ratio", hist(&[(290_000, totals.elapsed_ns / S)]))];
+    let hists = [(Gpu::utilization_ratio, hist(&[(290_000, totals.elapsed_ns / S)]))];
     let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
     totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
     totals
@@ -272,18 +285,18 @@ pub fn gpus_held() -> RunTotals {
     for (index, used_ns, on_cpu, other) in [("0", totals.elapsed_ns, 5, 3), ("1", 0, 5, 5)] {
         let idle = (on_cpu + other) * second;
         let used = [
-            ("readings_shared", 0),
-            ("held_ns", totals.elapsed_ns),
-            ("used_ns", used_ns),
-            ("busy_ns", totals.elapsed_ns - idle),
-            ("idle_ns", idle),
-            ("idle_while_blocked_ns", 0),
-            ("idle_while_run_queue_ns", 0),
-            ("idle_while_on_cpu_ns", on_cpu * second),
-            ("idle_other_ns", other * second),
+            (Gpu::readings_shared, 0),
+            (Gpu::held_ns, totals.elapsed_ns),
+            (Gpu::used_ns, used_ns),
+            (Gpu::busy_ns, totals.elapsed_ns - idle),
+            (Gpu::idle_ns, idle),
+            (Gpu::idle_while_blocked_ns, 0),
+            (Gpu::idle_while_run_queue_ns, 0),
+            (Gpu::idle_while_on_cpu_ns, on_cpu * second),
+            (Gpu::idle_other_ns, other * second),
         ];
         let busy = 1_000_000 - (on_cpu + other) * 100_000;
-        let hists = [("utilization_ratio", hist(&[(busy, totals.elapsed_ns / S)]))];
+        let hists = [(Gpu::utilization_ratio, hist(&[(busy, totals.elapsed_ns / S)]))];
         let tags = [index, "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
         totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
     }
@@ -294,7 +307,7 @@ pub fn gpus_held() -> RunTotals {
 pub fn unknown() -> RunTotals {
     let mut totals = run("", 12 * S, 0, vec![]);
     totals.exit = None;
-    totals.own = vec![group(&SELF, &[], &[("hooks_missing", 7)], &[])];
+    totals.own = vec![group(&SELF, &[], &[(Own::hooks_missing, 7)], &[])];
     totals.notes = vec!["no hook could be attached: BPF needs CAP_BPF and CAP_PERFMON".into()];
     totals
 }
@@ -309,15 +322,15 @@ pub fn short() -> RunTotals {
 pub fn killed() -> RunTotals {
     let mut totals = cpu_bound();
     totals.exit = Some(Exit { code: None, signal: Some(9) });
-    totals.stats.groups[1].set("oom_kills", 1);
-    totals.stats.groups[3].set("peak_bytes", 16 * GIB);
+    totals.stats.groups[1].set(Fault::oom_kills, 1);
+    totals.stats.groups[3].set(Memory::peak_bytes, 16 * GIB);
     totals
 }
 
 /// Ended by the out-of-memory killer well below its own limit.
 pub fn killed_by_node() -> RunTotals {
     let mut totals = killed();
-    totals.stats.groups[3].set("peak_bytes", 3 * GIB);
+    totals.stats.groups[3].set(Memory::peak_bytes, 3 * GIB);
     totals
 }
 
@@ -326,7 +339,7 @@ pub fn hostile() -> RunTotals {
     let mut totals = io_bound();
     totals.info.name = "\x1b[2J\x1b]0;owned\x07ls\u{202e}gpj.exe 計算計算計算計算計算計算".into();
     totals.info.command = format!("bash -c 'a\nb\r\u{9b}31m' {}", "x".repeat(3_000));
-    for block in totals.stats.groups.iter_mut().filter(|group| group.measurement.key == "block") {
+    for block in totals.stats.groups.iter_mut().filter(|group| group.is(&BLOCK)) {
         block.tags[0] = "nvme\x1b[0n0\u{200d}計算機計算機計算機".into();
     }
     totals.notes = vec![

@@ -2,7 +2,7 @@
 
 use jobtrace::{
     model::{
-        group::Group,
+        group::{Group, Value},
         hist::Hist,
         info::Exit,
         tables::ALL,
@@ -86,12 +86,11 @@ fn group() -> impl Strategy<Value = Group> {
         let tags = [device.as_str(), op].into_iter().cycle();
         let tags = tags.take(table.tags.len()).map(str::to_owned).collect();
         let mut group = Group::unknown(table, tags);
-        for (index, field) in table.fields.iter().enumerate() {
-            match (field.kind, &hists[index % 16]) {
-                (Kind::Histogram, Some(hist)) => group.set_hist(field.name, hist.clone()),
-                (Kind::Histogram, None) => {}
-                _ => group.set(field.name, numbers[index % 16]),
-            }
+        for (index, (field, value)) in table.fields.iter().zip(&mut group.values).enumerate() {
+            *value = match field.kind {
+                Kind::Histogram => hists[index % 16].clone().map(Value::Histogram),
+                _ => numbers[index % 16].map(Value::Number),
+            };
         }
         group
     })

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use jobtrace::{
     model::{
         group::Group,
-        tables::{FAULT, SCHED},
+        tables::{FAULT, SCHED, Sched},
     },
     probes::decode::{Sums, Unwrapper},
 };
@@ -93,14 +93,14 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
         let (ns, moved) = reading(&mut all);
         ensure!(moved == 0, "{moved} slots moved by themselves");
         still.push(ns);
-        let before = all[0].sched.number("on_cpu_ns");
+        let before = all[0].sched.number(Sched::on_cpu_ns);
         for slot in &mut all {
             let at = std::mem::offset_of!(JobBank, on_cpu_ns);
             slot.banks[at] = slot.banks[at].wrapping_add(1);
         }
         let (ns, moved) = reading(&mut all);
         ensure!(moved == slots, "{moved} slots of {slots} moved in reading {round}");
-        let after = all[0].sched.number("on_cpu_ns");
+        let after = all[0].sched.number(Sched::on_cpu_ns);
         ensure!(after == before.map(|before| before + 1), "a bank is added up wrong: {after:?}");
         busy.push(ns);
     }

@@ -5,7 +5,7 @@ use jobtrace::{
     base::text::clean,
     model::{
         job::Job,
-        points::{FieldValue, Point},
+        point::{FieldValue, Point},
     },
     resolve::Answer,
 };

@@ -1,7 +1,7 @@
 //! The writer of line protocol, fed with names of any kind: pieces are the measurement, then keys and
 //! values in turn; a value with `=` before it is a text, with `.` a number, all others are tags.
 
-use jobtrace::model::points::{FieldValue, Point};
+use jobtrace::model::point::{FieldValue, Point};
 
 use crate::{
     lines,

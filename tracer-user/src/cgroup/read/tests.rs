@@ -5,6 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
+use crate::model::group::Value;
 
 /// A job at `<mount>/<path>` of hierarchy `number`, its own, in a directory that stays while it lives.
 fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
@@ -23,8 +24,11 @@ fn write(directory: &Path, files: &[(&str, &str)]) {
 }
 
 fn known(group: &Group) -> Vec<(&'static str, u64)> {
-    let names = group.measurement.fields.iter().map(|field| field.name);
-    names.filter_map(|name| Some((name, group.number(name)?))).collect()
+    let number = |value: &Option<Value>| match value {
+        Some(Value::Number(number)) => Some(*number),
+        _ => None,
+    };
+    group.fields().filter_map(|(field, value)| Some((field.name, number(value)?))).collect()
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn without_a_peak_file_it_is_the_largest_seen() {
     let mut reader = CgroupReader::new(&Places(vec![place]), 0);
     for (current, peak) in [("10\n", 10), ("30\n", 30), ("20\n", 30)] {
         write(&directory, &[("memory.current", current)]);
-        assert_eq!(reader.read_memory().number("peak_bytes"), Some(peak));
+        assert_eq!(reader.read_memory().number(Memory::peak_bytes), Some(peak));
     }
 }
 
@@ -168,15 +172,15 @@ fn a_cgroup_shared_with_others_lends_its_limits_only() {
     place.own = false;
     let mut reader = CgroupReader::new(&Places(vec![place]), 0);
     assert_eq!(known(&reader.read_memory()), [("limit_bytes", 4096)]);
-    assert_eq!(reader.read_cpu().number("tasks"), None);
+    assert_eq!(reader.read_cpu().number(Cpu::tasks), None);
 }
 
 /// `job_fault` with `kills`, as the probes know it, after `reader` has seen it.
 fn kills(reader: &mut CgroupReader, kills: Option<u64>) -> Option<u64> {
     let mut groups = [Group::unknown(&MEMORY, Vec::new()), Group::unknown(&FAULT, Vec::new())];
-    groups[1].set("oom_kills", kills);
+    groups[1].set(Fault::oom_kills, kills);
     reader.add_oom_kills(&mut groups);
-    groups[1].number("oom_kills")
+    groups[1].number(Fault::oom_kills)
 }
 
 #[test]

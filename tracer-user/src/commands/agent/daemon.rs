@@ -38,7 +38,10 @@ use crate::{
     bpf::load::check_namespace,
     cgroup::hierarchies::Hierarchies,
     lines::backlog::Pending,
-    model::job::Job,
+    model::{
+        job::Job,
+        tables::{Own, SELF},
+    },
     probes::Options,
 };
 
@@ -238,13 +241,11 @@ impl Agent {
         let mut jobs = measured.jobs;
         let losses = self.output.losses();
         let system = jobs.iter_mut().find(|stats| stats.job == Job::system());
-        let own = system.and_then(|stats| {
-            stats.groups.iter_mut().find(|group| group.measurement.key == "self")
-        });
+        let own = system.and_then(|stats| stats.groups.iter_mut().find(|group| group.is(&SELF)));
         if let Some(own) = own {
             losses.set(self.losses_told, own);
-            own.set("late_intervals", self.grid.late() - self.late_told);
-            own.set("jobs", measured.live as u64);
+            own.set(Own::late_intervals, self.grid.late() - self.late_told);
+            own.set(Own::jobs, measured.live as u64);
         }
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;

@@ -18,6 +18,7 @@ use crate::{
     model::{
         group::{Group, since_all},
         job::Job,
+        tables::Own,
     },
 };
 
@@ -189,9 +190,9 @@ impl Gpus {
     pub fn tell(&mut self, own: &mut Group, log: &Log) {
         let Some(sampler) = &self.sampler else { return };
         let (cost, told) = (sampler.cost(), std::mem::replace(&mut self.cost_told, sampler.cost()));
-        own.set("gpu_cpu_ns", cost.cpu_ns.saturating_sub(told.cpu_ns));
-        own.set("gpu_readings", cost.readings.saturating_sub(told.readings));
-        own.set("gpu_failures", cost.failures.saturating_sub(told.failures));
+        own.set(Own::gpu_cpu_ns, cost.cpu_ns.saturating_sub(told.cpu_ns));
+        own.set(Own::gpu_readings, cost.readings.saturating_sub(told.readings));
+        own.set(Own::gpu_failures, cost.failures.saturating_sub(told.failures));
         let notes = sampler.notes();
         notes.iter().skip(self.notes_told).for_each(|note| log.warning(note));
         self.notes_told = notes.len();

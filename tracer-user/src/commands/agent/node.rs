@@ -29,9 +29,10 @@ use crate::{
     base::clock::monotonic_ns,
     model::{
         job::{Job, JobStats, attribute},
-        points::{Origin, Point},
+        point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
+        tables::{BLOCK, Own},
     },
     probes::{Options, Probes},
 };
@@ -119,8 +120,8 @@ impl Node {
         node.previous = state.reported;
         // This process's own clocks begin anew.
         for own in &mut node.previous.own {
-            own.set("cpu_ns", 0);
-            own.set("drain_ns", 0);
+            own.set(Own::cpu_ns, 0);
+            own.set(Own::drain_ns, 0);
         }
         node.lost_events = node.count_lost_events();
         let (jobs, slots) = (&mut node.jobs, &mut node.slots);
@@ -254,7 +255,10 @@ impl Node {
         let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.first_mut() {
-            own.set("dropped_slot", own.number("dropped_slot").map(|dropped| dropped + unserved));
+            own.set(
+                Own::dropped_slot,
+                own.number(Own::dropped_slot).map(|dropped| dropped + unserved),
+            );
         }
         match jobs.iter_mut().find(|stats| stats.job == Job::system()) {
             Some(system) => system.groups.extend(interval.own),
@@ -282,13 +286,13 @@ impl Node {
         for stats in jobs {
             let ended_ns = self.jobs.tracker.job(&stats.job).and_then(|tracked| tracked.ended_ns);
             if ended_ns.is_some_and(|ended_ns| ended_ns <= since_ns) {
-                stats.groups.retain(|group| group.measurement.key == "block");
+                stats.groups.retain(|group| group.is(&BLOCK));
             }
         }
     }
 
     fn count_lost_events(&self) -> u64 {
-        let lost = self.previous.own.iter().filter_map(|own| own.number("dropped_cgroup_event"));
+        let lost = self.previous.own.iter().filter_map(|own| own.number(Own::dropped_cgroup_event));
         lost.sum()
     }
 }

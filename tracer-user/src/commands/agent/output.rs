@@ -13,7 +13,7 @@ use crate::{
         spool::{Limits, Resume, Spool},
         writer::Writer,
     },
-    model::{group::Group, points::Origin},
+    model::{group::Group, point::Origin, tables::Own},
 };
 
 /// The way to the spool.
@@ -171,10 +171,10 @@ impl Output {
 impl Losses {
     /// Sets their fields in the group of `jobtrace_self`: what came since `before`.
     pub fn set(self, before: Self, own: &mut Group) {
-        own.set("dropped_spool_files", self.files - before.files);
-        own.set("dropped_spool_bytes", self.bytes - before.bytes);
-        own.set("dropped_intervals", self.intervals - before.intervals);
-        own.set("merged_intervals", self.merged - before.merged);
+        own.set(Own::dropped_spool_files, self.files - before.files);
+        own.set(Own::dropped_spool_bytes, self.bytes - before.bytes);
+        own.set(Own::dropped_intervals, self.intervals - before.intervals);
+        own.set(Own::merged_intervals, self.merged - before.merged);
     }
 }
 

@@ -17,7 +17,10 @@ use super::{
     log::Log,
 };
 use crate::{
-    model::snapshot::Interval,
+    model::{
+        snapshot::Interval,
+        tables::{FAULT, Own, SCHED, SELF},
+    },
     probes::{EventCount, FAMILIES, Family, Probes},
 };
 
@@ -88,22 +91,23 @@ impl Overhead {
 
     /// Sets the fields of `jobtrace_self`.
     fn tell(&self, interval: &mut Interval, verdict: &Verdict, is_measured: bool) {
-        let own = interval.own.iter_mut().find(|own| own.measurement.key == "self");
+        let own = interval.own.iter_mut().find(|own| own.is(&SELF));
         let Some(own) = own else { return };
-        own.set("overhead_ratio", verdict.ratio.map(|ratio| (ratio * 1e6).round() as u64));
-        own.set("overhead_measured", u64::from(verdict.is_measured));
+        own.set(Own::overhead_ratio, verdict.ratio.map(|ratio| (ratio * 1e6).round() as u64));
+        own.set(Own::overhead_measured, u64::from(verdict.is_measured));
         let known = |family: &Family| self.governor.measured_event_ns(*family).is_some();
-        own.set("families_measured", Family::ALL.iter().filter(|f| known(f)).count() as u64);
+        own.set(Own::families_measured, Family::ALL.iter().filter(|f| known(f)).count() as u64);
         let hidden = self.hidden.iter().filter(|hidden| **hidden).count();
-        own.set("shed_families", hidden as u64);
-        for family in Family::ALL.into_iter().filter(|family| family.is_ever_shed()) {
+        own.set(Own::shed_families, hidden as u64);
+        for (family, field) in Family::ALL.map(|family| (family, family.row().shed)) {
+            let Some(field) = field else { continue };
             let hidden = u64::from(self.hidden[family as usize]);
-            own.set(&family.shed_field(), Some(hidden).filter(|_| self.present[family as usize]));
+            own.set(field, Some(hidden).filter(|_| self.present[family as usize]));
         }
         if !is_measured {
             // Nobody counted: no run is not known.
-            own.set("bpf_ns", None);
-            own.set("bpf_runs", None);
+            own.set(Own::bpf_ns, None);
+            own.set(Own::bpf_runs, None);
         }
     }
 
@@ -171,7 +175,7 @@ fn hide(interval: &mut Interval, family: Family) {
     let lost: Vec<_> = family.fields().collect();
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
-        let is_probed = matches!(group.measurement.key, "sched" | "fault");
+        let is_probed = group.is(&SCHED) || group.is(&FAULT);
         for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
             if all || (is_probed && lost.contains(&field.name)) {
                 *value = None;
@@ -185,12 +189,12 @@ fn hide(interval: &mut Interval, family: Family) {
 fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
     let count = |count: &EventCount| match count {
         EventCount::Cgroups => Some(cgroups),
-        EventCount::Field(measurement, field) => {
+        EventCount::Field(field) => {
             let groups = interval.slots.values().flatten();
-            let groups = groups.filter(|group| std::ptr::eq(group.measurement, *measurement));
+            let groups = groups.filter(|group| group.is(field.measurement()));
             // No device has a group before its first request.
-            let nothing = (!measurement.tags.is_empty()).then_some(0);
-            let known = groups.filter_map(|group| group.number(field)).chain(nothing);
+            let nothing = (!field.measurement().tags.is_empty()).then_some(0);
+            let known = groups.filter_map(|group| group.number(*field)).chain(nothing);
             known.reduce(u64::saturating_add)
         }
     };
@@ -201,9 +205,11 @@ fn events(interval: &Interval, cgroups: u64) -> [Option<u64>; FAMILIES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracer_ebpf::table::Kind;
+
     use crate::model::{
-        group::Group,
-        tables::{BLOCK, FAULT, MEMORY, SCHED},
+        group::{Group, Value},
+        tables::{BLOCK, MEMORY},
     };
 
     /// An interval of two leases in which every number is 5.
@@ -211,10 +217,8 @@ mod tests {
         let full = |measurement, tags: &[&str]| {
             let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
             let mut group = Group::unknown(measurement, tags);
-            for field in group.measurement.fields {
-                if field.kind != tracer_ebpf::table::Kind::Histogram {
-                    group.set(field.name, 5);
-                }
+            for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
+                *value = (field.kind != Kind::Histogram).then_some(Value::Number(5));
             }
             group
         };
@@ -251,11 +255,11 @@ mod tests {
             hide(&mut hidden, family);
             let lost: Vec<_> = family.fields().collect();
             for group in hidden.slots.values().flatten() {
-                for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+                for (field, value) in group.fields() {
                     let key = group.measurement.key;
                     let is_lost = lost.contains(&group.measurement.name)
                         || (key != "memory" && lost.contains(&field.name));
-                    let is_known = field.kind != tracer_ebpf::table::Kind::Histogram && !is_lost;
+                    let is_known = field.kind != Kind::Histogram && !is_lost;
                     assert_eq!(value.is_some(), is_known, "{family:?}: {key} {}", field.name);
                 }
             }

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    secret::{self, Authorization},
+    secret::{self, Authorization, Names},
     target::{self, Api, Place},
 };
 use crate::base::{
@@ -162,8 +162,13 @@ impl Options {
         let max_body = all.max_body.map_or(0, |Size(bytes)| bytes);
         let allowed = 64 << 10..=1 << 30;
         ensure!(allowed.contains(&max_body), "--max-body must be from 64 KiB to 1 GiB");
+        let names = Names {
+            user: all.user.as_deref(),
+            password_file: all.password_file.as_deref(),
+            token_file: all.token_file.as_deref(),
+        };
         Ok(PushSettings {
-            authorization: secret::read(&all, api)?,
+            authorization: secret::read(names, api)?,
             url,
             api,
             ca: all.ca,

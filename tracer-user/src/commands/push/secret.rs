@@ -5,7 +5,7 @@ use std::{env, fmt, fs, os::unix::fs::PermissionsExt, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-use super::{options::Options, target::Api};
+use super::target::Api;
 use crate::base::say::{Level, say_at};
 
 /// Variable with a token.
@@ -44,26 +44,37 @@ impl Authorization {
     }
 }
 
-/// What `options` and the environment tell of us; `None` for a server that asks nobody.
+/// Who we are to the server, as the options say: names and files, no secret.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    /// A user of the server.
+    pub user: Option<&'a str>,
+    /// File with the user's password.
+    pub password_file: Option<&'a Path>,
+    /// File with a token.
+    pub token_file: Option<&'a Path>,
+}
+
+/// What `names` and the environment tell of us; `None` for a server that asks nobody.
 ///
 /// # Errors
 /// When a file cannot be read, or what is given does not fit together.
-pub fn read(options: &Options, api: Api) -> Result<Option<Authorization>> {
+pub fn read(names: Names, api: Api) -> Result<Option<Authorization>> {
     let variable = |name| env::var(name).ok().filter(|text: &String| !text.is_empty());
-    let token = match &options.token_file {
+    let token = match names.token_file {
         Some(file) => Some(read_file(file, "token")?),
-        None if options.user.is_some() => None,
+        None if names.user.is_some() => None,
         None => {
             variable(TOKEN).map(|text| fit(&text, &format!("the variable {TOKEN}"))).transpose()?
         }
     };
-    let Some(user) = &options.user else {
-        ensure!(options.password_file.is_none(), "--password-file needs --user");
+    let Some(user) = names.user else {
+        ensure!(names.password_file.is_none(), "--password-file needs --user");
         return Ok(token.map(|token| Authorization::token(&token, api)));
     };
     ensure!(token.is_none(), "both --user and --token-file are given: leave one of them out");
     ensure!(!user.contains(':'), "--user: a name cannot contain a colon");
-    let password = match &options.password_file {
+    let password = match names.password_file {
         Some(file) => read_file(file, "password")?,
         None => match variable(PASSWORD) {
             Some(text) => fit(&text, &format!("the variable {PASSWORD}"))?,
@@ -141,23 +152,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("secret");
         fs::write(&file, "abc\n").unwrap();
-        let given = |user: Option<&str>, token: bool, password: bool| Options {
-            user: user.map(str::to_owned),
-            token_file: token.then(|| file.clone()),
-            password_file: password.then(|| file.clone()),
-            ..Options::default()
+        let given = |user, token: bool, password: bool| Names {
+            user,
+            token_file: token.then_some(&*file),
+            password_file: password.then_some(&*file),
         };
-        for (options, word) in [
+        for (names, word) in [
             (given(Some("ada"), true, true), "both --user"),
             (given(None, false, true), "needs --user"),
             (given(Some("a:b"), false, true), "colon"),
         ] {
-            let error = read(&options, Api::V1).unwrap_err().to_string();
+            let error = read(names, Api::V1).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
-        let found = read(&given(Some("ada"), false, true), Api::V1).unwrap();
+        let found = read(given(Some("ada"), false, true), Api::V1).unwrap();
         assert_eq!(found, Some(Authorization::user("ada", "abc")));
-        let found = read(&given(None, true, false), Api::V2).unwrap();
+        let found = read(given(None, true, false), Api::V2).unwrap();
         assert_eq!(found, Some(Authorization::token("abc", Api::V2)));
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::Args;
 use crate::{
     base::{clock::wall_ns, identity::host, text::command_line},
-    model::{info::JobInfo, job::Job, lease::Lease, points::Origin},
+    model::{info::JobInfo, job::Job, lease::Lease, point::Origin},
     replay::{Header, VERSION},
 };
 

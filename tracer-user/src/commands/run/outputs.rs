@@ -13,7 +13,7 @@ use crate::{
         target::{Target, is_same, metadata_of_input, stream_of},
     },
     lines::file_sink::{FileSink, Rotation, Writer},
-    model::{points::Origin, totals::RunTotals},
+    model::{point::Origin, totals::RunTotals},
     view::{Style, json, render},
 };
 

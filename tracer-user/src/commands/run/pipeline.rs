@@ -13,8 +13,10 @@ use crate::{
         info::Exit,
         job::{Job, JobStats, attribute},
         lease::Lease,
-        points::{Origin, Point, info_point, job_points},
+        point::{Origin, Point},
+        points::{info_point, job_points},
         snapshot::{Interval, Snapshot},
+        tables::{BLOCK, Block, Own, SCHED, Sched},
         totals::RunTotals,
     },
     replay::Header,
@@ -61,14 +63,14 @@ impl Pipeline {
 
     /// Bytes written so far, by all block requests charged to the job.
     pub fn written_bytes(&self) -> u64 {
-        let writes = self.totals.stats.groups("block").filter(|group| group.tags[1] == "write");
-        writes.filter_map(|group| group.number("bytes")).fold(0, u64::saturating_add)
+        let writes = self.totals.stats.groups(&BLOCK).filter(|group| group.tags[1] == "write");
+        writes.filter_map(|group| group.number(Block::bytes)).fold(0, u64::saturating_add)
     }
 
     /// Whether the job is known to have made no other task so far.
     pub fn is_alone(&self) -> bool {
-        let sched = self.totals.stats.group("sched");
-        sched.and_then(|group| group.number("forks")) == Some(0)
+        let sched = self.totals.stats.group(&SCHED);
+        sched.and_then(|group| group.number(Sched::forks)) == Some(0)
     }
 
     /// Adds a snapshot; the first is the zero of all others.
@@ -128,7 +130,7 @@ impl Pipeline {
         if lost > 0 {
             self.totals.notes.push(format!("{lost} bytes of line protocol could not be written"));
             for own in &mut self.totals.own {
-                own.set("dropped_output_bytes", lost);
+                own.set(Own::dropped_output_bytes, lost);
             }
         }
         self.outputs.finish(&self.totals, go_on)

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::tables::GPU;
+use crate::model::tables::{GPU, Gpu};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
@@ -113,19 +113,19 @@ fn unknown_is_not_asleep() {
     let mut idle = Idle::default();
     let mut group = Group::unknown(&GPU, vec![String::new(); GPU.tags.len()]);
     idle.tell(&mut group);
-    assert_eq!(group.number("idle_ns"), None);
+    assert_eq!(group.number(Gpu::idle_ns), None);
     idle.add(stretch(1, 300), 0, None);
     idle.tell(&mut group);
     assert_eq!(
-        (group.number("idle_ns"), group.number("busy_ns")),
+        (group.number(Gpu::idle_ns), group.number(Gpu::busy_ns)),
         (Some(300 * MS), Some(700 * MS))
     );
-    assert_eq!(group.number("idle_other_ns"), None, "nobody looked at the tasks");
+    assert_eq!(group.number(Gpu::idle_other_ns), None, "nobody looked at the tasks");
     idle.add(stretch(2, 100), 0, Some(&TaskTimes { faulting: None, ..tasks(0, 100, 0, 0) }));
     idle.tell(&mut group);
-    assert_eq!(group.number("idle_while_blocked_ns"), Some(100 * MS));
-    assert_eq!(group.number("idle_other_ns"), Some(300 * MS));
-    assert_eq!(group.number("idle_while_faulting_ns"), None);
+    assert_eq!(group.number(Gpu::idle_while_blocked_ns), Some(100 * MS));
+    assert_eq!(group.number(Gpu::idle_other_ns), Some(300 * MS));
+    assert_eq!(group.number(Gpu::idle_while_faulting_ns), None);
 }
 
 fn any_tasks() -> impl Strategy<Value = TaskTimes> {

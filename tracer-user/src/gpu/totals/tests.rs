@@ -5,7 +5,10 @@ use std::sync::Arc;
 use super::*;
 use crate::{
     gpu::claim::{Claim, Claims},
-    model::{hist::Hist, tables::SCHED},
+    model::{
+        hist::Hist,
+        tables::{Gpu, SCHED, Sched},
+    },
 };
 
 const S: u64 = 1_000_000_000;
@@ -40,7 +43,7 @@ fn group(totals: &Totals<u32>, job: u32, at_s: u64) -> Group {
 }
 
 fn energy(totals: &Totals<u32>, job: u32) -> Option<u64> {
-    group(totals, job, 0).number("energy_joules")
+    group(totals, job, 0).number(Gpu::energy_joules)
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn a_device_without_a_counter_has_no_energy() {
 fn alone_it_is_the_devices_shared_the_jobs_own() {
     let mut totals = Totals::default();
     let sm = |totals: &Totals<u32>, job| {
-        let hist = group(totals, job, 1).hist("utilization_ratio").cloned();
+        let hist = group(totals, job, 1).hist(Gpu::utilization_ratio).cloned();
         hist.map(|hist| (hist.count(), hist.sum))
     };
     add(&mut totals, 1, device(None, &[process(10, 5, Some(20)), process(11, 6, Some(90))]));
@@ -91,19 +94,19 @@ fn alone_it_is_the_devices_shared_the_jobs_own() {
     add(&mut totals, 3, device(None, &known_of_one));
     assert_eq!(sm(&totals, 1), Some((2, 1_900_000)), "a part of it would mislead");
     assert_eq!(sm(&totals, 2), Some((2, 600_000)));
-    assert_eq!(group(&totals, 1, 3).number("memory_used_bytes"), Some(11));
-    assert_eq!(group(&totals, 1, 3).number("readings_shared"), Some(2));
+    assert_eq!(group(&totals, 1, 3).number(Gpu::memory_used_bytes), Some(11));
+    assert_eq!(group(&totals, 1, 3).number(Gpu::readings_shared), Some(2));
 }
 
 #[test]
 fn a_state_ends_with_the_job_or_with_the_answers() {
     let mut totals = Totals::default();
     add(&mut totals, 1, device(None, &[process(10, 5, None)]));
-    assert_eq!(group(&totals, 1, 6).number("memory_used_bytes"), Some(5));
-    assert_eq!(group(&totals, 1, 7).number("memory_used_bytes"), None, "no answer since");
+    assert_eq!(group(&totals, 1, 6).number(Gpu::memory_used_bytes), Some(5));
+    assert_eq!(group(&totals, 1, 7).number(Gpu::memory_used_bytes), None, "no answer since");
     add(&mut totals, 7, device(None, &[]));
-    assert_eq!(group(&totals, 1, 7).number("processes"), None, "it left");
-    assert_eq!(group(&totals, 1, 7).number("memory_peak_bytes"), Some(5));
+    assert_eq!(group(&totals, 1, 7).number(Gpu::processes), None, "it left");
+    assert_eq!(group(&totals, 1, 7).number(Gpu::memory_peak_bytes), Some(5));
 }
 
 #[test]
@@ -125,11 +128,11 @@ fn intervals_add_up_to_the_whole() {
         before = Some(now);
     }
     let (sum, whole) = (sum.unwrap(), before.unwrap());
-    for name in ["power_watts", "utilization_ratio"] {
-        assert_eq!(sum.hist(name), whole.hist(name), "{name}");
+    for field in [Gpu::power_watts, Gpu::utilization_ratio] {
+        assert_eq!(sum.hist(field), whole.hist(field), "{field:?}");
     }
-    for name in ["energy_joules", "memory_peak_bytes", "readings_shared"] {
-        assert_eq!(sum.number(name), whole.number(name), "{name}");
+    for field in [Gpu::energy_joules, Gpu::memory_peak_bytes, Gpu::readings_shared] {
+        assert_eq!(sum.number(field), whole.number(field), "{field:?}");
     }
 }
 
@@ -154,15 +157,15 @@ fn looked(reads: u64) -> Vec<Group> {
     let mut sched = Group::unknown(&SCHED, Vec::new());
     let mut blocked = Hist::default();
     (0..reads).for_each(|_| blocked.record(1_000_000));
-    sched.set("on_cpu_ns", 0);
-    sched.set_hist("run_queue_wait_ns", Hist::default());
-    sched.set_hist("blocked_ns", blocked);
+    sched.set(Sched::on_cpu_ns, 0);
+    sched.set_hist(Sched::run_queue_wait_ns, Hist::default());
+    sched.set_hist(Sched::blocked_ns, blocked);
     vec![sched]
 }
 
 fn idle(group: &Group) -> [Option<u64>; 4] {
-    let names = ["busy_ns", "idle_ns", "idle_while_blocked_ns", "idle_other_ns"];
-    names.map(|name| group.number(name).map(|ns| (ns + 500_000) / 1_000_000))
+    let fields = [Gpu::busy_ns, Gpu::idle_ns, Gpu::idle_while_blocked_ns, Gpu::idle_other_ns];
+    fields.map(|field| group.number(field).map(|ns| (ns + 500_000) / 1_000_000))
 }
 
 #[test]
@@ -202,7 +205,8 @@ fn a_gpu_that_was_given_and_not_used_is_held() {
     let claims = |of: Claim, is_relative| Claims { of: [of].into(), is_relative };
     let times = |totals: &Totals<u32>, job| {
         let group = totals.groups_for(&job, 9 * S).pop();
-        group.map(|group| ["held_ns", "used_ns"].map(|name| group.number(name).unwrap() / S))
+        group
+            .map(|group| [Gpu::held_ns, Gpu::used_ns].map(|field| group.number(field).unwrap() / S))
     };
     let mut totals = Totals::default();
     totals.claim([(1, claims(Claim::Uuid("GPU-a".into()), false))].into());
@@ -214,13 +218,13 @@ fn a_gpu_that_was_given_and_not_used_is_held() {
         add(&mut totals, at, idle(&[]));
     }
     assert_eq!(times(&totals, 1), Some([3, 0]));
-    assert_eq!(group(&totals, 1, 4).number("memory_peak_bytes"), Some(0));
+    assert_eq!(group(&totals, 1, 4).number(Gpu::memory_peak_bytes), Some(0));
     add(&mut totals, 5, idle(&[process(10, 5, None)]));
     assert_eq!(times(&totals, 1), Some([4, 1]));
     // Another's process on it: both have it.
     add(&mut totals, 6, idle(&[process(20, 5, None)]));
     assert_eq!((times(&totals, 1), times(&totals, 2)), (Some([5, 1]), Some([1, 1])));
-    assert_eq!(group(&totals, 1, 6).number("readings_shared"), Some(1));
+    assert_eq!(group(&totals, 1, 6).number(Gpu::readings_shared), Some(1));
     totals.claim(BTreeMap::new());
     add(&mut totals, 7, idle(&[]));
     assert_eq!(times(&totals, 1), Some([5, 1]), "it is the job's no longer");

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::model::{
     job::{Job, JobStats},
-    tables::{BLOCK, FAULT, GPU, MEMORY, SCHED, SELF},
+    tables::{BLOCK, Block, FAULT, Fault, GPU, Gpu, MEMORY, Memory, Own, SCHED, SELF, Sched},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -50,13 +50,13 @@ fn one(told: &[(String, String, f64)], name: &str) -> Option<f64> {
 
 fn sched(on_cpu_s: u64, waits: &[u64]) -> Group {
     let mut group = Group::unknown(&SCHED, vec![]);
-    group.set("on_cpu_ns", on_cpu_s * SECOND);
-    group.set("switches_voluntary", 300);
-    group.set("switches_involuntary", 20);
-    group.set("forks", 5);
+    group.set(Sched::on_cpu_ns, on_cpu_s * SECOND);
+    group.set(Sched::switches_voluntary, 300);
+    group.set(Sched::switches_involuntary, 20);
+    group.set(Sched::forks, 5);
     let mut hist = Hist::default();
     waits.iter().for_each(|wait| hist.record(*wait));
-    group.set_hist("run_queue_wait_ns", hist);
+    group.set_hist(Sched::run_queue_wait_ns, hist);
     group
 }
 
@@ -64,21 +64,21 @@ fn sched(on_cpu_s: u64, waits: &[u64]) -> Group {
 fn a_nodes_metrics_are_the_sums_of_its_jobs_over_the_interval() {
     let memory = |bytes: u64| {
         let mut group = Group::unknown(&MEMORY, vec![]);
-        group.set("current_bytes", bytes);
+        group.set(Memory::current_bytes, bytes);
         group
     };
     let block = |device: &str, op: &str, ops: u64| {
         let mut group = Group::unknown(&BLOCK, vec![device.into(), op.into()]);
-        group.set("ops", ops);
-        group.set("bytes", ops * 4096);
-        group.set_hist("device_latency_ns", Hist::from_buckets(ops * 1000, 2000, [(16, ops)]));
+        group.set(Block::ops, ops);
+        group.set(Block::bytes, ops * 4096);
+        group.set_hist(Block::device_latency_ns, Hist::from_buckets(ops * 1000, 2000, [(16, ops)]));
         group
     };
     let mut fault = Group::unknown(&FAULT, vec![]);
-    fault.set("minor", 70);
+    fault.set(Fault::minor, 70);
     let mut own = Group::unknown(&SELF, vec![]);
-    own.set("jobs", 2);
-    own.set("overhead_ratio", 2500);
+    own.set(Own::jobs, 2);
+    own.set(Own::overhead_ratio, 2500);
     let told = told(&pending(vec![
         job(
             "1",
@@ -134,9 +134,9 @@ fn each_gpu_has_its_own_metrics_whose_shares_add_up() {
             (0..10).for_each(|_| hist.record(value));
             hist
         };
-        group.set_hist("utilization_ratio", hist(ppm));
-        group.set_hist("power_watts", hist(milliwatts));
-        group.set("memory_used_bytes", bytes);
+        group.set_hist(Gpu::utilization_ratio, hist(ppm));
+        group.set_hist(Gpu::power_watts, hist(milliwatts));
+        group.set(Gpu::memory_used_bytes, bytes);
         group
     };
     let told = told(&pending(vec![

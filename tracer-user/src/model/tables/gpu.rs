@@ -1,168 +1,70 @@
 //! The table of `job_gpu`, which the sampler of GPUs fills in.
 
-use tracer_ebpf::table::{
-    Field,
-    Kind::{Constant, Counter, Gauge, Peak},
-    Measurement, Place,
-    Unit::{Bytes, Celsius, Count, Hertz, Millijoules, Milliwatts, Nanoseconds, PartsPerMillion},
-};
+use tracer_ebpf::measurement;
 
-/// `job_gpu`: the GPUs that the job has or its processes are on.
-pub static GPU: Measurement = Measurement {
-    name: "job_gpu",
-    key: "gpu",
-    tags: &["gpu", "uuid", "model", "vendor", "parent"],
-    help: "GPUs that are allocated to the job or used by its processes, read once a second: NVIDIA's through NVML, AMD's, Intel's and others' from the kernel's files. `gpu` is the driver's index, which may change at a reboot; `uuid` does not: it is NVML's, for AMD's `GPU-` and the unique id, else `PCI-` and the address. `vendor` is `nvidia`, `amd`, `intel` or the name of the kernel's driver. A MIG instance is a device of its own: `gpu` is `0:1` for the second one of GPU 0, `parent` the uuid of the whole GPU.",
-    fields: &[
-        Field::histogram(
-            "utilization_ratio",
-            PartsPerMillion,
-            Place::Agent,
-            "Share of the time in which a kernel ran: the device's if only this job uses it, else that of the job's processes.",
-        ),
-        Field::histogram(
-            "memory_utilization_ratio",
-            PartsPerMillion,
-            Place::Agent,
-            "Share of the time in which the device's memory was read or written; of the device or of the job's processes, as above.",
-        ),
-        Field::agent(
-            "memory_used_bytes",
-            Gauge,
-            Bytes,
-            "Device memory used by the job's processes; if that is not reported and only this job uses the device, all memory in use.",
-        ),
-        Field::agent("memory_peak_bytes", Peak, Bytes, "Largest `memory_used_bytes` read."),
-        Field::agent("memory_total_bytes", Constant, Bytes, "Memory of the device."),
-        Field::histogram(
-            "power_watts",
-            Milliwatts,
-            Place::Agent,
-            "Power of the whole device, including use by others.",
-        ),
-        Field::agent(
-            "energy_joules",
-            Counter,
-            Millijoules,
-            "Energy of the whole device while the job had it (the device's own counter, not power times time).",
-        ),
-        Field::histogram("sm_clock_hz", Hertz, Place::Agent, "Clock of the multiprocessors."),
-        Field::agent(
-            "temperature_max_celsius",
-            Peak,
-            Celsius,
-            "Highest temperature read while the job had the device.",
-        ),
-        Field::histogram(
-            "sm_activity_ratio",
-            PartsPerMillion,
-            Place::Agent,
-            "Share of the multiprocessors' time in which they had work (NVIDIA from Hopper on, through GPM). AMD: share of the compute units that the waves of the job's processes would fill at the moment of the reading.",
-        ),
-        Field::histogram(
-            "tensor_activity_ratio",
-            PartsPerMillion,
-            Place::Agent,
-            "Share of the multiprocessors' time in which their tensor units worked (GPM); absent while others use the device.",
-        ),
-        Field::histogram(
-            "dram_activity_ratio",
-            PartsPerMillion,
-            Place::Agent,
-            "Share of the device memory's bandwidth in use (GPM); absent while others use the device.",
-        ),
-        Field::histogram("memory_clock_hz", Hertz, Place::Agent, "Clock of the device's memory."),
-        Field::agent(
-            "throttled_power_ns",
-            Counter,
-            Nanoseconds,
-            "Time in which the power limit or the power supply's brake signal lowered the clocks: each reading that reports it counts the time since the previous one.",
-        ),
-        Field::agent(
-            "throttled_thermal_ns",
-            Counter,
-            Nanoseconds,
-            "The same because of temperature. Both may apply at once.",
-        ),
-        Field::agent(
-            "throttled_other_ns",
-            Counter,
-            Nanoseconds,
-            "The same for other reasons (a slower GPU in a boost group, a slowdown without a stated reason). Clocks set by a user and idling do not count.",
-        ),
-        Field::agent(
-            "ecc_uncorrected_errors",
-            Counter,
-            Count,
-            "Errors of the device's memory that ECC could not correct, while the job had the device or in the second after.",
-        ),
-        Field::agent(
-            "xid_errors",
-            Counter,
-            Count,
-            "XID errors that NVIDIA's driver reported for the device, while the job had it or in the second after.",
-        ),
-        Field::agent("xid_last", Constant, Count, "Code of the latest XID error."),
-        Field::agent("processes", Gauge, Count, "Processes of the job that use the device."),
-        Field::agent(
-            "readings_shared",
-            Counter,
-            Count,
-            "Readings in which processes of others used the device too: its power and energy are then not the job's alone.",
-        ),
-        Field::agent(
-            "held_ns",
-            Counter,
-            Nanoseconds,
-            "Time in which the device was allocated to the job by its scheduler or the site, or used by one of its processes.",
-        ),
-        Field::agent(
-            "used_ns",
-            Counter,
-            Nanoseconds,
-            "Time in which a process of the job used the device; held_ns minus this is time allocated but not used.",
-        ),
-        Field::agent(
-            "busy_ns",
-            Counter,
-            Nanoseconds,
-            "Part of held_ns in which a kernel ran on the device, anyone's; from the job's second reading on, if the device reports its utilisation.",
-        ),
-        Field::agent(
-            "idle_ns",
-            Counter,
-            Nanoseconds,
-            "Part of held_ns in which no kernel ran, under the same conditions: the sum of the five fields below. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.",
-        ),
-        Field::agent(
-            "idle_while_blocked_ns",
-            Counter,
-            Nanoseconds,
-            "Part of idle_ns attributed to the job's tasks being blocked on I/O, except in major faults. Each second's idle_ns is divided among the states in proportion to the tasks' time in them, none getting more than that time.",
-        ),
-        Field::agent(
-            "idle_while_run_queue_ns",
-            Counter,
-            Nanoseconds,
-            "Part of idle_ns attributed to the job's tasks waiting for a CPU, beyond those that go with busy devices, as below.",
-        ),
-        Field::agent(
-            "idle_while_faulting_ns",
-            Counter,
-            Nanoseconds,
-            "Part of idle_ns attributed to waits in major faults; if the kernel does not distinguish them, they are in idle_while_blocked_ns.",
-        ),
-        Field::agent(
-            "idle_while_on_cpu_ns",
-            Counter,
-            Nanoseconds,
-            "Part of idle_ns attributed to the tasks' time on CPU. For as long as the job's devices were busy, tasks are assumed to have fed them or to have spun until they were done, on CPU or waiting for one: that time is left out.",
-        ),
-        Field::agent(
-            "idle_other_ns",
-            Counter,
-            Nanoseconds,
-            "Part of idle_ns that none of these accounts for: every task slept (network, locks, timers), or the cause is unknown.",
-        ),
-    ],
-};
+measurement! {
+    /// `job_gpu`: the GPUs that the job has or its processes are on.
+    GPU, Gpu = "job_gpu", key "gpu", tags ["gpu", "uuid", "model", "vendor", "parent"],
+        "GPUs that are allocated to the job or used by its processes, read once a second: NVIDIA's through NVML, AMD's, Intel's and others' from the kernel's files. `gpu` is the driver's index, which may change at a reboot; `uuid` does not: it is NVML's, for AMD's `GPU-` and the unique id, else `PCI-` and the address. `vendor` is `nvidia`, `amd`, `intel` or the name of the kernel's driver. A MIG instance is a device of its own: `gpu` is `0:1` for the second one of GPU 0, `parent` the uuid of the whole GPU.";
+
+    histogram utilization_ratio: PartsPerMillion,
+        "Share of the time in which a kernel ran: the device's if only this job uses it, else that of the job's processes.";
+    histogram memory_utilization_ratio: PartsPerMillion,
+        "Share of the time in which the device's memory was read or written; of the device or of the job's processes, as above.";
+    gauge memory_used_bytes: Bytes,
+        "Device memory used by the job's processes; if that is not reported and only this job uses the device, all memory in use.";
+    peak memory_peak_bytes: Bytes,
+        "Largest `memory_used_bytes` read.";
+    constant memory_total_bytes: Bytes,
+        "Memory of the device.";
+    histogram power_watts: Milliwatts,
+        "Power of the whole device, including use by others.";
+    counter energy_joules: Millijoules,
+        "Energy of the whole device while the job had it (the device's own counter, not power times time).";
+    histogram sm_clock_hz: Hertz,
+        "Clock of the multiprocessors.";
+    peak temperature_max_celsius: Celsius,
+        "Highest temperature read while the job had the device.";
+    histogram sm_activity_ratio: PartsPerMillion,
+        "Share of the multiprocessors' time in which they had work (NVIDIA from Hopper on, through GPM). AMD: share of the compute units that the waves of the job's processes would fill at the moment of the reading.";
+    histogram tensor_activity_ratio: PartsPerMillion,
+        "Share of the multiprocessors' time in which their tensor units worked (GPM); absent while others use the device.";
+    histogram dram_activity_ratio: PartsPerMillion,
+        "Share of the device memory's bandwidth in use (GPM); absent while others use the device.";
+    histogram memory_clock_hz: Hertz,
+        "Clock of the device's memory.";
+    counter throttled_power_ns: Nanoseconds,
+        "Time in which the power limit or the power supply's brake signal lowered the clocks: each reading that reports it counts the time since the previous one.";
+    counter throttled_thermal_ns: Nanoseconds,
+        "The same because of temperature. Both may apply at once.";
+    counter throttled_other_ns: Nanoseconds,
+        "The same for other reasons (a slower GPU in a boost group, a slowdown without a stated reason). Clocks set by a user and idling do not count.";
+    counter ecc_uncorrected_errors: Count,
+        "Errors of the device's memory that ECC could not correct, while the job had the device or in the second after.";
+    counter xid_errors: Count,
+        "XID errors that NVIDIA's driver reported for the device, while the job had it or in the second after.";
+    constant xid_last: Count,
+        "Code of the latest XID error.";
+    gauge processes: Count,
+        "Processes of the job that use the device.";
+    counter readings_shared: Count,
+        "Readings in which processes of others used the device too: its power and energy are then not the job's alone.";
+    counter held_ns: Nanoseconds,
+        "Time in which the device was allocated to the job by its scheduler or the site, or used by one of its processes.";
+    counter used_ns: Nanoseconds,
+        "Time in which a process of the job used the device; held_ns minus this is time allocated but not used.";
+    counter busy_ns: Nanoseconds,
+        "Part of held_ns in which a kernel ran on the device, anyone's; from the job's second reading on, if the device reports its utilisation.";
+    counter idle_ns: Nanoseconds,
+        "Part of held_ns in which no kernel ran, under the same conditions: the sum of the five fields below. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.";
+    counter idle_while_blocked_ns: Nanoseconds,
+        "Part of idle_ns attributed to the job's tasks being blocked on I/O, except in major faults. Each second's idle_ns is divided among the states in proportion to the tasks' time in them, none getting more than that time.";
+    counter idle_while_run_queue_ns: Nanoseconds,
+        "Part of idle_ns attributed to the job's tasks waiting for a CPU, beyond those that go with busy devices, as below.";
+    counter idle_while_faulting_ns: Nanoseconds,
+        "Part of idle_ns attributed to waits in major faults; if the kernel does not distinguish them, they are in idle_while_blocked_ns.";
+    counter idle_while_on_cpu_ns: Nanoseconds,
+        "Part of idle_ns attributed to the tasks' time on CPU. For as long as the job's devices were busy, tasks are assumed to have fed them or to have spun until they were done, on CPU or waiting for one: that time is left out.";
+    counter idle_other_ns: Nanoseconds,
+        "Part of idle_ns that none of these accounts for: every task slept (network, locks, timers), or the cause is unknown.";
+}

@@ -1,7 +1,7 @@
 //! Cells as the kernel fills them, read again and again.
 
 use super::*;
-use crate::probes::decode::bytes_of;
+use crate::{model::tables::Block, probes::decode::bytes_of};
 
 fn disk(counts_queue_time: bool) -> Device {
     Device { name: "vda".into(), counts_queue_time }
@@ -35,15 +35,15 @@ fn each_field_is_read_from_its_place() {
     let mut reader = CellReader::after(None);
     let group = reader.read(&raw(&cell), &disk(true), 1);
     assert_eq!(group.tags, ["vda", "write"]);
-    assert_eq!(group.number("errors"), Some(2));
-    assert_eq!((group.number("ops"), group.number("bytes")), (Some(3), Some(12_288)));
-    let hist = |name| {
-        let hist = group.hist(name).unwrap();
+    assert_eq!(group.number(Block::errors), Some(2));
+    assert_eq!((group.number(Block::ops), group.number(Block::bytes)), (Some(3), Some(12_288)));
+    let hist = |field| {
+        let hist = group.hist(field).unwrap();
         (hist.sum, hist.max, hist.buckets().collect::<Vec<_>>())
     };
-    assert_eq!(hist("queue_latency_ns"), (70, 70, vec![(0, 3), (1, 1)]));
-    assert_eq!(hist("device_latency_ns"), (900, 500, vec![(7, 4)]));
-    assert_eq!(hist("size_bytes"), (12_288, 4096, vec![(24, 3)]));
+    assert_eq!(hist(Block::queue_latency_ns), (70, 70, vec![(0, 3), (1, 1)]));
+    assert_eq!(hist(Block::device_latency_ns), (900, 500, vec![(7, 4)]));
+    assert_eq!(hist(Block::size_bytes), (12_288, 4096, vec![(24, 3)]));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn requests_never_queued_are_what_is_left_and_never_shrink() {
         cell.queue_buckets[5] = queued;
         cell.device_buckets[9] = requests;
         let group = reader.read(&raw(&cell), &disk(true), 0);
-        let zeros = group.hist("queue_latency_ns").unwrap().buckets().next();
+        let zeros = group.hist(Block::queue_latency_ns).unwrap().buckets().next();
         zeros.filter(|(bucket, _)| *bucket == 0).map_or(0, |(_, count)| count)
     };
     // Filed in the queue's histogram, and in the device's not yet, in the second to fourth reading.
@@ -68,6 +68,6 @@ fn without_the_stamp_of_its_making_no_request_was_never_queued() {
     cell.device_buckets[9] = 4;
     let mut reader = CellReader::after(None);
     let group = reader.read(&raw(&cell), &disk(false), 0);
-    assert!(group.hist("queue_latency_ns").is_none());
-    assert_eq!(group.hist("device_latency_ns").unwrap().count(), 4);
+    assert!(group.hist(Block::queue_latency_ns).is_none());
+    assert_eq!(group.hist(Block::device_latency_ns).unwrap().count(), 4);
 }

@@ -6,7 +6,8 @@ use tracer_ebpf::table::Kind;
 
 use crate::model::{
     group::{Group, Value},
-    points::{FieldValue, number_value},
+    point::FieldValue,
+    points::number_value,
     tables::total_name,
 };
 
@@ -62,7 +63,7 @@ impl SoFar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::GPU;
+    use crate::model::tables::{GPU, Gpu};
 
     #[test]
     fn the_devices_of_a_job_are_one_in_its_totals() {
@@ -70,10 +71,10 @@ mod tests {
         for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
             let tags = ["0", uuid, "H100", "nvidia", ""].map(str::to_owned);
             let mut group = Group::unknown(&GPU, tags.into());
-            group.set("energy_joules", 1_500);
-            group.set("held_ns", 7);
-            group.set("xid_last", 31);
-            group.set("temperature_max_celsius", celsius);
+            group.set(Gpu::energy_joules, 1_500);
+            group.set(Gpu::held_ns, 7);
+            group.set(Gpu::xid_last, 31);
+            group.set(Gpu::temperature_max_celsius, celsius);
             so_far.add(&[group]);
         }
         let fields: BTreeMap<_, _> = so_far.fields().into_iter().collect();

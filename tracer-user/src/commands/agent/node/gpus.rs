@@ -15,6 +15,7 @@ use crate::{
         job::Job,
         lease::Lease,
         snapshot::Interval,
+        tables::SELF,
     },
 };
 
@@ -72,7 +73,7 @@ impl Gpus {
             let lease = tracked.and_then(|tracked| tracked.lease).unwrap_or(0);
             merge_all(interval.slots.entry(lease).or_default(), &groups);
         }
-        if let Some(own) = interval.own.iter_mut().find(|own| own.measurement.key == "self") {
+        if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             self.tell(own, log);
         }
     }

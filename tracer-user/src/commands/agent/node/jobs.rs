@@ -17,7 +17,7 @@ use crate::{
     },
     model::{
         job::{Job, JobStats},
-        points::{Origin, Point},
+        point::{Origin, Point},
         snapshot::Snapshot,
     },
 };
