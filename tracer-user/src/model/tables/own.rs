@@ -66,7 +66,7 @@ measurement! {
     gauge shed_major_fault: Count,
         "1: the probe of major faults was detached; unknown: major_wait_ns (agent).";
     gauge shed_full_fault: Count,
-        "1: the probes of fault latencies were detached; unknown: the latencies of job_fault (agent).";
+        "1: the probes of fault latencies were detached; unknown: minor_latency_ns, major_latency_ns (agent).";
     gauge shed_block: Count,
         "1: the probe of block I/O was detached; unknown: job_block (agent).";
     gauge hooks_missing: Count,
