@@ -92,5 +92,5 @@ fn more_jobs_than_slots_at_the_start_are_counted_and_said_once() {
     let points = agent.stop().unwrap();
     assert_eq!(crowd.counted(&points).len(), 8, "none is spare while a job waits");
     assert_eq!(points.own("dropped_slot"), 4);
-    assert_eq!(log.matches("all slots are taken: 4 jobs").count(), 1, "{log}");
+    assert_eq!(log.matches("all slots are in use: 4 jobs").count(), 1, "{log}");
 }
