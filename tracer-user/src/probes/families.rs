@@ -71,7 +71,7 @@ families! {
         counted_by: &[Field(Sched::switches_voluntary), Field(Sched::switches_involuntary)],
         event_ns: 160,
         source: "cargo xtask bench, AMD EPYC, sched pipe: 5397 - 5080 ns for two switches",
-        gives: "job_sched but forks and execs, minor and major of job_fault",
+        gives: "job_sched except forks and execs, minor and major of job_fault",
         needs: None,
         sheddable: true,
         shed: Some(Own::shed_sched),

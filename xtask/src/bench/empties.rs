@@ -1,7 +1,7 @@
 //! Programs that do nothing, on the hooks that tracers use: their figures are taken in the same run as the
 //! tracer's, since the kernel's statistics add about 50 ns to each run of either.
 
-use super::workloads::Kind;
+use super::workload::Kind;
 use crate::bpf;
 use crate::process::target_dir;
 use anyhow::{Context, Result, bail};

@@ -40,7 +40,8 @@ use slowdowns::Effort;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracers::{Place, Tracer};
-use workloads::{Kind, Site};
+use workload::Kind;
+use workloads::Site;
 use xtask::{machine, sections};
 
 const EXAMPLES: &str = "\

@@ -2,7 +2,7 @@
 //! it is got. A peer that is not installed is named and skipped.
 
 use super::one_liners::{BLOCK_BY_CGROUP, FAULTS_BY_CGROUP, RUN_QUEUE_BY_CGROUP};
-use super::workloads::Kind::{self, Block, Compile, Compute, Fault, Switch};
+use super::workload::Kind::{self, Block, Compile, Compute, Fault, Switch};
 use crate::process::find;
 use anyhow::{Context, Result};
 use std::ffi::OsString;

@@ -3,8 +3,8 @@
 use super::attached::Attached;
 use super::empties::Empties;
 use super::peers::{PEERS, Peer};
+use super::workload::Kind;
 use super::workload::{Workload, jobtrace};
-use super::workloads::Kind;
 use anyhow::{Context, Result, bail};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use std::fs;

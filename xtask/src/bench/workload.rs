@@ -1,7 +1,6 @@
 //! One workload: its command, alone or under `jobtrace run`, and how the time per operation is read from what
 //! it prints, so that a tracer's own start does not count.
 
-use super::workloads::Kind;
 use crate::process::{in_words, output, target_dir};
 use anyhow::{Context, Result, bail};
 use jobtrace::cgroup::{hierarchies::Hierarchies, job::JobCgroup, place::Place};
@@ -12,6 +11,27 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Kind {
+    /// Context switches: two processes and a pipe, and 80 threads
+    Switch,
+    /// Minor page faults
+    Fault,
+    /// 4 KiB O_DIRECT reads of a file, and of a device in RAM
+    Block,
+    /// gcc -O2
+    Compile,
+    /// Matrix products on all CPUs, with a barrier after each
+    Compute,
+    /// No workload: what the tracers themselves take of a node full of jobs
+    Agent,
+    /// No workload: how large each program of ours is
+    Sizes,
+    /// No workload: adding up what a reading of a large node copies. Without root
+    Merge,
+}
 
 /// How the time per operation is read from what a workload prints.
 #[derive(Clone, Copy, Debug, PartialEq)]

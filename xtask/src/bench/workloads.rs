@@ -1,7 +1,7 @@
 //! The workloads that every tracer is measured on.
 
 use super::ram_disk::fill;
-use super::workload::{Printed, Workload};
+use super::workload::{Kind, Printed, Workload};
 use crate::process::run;
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -15,27 +15,6 @@ use xtask::root;
 
 /// Size of the file that fio reads, and of the device.
 const FILE_BYTES: u64 = 128 << 20;
-
-/// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-pub enum Kind {
-    /// Context switches: two processes and a pipe, and 80 threads
-    Switch,
-    /// Minor page faults
-    Fault,
-    /// 4 KiB O_DIRECT reads of a file, and of a device in RAM
-    Block,
-    /// gcc -O2
-    Compile,
-    /// Matrix products on all CPUs, with a barrier after each
-    Compute,
-    /// No workload: what the tracers themselves take of a node full of jobs
-    Agent,
-    /// No workload: how large each program of ours is
-    Sizes,
-    /// No workload: adding up what a reading of a large node copies. Without root
-    Merge,
-}
 
 /// What workloads read and write, and how long they are.
 pub struct Site<'a> {
