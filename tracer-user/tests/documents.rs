@@ -1,5 +1,5 @@
 //! docs/METRICS.md against what is written: no field and no tag that it does not name, and no fact that
-//! nobody writes.
+//! nobody writes; docs/ARCHITECTURE.md against the types' sizes and the files that it names.
 
 use std::collections::BTreeSet;
 
@@ -154,5 +154,37 @@ fn the_sizes_that_architecture_tells_are_the_types() {
         ("LifeEvent", size_of::<LifeEvent>()),
     ] {
         assert!(text.contains(&format!("`{name}` {bytes}")), "{name} has {bytes} bytes");
+    }
+}
+
+#[test]
+fn the_files_that_architecture_names_are_there() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let text = std::fs::read_to_string(root.join("docs/ARCHITECTURE.md")).unwrap();
+    assert!(text.lines().count() <= 150, "it is to be read at one sitting");
+    let folders = [
+        "",
+        "tracer-ebpf/src",
+        "tracer-user",
+        "tracer-user/src",
+        "tracer-user/src/commands",
+        "tracer-user/src/commands/agent",
+        "tracer-user/src/gpu",
+        "tracer-user/src/lines",
+        "tracer-user/src/probes",
+        "tracer-user/src/view",
+        "tests",
+        "tests/tests",
+        "xtask/src",
+    ];
+    let is_path = |word: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_/.-".contains(c);
+        word.chars().all(plain) && (word.ends_with(".rs") || word.ends_with('/'))
+    };
+    let named: BTreeSet<_> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(named.len() > 50, "{named:?}");
+    for path in named {
+        let is_there = |folder: &&str| root.join(folder).join(path).exists();
+        assert!(folders.iter().any(|folder| is_there(&folder)), "there is no {path}");
     }
 }
