@@ -31,7 +31,7 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
                 .with_context(|| format!("this kernel has no tracepoint {name}"))?;
             ensure!(
                 found == arguments,
-                "tracepoint {name} has other arguments: ({})",
+                "tracepoint {name} has different arguments: ({})",
                 found.join(", ")
             );
         }

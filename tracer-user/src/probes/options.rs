@@ -28,9 +28,9 @@ pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
 )]
 #[serde(rename_all = "lowercase")]
 pub enum FaultMode {
-    /// Major faults' waits only; nothing runs on the path of a minor fault.
+    /// Waits in major faults only; nothing runs on a minor fault.
     Major,
-    /// The latency of minor (sampled) and major faults too.
+    /// Also the latencies of minor (sampled) and major faults.
     #[default]
     Full,
 }
