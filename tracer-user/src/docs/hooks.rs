@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use aya::programs::perf_event::SoftwareEvent;
+
 use crate::{
     bpf::hook::{Period, Point},
     probes::{Family, HOOKS, HookRow},
@@ -11,8 +13,8 @@ use crate::{
 pub fn section() -> String {
     let mut text = String::from(
         "\n## Hooks and families\n\n\
-         What the kernel-side values come from. `jobtrace doctor` tells which hooks this kernel has; of those with\n\
-         the same group one is enough. What a missing one feeds is unknown, all else complete.\n\n\
+         The BPF programs behind the values above. `jobtrace doctor` shows which hooks a kernel has; of the hooks in\n\
+         one group, one is enough. The fields that a missing hook feeds are unknown, all others are complete.\n\n\
          | program | attached to | group | family | feeds | lost without it |\n\
          | --- | --- | --- | --- | --- | --- |\n",
     );
@@ -29,10 +31,10 @@ pub fn section() -> String {
         );
     }
     text.push_str(
-        "\nProbes of one family are attached, detached and unknown together. The agent estimates what they cost as\n\
-         events times nanoseconds, until the kernel has measured them on the node, and sheds the costliest above its\n\
-         limit (`overhead.max_ratio`); what needs another goes with it.\n\n\
-         | family | counted | ns each | where that is from | shed | unknown while it is detached |\n\
+        "\nThe probes of a family are attached and detached together. Until the kernel has measured their cost on the\n\
+         node, the agent estimates it as events times nanoseconds. Above its limit (`overhead.max_ratio`) it detaches\n\
+         (sheds) the costliest family, and with it those that depend on it.\n\n\
+         | family | events | ns each | source of that figure | shed | unknown while detached |\n\
          | --- | --- | ---: | --- | --- | --- |\n",
     );
     for family in Family::ALL {
@@ -66,8 +68,17 @@ fn point(row: &HookRow) -> String {
     match row.hook.point {
         Point::Tracepoint(name, _) => format!("tracepoint `{name}`{full}"),
         Point::FunctionEntry(name) => format!("function `{name}`{full}"),
-        Point::Software(event, Period::Each) => format!("each `{event:?}`{full}"),
-        Point::Software(event, Period::Sampled) => format!("sampled `{event:?}`{full}"),
+        Point::Software(event, Period::Each) => format!("{}, each{full}", software(event)),
+        Point::Software(event, Period::Sampled) => format!("{}, sampled{full}", software(event)),
+    }
+}
+
+/// The event as `perf list` calls it.
+fn software(event: SoftwareEvent) -> &'static str {
+    match event {
+        SoftwareEvent::PageFaultsMaj => "perf event `major-faults`",
+        SoftwareEvent::PageFaultsMin => "perf event `minor-faults`",
+        _ => "perf event",
     }
 }
 

@@ -83,7 +83,7 @@ families! {
         event: "major faults",
         counted_by: &[Field(Fault::major)],
         event_ns: 210,
-        source: "not measured, rare beside its disk read: as the dearest one, a block completion",
+        source: "not measured, as it is rare beside its disk read: that of the costliest one, a block completion",
         gives: "major_wait_ns",
         needs: Some(Family::Sched),
         // What the switch hook notes for it would pile up and come out as one long wait.
@@ -110,7 +110,7 @@ families! {
         event: "block requests",
         counted_by: &[Field(Block::ops)],
         event_ns: 210,
-        source: "cargo xtask bench, fio on a file: 207.9 ns a run, the empty program's 60.5 left in",
+        source: "cargo xtask bench, fio on a file: 207.9 ns a run, including the empty program's 60.5",
         gives: "job_block",
         needs: None,
         sheddable: true,
@@ -123,7 +123,7 @@ families! {
         event: "forks, execs, cgroups made and removed",
         counted_by: &[Field(Sched::forks), Field(Sched::execs), Cgroups],
         event_ns: 210,
-        source: "not measured, rare beside the fork itself: as a block completion",
+        source: "not measured, as it is cheap beside the fork itself: that of a block completion",
         gives: "forks, execs, new cgroups",
         needs: None,
         // Without it new cgroups would count for the wrong job: wrong values, not absent ones.

@@ -178,7 +178,7 @@ impl Governor {
         self.above = if is_above { self.above.saturating_add(1) } else { 0 };
         self.since_action = self.since_action.saturating_add(1);
         let action = if is_above {
-            self.dearest(&ratios, ratio).map(Action::Shed)
+            self.costliest(&ratios, ratio).map(Action::Shed)
         } else {
             self.due(reading.now_ns).map(Action::Restore)
         };
@@ -204,7 +204,7 @@ impl Governor {
 
     /// The family to shed. One that costs less than a tenth of the excess stays: all of them together
     /// would not bring it below, and their values would be lost for nothing.
-    fn dearest(&self, ratios: &[Option<f64>; FAMILIES], ratio: f64) -> Option<Family> {
+    fn costliest(&self, ratios: &[Option<f64>; FAMILIES], ratio: f64) -> Option<Family> {
         if self.above < self.limits.patience {
             return None;
         }
