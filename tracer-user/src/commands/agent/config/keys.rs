@@ -1,6 +1,6 @@
 //! The configuration: every key, once. A row is a key's meaning (its comment is the file's too), name, type,
 //! default, when a change counts, what it may be and, where it has one, its option of the command line.
-//! [`keys!`] makes of each list a struct, its defaults and its [`Key`]s; the default file, --print-config,
+//! `keys!` makes of each list a struct, its defaults and its [`Key`]s; the default file, --print-config,
 //! complaints, suggestions, SIGHUP and the options read [`KEYS`].
 
 use std::{collections::BTreeMap, path::PathBuf, sync::LazyLock};

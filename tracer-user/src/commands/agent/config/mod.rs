@@ -1,5 +1,5 @@
-//! /etc/jobtrace/jobtrace.toml. What may be set stands in [`keys`], once; what a key may be in `allowed.rs`;
-//! reading, printing, comparing and the command line's options lie beside. [`load`] alone opens a file.
+//! /etc/jobtrace/jobtrace.toml. What may be set stands in `keys.rs`, once; what a key may be in `allowed.rs`;
+//! reading, printing, comparing and the command line's options lie beside. [`load()`] alone opens a file.
 
 mod allowed;
 mod flags;
