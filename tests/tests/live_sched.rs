@@ -168,7 +168,8 @@ fn reads_that_block() {
     agree.near("blocked_ns", sum, off..=off, 2, MS);
     agree.between("sleep_ns", job.hist("sched", "sleep_ns").1, 0..=5 * MS);
     let (_, device) = count_and_sum(&job.block(&disk.name(), "read")["device_latency_ns"]);
-    agree.between("blocked_ns, of device_latency_ns", sum, device / 2..=device * 4);
+    let reads = report.fact("reads_ns");
+    agree.between("blocked in reads, of device_latency_ns", reads, device / 2..=device * 4);
     every_moment_is_somewhere(&mut agree, &job, &report);
     agree.end();
 }

@@ -15,14 +15,20 @@ fn main() {
         }),
         "vfork" => off_cpu_ns(|| (0..number(1)).for_each(|_| wait_for_a_sleeper(number(2)))),
         "read" => {
-            let file = open_direct(Path::new(&words[1]));
             let mut buffer = Pages::fresh(16);
             buffer.write();
-            off_cpu_ns(|| {
-                for index in 0..number(2) {
-                    file.read_exact_at(buffer.bytes(), index * 16 * PAGE as u64).unwrap();
-                }
-            })
+            let mut reads = 0;
+            // Who syncs all disks meanwhile blocks the opening and the closing of one.
+            let all = off_cpu_ns(|| {
+                let file = open_direct(Path::new(&words[1]));
+                reads = off_cpu_ns(|| {
+                    for index in 0..number(2) {
+                        file.read_exact_at(buffer.bytes(), index * 16 * PAGE as u64).unwrap();
+                    }
+                });
+            });
+            work.fact("reads_ns", reads);
+            all
         }
         other => panic!("unknown work {other}"),
     };

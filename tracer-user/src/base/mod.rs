@@ -1,6 +1,7 @@
 //! What every room may use and what needs none of them: clocks, words for people, text, units, values as
 //! people write them, and facts of this process and this node.
 
+mod both;
 pub mod clock;
 pub(crate) mod closed;
 pub mod config_file;
@@ -15,3 +16,5 @@ pub mod suggest;
 pub mod text;
 pub mod units;
 pub mod values;
+
+pub use both::both;

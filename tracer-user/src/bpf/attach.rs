@@ -46,13 +46,18 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
 /// Has the kernel verify those of `hooks` that are asked for, passed their check and will be attached if all
 /// goes well: that takes longer than anything else, and nothing has to be in its place for it.
 pub fn verify_planned(programs: &mut Programs, kernel: &aya::Btf, hooks: &[Checked]) -> Verified {
+    programs.load_all(&planned(hooks), kernel)
+}
+
+/// Those of `hooks` that will be attached if the kernel refuses none.
+fn planned(hooks: &[Checked]) -> Vec<&'static Hook> {
     let mut planned: Vec<&'static Hook> = Vec::new();
     for (hook, checked) in hooks {
         if matches!(checked, Some(Ok(()))) && !is_done_by(hook, &planned) {
             planned.push(hook);
         }
     }
-    programs.load_all(&planned, kernel)
+    planned
 }
 
 /// Attaches those of `hooks` that are asked for and passed their check, in their order, after having those
@@ -98,4 +103,45 @@ pub fn is_done_by(hook: &Hook, attached: &[&Hook]) -> bool {
     let does_its_work =
         |other: &&Hook| other.group == hook.group || other.covers == Some(hook.group);
     attached.iter().any(does_its_work)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    const fn hook(program: &'static str, group: &'static str) -> Hook {
+        let point = Point::FunctionEntry("f");
+        Hook { program, point, needs: &[], group, covers: None }
+    }
+
+    static FIRST: Hook = hook("first", "begins");
+    static SECOND: Hook = Hook { covers: Some("kernel begins"), ..hook("second", "begins") };
+    static THIRD: Hook = hook("third", "kernel begins");
+    static OTHER: Hook = hook("other", "ends");
+
+    #[test]
+    fn what_is_attached_decides_for_those_after_it() {
+        assert!(!is_done_by(&SECOND, &[]));
+        assert!(is_done_by(&SECOND, &[&FIRST]));
+        assert!(!is_done_by(&THIRD, &[&FIRST]));
+        assert!(is_done_by(&THIRD, &[&SECOND]));
+        assert!(!is_done_by(&OTHER, &[&FIRST, &SECOND]));
+    }
+
+    #[test]
+    fn an_alternative_is_planned_where_the_one_before_it_fails_its_check() {
+        let programs = |checks: [Option<Result<()>>; 4]| {
+            let hooks = [&FIRST, &SECOND, &THIRD, &OTHER].into_iter().zip(checks);
+            let hooks: Vec<Checked> = hooks.collect();
+            planned(&hooks).into_iter().map(|hook| hook.program).collect::<Vec<_>>()
+        };
+        let good = || Some(Ok(()));
+        let bad = || Some(Err(anyhow!("no such function")));
+        assert_eq!(programs([good(), good(), good(), good()]), ["first", "third", "other"]);
+        assert_eq!(programs([bad(), good(), good(), None]), ["second"]);
+        assert_eq!(programs([bad(), bad(), good(), bad()]), ["third"]);
+        assert!(programs([None, bad(), None, bad()]).is_empty());
+    }
 }

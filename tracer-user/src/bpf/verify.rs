@@ -19,8 +19,6 @@ pub type Verified = BTreeMap<&'static str, Result<()>>;
 
 /// More at once gain nothing: one takes half of the time of all.
 const MOST_AT_ONCE: usize = 4;
-/// The programs that take long, the longest last.
-const LONG: [&str; 2] = ["block_rq_complete", "sched_switch"];
 
 /// Has the kernel verify `program`, that of `hook`.
 ///
@@ -37,8 +35,8 @@ pub fn verify(program: &mut Program, hook: &Hook, kernel: &aya::Btf) -> Result<(
 
 /// Has the kernel verify all of `programs`, on several CPUs; returns when it is done with the last.
 pub fn verify_all(mut programs: Vec<(&'static Hook, &mut Program)>, kernel: &aya::Btf) -> Verified {
-    // Taken from the end.
-    programs.sort_by_key(|(hook, _)| LONG.iter().position(|name| *name == hook.program));
+    // Taken from the end: in the order of the hooks.
+    programs.reverse();
     let (queue, done) = (Mutex::new(programs), Mutex::new(Verified::new()));
     let next = || lock(&queue).pop();
     let work = || {

@@ -146,9 +146,10 @@ impl Known {
     fn bucket(&mut self, bucket: Bucket) -> bool {
         let Bucket { series, field, index, count, is_cumulative } = bucket;
         let parts = self.series(&series).hists.entry(field).or_default();
-        let (counts, sum) = match is_cumulative {
-            true => (&mut parts.cumulative, &mut 0),
-            false => (&mut parts.own, &mut parts.own_sum),
+        let (counts, sum) = if is_cumulative {
+            (&mut parts.cumulative, &mut 0)
+        } else {
+            (&mut parts.own, &mut parts.own_sum)
         };
         let known = counts.entry(index).or_default();
         let is_sound = known.max(sum).saturating_add(count) <= MAX_COUNT;

@@ -144,12 +144,6 @@ impl Family {
     pub fn with_dependents(self) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |&other| other == self || other.row().needs == Some(self))
     }
-
-    /// Whether it is ever detached: by itself, or with the one that it needs.
-    #[must_use]
-    pub fn is_ever_shed(self) -> bool {
-        self.row().shed.is_some()
-    }
 }
 
 #[cfg(test)]
@@ -161,7 +155,7 @@ mod tests {
     fn what_is_needed_needs_nothing() {
         let needed = Family::ALL.into_iter().filter_map(|family| family.row().needs);
         assert!(needed.into_iter().all(|family| family.row().needs.is_none()));
-        let kept = Family::ALL.into_iter().filter(|family| !family.is_ever_shed());
+        let kept = Family::ALL.into_iter().filter(|family| family.row().shed.is_none());
         assert_eq!(kept.collect::<Vec<_>>(), [Family::LifeCycle]);
     }
 

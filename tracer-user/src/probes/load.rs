@@ -1,7 +1,5 @@
 //! Loading and attaching the programs that always run.
 
-use std::{panic::resume_unwind, thread};
-
 use anyhow::Context;
 use aya::Ebpf;
 use tracer_ebpf::settings;
@@ -19,7 +17,7 @@ use super::{
     unknown::unknown_fields,
 };
 use crate::{
-    base::{clock::monotonic_ns, layout::Layout},
+    base::{both, clock::monotonic_ns, layout::Layout},
     bpf::{
         attach::{Checked, attach_all, check, verify_planned},
         btf::Btf,
@@ -117,14 +115,9 @@ fn prepare(
     kernel: &aya::Btf,
     checked: &[Checked],
 ) -> anyhow::Result<Verified> {
-    thread::scope(|scope| {
-        let verify = || verify_planned(programs, kernel, checked);
-        let verifying = thread::Builder::new().name("verify".into()).spawn_scoped(scope, verify);
-        let verifying = verifying.context("cannot start a thread")?;
-        let placed = banks.add_all(&[0, 1]);
-        let verified = verifying.join().unwrap_or_else(|panic| resume_unwind(panic));
-        placed.map(|()| verified)
-    })
+    let (verified, placed) =
+        both(|| verify_planned(programs, kernel, checked), || banks.add_all(&[0, 1]));
+    placed.map(|()| verified)
 }
 
 /// The hooks of all rows, in their order.

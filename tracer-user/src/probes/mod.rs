@@ -8,6 +8,7 @@ mod blocks;
 mod clock;
 #[doc(hidden)]
 pub mod decode;
+mod development;
 mod drain;
 mod empty;
 pub(crate) mod events;
@@ -30,6 +31,7 @@ mod slots;
 mod take_over;
 mod unknown;
 
+pub use development::development;
 pub use drain::Probes;
 pub use empty::hold_empty;
 pub use events::{Cgroup, Event};

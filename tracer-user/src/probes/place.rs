@@ -1,14 +1,12 @@
 //! Slots' banks put into their places. For each the kernel waits until no program runs that may have seen the
 //! place empty: a grace period, 10 ms or so. Waits at one time are one wait.
 
-use std::{panic::resume_unwind, thread};
-
 use anyhow::{Context, Result};
 use aya::maps::{ArrayOfMaps, MapData, PerCpuArray};
 use tracer_ebpf::tables::{job::JobBank, latency::LatencyBank};
 
 use super::bank::{Plain, SlotBanks};
-use crate::model::lease::Slot;
+use crate::{base::both, model::lease::Slot};
 
 /// The places of one kind of bank.
 pub type Places<T> = ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<T>>>;
@@ -16,13 +14,13 @@ pub type Places<T> = ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<T>>>;
 /// Puts the banks of `made` into the places of their slots, those of both kinds at once.
 ///
 /// # Errors
-/// When a slot is past the last, or there can be no further thread.
+/// When a slot is past the last.
 pub fn place(
     banks: &mut Places<JobBank>,
     latencies: &mut Places<LatencyBank>,
     made: &[(Slot, SlotBanks)],
 ) -> Result<()> {
-    let mut place_banks = || {
+    let mut place_banks = || -> Result<()> {
         made.iter().try_for_each(|(slot, made)| {
             let placed = banks.set((*slot).into(), &made.bank, 0);
             placed.with_context(|| format!("cannot place the bank of slot {slot}"))
@@ -38,11 +36,6 @@ pub fn place(
             placed.with_context(|| format!("cannot place the latency bank of slot {slot}"))
         })
     };
-    thread::scope(|scope| {
-        let builder = thread::Builder::new().name("place".into());
-        let beside = builder.spawn_scoped(scope, place_latencies);
-        let beside = beside.context("cannot start a thread")?;
-        let placed = place_banks();
-        beside.join().unwrap_or_else(|panic| resume_unwind(panic)).and(placed)
-    })
+    let (latencies, banks) = both(place_latencies, place_banks);
+    banks.and(latencies)
 }

@@ -83,7 +83,8 @@ impl Runs {
 pub type Floor = BTreeMap<String, Runs>;
 
 /// A running `jobtrace bench-empty`, whose contract is: it attaches a program that does nothing to the hook
-/// of each of our programs that events run, and to the tracepoints that it is given; prints one line
+/// of each of our programs that events run, and to the tracepoints that it is given, leaving out with a word on
+/// standard error those that the kernel lacks; prints one line
 /// `ID NAME` for each, ID being the empty program's and NAME that of the tracepoint, or of the program of
 /// ours where it is none; then the line `ready`; holds them until its standard input ends; and exits with 0.
 pub struct Empties {

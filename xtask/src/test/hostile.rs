@@ -6,11 +6,12 @@ use crate::process::{as_root, say};
 use anyhow::{Context, Result, bail};
 use std::process::{Child, Command, Stdio};
 
-/// What the process does: keeps a CPU busy, and does `$1` at once and once in each `$2` seconds until its
+/// What the process does: keeps the first CPU busy, and does `$1` at once and once in each `$2` seconds until its
 /// input ends (`read` then returns 1) or that fails. The kernel reclaims within seconds what it reclaims by
 /// itself, under pressure.
 const SCRIPT: &str = "\
-while :; do :; done & trap \"kill $!\" EXIT
+cpus=$(taskset -cp $$); while :; do :; done & trap \"kill $!\" EXIT
+taskset -cp \"$(echo \"${cpus##*: }\" | grep -o '^[0-9]*')\" $! >/dev/null
 while eval \"$1\" || exit 3; read -rt $2; [ $? -gt 128 ]; do :; done";
 /// What is dirty stays in memory: it is written first.
 const DROP_CACHES: &str = "sync && echo 1 >/proc/sys/vm/drop_caches";

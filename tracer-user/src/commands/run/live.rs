@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use super::Args;
 use super::{
     buffered::{self, Written},
-    development,
     identity::{LEASE, header, name_of},
     notes::{left_behind, notes},
     outputs::Outputs,
@@ -65,7 +64,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
     let mut probes =
-        probes::load(&cgroup.layout(), &Options { faults: args.faults, ..development()? })?;
+        probes::load(&cgroup.layout(), &Options { faults: args.faults, ..probes::development()? })?;
     let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;

@@ -2,7 +2,6 @@
 
 mod args;
 mod buffered;
-pub(crate) mod development;
 pub mod identity;
 mod live;
 mod notes;
@@ -10,7 +9,6 @@ mod outputs;
 mod pipeline;
 
 pub use args::Args;
-pub use development::development;
 
 use anyhow::Result;
 

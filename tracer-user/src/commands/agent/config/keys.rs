@@ -7,6 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::LazyLock};
 
 use clap::value_parser;
 use serde::{Deserialize, Serialize};
+use tracer_ebpf::ids::MOST_SLOTS;
 
 use super::{
     BucketStyle, JobHierarchy, LineStyle, Profile, Statistics,
@@ -121,7 +122,7 @@ keys! {
     /// Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only while it is in
     /// use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults =
     /// "full"). Jobs without a slot count in `_system`; `jobtrace_self` reports how often that happened.
-    slots: u32 = 256, Restart, within(1, 1023), // What the kernel side has room for, slot 0 apart.
+    slots: u32 = 256, Restart, within(1, MOST_SLOTS.into()),
         flag("slots", "N", "Maximum number of jobs traced at once");
 
     /// Slots kept ready for cgroups that the agent has not seen yet, so that a job is counted from its

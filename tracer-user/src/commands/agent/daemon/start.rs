@@ -93,7 +93,7 @@ pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
 
 /// What the probes need.
 pub(super) fn options(config: &Config) -> Result<Options> {
-    let development = crate::commands::run::development()?;
+    let development = probes::development()?;
     let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
     let pin = config.pin.then(|| PINS.into());
     Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })

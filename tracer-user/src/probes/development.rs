@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use crate::probes::{FaultMode, Options};
+use super::options::{FaultMode, Options};
 
 /// Options of the probes as `JOBTRACE_BPF_LOG` and `JOBTRACE_BPF_OBJECT` say. Under privileges that the
 /// caller lacks (file capabilities) they are not obeyed: they name what the kernel runs.
