@@ -32,8 +32,8 @@ cost of the tracing itself is in `jobtrace_self`, with the job's tags for `jobtr
 the agent. Time stamps are in nanoseconds. A field that this kernel cannot provide is absent: unknown is not zero.
 An interval in which nothing happened to a series writes no line.
 
-The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes. All
-lines except `job_info` and `job_hist` also have:
+The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes.
+All of these lines except `job_info` and `job_hist` also have:
 
 | field | kind | unit | meaning |
 | --- | --- | --- | --- |
@@ -211,7 +211,7 @@ fn unit(unit: Unit) -> &'static str {
 /// docs/CLI.md: the help of every command, from the command line's definition.
 pub fn cli() -> String {
     let mut text = String::from(
-        "# Command line\n\nGenerated from the definition in tracer-user/src/cli.rs by `cargo xtask docs`; do not edit.\n",
+        "# Command line\n\nGenerated from the commands' own definitions by `cargo xtask docs`; do not edit.\n",
     );
     let mut program = Cli::command().term_width(96);
     program.build();

@@ -128,6 +128,10 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("[[rule]]\nname = \"a\"", &[":1:1: ", "missing field `pattern`"]),
         ("slots = 1\nslots = 2", &[":2:1: ", "duplicate key"]),
         ("slots = ", &[":1:"]),
+        ("spool = [\"/x\", \"2 MiB\"]", &[":1:1: ", "`spool` is a table: write [spool]"]),
+        ("[[export]]\nprofile = \"full\"", &["`export` is a table: write [export]"]),
+        ("rule = [[\"a\", \"^/x\"]]", &["each `rule` is a table: write [[rule]]"]),
+        ("[export.by_job]\n4242.0 = \"full\"", &[":2:1: ", "is \"4242.0\", in quotes"]),
         ("x\u{1b}]0;y\u{7} = 1", &["jobtrace.toml:1:"]),
         ("\"a\\u001bb\" = 1", &["unknown key `a?b`"]),
     ] {

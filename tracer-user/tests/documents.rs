@@ -185,6 +185,6 @@ fn the_files_that_architecture_names_are_there() {
     assert!(named.len() > 50, "{named:?}");
     for path in named {
         let is_there = |folder: &&str| root.join(folder).join(path).exists();
-        assert!(folders.iter().any(|folder| is_there(folder)), "there is no {path}");
+        assert!(folders.iter().any(is_there), "there is no {path}");
     }
 }

@@ -10,6 +10,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use super::text::clean;
+
 /// How much a message matters: syslog's numbers, which the journal reads as a line's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -49,10 +51,12 @@ pub fn print(text: &str) -> Result<()> {
 
 /// `text` as it is written: in the journal every line has its level, or it would lose it.
 fn in_lines(level: Level, text: &str, journal: bool) -> String {
+    // Names of files and what others answered are in it: no escape sequence reaches a terminal.
+    let lines: Vec<_> = text.lines().map(|line| clean(line, true)).collect();
     if !journal {
-        return format!("jobtrace: {text}\n");
+        return format!("jobtrace: {}\n", lines.join("\n"));
     }
-    text.lines().map(|line| format!("<{}>{line}\n", level as u8)).collect()
+    lines.iter().map(|line| format!("<{}>{line}\n", level as u8)).collect()
 }
 
 /// Whether standard error is the journal's own stream.
@@ -78,6 +82,7 @@ mod tests {
     fn the_journal_gets_levels_and_a_terminal_the_name() {
         assert_eq!(in_lines(Level::Warning, "a\nb", true), "<4>a\n<4>b\n");
         assert_eq!(in_lines(Level::Error, "a\nb", false), "jobtrace: a\nb\n");
+        assert_eq!(in_lines(Level::Error, "a\x1b[31m\nb", false), "jobtrace: a?[31m\nb\n");
     }
 
     #[test]

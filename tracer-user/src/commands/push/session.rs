@@ -24,6 +24,7 @@ use super::{
 use crate::base::{
     notify::Notify,
     say::{Level, print, say_at},
+    text::clean,
 };
 
 /// Between two words of progress.
@@ -276,7 +277,7 @@ pub fn dry_run(settings: &PushSettings, outbox: &Outbox) -> Result<u8> {
                 format!("{name}  incomplete or unreadable: {error}")
             }
         };
-        print(&format!("{line}\n"))?;
+        print(&format!("{}\n", clean(&line, true)))?;
     }
     let (files, size) = (counted(totals.files, "file"), ByteSize(totals.bytes));
     let lines = counted(totals.lines, "line");

@@ -113,6 +113,13 @@ fn check(url: &str) -> Result<&str, String> {
     if host.is_empty() || host.starts_with(':') {
         return Err(format!("the URL {url:?} names no host; {example}"));
     }
+    // The parser takes a port that is none for no port, and 80 would be asked.
+    let port = host.rsplit(']').next().and_then(|after| after.split_once(':'));
+    if let Some((_, port)) = port
+        && !port.parse::<u16>().is_ok_and(|port| port != 0)
+    {
+        return Err(format!("the URL {url:?}: port {port:?} is not a number from 1 to 65535"));
+    }
     if rest.contains(['?', '#']) {
         return Err(format!(
             "the URL {url:?} has a query: use --database, --org and --bucket instead"
@@ -217,6 +224,9 @@ mod tests {
             ("", Api::V1, place("", "", ""), "begins neither"),
             ("http://", Api::V1, place("", "", ""), "names no host"),
             ("http://:80", Api::V1, place("", "", ""), "names no host"),
+            ("http://h:99999", Api::V1, place("", "", ""), "port \"99999\" is not a number"),
+            ("http://[::1]:0/x", Api::V1, place("", "", ""), "port \"0\" is not a number"),
+            ("http://h:", Api::V1, place("", "", ""), "port \"\" is not a number"),
             ("http://h ost", Api::V1, place("", "", ""), "is not a URL"),
             ("http://h/write?db=x", Api::V1, place("", "", ""), "--database"),
             ("http://h:1/write", Api::V1, place("", "", ""), "give http://h:1"),

@@ -80,7 +80,19 @@ fn wrong_value(file: &ConfigFile<'_>, error: &Error, why: &str) -> String {
 
 /// Every key below `table` that nobody knows: where it is and what to say.
 fn find_unknown(table: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)>) {
-    let Some(names) = keys::names(path) else { return };
+    let Some(names) = keys::names(path) else {
+        // Names of the site's own: a dot in one makes a table of it.
+        for (key, value) in table.iter().filter(|(_, value)| value.get_ref().is_table()) {
+            let DeValue::Table(inner) = value.get_ref() else { continue };
+            let rest = inner.keys().next().map_or("", |key| key.get_ref().as_ref());
+            let name = format!("{}.{rest}", key.get_ref());
+            found.push((
+                key.span().start,
+                format!("`{path}.{name}` is a key in a table: a name with a dot is \"{name}\", in quotes"),
+            ));
+        }
+        return;
+    };
     for (key, value) in table {
         let name = key.get_ref().as_ref();
         let full = join(path, name);
@@ -91,12 +103,22 @@ fn find_unknown(table: &DeTable<'_>, path: &str, found: &mut Vec<(usize, String)
             found.push((key.span().start, format!("unknown key `{word}`{place}{cure}")));
             continue;
         }
+        let names_of = keys::names(&full).unwrap_or_default();
+        let is_section = keys::find(&full).is_none() && !names_of.is_empty();
         match value.get_ref() {
             DeValue::Table(inner) => find_unknown(inner, &full, found),
+            _ if is_section => {
+                found.push((key.span().start, format!("`{full}` is a table: write [{full}]")));
+            }
             DeValue::Array(items) => {
                 for item in items.iter() {
-                    if let DeValue::Table(inner) = item.get_ref() {
-                        find_unknown(inner, &full, found);
+                    match item.get_ref() {
+                        DeValue::Table(inner) => find_unknown(inner, &full, found),
+                        _ if !names_of.is_empty() => {
+                            let what = format!("each `{full}` is a table: write [[{full}]]");
+                            found.push((item.span().start, what));
+                        }
+                        _ => {}
                     }
                 }
             }
