@@ -16,7 +16,8 @@ fn a_restart_within_an_interval_overwrites_nothing() {
     for forks in [11, 23, 31] {
         let mut agent = setup.start().unwrap();
         site.fork(0, forks).unwrap();
-        sleep(Duration::from_millis(100));
+        // However long its start took, a point of the grid comes in each life.
+        sleep(Duration::from_secs(1));
         wait_until_in_second(100_000_000);
         agent.end_well().unwrap();
     }
