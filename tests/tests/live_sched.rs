@@ -11,6 +11,7 @@ use jobtrace_tests::{
     own_cgroup::OwnCgroup,
     sibling::Sibling,
     traced::{Traced, count_and_sum, program},
+    work::Pages,
 };
 
 const SPIN: &str = env!("CARGO_BIN_EXE_spin");
@@ -97,6 +98,8 @@ fn urgently(options: &[&str], command: &[&str]) -> (Traced, Report) {
 
 #[test]
 fn a_task_that_never_switches_counts_at_each_reading() {
+    // A reading that waits for jobtrace's own pages comes too late.
+    let _held = Pages::held_file(&program().unwrap());
     let (job, report) = urgently(&["--interval", "100ms"], &[SPIN, "hold", "800"]);
     let mut agree = Agreement::new();
     // Real-time throttling sets in after 950 ms in a second; a machine may still take the CPU away.
@@ -166,7 +169,9 @@ fn reads_that_block() {
     // A read that is done before its task would block does not count.
     agree.between("blocks", count, READS * 9 / 10..=READS + 50);
     let off = report.fact("off_cpu_ns");
-    agree.near("blocked_ns", sum, off..=off, 2, MS);
+    // Its program may have to be read from the disk first.
+    let cold = job.hist("fault", "major_wait_ns").1 + 10 * MS;
+    agree.near("blocked_ns", sum, off..=off + cold, 2, MS);
     agree.between("sleep_ns", job.hist("sched", "sleep_ns").1, 0..=5 * MS);
     let (_, device) = count_and_sum(&job.block(&disk.name(), "read")["device_latency_ns"]);
     let reads = report.fact("reads_ns");
@@ -283,7 +288,7 @@ fn job_and_system_are_the_node() {
     agree.between(
         "on_cpu_ns, all CPUs busy",
         on_cpu,
-        span * cpus * 95 / 100..=span * cpus * 101 / 100,
+        span * cpus * 90 / 100..=span * cpus * 101 / 100,
     );
     // The kernel counts the idle tasks' switches too.
     let switches = sched(Sched::switches_voluntary) + sched(Sched::switches_involuntary);
