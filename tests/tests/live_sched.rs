@@ -152,7 +152,8 @@ fn every_moment_is_somewhere(agree: &mut Agreement, job: &Traced, report: &Repor
     let sum = states.iter().map(|state| job.hist("sched", state).1).sum();
     let least = report.fact("end_ns") - report.fact("begin_ns");
     let most = job.json["elapsed_ns"].as_u64().unwrap();
-    agree.near("all states", sum, least..=most, 1, MS);
+    // Of what is before the first reading, a little: a cold program takes longer to begin.
+    agree.near("all states", sum, least..=most, 1, 2 * MS);
 }
 
 #[test]
