@@ -34,6 +34,9 @@ const NOBODY: u32 = 65_534;
 /// Of cgroup v2, for memory, block I/O and CPU time of the jobs.
 const CONTROLLERS: [&str; 3] = ["memory", "io", "cpu"];
 const LIMIT: u64 = 1 << 30;
+/// What the agent calls the node, and whose points are then the test's own.
+const HOST: &str = "node1";
+const OWN: [&str; 3] = ["71", "72", "_system"];
 /// Stands for the command's number in what the GPU's driver is to say, until the command puts its own there.
 const PLACEHOLDER: u32 = 4_242_424_242;
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -78,6 +81,13 @@ impl Data {
             all.entry(point.measurement.as_str()).or_default().extend(fields);
         }
         all
+    }
+
+    /// Whether a job is none of the test's: the agent also tells of what it finds on the node, such as the
+    /// cgroup of a run that was killed.
+    pub fn is_strange(&self, job: &str) -> bool {
+        let strange = |point: &Point| point.tag("host") == HOST && !OWN.contains(&point.tag("job"));
+        self.points.0.iter().any(|point| point.tag("job") == job && strange(point))
     }
 
     /// All points.
@@ -189,7 +199,7 @@ fn agents() -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = format!(
-        "interval = \"1s\"\nhierarchy = {hierarchy:?}\nhost = \"node1\"\ncluster = \"c1\"\n\
+        "interval = \"1s\"\nhierarchy = {hierarchy:?}\nhost = {HOST:?}\ncluster = \"c1\"\n\
          [export]\nprofile = \"histogram\"\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
         path("spool"),
         path("state")

@@ -59,7 +59,8 @@ pub fn choices(influx: &Influx, written: &Written, data: &Data) -> Vec<Choice> {
         let many = variable["multi"] == true;
         let mut next = Vec::new();
         for choice in &all {
-            let values = offered(influx, variable, choice);
+            let mut values = offered(influx, variable, choice);
+            values.retain(|value| name != "job" || !data.is_strange(value));
             let chosen =
                 if many { vec![values] } else { values.into_iter().map(|v| vec![v]).collect() };
             next.extend(chosen.into_iter().map(|chosen| {
