@@ -5,6 +5,7 @@ pub mod grafana;
 pub mod guest;
 pub mod machine;
 pub mod markdown;
+pub mod ram_disk;
 pub mod sections;
 pub mod source_digest;
 

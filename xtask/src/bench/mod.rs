@@ -18,7 +18,6 @@ mod one_liners;
 mod pairs;
 mod peers;
 mod quiet;
-mod ram_disk;
 mod report;
 mod roll;
 mod shares;
@@ -26,6 +25,7 @@ mod sizes;
 mod slowdowns;
 mod tracers;
 mod watch;
+mod workers;
 mod workload;
 mod workloads;
 
@@ -34,15 +34,15 @@ use crate::process::{cargo, is_root, run as run_command, target_dir};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use peers::{PEERS, RUN_QUEUE_BY_CGROUP_IDS};
-use ram_disk::{Pinned, RamDisk};
 use report::Report;
 use slowdowns::Effort;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tracers::{Place, Tracer};
+use workers::Pinned;
 use workload::Kind;
 use workloads::Site;
-use xtask::{machine, sections};
+use xtask::{machine, ram_disk::RamDisk, sections};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -171,9 +171,11 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// `None` where a table of its own was printed.
 fn measure(args: &Args, scratch: &Path) -> Result<Option<Report>> {
-    let disk = RamDisk::new(scratch)?;
+    let disk = RamDisk::create(workloads::FILE_BYTES)
+        .context("make a loop device in memory: root and the module loop are needed")?;
+    let device = PathBuf::from(disk.path());
     let pinned = Pinned::to(workloads::last_cpu()?)?;
-    let site = Site { scratch, device: disk.device(), quick: args.quick };
+    let site = Site { scratch, device: &device, quick: args.quick };
     let workloads = site.workloads(|kind| args.wants(kind))?;
     let pairs = if args.quick { 1 } else { args.pairs.into() };
     if let Some(other) = &args.beside {

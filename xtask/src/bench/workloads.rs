@@ -1,6 +1,5 @@
 //! The workloads that every tracer is measured on.
 
-use super::ram_disk::fill;
 use super::workload::{Kind, Printed, Workload};
 use crate::process::run;
 use anyhow::{Context, Result};
@@ -8,13 +7,13 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use std::env;
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask::root;
 
 /// Size of the file that fio reads, and of the device.
-const FILE_BYTES: u64 = 128 << 20;
+pub const FILE_BYTES: u64 = 128 << 20;
 
 /// What workloads read and write, and how long they are.
 pub struct Site<'a> {
@@ -202,6 +201,18 @@ fn usable_cpus() -> Result<impl DoubleEndedIterator<Item = usize>> {
 /// When there is none.
 pub fn last_cpu() -> Result<usize> {
     usable_cpus()?.next_back().context("no CPU to pin a workload to")
+}
+
+/// Writes `bytes` bytes that are not zero, so that no layer can make a hole of them.
+///
+/// # Errors
+/// When there is no room.
+fn fill(path: &Path, bytes: u64) -> Result<()> {
+    let mut file = File::create(path).with_context(|| format!("make {}", path.display()))?;
+    let mut pattern = std::io::Read::take(std::io::repeat(0x5a), bytes);
+    std::io::copy(&mut pattern, &mut file)
+        .and_then(|_| file.sync_all())
+        .with_context(|| format!("fill {}", path.display()))
 }
 
 #[cfg(test)]
