@@ -7,6 +7,7 @@ pub mod agree;
 pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
+pub mod probed;
 pub mod rig;
 pub mod sibling;
 pub mod soak;

@@ -10,18 +10,14 @@ use std::{
 };
 
 use jobtrace::{
-    cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{
-        group::Group,
-        lease::Lease,
-        snapshot::Snapshot,
-        source::Source,
-        tables::{Own, SCHED, Sched},
-    },
+    cgroup::job::JobCgroup,
+    model::{lease::Lease, snapshot::Snapshot, source::Source, tables::Own},
     probes::{self, Event, FaultMode, Options, Probes},
 };
-use jobtrace_tests::rig::wait_for;
-use tracer_ebpf::handle::{Handle, Number};
+use jobtrace_tests::{
+    probed::{cgroup, forks, own, tasks_directory},
+    rig::wait_for,
+};
 
 /// How long a shell may take on a busy machine until it has forked.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -32,31 +28,9 @@ fn load(cgroup: &JobCgroup) -> Probes {
     probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn cgroup(name: &str) -> JobCgroup {
-    JobCgroup::create(&Hierarchies::read().expect("cgroups"), name).expect("a cgroup of our own")
-}
-
-/// The directory by which the cgroup's tasks are told apart.
-fn tasks_directory(cgroup: &JobCgroup) -> PathBuf {
-    let id = cgroup.tasks();
-    let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
-    place.expect("the tasks' hierarchy").directory.clone()
-}
-
 fn snapshot(probes: &mut Probes) -> Snapshot {
     probes.reclaim(Instant::now(), |_, _| Ok(())).expect("readable maps");
     probes.snapshot().expect("a snapshot").expect("probes never end")
-}
-
-fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
-    let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
-    let sched = groups.iter().find(|group| group.is(&SCHED));
-    sched.and_then(|group| group.number(Sched::forks)).expect("forks are known")
-}
-
-fn own(snapshot: &Snapshot, field: Handle<Number>) -> u64 {
-    let known = |group: &Group| group.number(field);
-    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field:?} is known"))
 }
 
 /// Makes `directory`, forks `count` times inside, and removes it: a job of a few milliseconds.

@@ -1,26 +1,15 @@
 //! The life of slots, by the probes themselves: memory, ending and reuse, and what does not fit.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    process::Command,
-    thread::sleep,
-    time::Duration,
+    fs, os::unix::fs::MetadataExt, path::Path, process::Command, thread::sleep, time::Duration,
 };
 
 use jobtrace::{
-    cgroup::{hierarchies::Hierarchies, job::JobCgroup},
-    model::{
-        group::Group,
-        lease::Lease,
-        snapshot::Snapshot,
-        source::Source,
-        tables::{Own, SCHED, Sched},
-    },
+    cgroup::job::JobCgroup,
+    model::{snapshot::Snapshot, source::Source, tables::Own},
     probes::{self, FaultMode, Options, Probes},
 };
-use tracer_ebpf::handle::{Handle, Number};
+use jobtrace_tests::probed::{cgroup, forks, own, tasks_directory};
 
 const MIB: u64 = 1 << 20;
 
@@ -28,17 +17,6 @@ fn load(cgroup: &JobCgroup) -> Probes {
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
     let options = Options { object, ..Options::new(FaultMode::Full) };
     probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn cgroup(name: &str) -> JobCgroup {
-    JobCgroup::create(&Hierarchies::read().expect("cgroups"), name).expect("a cgroup of our own")
-}
-
-/// The directory by which the cgroup's tasks are told apart.
-fn tasks_directory(cgroup: &JobCgroup) -> PathBuf {
-    let id = cgroup.tasks();
-    let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
-    place.expect("the tasks' hierarchy").directory.clone()
 }
 
 fn snapshot(probes: &mut Probes) -> Snapshot {
@@ -53,17 +31,6 @@ fn fork_inside(directory: &Path, count: u32) {
     );
     let status = Command::new("sh").args(["-c", &script]).status().expect("sh");
     assert!(status.success(), "{status}");
-}
-
-fn forks(snapshot: &Snapshot, lease: Lease) -> u64 {
-    let groups = snapshot.slots.get(&lease).map_or(&[][..], Vec::as_slice);
-    let sched = groups.iter().find(|group| group.is(&SCHED));
-    sched.and_then(|group| group.number(Sched::forks)).expect("forks are known")
-}
-
-fn own(snapshot: &Snapshot, field: Handle<Number>) -> u64 {
-    let known = |group: &Group| group.number(field);
-    snapshot.own.iter().find_map(known).unwrap_or_else(|| panic!("{field:?} is known"))
 }
 
 #[test]
