@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeSet, fs, io::Read, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use flate2::read::MultiGzDecoder;
+use influxdb_line_protocol::{FieldValue, ParsedLine};
 pub use jobtrace::model::point::FieldValue as Value;
 use jobtrace::{lines::read, model::point};
 
@@ -46,6 +47,25 @@ impl Point {
     }
 }
 
+impl Point {
+    /// Whether the server's parser reads the same line.
+    fn is(&self, theirs: &ParsedLine<'_>) -> bool {
+        let tags = theirs.series.tag_set.iter().flatten();
+        let tags = tags.map(|(key, value)| (key.to_string(), value.to_string()));
+        let value = |value: &FieldValue<'_>| match value {
+            FieldValue::I64(number) => u64::try_from(*number).ok().map(Value::Integer),
+            FieldValue::F64(number) => Some(Value::Float(*number)),
+            FieldValue::String(text) => Some(Value::Text(text.to_string())),
+            _ => None,
+        };
+        let fields = theirs.field_set.iter().map(|(key, it)| Some((key.to_string(), value(it)?)));
+        theirs.series.measurement == self.measurement.as_str()
+            && tags.collect::<Named<String>>() == self.tags
+            && fields.collect::<Option<Named<Value>>>().as_ref() == Some(&self.fields)
+            && theirs.timestamp == Some(self.time_ns)
+    }
+}
+
 impl From<point::Point> for Point {
     fn from(point: point::Point) -> Self {
         let point::Point { measurement, tags, fields, time_ns } = point;
@@ -75,10 +95,18 @@ impl Points {
             MultiGzDecoder::new(packed)
                 .read_to_string(&mut text)
                 .with_context(|| format!("{} is not whole", file.display()))?;
+            // The server's own parser is asked too: one reading of ours could share a mistake with our writer.
+            let theirs = influxdb_line_protocol::parse_lines(&text).collect::<Result<Vec<_>, _>>();
+            let theirs = theirs.with_context(|| format!("in {}", file.display()))?;
+            let before = points.len();
             for point in read::points(&text) {
                 let point = point.with_context(|| format!("in {}", file.display()))?;
                 points.push(Point::from(point));
             }
+            for (ours, theirs) in points[before..].iter().zip(&theirs) {
+                ensure!(ours.is(theirs), "{ours:?} is read as {theirs} by others");
+            }
+            ensure!(points.len() - before == theirs.len(), "{} lines for others", theirs.len());
         }
         Ok(Self(points))
     }
