@@ -176,6 +176,8 @@ pub struct Node {
     pub on_cpu_ns: Option<u64>,
     /// Of that, the threads of process 1.
     pub first_process_ns: u64,
+    /// Time in which a CPU had no task, and in which the hypervisor took it away, all CPUs added up.
+    pub idle_ns: u64,
     /// Context switches, those of the idle tasks included.
     pub switches: u64,
     /// Tasks made.
@@ -202,6 +204,7 @@ impl Node {
         let mut node = Self {
             on_cpu_ns: cpuacct.map(usage),
             first_process_ns: threads_on_cpu_ns(1),
+            idle_ns: idle_ns(&stat),
             switches: number("ctxt "),
             forks: number("processes "),
             ..Self::default()
@@ -218,6 +221,13 @@ impl Node {
         }
         node
     }
+}
+
+/// Idle, waiting for input/output and stolen: fields 4, 5 and 8 of the first line of /proc/stat, in ticks.
+fn idle_ns(stat: &str) -> u64 {
+    let words: Vec<&str> = stat.lines().next().unwrap().split_whitespace().collect();
+    let ticks: u64 = [4, 5, 8].map(|index| words[index].parse::<u64>().unwrap()).iter().sum();
+    ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second()
 }
 
 /// Time on CPU of the threads that `pid` has now.

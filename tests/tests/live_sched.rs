@@ -1,7 +1,7 @@
 //! Live ring: scheduling numbers against the kernel's own accounts of the same tasks, with the same
 //! work going on beside the job.
 
-use std::{os::unix::process::CommandExt, process::Command};
+use std::{os::unix::process::CommandExt, path::Path, process::Command};
 
 use jobtrace::model::tables::Sched;
 use jobtrace_tests::{
@@ -152,13 +152,14 @@ fn every_moment_is_somewhere(agree: &mut Agreement, job: &Traced, report: &Repor
     let sum = states.iter().map(|state| job.hist("sched", state).1).sum();
     let least = report.fact("end_ns") - report.fact("begin_ns");
     let most = job.json["elapsed_ns"].as_u64().unwrap();
-    // Of what is before the first reading, a little: a cold program takes longer to begin.
-    agree.near("all states", sum, least..=most, 1, 2 * MS);
+    agree.near("all states", sum, least..=most, 1, MS);
 }
 
 #[test]
 fn reads_that_block() {
     const READS: u64 = 2000;
+    // Reading its own program from the disk would block it too.
+    let _held = Pages::held_file(Path::new(REST));
     let (disk, other) = (RamDisk::new(READS * READ_BYTES), RamDisk::new(READS * READ_BYTES));
     let (path, beside) = (disk.path(), other.path());
     let reads = READS.to_string();
@@ -170,9 +171,7 @@ fn reads_that_block() {
     // A read that is done before its task would block does not count.
     agree.between("blocks", count, READS * 9 / 10..=READS + 50);
     let off = report.fact("off_cpu_ns");
-    // Its program may have to be read from the disk first.
-    let cold = job.hist("fault", "major_wait_ns").1 + 10 * MS;
-    agree.near("blocked_ns", sum, off..=off + cold, 2, MS);
+    agree.near("blocked_ns", sum, off..=off, 2, MS);
     agree.between("sleep_ns", job.hist("sched", "sleep_ns").1, 0..=5 * MS);
     let (_, device) = count_and_sum(&job.block(&disk.name(), "read")["device_latency_ns"]);
     let reads = report.fact("reads_ns");
@@ -286,11 +285,10 @@ fn job_and_system_are_the_node() {
         let own = job.number("sched", "on_cpu_ns");
         agree.between("on_cpu_ns of the node", on_cpu, own..=outer);
     }
-    agree.between(
-        "on_cpu_ns, all CPUs busy",
-        on_cpu,
-        span * cpus * 90 / 100..=span * cpus * 101 / 100,
-    );
+    // But where the kernel says that they idled, as they do while programs are read again and again.
+    let idle = (after.idle_ns - before.idle_ns).min(span * cpus * 95 / 100);
+    let least = span * cpus * 95 / 100 - idle;
+    agree.between("on_cpu_ns, all CPUs busy", on_cpu, least..=span * cpus * 101 / 100);
     // The kernel counts the idle tasks' switches too.
     let switches = sched(Sched::switches_voluntary) + sched(Sched::switches_involuntary);
     let outer = after.switches - before.switches;
