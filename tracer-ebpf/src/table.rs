@@ -4,6 +4,8 @@
 //! it), and `measurement!` (handle.rs) writes it. Line protocol, JSON, reports and docs/METRICS.md read the
 //! tables and name nothing themselves.
 
+use crate::cells::CellHist;
+
 /// How a field behaves over time: what an interval, a sum over cgroups and its output look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -63,16 +65,10 @@ pub enum Place {
     Job(usize),
     /// Byte offset in [`LatencyBank`](crate::tables::latency::LatencyBank), `--faults full` only.
     Latency(usize),
-    /// Byte offset in [`BlockCell`](crate::tables::block::BlockCell).
-    Block(usize),
-    /// A histogram in [`BlockCell`](crate::tables::block::BlockCell): byte offsets of its
-    /// [`Ends`](crate::loglinear::Ends) and its buckets, which lie apart.
-    BlockHist {
-        /// Of its sum and maximum.
-        ends: usize,
-        /// Of its buckets.
-        buckets: usize,
-    },
+    /// Byte offset in the measurement's [cell](crate::cells).
+    Cell(usize),
+    /// A histogram in it.
+    CellHist(CellHist),
     /// The number of values in the histogram of the same measurement that is in this place.
     CountOf(&'static Self),
     /// The sum of its values.
@@ -151,8 +147,8 @@ pub mod fn_place {
         Job,
         /// [`LatencyBank`](crate::tables::latency::LatencyBank)
         Latency,
-        /// [`BlockCell`](crate::tables::block::BlockCell)
-        Block,
+        /// The measurement's [cell](crate::cells)
+        Cell,
     }
 
     /// Whether `place` lies in `of`.
@@ -161,7 +157,7 @@ pub mod fn_place {
             (place, of),
             (Place::Job(_), Of::Job)
                 | (Place::Latency(_), Of::Latency)
-                | (Place::Block(_) | Place::BlockHist { .. }, Of::Block)
+                | (Place::Cell(_) | Place::CellHist(_), Of::Cell)
         )
     }
 }

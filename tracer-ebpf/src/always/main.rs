@@ -9,6 +9,8 @@ mod attach;
 #[cfg(target_arch = "bpf")]
 mod block;
 #[cfg(target_arch = "bpf")]
+mod cells;
+#[cfg(target_arch = "bpf")]
 mod cgroup;
 #[cfg(target_arch = "bpf")]
 mod empty;
@@ -27,6 +29,8 @@ mod record;
 mod switch;
 #[cfg(target_arch = "bpf")]
 mod task;
+#[cfg(target_arch = "bpf")]
+mod wait;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

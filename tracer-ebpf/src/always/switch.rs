@@ -19,6 +19,7 @@ use crate::{
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, fault_entry, slot_of, task_record},
     record::file,
+    wait::{asleep_for, blocked_for, file_wait, is_kernels},
 };
 
 const TASK_UNINTERRUPTIBLE: u32 = 0x2;
@@ -89,6 +90,7 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
                     cpu,
                     known,
                     bank,
+                    slot,
                     &mut *record,
                 )
             };
@@ -163,6 +165,7 @@ unsafe fn leave<const TIMES: bool>(
     cpu: &CpuRecord,
     known: bool,
     bank: *mut JobBank,
+    slot: u32,
     record: &mut TaskRecord,
 ) {
     let tag = tag(cpu);
@@ -175,7 +178,7 @@ unsafe fn leave<const TIMES: bool>(
         unsafe { charge(task, bank, record) };
         if TIMES && record.left != left::ON_CPU {
             // SAFETY: the caller's.
-            unsafe { entered_unseen(task, bank, record) };
+            unsafe { entered_unseen(task, bank, slot, record) };
         }
     } else {
         adopt(task, tag, record);
@@ -194,21 +197,24 @@ unsafe fn leave<const TIMES: bool>(
     record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
     record.left = if preempted || state == 0 {
         left::RUNNABLE
+    } else if state & TASK_DEAD != 0 {
+        record.task = 0;
+        left::ASLEEP
     } else {
-        if state & TASK_DEAD != 0 {
-            record.task = 0;
-        }
         let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
-        let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
-        if !blocked && !in_iowait {
-            left::ASLEEP
+        // Of a thread of the kernel it is how it idles; file systems (Lustre) let others wait so.
+        let is_blocked = state & TASK_UNINTERRUPTIBLE != 0
+            && (state & TASK_NOLOAD == 0 || !is_kernels(task));
+        if !is_blocked && !in_iowait {
+            left::ASLEEP | if TIMES { asleep_for(task, state, slot) } else { 0 }
         } else {
             let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
                 load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT)
             } else {
                 in_iowait
             };
-            left::BLOCKED | if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 }
+            let fault = if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 };
+            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) } else { 0 }
         }
     };
 }
@@ -227,7 +233,7 @@ fn fault_began(pid: u32) -> bool {
 /// # Safety
 /// `bank` is this CPU's own.
 #[inline(never)]
-unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) {
+unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, slot: u32, record: &TaskRecord) {
     let arrival: u64 = load(task, TASK_LAST_ARRIVAL);
     if arrival <= record.left_at_ns {
         return;
@@ -238,12 +244,7 @@ unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) 
     unsafe {
         file(addr_of_mut!((*bank).run_queue_wait_ns), waited);
         if away > waited && record.left != left::RUNNABLE {
-            let hist = if record.left == left::ASLEEP {
-                addr_of_mut!((*bank).sleep_ns)
-            } else {
-                addr_of_mut!((*bank).blocked_ns)
-            };
-            file(hist, away - waited);
+            file_wait(bank, record.left, slot, away - waited);
         }
     }
 }
@@ -278,21 +279,16 @@ unsafe fn enter<const TIMES: bool>(
         waited += load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
-        match record.left {
-            left::RUNNABLE => cpu.fault_blocked_ns = record.fault_blocked_ns,
-            left::ASLEEP => {
-                // SAFETY: the caller's.
-                unsafe { file(addr_of_mut!((*bank).sleep_ns), off) };
-            }
-            how => {
-                // SAFETY: the caller's.
-                unsafe { file(addr_of_mut!((*bank).blocked_ns), off) };
-                if how & left::IN_FAULT != 0 {
-                    // Without the bit, in_iowait is also that of a read: only the last block counts.
-                    let known = global(&FAULT_BIT_KNOWN) != 0;
-                    let before = if known { record.fault_blocked_ns } else { 0 };
-                    cpu.fault_blocked_ns = before + off;
-                }
+        if record.left == left::RUNNABLE {
+            cpu.fault_blocked_ns = record.fault_blocked_ns;
+        } else {
+            // SAFETY: the caller's.
+            unsafe { file_wait(bank, record.left, cpu.slot, off) };
+            if record.left & left::IN_FAULT != 0 {
+                // Without the bit, in_iowait is also that of a read: only the last block counts.
+                let known = global(&FAULT_BIT_KNOWN) != 0;
+                let before = if known { record.fault_blocked_ns } else { 0 };
+                cpu.fault_blocked_ns = before + off;
             }
         }
     } else {

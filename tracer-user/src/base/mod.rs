@@ -10,6 +10,7 @@ pub mod identity;
 pub mod kernel_release;
 pub mod layout;
 pub mod notify;
+pub mod mounts;
 pub mod open_files;
 pub mod say;
 pub mod suggest;

@@ -21,6 +21,7 @@ const MOST_MEMBERS: u32 = 1 << 13;
 pub(super) mod kind {
     pub(in crate::bpf) const PTR: u32 = 2;
     pub(in crate::bpf) const STRUCT: u32 = 4;
+    pub(in crate::bpf) const UNION: u32 = 5;
     pub(in crate::bpf) const ENUM: u32 = 6;
     pub(in crate::bpf) const TYPEDEF: u32 = 8;
     pub(in crate::bpf) const VOLATILE: u32 = 9;
@@ -88,6 +89,12 @@ impl Btf {
             let left = Cell::new(MOST_MEMBERS);
             self.named(kind::STRUCT, root).find_map(|at| self.walk(at, rest, DEEPEST, &left))
         })
+    }
+
+    /// Size in bytes of the struct or union `name`.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        let at = [kind::STRUCT, kind::UNION].into_iter().find_map(|of| self.named(of, name).next());
+        Some(self.u32(at? + 8).ok()?.into())
     }
 
     /// Value of `name` in enum `enumeration`.

@@ -1,7 +1,13 @@
 //! Lists that several hooks share: kernel fields that their programs cannot do without, arguments of their
 //! tracepoints, fields that they feed.
 
-use tracer_ebpf::task_counters;
+use tracer_ebpf::{
+    tables::{
+        job::SCHED,
+        wait::{blocked, sleep},
+    },
+    task_counters,
+};
 
 /// All of these lists, one after the other.
 macro_rules! all_of {
@@ -45,6 +51,21 @@ pub const TIMES_NEED: [&str; 7] = [
     "TASK_LAST_QUEUED",
     "TASK_PCOUNT",
 ];
+/// What the causes of waits are told by, on any kernel from which they can be.
+pub const CALLS_NEED: [&str; 3] = ["TASK_COMPAT", "TASK_STACK", "CALL_NUMBER"];
+/// What the file systems that are waited for are told by.
+pub const FILES_NEED: [&str; 10] = [
+    "CALL_FIRST",
+    "CALL_SECOND",
+    "TASK_FILES",
+    "FILES_TABLE",
+    "FILES_MOST",
+    "FILES_FILES",
+    "FILE_INODE",
+    "INODE_SUPER",
+    "SUPER_DEVICE",
+    "SUPER_MAGIC",
+];
 /// Of a program that looks up the cgroup of a task.
 pub const TASK_NEEDS: &[&str] = &["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID"];
 pub const TASK_AND_PID_NEED: &[&str] = all_of!(TASK_NEEDS, ["TASK_PID"]);
@@ -52,7 +73,7 @@ pub const TASK_AND_PID_NEED: &[&str] = all_of!(TASK_NEEDS, ["TASK_PID"]);
 const COUNTERS_NEED: &[&str] =
     all_of!(task_counters!(usual: kernel_fields), task_counters!(rare: kernel_fields));
 pub const UNTIMED_NEEDS: &[&str] =
-    all_of!(["TASK_PID"], TASK_NEEDS, COUNTERS_NEED, ["TASK_IN_IOWAIT"]);
+    all_of!(["TASK_PID"], TASK_NEEDS, COUNTERS_NEED, ["TASK_IN_IOWAIT", "TASK_FLAGS"]);
 pub const UNTIMED_3_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, ["TASK_STATE"]);
 pub const SWITCH_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, TIMES_NEED);
 pub const SWITCH_3_NEEDS: &[&str] = all_of!(UNTIMED_3_NEEDS, TIMES_NEED);
@@ -89,4 +110,18 @@ pub const COUNTERS: &[&str] = all_of!(task_counters!(usual: totals), task_counte
 pub const COUNTERS_AND_TIMES: &[&str] = all_of!(
     COUNTERS,
     ["run_queue_wait_ns", "on_cpu_slice_ns", "sleep_ns", "blocked_ns", "major_wait_ns"],
+    CAUSES,
+    ["job_wait"],
 );
+
+/// The fields of `job_sched` that are causes of waits.
+pub const CAUSES: [&str; 2 * (sleep::CAUSES + blocked::CAUSES)] = {
+    let mut causes = [""; 2 * (sleep::CAUSES + blocked::CAUSES)];
+    let first = SCHED.fields.len() - causes.len();
+    let mut at = 0;
+    while at < causes.len() {
+        causes[at] = SCHED.fields[first + at].name;
+        at += 1;
+    }
+    causes
+};

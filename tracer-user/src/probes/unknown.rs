@@ -1,10 +1,13 @@
 //! What cannot be known on this kernel, which is not zero.
 
+use tracer_ebpf::settings::waits;
+
 use super::{
     hooks::{HOOKS, HookRow},
+    needs::CAUSES,
     options::FaultMode,
 };
-use crate::bpf::hook::HookState;
+use crate::{bpf::hook::HookState, model::tables::WAIT};
 
 /// Fields (or whole measurements) that cannot be known where the hooks fared as `states` say: of those that
 /// were asked for, some hook feeds them and neither it nor an alternative that does so too is attached.
@@ -26,6 +29,18 @@ pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static s
                 unknown.push(field);
             }
         }
+    }
+    unknown
+}
+
+/// What of waits cannot be known where the setting `WAITS` is `waits`.
+pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
+    let mut unknown = Vec::new();
+    if waits == waits::OFF {
+        unknown.extend(CAUSES);
+    }
+    if waits != waits::FILES {
+        unknown.push(WAIT.name);
     }
     unknown
 }

@@ -31,6 +31,8 @@ measurement! {
         "Cgroups created when no spare slot was left, and jobs found at the agent's start for which no slot was left; their events are in _system until the agent finds one.";
     counter dropped_block_cell: Count,
         "Block completions for which there was no room for a new device and operation.";
+    counter dropped_wait_cell: Count,
+        "Waits for which there was no room for a new file system and call; they are missing in job_wait alone.";
     counter dropped_cgroup_event: Count,
         "Cgroup events lost because the ring buffer was full.";
     counter dropped_output_bytes: Bytes,

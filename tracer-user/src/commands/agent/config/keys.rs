@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::values::{Size, Time},
-    probes::FaultMode,
+    probes::{FaultMode, WaitMode},
     resolve::SiteRule,
 };
 
@@ -113,6 +113,11 @@ keys! {
     /// or all, including those taken inside system calls.
     faults: FaultMode = FaultMode::Major, Restart, one_of(),
         flag("faults", "FAULTS", "Which page faults to time");
+
+    /// What is told of the time that tasks are asleep and blocked: "off": how long, "calls": also its causes,
+    /// by the system call, "files": also the file systems waited for.
+    waits: WaitMode = WaitMode::Files, Restart, one_of(),
+        flag("waits", "WAITS", "What to tell of the time asleep and blocked");
 
     /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
     /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
