@@ -50,7 +50,7 @@ fn of_children(name: &str, request: Request, file: &str, cause: &str) {
         let least = COUNT * TIME_MS * MS;
         agree.between(&format!("{cause}_ns"), waits.ns, least / 100 * 98..=least * 2);
         agree.between(&format!("{cause}_count"), waits.count, COUNT - 2..=2 * COUNT);
-        found.causes.are_mostly(&mut agree, &[cause]);
+        found.causes.are_mostly(&mut agree, &[cause], 0);
         agree.end();
     });
 }

@@ -32,12 +32,12 @@ pub const CAUSES: &[Cause] = &[
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A child that is busy until it is told to end, after it has done `first`; what it was off its CPU for
-/// lies in shared memory.
-fn busy_child(first: impl FnOnce(), hold: impl Fn(i32)) -> u64 {
+/// lies in shared memory. `hold` holds it, and gives what it waited for itself.
+fn busy_child(first: impl FnOnce(), hold: impl Fn(i32) -> u64) -> Waited {
     let page = Pages::shared(1);
-    let [end, off, ready] = [0, 1, 2].map(|index| &page.words()[index]);
+    let [end, off, ready, apart] = [0, 1, 2, 3].map(|index| &page.words()[index]);
     let pid = fork(|| {
-        first();
+        apart.store(off_cpu_ns(first), Ordering::Release);
         ready.store(1, Ordering::Release);
         let ns = off_cpu_ns(|| {
             while end.load(Ordering::Acquire) == 0 {
@@ -47,10 +47,10 @@ fn busy_child(first: impl FnOnce(), hold: impl Fn(i32)) -> u64 {
         off.store(ns, Ordering::Release);
     });
     until("a child ran", || ready.load(Ordering::Acquire) == 1);
-    hold(pid);
+    let apart_ns = hold(pid) + apart.load(Ordering::Acquire);
     end.store(1, Ordering::Release);
     reap_busily(pid);
-    off.load(Ordering::Acquire)
+    Waited { apart_ns, ..off.load(Ordering::Acquire).into() }
 }
 
 /// Waits without going to sleep.
@@ -84,8 +84,9 @@ fn stop(amount: &Amount) -> Waited {
             stop_for(pid, amount.time);
             spin(Duration::from_millis(1));
         }
+        0
     };
-    busy_child(|| {}, hold).into()
+    busy_child(|| {}, hold)
 }
 
 /// A child in the cgroup `path` of the freezer's own hierarchy, and back.
@@ -96,15 +97,17 @@ fn freezer(amount: &Amount) -> Waited {
         move || fs::read_to_string(state).unwrap().trim() == wanted
     };
     let hold = |_| {
+        let mut off = 0;
         for _ in 0..amount.count {
-            write(&state, "FROZEN");
+            off += off_cpu_ns(|| write(&state, "FROZEN"));
             until("a cgroup is frozen", is("FROZEN"));
             spin(amount.time);
-            write(&state, "THAWED");
+            off += off_cpu_ns(|| write(&state, "THAWED"));
             spin(Duration::from_millis(1));
         }
+        off
     };
-    busy_child(|| write(&procs, "0"), hold).into()
+    busy_child(|| write(&procs, "0"), hold)
 }
 
 /// A child in a cgroup that the job makes below its own.
@@ -114,16 +117,22 @@ fn freeze(amount: &Amount) -> Waited {
     let (file, events) = (directory.join("cgroup.freeze"), directory.join("cgroup.events"));
     let is_frozen = || fs::read_to_string(&events).unwrap().contains("frozen 1");
     let hold = |_| {
+        let mut off = 0;
         for _ in 0..amount.count {
-            write(&file, "1");
+            off += off_cpu_ns(|| write(&file, "1"));
             until("a cgroup is frozen", is_frozen);
             spin(amount.time);
-            write(&file, "0");
+            off += off_cpu_ns(|| write(&file, "0"));
             until("a cgroup is thawed", || !is_frozen());
             spin(Duration::from_millis(1));
         }
+        off
     };
-    busy_child(|| write(&directory.join("cgroup.procs"), "0"), hold).into()
+    let mut waited = busy_child(|| write(&directory.join("cgroup.procs"), "0"), hold);
+    // A process is gone from its cgroup a moment after its end was told.
+    waited.apart_ns +=
+        off_cpu_ns(|| until("a cgroup is empty", || fs::remove_dir(&directory).is_ok()));
+    waited
 }
 
 fn write(file: &Path, text: &str) {
@@ -136,8 +145,8 @@ fn write(file: &Path, text: &str) {
 fn stopped(amount: &Amount, sleep: impl Fn(Duration)) -> Waited {
     let page = Pages::shared(1);
     let off = &page.words()[0];
-    // It sleeps on after the last stop.
-    let whole = amount.time * (2 * amount.count as u32 + 2);
+    // It sleeps on after the last stop, also where each took long to begin.
+    let whole = amount.time * (4 * amount.count as u32);
     let pid = fork(|| off.store(off_cpu_ns(|| sleep(whole)), Ordering::Release));
     let mut held = 0;
     for _ in 0..amount.count {
@@ -146,7 +155,7 @@ fn stopped(amount: &Amount, sleep: impl Fn(Duration)) -> Waited {
     }
     reap_busily(pid);
     let off = off.load(Ordering::Acquire);
-    Waited { off_cpu_ns: off, facts: vec![("held_ns", held)] }
+    Waited { facts: vec![("held_ns", held)], ..off.into() }
 }
 
 fn stopped_timer(amount: &Amount) -> Waited {

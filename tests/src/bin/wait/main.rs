@@ -1,7 +1,8 @@
 //! `wait CAUSE COUNT MS [PATH]`: a known number of waits of one cause, of MS milliseconds each, by this
 //! process, its threads and its children, which do nothing else: whoever makes them wait keeps a CPU busy
 //! meanwhile. Reports `off_cpu_ns`, the time that they were neither on a CPU nor waiting for one in these
-//! calls, by the kernel's own account, and `least_ns`, what that must be at least.
+//! calls, by the kernel's own account, `apart_ns`, the same in calls before and after that can wait too, and
+//! `least_ns`, what was asked for.
 //!
 //! `wait list` prints the causes.
 
@@ -42,13 +43,15 @@ impl Amount {
 struct Waited {
     /// Off the CPU, in the calls meant.
     off_cpu_ns: u64,
+    /// The same in others, which come before and after.
+    apart_ns: u64,
     /// More facts, by name.
     facts: Vec<(&'static str, u64)>,
 }
 
 impl From<u64> for Waited {
     fn from(off_cpu_ns: u64) -> Self {
-        Self { off_cpu_ns, facts: Vec::new() }
+        Self { off_cpu_ns, ..Self::default() }
     }
 }
 
@@ -77,6 +80,7 @@ fn main() {
     };
     let waited = wait(&amount);
     work.fact("off_cpu_ns", waited.off_cpu_ns);
+    work.fact("apart_ns", waited.apart_ns);
     work.fact("least_ns", amount.least_ns());
     for (name, value) in waited.facts {
         work.fact(name, value);

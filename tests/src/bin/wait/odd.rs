@@ -90,7 +90,7 @@ fn handler(amount: &Amount) -> Waited {
         });
     }
     let inside = IN_HANDLER.load(Ordering::Relaxed);
-    Waited { off_cpu_ns: off, facts: vec![("handler_ns", inside)] }
+    Waited { facts: vec![("handler_ns", inside)], ..off.into() }
 }
 
 /// Half of what is asked for, in milliseconds.

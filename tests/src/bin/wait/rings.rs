@@ -76,7 +76,10 @@ fn aio(amount: &Amount) -> Waited {
             assert_eq!(result, 0, "io_getevents: {}", io::Error::last_os_error());
         }
     });
-    // SAFETY: ours.
-    unsafe { libc::syscall(libc::SYS_io_destroy, context) };
-    off.into()
+    // It waits until no CPU can use the context any more.
+    let apart_ns = off_cpu_ns(|| {
+        // SAFETY: ours.
+        unsafe { libc::syscall(libc::SYS_io_destroy, context) };
+    });
+    Waited { apart_ns, ..off.into() }
 }
