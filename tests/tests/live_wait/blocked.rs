@@ -106,7 +106,7 @@ fn for_a_disk() {
             agree.between(&format!("{cause}_ns"), waits.ns, least..=most);
             if matches!(call, "read" | "sync") {
                 let on_disk =
-                    found.causes.for_files(call, |fs, mount| fs != "unknown" && mount != "");
+                    found.causes.for_files(call, |fs, mount| fs != "unknown" && !mount.is_empty());
                 agree.between(&format!("job_wait, {call}"), on_disk.ns, least..=most);
                 agree.between(&format!("job_wait, {call}, count"), on_disk.count, 1..=waits.count);
             }

@@ -75,6 +75,9 @@ fn registers_at(btf: &Btf) -> Option<u64> {
     if btf.enum_value("bpf_func_id", "BPF_FUNC_task_pt_regs").is_some() {
         return Some(0);
     }
-    let stack = btf.size("thread_union")?;
+    // Where nothing of the kernel's own says how large a task's stack is, x86-64's interrupts have one that is
+    // as large by definition (`IRQ_STACK_ORDER` and `THREAD_SIZE_ORDER`).
+    let of_interrupts = || if cfg!(target_arch = "x86_64") { btf.size("irq_stack") } else { None };
+    let stack = btf.size("thread_union").or_else(of_interrupts)?;
     stack.checked_sub(btf.size("pt_regs")?)
 }

@@ -12,6 +12,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::fs::{FlockOperation, flock as flock_file};
+
 use jobtrace_tests::work::{Pages, fork, off_cpu_ns, spin};
 
 use super::{Amount, Cause, Waited};
@@ -82,22 +84,26 @@ fn flock(amount: &Amount) -> Waited {
     let round = &page.words()[0];
     let holder = fork(|| {
         for index in 1..=amount.count {
-            theirs.lock().unwrap();
+            lock(&theirs, FlockOperation::LockExclusive);
             round.store(2 * index - 1, Ordering::Release);
             spin(amount.time);
-            theirs.unlock().unwrap();
+            lock(&theirs, FlockOperation::Unlock);
             wait_busily(round, 2 * index);
         }
     });
     let mut off = 0;
     for index in 1..=amount.count {
         wait_busily(round, 2 * index - 1);
-        off += off_cpu_ns(|| ours.lock().unwrap());
-        ours.unlock().unwrap();
+        off += off_cpu_ns(|| lock(&ours, FlockOperation::LockExclusive));
+        lock(&ours, FlockOperation::Unlock);
         round.store(2 * index, Ordering::Release);
     }
     reap_busily(holder);
     off.into()
+}
+
+fn lock(file: &File, operation: FlockOperation) {
+    flock_file(file, operation).unwrap();
 }
 
 fn wait_busily(word: &AtomicU64, value: u64) {
