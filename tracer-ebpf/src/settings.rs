@@ -30,6 +30,9 @@ settings! {
     /// 1 where a cgroup that is made outside all jobs gets a slot of its own until the agent knows whose
     /// it is, 0 where such a cgroup is the rest of the node's.
     NEW_CGROUPS_GET_SLOTS = 0,
+    /// 1 where a helper gives the current task with its type (5.11 on); 0 where its fields are read by
+    /// address.
+    CURRENT_TASK_TYPED = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

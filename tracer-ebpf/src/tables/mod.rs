@@ -4,3 +4,4 @@ pub mod block;
 pub mod fault;
 pub mod job;
 pub mod latency;
+pub mod net;

@@ -8,6 +8,7 @@ pub use tracer_ebpf::tables::{
     block::{BLOCK, Block},
     fault::{FAULT, Fault},
     job::{SCHED, Sched},
+    net::{NET, Net},
 };
 use tracer_ebpf::{
     measurement,
@@ -76,7 +77,8 @@ pub static INTERVAL: Field = Field {
 };
 
 /// Every measurement of values, in the order of their output.
-pub static ALL: [&Measurement; 7] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &GPU, &SELF];
+pub static ALL: [&Measurement; 8] =
+    [&SCHED, &FAULT, &BLOCK, &NET, &MEMORY, &CPU, &GPU, &SELF];
 
 /// How many of its tags a recording has at least: those of the oldest one.
 pub fn oldest_tags(measurement: &Measurement) -> usize {

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{
         snapshot::Interval,
-        tables::{FAULT, Own, SCHED, SELF},
+        tables::{FAULT, NET, Own, SCHED, SELF},
     },
     probes::{EventCount, FAMILIES, Family, Probes},
 };
@@ -175,7 +175,7 @@ fn hide(interval: &mut Interval, family: Family) {
     let lost: Vec<_> = family.fields().collect();
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
-        let is_probed = group.is(&SCHED) || group.is(&FAULT);
+        let is_probed = [&SCHED, &FAULT, &NET].iter().any(|table| group.is(table));
         for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
             if all || (is_probed && lost.contains(&field.name)) {
                 *value = None;
