@@ -39,8 +39,9 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
             ensure!(btf.has_function(name), "this kernel has no function {name}");
         }
         Point::FunctionExit(name, arguments) => {
-            let found =
-                btf.function(name).with_context(|| format!("this kernel has no function {name}"))?;
+            let found = btf
+                .function(name)
+                .with_context(|| format!("this kernel has no function {name}"))?;
             ensure!(
                 found == arguments,
                 "function {name} has different arguments: ({})",

@@ -108,8 +108,8 @@ impl Readings {
     /// # Errors
     /// When one cannot be read.
     pub fn read(&mut self, lease: Lease, slot: Slot, banks: &SlotBanks) -> Result<Vec<Group>> {
-        let Decoders { sched: of_sched, fault: of_fault, net, bank, latency, groups, families } = self
-            .decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
+        let Decoders { sched: of_sched, fault: of_fault, net, bank, latency, groups, families } =
+            self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
         let [sched, fault] = groups;
         let cpus = self
             .values

@@ -345,7 +345,7 @@ pub static HOOKS: &[HookRow] = &[
         },
         family: Net,
         feeds: &[],
-        gives: "what is spliced from TCP and unix sockets",
+        gives: "bytes spliced from TCP and unix sockets",
     },
     HookRow {
         hook: Hook {

@@ -11,7 +11,7 @@ use tracer_ebpf::kernel_fields::{self, FIRST_MARK};
 use super::*;
 use crate::{
     bpf::hook::Point,
-    model::tables::{BLOCK, FAULT, SCHED},
+    model::tables::{BLOCK, FAULT, NET, SCHED},
     probes::{needs::TIMES_NEED, options::OBJECT},
 };
 
@@ -39,7 +39,8 @@ fn what_is_covered_is_a_group() {
 #[test]
 fn every_field_of_the_probes_is_of_one_family() {
     let mut given: Vec<_> = Family::ALL.into_iter().flat_map(Family::fields).collect();
-    let fields = SCHED.fields.iter().chain(FAULT.fields).map(|field| field.name);
+    let fields =
+        [&SCHED, &FAULT, &NET].into_iter().flat_map(|table| table.fields).map(|field| field.name);
     let mut fields: Vec<_> = fields.chain([BLOCK.name]).collect();
     given.sort_unstable();
     fields.sort_unstable();
@@ -57,7 +58,7 @@ fn every_program_of_the_object_has_its_row() {
 
 /// Fields that a program asks for before it loads them, so that it does without: `has`, `times_known` and
 /// the like in the programs.
-const ASKED_FOR: [&str; 7] = [
+const ASKED_FOR: [&str; 8] = [
     "TASK_IN_USER_FAULT",
     "CSS_SET_DFL_CGRP",
     "CSS_SET_SUBSYS",
@@ -65,6 +66,7 @@ const ASKED_FOR: [&str; 7] = [
     "REQUEST_DISK",
     "REQUEST_QUEUE",
     "QUEUE_DISK",
+    "TCP_CONTROL_SEGMENTS",
 ];
 
 #[test]
