@@ -34,7 +34,8 @@ fn telegraf_looks_where_the_agent_writes() {
 fn telegraf_hands_on_what_we_write_and_nothing_else() {
     let metrics = jobtrace::docs::metrics();
     let written: Vec<_> = metrics.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-    let ours = |name: &str| name.starts_with("job_") || ["jobtrace_self", "node_net"].contains(&name);
+    let ours =
+        |name: &str| name.starts_with("job_") || ["jobtrace_self", "node_net"].contains(&name);
     for (version, plugin, place) in [
         ("v1", "influxdb", "database"),
         ("v2", "influxdb_v2", "bucket"),
