@@ -190,11 +190,8 @@ fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
     }
     let call = Call(call);
     let system = super_block(task, call.file());
-    let device = if system == 0 {
-        0
-    } else {
-        word_at(system + global(&globals::SUPER_DEVICE)) as u32
-    };
+    let device =
+        if system == 0 { 0 } else { word_at(system + global(&globals::SUPER_DEVICE)) as u32 };
     let key = WaitKey { slot: slot as u16, call: call.blocked() as u16, device };
     let Some((number, cell)) = cell::<WaitCells>(key.word()) else {
         if let Some(cpu) = cpu_record() {

@@ -11,7 +11,7 @@ use crate::{
     model::{
         group::Group,
         hist::Hist,
-        tables::{BLOCK, Block, Cpu, Fault, Memory, SELF, Sched},
+        tables::{BLOCK, Block, Cpu, Fault, Memory, NET, Net, SELF, Sched},
         totals::RunTotals,
     },
 };
@@ -48,6 +48,25 @@ impl Disk<'_> {
     }
 }
 
+/// What went through the sockets of one protocol family.
+pub struct Traffic {
+    /// The family, made harmless.
+    pub family: String,
+    /// Bytes sent.
+    pub sent: Option<u64>,
+    /// Bytes received.
+    pub received: Option<u64>,
+    /// TCP segments sent again.
+    pub retransmits: Option<u64>,
+}
+
+impl Traffic {
+    /// Bytes both ways, as far as known.
+    pub fn bytes(&self) -> u64 {
+        self.sent.unwrap_or(0).saturating_add(self.received.unwrap_or(0))
+    }
+}
+
 /// What the summary is made of.
 pub struct Facts<'a> {
     /// The run itself, for what needs no arithmetic.
@@ -68,6 +87,8 @@ pub struct Facts<'a> {
     pub held_millicores: Option<u64>,
     /// Devices and operations with any request, by device.
     pub disks: Vec<Disk<'a>>,
+    /// Families of the network with any traffic.
+    pub traffic: Vec<Traffic>,
 }
 
 impl<'a> Facts<'a> {
@@ -95,6 +116,12 @@ impl<'a> Facts<'a> {
         let mut disks: Vec<_> = blocks.map(disk).filter(|disk| disk.ops != Some(0)).collect();
         let order = |disk: &Disk| OPS.iter().position(|op| *op == disk.op);
         disks.sort_by_key(|disk| (disk.device.clone(), order(disk)));
+        let traffic = |group: &Group| Traffic {
+            family: text::truncate(&text::clean(&group.tags[0], unicode), MAX_DEVICE),
+            sent: group.number(Net::sent_bytes),
+            received: group.number(Net::received_bytes),
+            retransmits: group.number(Net::retransmits),
+        };
         let blocked_ns = sum(Sched::blocked_ns);
         let major_ns = sum(Fault::major_wait_ns);
         Self {
@@ -108,6 +135,7 @@ impl<'a> Facts<'a> {
             asleep_ns: sum(Sched::sleep_ns),
             held_millicores: number(Cpu::cores_held).filter(|held| *held > 0),
             disks,
+            traffic: totals.stats.groups(&NET).map(traffic).collect(),
         }
     }
 

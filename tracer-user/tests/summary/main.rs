@@ -29,6 +29,7 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("io_bound_wide", fixtures::io_bound(), wide),
         ("io_bound_ascii", fixtures::io_bound(), ascii),
         ("io_bound_color", fixtures::io_bound(), color),
+        ("network", fixtures::network(), usual),
         ("network_fs", fixtures::network_fs(), usual),
         ("unknown_disks", fixtures::unknown_disks(), usual),
         ("unknown_write_back", fixtures::unknown_write_back(), usual),
