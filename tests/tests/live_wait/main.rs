@@ -77,13 +77,25 @@ impl Found {
     }
 }
 
-/// A workload that needs no path: one cause.
+/// A workload whose waits end by themselves: one cause.
 fn of_one_cause(name: &str, cause: &str) {
     tried_again(|| {
         let found = found(name, "", "");
         let mut agree = found.adds_up();
         found.is_all(&mut agree, &[cause]);
         found.is_each(&mut agree, cause);
+        agree.end();
+    });
+}
+
+/// One that waits for other tasks: where all CPUs are busy these may be done before it begins to wait.
+fn of_others(name: &str, cause: &str) {
+    tried_again(|| {
+        let found = found(name, "", "");
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &[cause]);
+        let count = found.causes.of_cause(cause).count;
+        agree.between(&format!("{cause}_count"), count, 1..=COUNT + MORE_WAITS);
         agree.end();
     });
 }

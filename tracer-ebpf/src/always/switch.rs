@@ -4,7 +4,7 @@
 //! switched. A task's counters are charged when it leaves a CPU, as differences against its record, so
 //! that an event the kernel withholds delays a number and loses none.
 
-use core::ptr::{addr_of, addr_of_mut, read_volatile};
+use core::ptr::{addr_of, addr_of_mut, null_mut, read_volatile};
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
@@ -63,8 +63,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
     let cpu = unsafe { &mut *cpu };
     let now = if TIMES { run_queue_clock(prev) } else { 0 };
     let prev_pid: u32 = load(prev, TASK_PID);
-    let mut left_slot = u32::MAX;
-    let mut left_bank = None;
+    // Null, not `None`: that would leave a word unset, which kernel 5.10 takes to be read.
+    let (mut left_slot, mut left_bank) = (0, null_mut());
     if prev_pid != 0 {
         // The switch that brought `prev` here may have been withheld: then its slot is looked up.
         let known = cpu.task == prev as u64;
@@ -76,8 +76,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
             looked_up(prev)
         };
         left_slot = slot;
-        left_bank = bank(slot);
-        if let Some(bank) = left_bank {
+        if let Some(bank) = bank(slot) {
+            left_bank = bank;
             let record = task_record(prev_pid);
             // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
             unsafe {
@@ -107,7 +107,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
         let slot = u32::from(slot_of(0, task_cgroup_id(next)));
         cpu.slot = slot;
         // Tasks of one job often take turns.
-        let bank = if slot == left_slot { left_bank } else { bank(slot) };
+        let known = slot == left_slot && !left_bank.is_null();
+        let bank = if known { Some(left_bank) } else { bank(slot) };
         if let Some(bank) = bank {
             let record = task_record(next_pid);
             // SAFETY: as above.

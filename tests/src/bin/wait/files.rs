@@ -198,9 +198,10 @@ fn memory(amount: &Amount) -> Waited {
     file.read_exact_at(&mut [0; PAGE], 0).unwrap();
     let holder = || {
         for _ in 0..amount.count {
-            let mapped = Mapped::of(&file, 0, PAGE);
-            mapped.write();
-            waited.fetch_add(off_cpu_ns(|| drop(mapped)), Ordering::Relaxed);
+            let mut mapped = None;
+            let before = off_cpu_ns(|| mapped = Some(Mapped::of(&file, 0, PAGE)));
+            mapped.as_ref().unwrap().write();
+            waited.fetch_add(before + off_cpu_ns(|| drop(mapped)), Ordering::Relaxed);
         }
         is_done.store(true, Ordering::Release);
     };
