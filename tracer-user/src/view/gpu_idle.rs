@@ -4,11 +4,7 @@
 
 use tracer_ebpf::handle::{Handle, Number};
 
-use super::{
-    facts::{DISKS_EXPLAIN, Disk, Facts},
-    finding::Finding,
-    line::Tone,
-};
+use super::{disk::Disk, facts::Facts, finding::Finding, line::Tone};
 use crate::{
     base::{text, units},
     model::{
@@ -139,10 +135,9 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
 
 /// `, reading 64.0 KiB blocks from vda`, where a disk explains the time blocked.
 fn disk(facts: &Facts) -> String {
-    let blocked_ns = facts.blocked_ns.unwrap_or(0).saturating_sub(facts.major_ns.unwrap_or(0));
-    let explains = |disk: &&Disk| disk.busy_ns() as f64 >= blocked_ns as f64 * DISKS_EXPLAIN;
-    let busiest = facts.disks.iter().max_by_key(|disk| disk.busy_ns()).filter(explains);
-    let Some(disk) = busiest else { return String::new() };
+    let Some(disk) = Disk::behind(&facts.disks, facts.io_without_faults_ns()) else {
+        return String::new();
+    };
     let blocks = match (disk.bytes, disk.ops) {
         (Some(moved), Some(ops @ 1..)) if moved > 0 => {
             format!(" {} blocks", units::bytes(moved / ops))
