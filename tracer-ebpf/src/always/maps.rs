@@ -15,12 +15,7 @@ use tracer_ebpf::{
         CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
         TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
     },
-    tables::{
-        block::BlockCell,
-        job::JobBank,
-        latency::LatencyBank,
-        wait::WaitCell,
-    },
+    tables::{block::BlockCell, job::JobBank, latency::LatencyBank, wait::WaitCell},
 };
 
 use crate::cells::Table;

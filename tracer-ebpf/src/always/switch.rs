@@ -203,8 +203,8 @@ unsafe fn leave<const TIMES: bool>(
     } else {
         let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
         // Of a thread of the kernel it is how it idles; file systems (Lustre) let others wait so.
-        let is_blocked = state & TASK_UNINTERRUPTIBLE != 0
-            && (state & TASK_NOLOAD == 0 || !is_kernels(task));
+        let is_blocked =
+            state & TASK_UNINTERRUPTIBLE != 0 && (state & TASK_NOLOAD == 0 || !is_kernels(task));
         if !is_blocked && !in_iowait {
             left::ASLEEP | if TIMES { asleep_for(task, state, slot) } else { 0 }
         } else {

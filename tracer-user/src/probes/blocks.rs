@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use tracer_ebpf::tables::block::{BlockCell, BlockKey, OPS};
 
-use super::{
-    block_cells::CellReader,
-    cells::Cells,
-    leases::Leases,
-};
+use super::{block_cells::CellReader, cells::Cells, leases::Leases};
 use crate::{
     base::devices::Devices,
     bpf::maps::TakeMap,

@@ -71,12 +71,7 @@ static ROWS: &[Row] = &[
             SYS_msgrcv SYS_msgsnd SYS_semop SYS_semtimedop SYS_mq_timedreceive SYS_mq_timedsend
         ],
     ),
-    row(
-        sleep::RING,
-        blocked::OTHER,
-        file::NONE,
-        calls![SYS_io_uring_enter SYS_io_getevents],
-    ),
+    row(sleep::RING, blocked::OTHER, file::NONE, calls![SYS_io_uring_enter SYS_io_getevents]),
     row(sleep::IOCTL, blocked::IOCTL, file::NONE, calls![SYS_ioctl]),
     // A pipe refuses them.
     of_file(
@@ -191,7 +186,8 @@ mod tests {
     #[test]
     fn every_number_is_the_kernels() {
         let is_ours = |path: &&str| cfg!(target_arch = "x86_64") == path.contains("unistd_64");
-        let header = HEADERS.iter().filter(is_ours).find_map(|path| fs::read_to_string(path).ok());
+        let header =
+            HEADERS.into_iter().filter(is_ours).find_map(|path| fs::read_to_string(path).ok());
         let header = header.expect("the kernel's headers are installed: linux-libc-dev");
         let defined = header.lines().filter_map(|line| {
             let mut words = line.strip_prefix("#define __NR")?.split_whitespace();

@@ -114,7 +114,8 @@ impl Options {
     pub(super) fn set_name(&self, object: &[u8], layout: &Layout) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let Self { faults, waits, most_slots, whole_node, .. } = self;
-        let settings = format!("{version} {layout:?} {faults:?} {waits:?} {most_slots} {whole_node}");
+        let settings =
+            format!("{version} {layout:?} {faults:?} {waits:?} {most_slots} {whole_node}");
         pins::set_name(object, &settings)
     }
 }
@@ -131,7 +132,10 @@ mod tests {
         let base = options.set_name(b"a", &layout);
         assert_eq!(base, options.clone().set_name(b"a", &layout));
         assert_ne!(base, options.set_name(b"b", &layout));
-        assert_ne!(base, Options { waits: WaitMode::Off, ..options.clone() }.set_name(b"a", &layout));
+        assert_ne!(
+            base,
+            Options { waits: WaitMode::Off, ..options.clone() }.set_name(b"a", &layout)
+        );
         assert_ne!(base, Options { most_slots: 5, ..options.clone() }.set_name(b"a", &layout));
         assert_ne!(base, options.set_name(b"a", &Layout { tasks_hierarchy: 3, ..layout.clone() }));
     }

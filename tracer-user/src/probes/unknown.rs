@@ -98,6 +98,15 @@ mod tests {
 
     #[test]
     fn what_nobody_feeds_is_unknown_and_nothing_else() {
+        let mut times = unknown_waits(waits::OFF);
+        times.extend([
+            "blocked_ns",
+            "major_wait_ns",
+            "on_cpu_slice_ns",
+            "run_queue_wait_ns",
+            "sleep_ns",
+        ]);
+        times.sort_unstable();
         let minor = ["latency_sample_every", "minor_latency_ns", "minor_sampled"];
         let latencies =
             ["latency_sample_every", "major_latency_ns", "minor_latency_ns", "minor_sampled"];
@@ -111,17 +120,7 @@ mod tests {
             ("minor_fault_latency", &[], &minor),
             ("major_fault_latency", &[], &["major_latency_ns"]),
             ("page_fault_user", &[], &latencies),
-            (
-                "sched_switch",
-                &["switch_untimed"],
-                &[
-                    "blocked_ns",
-                    "major_wait_ns",
-                    "on_cpu_slice_ns",
-                    "run_queue_wait_ns",
-                    "sleep_ns",
-                ],
-            ),
+            ("sched_switch", &["switch_untimed"], &times),
         ] {
             assert_eq!(unknown(&with(program, others), FaultMode::Full), lost, "without {program}");
         }

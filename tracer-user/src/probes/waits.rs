@@ -78,7 +78,12 @@ impl Waits {
                 let tags = tags(key, cell[MAGIC], mounts);
                 let seed = seeds.iter().find(|(of, group)| *of == lease && group.tags == tags);
                 let last = seed.map(|(_, group)| group.clone());
-                Reader { slot, tags, unwrapper: Unwrapper::after(&WAIT, last.as_slice()), last: None }
+                Reader {
+                    slot,
+                    tags,
+                    unwrapper: Unwrapper::after(&WAIT, last.as_slice()),
+                    last: None,
+                }
             });
             merge_all(slots.entry(lease).or_default(), std::slice::from_ref(reader.read(cell)));
         }

@@ -149,6 +149,8 @@ mod tests {
     use std::{
         os::unix::process::CommandExt,
         process::{Child, Command},
+        thread,
+        time::{Duration, Instant},
     };
 
     use super::*;
@@ -161,8 +163,16 @@ mod tests {
         fn new(title: &str, environ: &[(&str, &str)]) -> Self {
             let mut command = Command::new("sleep");
             command.arg0(title).arg("60").env_clear().envs(environ.iter().copied());
-            let child = command.spawn().unwrap();
-            Self(child)
+            let process = Self(command.spawn().unwrap());
+            // To have executed its program is not to have its arguments yet.
+            let file = if environ.is_empty() { "cmdline" } else { "environ" };
+            let file = format!("/proc/{}/{file}", process.0.id());
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while fs::read(&file).unwrap().is_empty() {
+                assert!(Instant::now() < deadline, "{file} stays empty");
+                thread::sleep(Duration::from_millis(1));
+            }
+            process
         }
     }
 

@@ -1,10 +1,12 @@
-//! Two workloads of `cargo xtask bench`, a program of its own (`rustc -O`, so that it is optimised whatever
-//! profile the chore was built with). Prints nanoseconds: of a step, of a touched page.
+//! Workloads of `cargo xtask bench`, a program of its own (`rustc -O`, so that it is optimised whatever
+//! profile the chore was built with). Prints nanoseconds: of a step, of a touched page, of a turn.
 //!
 //! `loads matrix STEPS CPU…`: on each CPU a thread pinned there multiplies matrices, and all wait for each
 //! other after each product, as the ranks of an MPI job do.
 //! `loads faults ROUNDS`: maps fresh memory, touches each page once and gives it back, so that nearly all
 //! the time is minor faults.
+//! `loads turns COUNT`: two threads on one CPU that yield to each other so often each: switches between
+//! runnable tasks.
 
 use std::env;
 use std::ffi::c_void;
@@ -49,8 +51,9 @@ pub fn main() {
             println!("{:.1}", matrix(*steps, cpus));
         }
         (Some("faults"), Some([rounds])) if *rounds > 0 => println!("{:.1}", faults(*rounds)),
+        (Some("turns"), Some([count])) if *count > 0 => println!("{:.1}", turns(*count)),
         _ => {
-            eprintln!("usage: loads matrix STEPS CPU... | loads faults ROUNDS");
+            eprintln!("usage: loads matrix STEPS CPU... | loads faults ROUNDS | loads turns COUNT");
             std::process::exit(2);
         }
     }
@@ -101,6 +104,17 @@ fn pin(cpu: usize) {
     // SAFETY: the kernel reads as many bytes of the mask as it has.
     let result = unsafe { sched_setaffinity(0, size_of_val(&mask), mask.as_ptr()) };
     assert!(result == 0, "pin a thread to CPU {cpu}: {}", Error::last_os_error());
+}
+
+/// Two threads; the CPUs they may run on are the caller's.
+fn turns(count: usize) -> f64 {
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..count).for_each(|_| thread::yield_now()));
+        }
+    });
+    begin.elapsed().as_nanos() as f64 / (2 * count) as f64
 }
 
 fn faults(rounds: usize) -> f64 {

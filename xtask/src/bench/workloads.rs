@@ -33,7 +33,7 @@ impl Site<'_> {
     pub fn workloads(&self, is_wished: impl Fn(Kind) -> bool) -> Result<Vec<Workload>> {
         let mut all = Vec::new();
         if is_wished(Kind::Switch) {
-            all.extend([self.pipe()?, self.threads()]);
+            all.extend([self.pipe()?, self.turns()?, self.threads()]);
         }
         if is_wished(Kind::Fault) {
             all.push(self.faults()?);
@@ -69,6 +69,22 @@ impl Site<'_> {
             events: Some(u64::from(trips) * 2 * 95 / 100),
             command: on_last_cpu(&format!("perf bench --format=simple sched pipe -l {trips}"))?,
             printed: Printed::SecondsOf(trips.into()),
+        })
+    }
+
+    fn turns(&self) -> Result<Workload> {
+        let count = self.scale(500_000, 40_000);
+        let mut command = on_last_cpu("")?;
+        command.push(self.loads()?.into());
+        command.extend(words(&format!("turns {count}")));
+        Ok(Workload {
+            id: "turns",
+            name: "two threads that yield to each other, one CPU",
+            kind: Kind::Switch,
+            // A yield is no switch where the kernel finds that the thread may go on.
+            events: Some(u64::from(count) / 4),
+            command,
+            printed: Printed::Nanoseconds,
         })
     }
 

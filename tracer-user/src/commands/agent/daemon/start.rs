@@ -96,7 +96,14 @@ pub(super) fn options(config: &Config) -> Result<Options> {
     let development = probes::development()?;
     let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
     let pin = config.pin.then(|| PINS.into());
-    Ok(Options { most_slots, whole_node: true, faults: config.faults, waits: config.waits, pin, ..development })
+    Ok(Options {
+        most_slots,
+        whole_node: true,
+        faults: config.faults,
+        waits: config.waits,
+        pin,
+        ..development
+    })
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
