@@ -58,6 +58,8 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("gpu", fixtures::gpu(), usual),
         ("idle_gpus", fixtures::idle_gpus(), usual),
         ("starved_gpu", fixtures::starved_gpu(), usual),
+        ("gpu_far_files", fixtures::waits::gpu_far_files(), usual),
+        ("gpu_messages", fixtures::waits::gpu_messages(), usual),
         ("gpus_held", fixtures::gpus_held(), usual),
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),
