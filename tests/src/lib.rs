@@ -4,6 +4,7 @@
 pub mod account;
 pub mod agent;
 pub mod agree;
+pub mod causes;
 pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;

@@ -25,6 +25,8 @@ const BLOCKED_SHIFT: u32 = 4;
 const FILE_SHIFT: u32 = 8;
 /// Flag: asleep in it is waiting for its file system too.
 const FILE_SLEEPS: u32 = 1 << 10;
+/// Flag: it goes on with what another call began.
+const RESUMED: u32 = 1 << 11;
 
 /// A call's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,12 @@ impl Call {
     #[must_use]
     pub const fn file_sleeps(self) -> Self {
         Self(self.0 | FILE_SLEEPS)
+    }
+
+    /// The same, where it goes on with a call that was interrupted: with that one's sleep.
+    #[must_use]
+    pub const fn resumed(self) -> Self {
+        Self(self.0 | RESUMED)
     }
 
     /// The cause of a sleep, [`sleep`].
@@ -65,6 +73,12 @@ impl Call {
     pub const fn is_file_asleep(self) -> bool {
         self.0 & FILE_SLEEPS != 0
     }
+
+    /// Whether it goes on with the call before.
+    #[inline(always)]
+    pub const fn is_resumed(self) -> bool {
+        self.0 & RESUMED != 0
+    }
 }
 
 /// Any call that the table does not tell, and those of another machine's numbers.
@@ -85,5 +99,10 @@ mod tests {
         );
         assert!(!call.is_file_asleep() && call.file_sleeps().is_file_asleep());
         assert_eq!(call.file_sleeps().sleep(), sleep::PIPE);
+        assert!(!call.is_resumed() && call.resumed().is_resumed());
+        assert_eq!(
+            (call.resumed().blocked(), call.resumed().file()),
+            (blocked::EXIT, file::SECOND)
+        );
     }
 }

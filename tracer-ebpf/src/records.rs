@@ -86,11 +86,22 @@ pub mod left {
     pub const CAUSE_SHIFT: u32 = 4;
     /// Where the number of its cell begins, one more than it is; 0 for none.
     pub const CELL_SHIFT: u32 = 8;
+    /// Where the cause of the last sleep in a call begins, four bits, one more than it is; 0 for none. Kept
+    /// while the task is on a CPU, blocked or stopped: after a stop the call goes on under another number.
+    pub const LAST_SHIFT: u32 = 28;
+    /// That cause's bits.
+    pub const LAST: u32 = 0xf << LAST_SHIFT;
 
     /// How, without [`IN_FAULT`] and what caused it.
     #[inline(always)]
     pub const fn how(left: u32) -> u32 {
         left & (ASLEEP | BLOCKED | ON_CPU)
+    }
+
+    /// The number of its cell, one more than it is; 0 for none.
+    #[inline(always)]
+    pub const fn cell(left: u32) -> u32 {
+        (left & !LAST) >> CELL_SHIFT
     }
 }
 

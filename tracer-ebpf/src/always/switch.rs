@@ -176,7 +176,7 @@ unsafe fn leave<const TIMES: bool>(
     if record.task == tag {
         // SAFETY: the caller's.
         unsafe { charge(task, bank, record) };
-        if TIMES && record.left != left::ON_CPU {
+        if TIMES && left::how(record.left) != left::ON_CPU {
             // SAFETY: the caller's.
             unsafe { entered_unseen(task, bank, slot, record) };
         }
@@ -195,8 +195,9 @@ unsafe fn leave<const TIMES: bool>(
     }
     record.left_at_ns = now;
     record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
+    let last = record.left & left::LAST;
     record.left = if preempted || state == 0 {
-        left::RUNNABLE
+        left::RUNNABLE | last
     } else if state & TASK_DEAD != 0 {
         record.task = 0;
         left::ASLEEP
@@ -206,7 +207,7 @@ unsafe fn leave<const TIMES: bool>(
         let is_blocked =
             state & TASK_UNINTERRUPTIBLE != 0 && (state & TASK_NOLOAD == 0 || !is_kernels(task));
         if !is_blocked && !in_iowait {
-            left::ASLEEP | if TIMES { asleep_for(task, state, slot) } else { 0 }
+            left::ASLEEP | if TIMES { asleep_for(task, state, slot, last) } else { 0 }
         } else {
             let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
                 load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT)
@@ -214,7 +215,7 @@ unsafe fn leave<const TIMES: bool>(
                 in_iowait
             };
             let fault = if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 };
-            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) } else { 0 }
+            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) | last } else { 0 }
         }
     };
 }
@@ -243,7 +244,7 @@ unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, slot: u32, record: &T
     // SAFETY: the caller's.
     unsafe {
         file(addr_of_mut!((*bank).run_queue_wait_ns), waited);
-        if away > waited && record.left != left::RUNNABLE {
+        if away > waited && left::how(record.left) != left::RUNNABLE {
             file_wait(bank, record.left, slot, away - waited);
         }
     }
@@ -273,13 +274,13 @@ unsafe fn enter<const TIMES: bool>(
         cpu.task_evictions += u64::from(record.task != 0 && record.task != tag);
         begin(tag, record);
         waited += load::<u64, _>(task, TASK_RUN_DELAY);
-    } else if record.task == tag && record.left == left::ON_CPU {
+    } else if record.task == tag && left::how(record.left) == left::ON_CPU {
         // It was withheld when and how it left: what it did in between is unknown.
     } else if record.task == tag {
         waited += load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
-        if record.left == left::RUNNABLE {
+        if left::how(record.left) == left::RUNNABLE {
             cpu.fault_blocked_ns = record.fault_blocked_ns;
         } else {
             // SAFETY: the caller's.
@@ -295,7 +296,7 @@ unsafe fn enter<const TIMES: bool>(
         cpu.task_evictions += u64::from(record.task != 0);
         adopt(task, tag, record);
     }
-    record.left = left::ON_CPU;
+    record.left = left::ON_CPU | record.left & left::LAST;
     cpu.sum_exec_ns = record.sum_exec_ns;
     if queued != 0 {
         // SAFETY: the caller's.
@@ -374,4 +375,5 @@ fn adopt(task: Kernel, tag: u32, record: &mut TaskRecord) {
     record.rare_events = rare_events(task);
     record.run_delay_ns = if times_known() { load(task, TASK_RUN_DELAY) } else { 0 };
     record.fault_blocked_ns = 0;
+    record.left = left::ON_CPU;
 }

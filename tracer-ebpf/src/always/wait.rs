@@ -47,15 +47,15 @@ pub fn is_kernels(task: Kernel) -> bool {
     load::<u32, _>(task, TASK_FLAGS) & PF_KTHREAD != 0
 }
 
-/// What `task`, of `slot`, falls asleep for, as [`left`] holds it.
+/// What `task`, of `slot`, falls asleep for, as [`left`] holds it; `last` is what it slept for in a call before.
 #[inline(always)]
-pub fn asleep_for(task: Kernel, state: u32, slot: u32) -> u32 {
+pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
     if global(&WAITS) == waits::OFF {
         return 0;
     }
     let frozen = has(&globals::TASK_FROZEN) && load_bit(task, TASK_FROZEN, &globals::TASK_FROZEN);
     if state & TASK_HELD != 0 || frozen {
-        return sleep::STOPPED << left::CAUSE_SHIFT;
+        return sleep::STOPPED << left::CAUSE_SHIFT | last;
     }
     let flags: u32 = load(task, TASK_FLAGS);
     if flags & (PF_KTHREAD | PF_IO_WORKER) != 0 {
@@ -67,7 +67,11 @@ pub fn asleep_for(task: Kernel, state: u32, slot: u32) -> u32 {
     if call.is_file_asleep() {
         cell = cell_of(task, slot, call.0);
     }
-    call.sleep() << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+    let mut cause = call.sleep();
+    if call.is_resumed() && last != 0 {
+        cause = (last >> left::LAST_SHIFT) - 1;
+    }
+    (cause + 1) << left::LAST_SHIFT | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
 }
 
 /// What `task`, of `slot`, is blocked for, as [`left`] holds it.
@@ -117,8 +121,8 @@ pub unsafe fn file_wait(bank: *mut JobBank, how: u32, slot: u32, ns: u64) {
         (*of).count += 1;
         (*of).ns += ns;
     }
-    if how >> left::CELL_SHIFT != 0 {
-        file_in_cell((how >> left::CELL_SHIFT) - 1, slot, ns);
+    if left::cell(how) != 0 {
+        file_in_cell(left::cell(how) - 1, slot, ns);
     }
 }
 

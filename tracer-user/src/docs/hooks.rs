@@ -6,7 +6,7 @@ use aya::programs::perf_event::SoftwareEvent;
 
 use crate::{
     bpf::hook::{Period, Point},
-    probes::{Family, HOOKS, HookRow},
+    probes::{CAUSES, Family, HOOKS, HookRow},
 };
 
 /// One row for each hook, one for each family.
@@ -82,7 +82,11 @@ fn software(event: SoftwareEvent) -> &'static str {
     }
 }
 
+/// The names; the causes of waits, which go together, by one word.
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let (causes, names): (Vec<_>, Vec<_>) = names.partition(|name| CAUSES.contains(name));
+    let names = names.into_iter().map(|name| format!("`{name}`"));
+    let causes = (!causes.is_empty()).then(|| "the causes of sleeps and blocks".to_owned());
+    let names: Vec<_> = names.chain(causes).collect();
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }

@@ -119,6 +119,8 @@ static ROWS: &[Row] = &[
     row(sleep::OTHER, blocked::CHILD, file::NONE, calls![SYS_clone SYS_clone3]),
     row(sleep::OTHER, blocked::EXEC, file::NONE, calls![SYS_execve SYS_execveat]),
     row(sleep::OTHER, blocked::EXIT, file::NONE, calls![SYS_exit SYS_exit_group]),
+    // A nanosleep, futex or poll with an end, after its task was stopped or frozen.
+    Row { call: OTHER.resumed(), calls: calls![SYS_restart_syscall] },
 ];
 
 /// Calls of which only this machine has the number.

@@ -41,5 +41,6 @@ pub use events::{Cgroup, Event};
 pub use families::{EventCount, FAMILIES, Family, FamilyRow};
 pub use hooks::{HOOKS, HookRow};
 pub use load::load;
+pub use needs::CAUSES;
 pub use options::{FaultMode, Options, WaitMode};
 pub use take_over::{Carried, take_over};

@@ -6,6 +6,7 @@ mod block;
 mod faults;
 mod hooks;
 mod scheduling;
+mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,6 +26,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("forks, threads and execs", scheduling::tasks_made),
     ("switches, waits and time on CPU", scheduling::crowd),
     ("sleeps", scheduling::sleeps),
+    ("causes of waits", waits::causes),
+    ("sleeps that go on after a stop", waits::after_a_stop),
+    ("reads by file system", waits::reads),
     ("minor faults", faults::minor),
     ("major faults", faults::major),
     ("latencies of faults", faults::latencies),
@@ -41,8 +45,9 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 5] = [
+pub const QUICK: [&str; 6] = [
     "switches, waits and time on CPU",
+    "causes of waits",
     "major faults",
     "direct reads",
     "jobs of the agent",
