@@ -44,12 +44,16 @@ fn agrees(gpu: &Value, report: &Report, how: &str) {
         assert!((ours - truth).abs() <= NEAR, "{what}: {ours} for {truth}: {gpu}");
     };
     near("idle", idle, told_idle);
-    near("idle while blocked", part(gpu, "idle_while_blocked_ns"), number(report, "blocked_ns"));
-    let names = ["blocked", "run_queue", "faulting", "on_cpu"];
+    let off_cpu = number(report, "blocked_ns");
+    let [blocked, network] = if how == "messages" { [0.0, off_cpu] } else { [off_cpu, 0.0] };
+    near("idle while blocked", part(gpu, "idle_while_blocked_ns"), blocked);
+    near("idle while reading", part(gpu, "idle_while_reading_ns"), blocked);
+    near("idle for the network", part(gpu, "idle_while_network_ns"), network);
+    let names = ["blocked", "run_queue", "faulting", "on_cpu", "network"];
     let parts = names.map(|name| part(gpu, &format!("idle_while_{name}_ns")));
     let other = part(gpu, "idle_other_ns");
     assert_eq!(parts.iter().sum::<f64>() + other, idle, "{gpu}");
-    if how == "spin" {
+    if how != "sleep" {
         // It sleeps at no time. One that sleeps beside the busy GPU is taken to spin, and what it does not do
         // later goes for it: the rest is told apart no further.
         near("other", other, 0.0);
@@ -58,7 +62,7 @@ fn agrees(gpu: &Value, report: &Report, how: &str) {
 
 #[test]
 fn the_idle_time_is_split_as_the_workload_spent_it() {
-    for (percent, how) in [("30", "spin"), ("60", "sleep")] {
+    for (percent, how) in [("30", "spin"), ("60", "sleep"), ("40", "messages")] {
         tried_again(|| {
             let (disk, other) = (RamDisk::new(64 * MIB), RamDisk::new(64 * MIB));
             let (disk, other) = (disk.path(), other.path());
