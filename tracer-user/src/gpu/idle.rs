@@ -179,7 +179,7 @@ impl Idle {
         self.are_calls_known |= tasks.calls.is_some();
         self.is_sleep_known |= tasks.asleep.is_some();
         if let (Some(asleep), 1..) = (&tasks.asleep, stretch.busy_ns) {
-            self.sleepers.see_beside_busy(asleep);
+            self.sleepers.see_beside_busy(asleep, stretch.busy_ns, stretch.span_ns());
         }
         if left_ns > 0 {
             // Whoever was not runnable beside a busy device may have slept until it was done.

@@ -7,13 +7,22 @@ use super::{tasks::Asleep, waits::Waits};
 
 /// Stretches that are remembered, at one a second.
 const REMEMBERED: usize = 60;
-/// A task that is awake for no more than this in a second is asleep all the time, in millionths.
-const AWAKE_PPM: u64 = 20_000;
 
-/// Tasks that slept while the device was busy: in poll or on sockets, and for anything else, in millionths.
+/// Who slept in stretches in which the device was busy.
 #[derive(Clone, Debug, Default)]
 pub struct Sleepers {
-    beside_busy: VecDeque<[u64; 2]>,
+    beside_busy: VecDeque<BesideBusy>,
+}
+
+/// One of them, in millionths.
+#[derive(Clone, Copy, Debug)]
+struct BesideBusy {
+    /// How much of it the device was busy.
+    busy: u64,
+    /// Tasks that slept, in poll or on sockets.
+    network: u64,
+    /// For anything else.
+    elsewhere: u64,
 }
 
 /// Sleep that may be a reason: in poll or on sockets, and for anything else.
@@ -26,9 +35,11 @@ pub struct Reasons {
 }
 
 impl Sleepers {
-    /// Learns who sleeps beside a busy device.
-    pub fn see_beside_busy(&mut self, asleep: &Asleep) {
-        self.beside_busy.push_back([asleep.network_ppm, asleep.elsewhere_ppm]);
+    /// Learns who sleeps beside a device that was busy for `busy_ns` of `span_ns`.
+    pub fn see_beside_busy(&mut self, asleep: &Asleep, busy_ns: u64, span_ns: u64) {
+        let busy = u128::from(busy_ns.min(span_ns)) * 1_000_000 / u128::from(span_ns.max(1));
+        let Asleep { network_ppm: network, elsewhere_ppm: elsewhere, .. } = *asleep;
+        self.beside_busy.push_back(BesideBusy { busy: busy as u64, network, elsewhere });
         if self.beside_busy.len() > REMEMBERED {
             self.beside_busy.pop_front();
         }
@@ -59,13 +70,15 @@ impl Sleepers {
         }
     }
 
-    /// How many tasks always sleep; `None` where the device was never busy.
+    /// How many tasks always sleep; `None` where the device was never busy. Who waits for what idles it sleeps
+    /// no longer than it is idle: one that sleeps longer, by half of the busy time, is a helper.
     fn steady(&self) -> Option<[u64; 2]> {
         let count = u128::try_from(self.beside_busy.len()).ok().filter(|count| *count > 0)?;
-        let mean = |of: usize| {
-            let sum: u128 = self.beside_busy.iter().map(|ppm| u128::from(ppm[of])).sum();
-            u64::try_from((sum / count + u128::from(AWAKE_PPM)) / 1_000_000).unwrap_or(u64::MAX)
+        let mean = |of: fn(&BesideBusy) -> u64| {
+            self.beside_busy.iter().map(|beside| u128::from(of(beside))).sum::<u128>() / count
         };
-        Some([mean(0), mean(1)])
+        let half_busy = mean(|beside| beside.busy) / 2;
+        let tasks = |ppm: u128| u64::try_from((ppm + half_busy) / 1_000_000).unwrap_or(u64::MAX);
+        Some([tasks(mean(|beside| beside.network)), tasks(mean(|beside| beside.elsewhere))])
     }
 }

@@ -39,6 +39,8 @@ fn sleep_is_a_reason_where_no_helper_sleeps_so() {
         ("a task spins, then waits on a socket", asleep(400, 0, 600, 0), [600, 0]),
         ("the same in poll", asleep(400, 600, 0, 0), [600, 0]),
         ("a helper sleeps in poll for ever", asleep(400, 999, 0, 0), [0, 600]),
+        ("one that is awake at times", asleep(400, 850, 0, 0), [0, 600]),
+        ("one that is, and a task that waits", asleep(400, 900, 600, 0), [500, 100]),
         ("three do", asleep(400, 2_990, 0, 0), [0, 600]),
         ("a helper, and a task that waits", asleep(400, 999, 600, 0), [599, 0]),
         ("it waits for a lock, a helper in poll", asleep(400, 999, 0, 600), [0, 600]),
