@@ -189,8 +189,13 @@ fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
         return 0;
     }
     let call = Call(call);
-    let system = file_system(task, call.file());
-    let key = WaitKey { slot: slot as u16, call: call.blocked() as u16, device: system as u32 };
+    let system = super_block(task, call.file());
+    let device = if system == 0 {
+        0
+    } else {
+        word_at(system + global(&globals::SUPER_DEVICE)) as u32
+    };
+    let key = WaitKey { slot: slot as u16, call: call.blocked() as u16, device };
     let Some((number, cell)) = cell::<WaitCells>(key.word()) else {
         if let Some(cpu) = cpu_record() {
             // SAFETY: this CPU's own record.
@@ -199,14 +204,18 @@ fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
         return 0;
     };
     // SAFETY: a cell of the map; all that write it write the same.
-    unsafe { (*cell).magic = system >> 32 };
+    unsafe {
+        if system != 0 && (*cell).magic == 0 {
+            (*cell).magic = word_at(system + global(&globals::SUPER_MAGIC));
+        }
+    }
     number + 1
 }
 
-/// The file system that the descriptor among the arguments of the call of `task` is on: its number, and above that its
-/// magic number; 0 where there is none.
+/// Address of the super block of the file that the argument of the call of `task` describes; 0 where there is
+/// none.
 #[inline(always)]
-fn file_system(task: Kernel, argument: u32) -> u64 {
+fn super_block(task: Kernel, argument: u32) -> u64 {
     if argument == file::NONE {
         return 0;
     }
@@ -226,10 +235,7 @@ fn file_system(task: Kernel, argument: u32) -> u64 {
     let files: u64 = load(table, FILES_FILES);
     let file = word_at(files + 8 * u64::from(descriptor));
     let inode = word_at(file + global(&globals::FILE_INODE));
-    let system = word_at(inode + global(&globals::INODE_SUPER));
-    let device = word_at(system + global(&globals::SUPER_DEVICE));
-    let magic = word_at(system + global(&globals::SUPER_MAGIC));
-    magic << 32 | device & 0xffff_ffff
+    word_at(inode + global(&globals::INODE_SUPER))
 }
 
 /// The word at `address` of the kernel; 0 where it cannot be read.
