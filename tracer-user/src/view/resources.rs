@@ -2,7 +2,8 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts, MEMORY_IS_SHORT, Traffic},
+    disk::Disk,
+    facts::{Facts, MEMORY_IS_SHORT, Traffic},
     gpus,
     line::{Line, Tone, labelled},
 };

@@ -1,5 +1,7 @@
 //! Runs with one trouble each.
 
+pub mod waits;
+
 use jobtrace::model::{
     group::Group,
     hist::Hist,
