@@ -13,4 +13,5 @@ pub mod rig;
 pub mod sibling;
 pub mod soak;
 pub mod traced;
+pub mod uring;
 pub mod work;

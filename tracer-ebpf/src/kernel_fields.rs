@@ -129,4 +129,11 @@ kernel_fields! {
     BIO_BLKG = "bio.bi_blkg",
     BLKG_BLKCG = "blkcg_gq.blkcg",
     BLKCG_CGROUP = "blkcg.css.cgroup",
+    SOCKET_SK = "socket.sk",
+    SOCK_FAMILY = "sock.__sk_common.skc_family",
+    SOCK_TYPE = "sock.sk_type",
+    SOCK_PROTOCOL = "sock.sk_protocol",
+    SOCK_CGROUP = "sock.sk_cgrp_data.cgroup",
+    SKB_CONTROL = "sk_buff.cb",
+    TCP_CONTROL_SEGMENTS = "tcp_skb_cb.tcp_gso_segs",
 }

@@ -47,6 +47,9 @@ settings! {
     REGISTERS_AT = 0,
     /// The bits of `TASK_COMPAT` by which a task is in a call of another machine's numbers.
     COMPAT_BITS = 0,
+    /// 1 where a helper gives the current task with its type (5.11 on); 0 where its fields are read by
+    /// address.
+    CURRENT_TASK_TYPED = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

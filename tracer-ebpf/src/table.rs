@@ -63,6 +63,8 @@ impl Unit {
 pub enum Place {
     /// Byte offset in [`JobBank`](crate::tables::job::JobBank).
     Job(usize),
+    /// Byte offset in [`NetCounts`](crate::tables::net::NetCounts), of which the bank has one a family.
+    Net(usize),
     /// Byte offset in [`LatencyBank`](crate::tables::latency::LatencyBank), `--faults full` only.
     Latency(usize),
     /// Byte offset in the measurement's [cell](crate::cells).
@@ -145,6 +147,8 @@ pub mod fn_place {
     pub enum Of {
         /// [`JobBank`](crate::tables::job::JobBank)
         Job,
+        /// [`NetCounts`](crate::tables::net::NetCounts)
+        Net,
         /// [`LatencyBank`](crate::tables::latency::LatencyBank)
         Latency,
         /// The measurement's [cell](crate::cells)
@@ -156,6 +160,7 @@ pub mod fn_place {
         matches!(
             (place, of),
             (Place::Job(_), Of::Job)
+                | (Place::Net(_), Of::Net)
                 | (Place::Latency(_), Of::Latency)
                 | (Place::Cell(_) | Place::CellHist(_), Of::Cell)
         )

@@ -23,6 +23,8 @@ mod kernel;
 #[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
+mod net;
+#[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]
 mod record;
 #[cfg(target_arch = "bpf")]

@@ -1,9 +1,13 @@
-//! What the kernel keeps per job slot and CPU: scheduling and page faults, whose rows stand in `fault.rs`.
+//! What the kernel keeps per job slot and CPU: scheduling, page faults and the network,
+//! whose rows stand in `fault.rs` and `net.rs`.
 #![allow(missing_docs, reason = "each field is explained by its row of the table below")]
 
 use core::mem::offset_of;
 
-use super::wait::{Waits, blocked, sleep};
+use super::{
+    net::{FAMILIES, NetCounts},
+    wait::{Waits, blocked, sleep},
+};
 use crate::{
     loglinear::KernelHist,
     measurement,
@@ -33,6 +37,10 @@ pub struct JobBank {
     pub sleep_ns: KernelHist,
     pub blocked_ns: KernelHist,
     pub major_wait_ns: KernelHist,
+    /// By [`family`](super::net::family).
+    pub net: [NetCounts; FAMILIES.len()],
+    pub retransmits: u64,
+    pub connections: u64,
 }
 
 const fn sleeps(cause: u32, field: usize) -> Place {

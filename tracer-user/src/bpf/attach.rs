@@ -38,6 +38,16 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
         Point::FunctionEntry(name) => {
             ensure!(btf.has_function(name), "this kernel has no function {name}");
         }
+        Point::FunctionExit(name, arguments) => {
+            let found = btf
+                .function(name)
+                .with_context(|| format!("this kernel has no function {name}"))?;
+            ensure!(
+                found == arguments,
+                "function {name} has different arguments: ({})",
+                found.join(", ")
+            );
+        }
         Point::Software(..) => {}
     }
     Ok(())

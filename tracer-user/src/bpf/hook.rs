@@ -11,6 +11,9 @@ pub enum Point {
     Software(SoftwareEvent, Period),
     /// Entry of a kernel function.
     FunctionEntry(&'static str),
+    /// Return of a kernel function: its name and the arguments this program understands, behind which the
+    /// program finds what it returned.
+    FunctionExit(&'static str, &'static [&'static str]),
 }
 
 /// How often a software event runs its program.

@@ -68,6 +68,7 @@ fn point(row: &HookRow) -> String {
     match row.hook.point {
         Point::Tracepoint(name, _) => format!("tracepoint `{name}`{full}"),
         Point::FunctionEntry(name) => format!("function `{name}`{full}"),
+        Point::FunctionExit(name, _) => format!("return of function `{name}`{full}"),
         Point::Software(event, Period::Each) => format!("{}, each{full}", software(event)),
         Point::Software(event, Period::Sampled) => format!("{}, sampled{full}", software(event)),
     }

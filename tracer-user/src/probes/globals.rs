@@ -31,8 +31,10 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
             format!("this kernel's types have no cgroup controller {controller}")
         })?;
         globals.insert(settings::TASKS_IN_V1, 1);
+        let place = u64::from(index) * size_of::<*const ()>() as u64;
         if let Some(offset) = offsets.get_mut("CSS_SET_SUBSYS") {
-            *offset += u64::from(index) * size_of::<*const ()>() as u64;
+            *offset += place;
+            globals.insert("CSS_SET_SUBSYS", *offset);
         }
     }
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
@@ -61,6 +63,8 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
             *global += 8;
         }
     }
+    let helper = btf.enum_value("bpf_func_id", "BPF_FUNC_get_current_task_btf");
+    globals.insert(settings::CURRENT_TASK_TYPED, helper.is_some().into());
     globals.insert(settings::NEW_CGROUPS_GET_SLOTS, options.whole_node.into());
     Ok((globals, offsets))
 }

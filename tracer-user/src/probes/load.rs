@@ -51,9 +51,10 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let (globals, offsets) = globals(&btf, layout, options).map_err(LoadError::Unsupported)?;
     let is_full = options.faults == FaultMode::Full;
     let is_asked = |row: &HookRow| is_full || !row.family.row().full_only;
-    let checked = HOOKS
-        .iter()
-        .map(|row| (&row.hook, is_asked(row).then(|| check(&row.hook, &btf, &globals))));
+    let checked = HOOKS.iter().map(|row| {
+        let check = || row.check(layout).and_then(|()| check(&row.hook, &btf, &globals));
+        (&row.hook, is_asked(row).then(check))
+    });
     let checked: Vec<_> = checked.collect();
     let kernel = type_ids(&btf, all_hooks()).map_err(LoadError::Unsupported)?;
     drop(btf);

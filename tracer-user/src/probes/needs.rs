@@ -100,10 +100,27 @@ pub const BLOCK_NEEDS: &[&str] = &[
     "KERNFS_ID",
 ];
 
+const SOCKET_NEEDS: &[&str] = &["SOCK_FAMILY", "SOCK_TYPE", "SOCK_PROTOCOL"];
+/// Of a program that is told of a socket's inner half.
+pub const MESSAGE_NEEDS: &[&str] = all_of!(TASK_NEEDS, SOCKET_NEEDS);
+/// Of one that is told of its outer one.
+pub const OUTER_MESSAGE_NEEDS: &[&str] = all_of!(MESSAGE_NEEDS, ["SOCKET_SK"]);
+pub const CONNECTION_NEEDS: &[&str] = all_of!(TASK_NEEDS, ["SOCK_PROTOCOL"]);
+/// Field by which a socket's job is known; cgroup v2 alone has it.
+pub const SOCKET_CGROUP: &str = "SOCK_CGROUP";
+pub const RETRANSMIT_NEEDS: &[&str] = &[SOCKET_CGROUP, "CGROUP_KN", "KERNFS_ID"];
+
 pub const ATTACH_ARGUMENTS: &[&str] = &["*cgroup", "*", "*task_struct", "scalar"];
 pub const SWITCH_WITH_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct", "scalar"];
 pub const SWITCH_WITHOUT_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct"];
 
+pub const MESSAGE_LENGTH: &[&str] = &["*sock", "scalar", "scalar"];
+pub const PAGE_LENGTH: &[&str] = &["*socket", "*page", "scalar", "scalar", "scalar"];
+pub const SPLICE_LENGTH: &[&str] = &["*file", "*", "*pipe_inode_info", "scalar", "scalar"];
+
+/// Fed by every hook of messages sent, and of messages received.
+pub const SENT: &[&str] = &["sent_bytes", "sent_calls"];
+pub const RECEIVED: &[&str] = &["received_bytes", "received_calls"];
 /// Fed by every switch hook.
 pub const COUNTERS: &[&str] = all_of!(task_counters!(usual: totals), task_counters!(rare: totals));
 /// Fed by those that know the times. A major fault's wait is a part of the time blocked.

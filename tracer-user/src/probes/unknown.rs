@@ -64,7 +64,7 @@ mod tests {
     }
 
     /// Not attached on a new kernel, where another of their group is.
-    const ALTERNATIVES: [&str; 7] = [
+    const ALTERNATIVES: [&str; 11] = [
         "cgroup_attach_self",
         "sched_switch_3",
         "switch_untimed",
@@ -72,6 +72,10 @@ mod tests {
         "mark_victim_pid",
         "victim_exit",
         "handle_mm_fault",
+        "sock_sendmsg",
+        "kernel_sendpage",
+        "sock_recvmsg",
+        "tcp_retransmit_sent",
     ];
 
     /// What a new kernel attaches, with other programs for one.
@@ -89,6 +93,10 @@ mod tests {
             ("sched_switch", &["sched_switch_3"][..]),
             ("mark_victim", &["mark_victim_pid", "victim_exit"]),
             ("page_fault_user", &["handle_mm_fault"]),
+            ("sock_send_length", &["sock_sendmsg", "kernel_sendpage"]),
+            ("sock_recv_length", &["sock_recvmsg"]),
+            ("tcp_retransmit_skb", &["tcp_retransmit_sent"]),
+            ("sock_splice_read", &[]),
             ("cgroup_mkdir", &[]),
         ] {
             assert!(unknown(&with(program, others), Full).is_empty(), "{others:?}");
@@ -116,6 +124,10 @@ mod tests {
             ("mark_victim", &["mark_victim_pid"], &["oom_kills"]),
             ("mark_victim", &["victim_exit"], &["oom_kills"]),
             ("block_rq_complete", &[], &["job_block"]),
+            ("sock_send_length", &[], &["sent_bytes", "sent_calls"]),
+            ("sock_recv_length", &[], &["received_bytes", "received_calls"]),
+            ("tcp_retransmit_skb", &[], &["retransmits"]),
+            ("inet_sock_set_state", &[], &["connections"]),
             ("major_fault", &[], &["major_wait_ns"]),
             ("minor_fault_latency", &[], &minor),
             ("major_fault_latency", &[], &["major_latency_ns"]),

@@ -46,6 +46,9 @@ impl Site<'_> {
             let name = "fio, 4 KiB O_DIRECT random reads of a loop device in RAM";
             all.push(fio("block", name, self.device, 1_000)?);
         }
+        if is_wished(Kind::Message) {
+            all.push(self.messages()?);
+        }
         if is_wished(Kind::Compile) {
             all.push(self.compile()?);
         }
@@ -112,6 +115,21 @@ impl Site<'_> {
             name: "minor faults, one CPU",
             kind: Kind::Fault,
             events: Some(u64::from(rounds) * 4096),
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
+    fn messages(&self) -> Result<Workload> {
+        let rounds = self.scale(1_000_000, 50_000);
+        let mut command = on_last_cpu("")?;
+        command.push(self.loads()?.into());
+        command.extend(words(&format!("messages {rounds}")));
+        Ok(Workload {
+            id: "messages",
+            name: "messages of 64 bytes through a pair of unix sockets, one CPU",
+            kind: Kind::Message,
+            events: Some(rounds.into()),
             command,
             printed: Printed::Nanoseconds,
         })

@@ -71,6 +71,8 @@ measurement! {
         "1: the probes of fault latencies were detached; unknown: minor_latency_ns, major_latency_ns (agent).";
     gauge shed_block: Count,
         "1: the probe of block I/O was detached; unknown: job_block (agent).";
+    gauge shed_net: Count,
+        "1: the probes of the network were detached; unknown: job_net (agent).";
     gauge hooks_missing: Count,
         "Hooks that this kernel lacks or refuses.";
 }

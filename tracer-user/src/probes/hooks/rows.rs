@@ -6,10 +6,10 @@ use super::{FAULT_BEGINS, HookRow, REQUIRED_GROUP};
 use crate::{
     bpf::hook::{
         Hook, Period,
-        Point::{FunctionEntry, Software, Tracepoint},
+        Point::{FunctionEntry, FunctionExit, Software, Tracepoint},
     },
     probes::{
-        families::Family::{Block, FullFault, LifeCycle, MajorFault, Sched},
+        families::Family::{Block, FullFault, LifeCycle, MajorFault, Net, Sched},
         needs::*,
     },
 };
@@ -273,5 +273,114 @@ pub static HOOKS: &[HookRow] = &[
         family: FullFault,
         feeds: MINOR_LATENCY,
         gives: "minor_latency_ns",
+    },
+    HookRow {
+        hook: Hook {
+            program: "sock_send_length",
+            point: Tracepoint("sock_send_length", MESSAGE_LENGTH),
+            needs: MESSAGE_NEEDS,
+            group: "messages sent",
+            // Pages are told of as messages.
+            covers: Some("pages sent"),
+        },
+        family: Net,
+        feeds: SENT,
+        gives: "what is sent through sockets",
+    },
+    HookRow {
+        hook: Hook {
+            program: "sock_sendmsg",
+            point: FunctionExit("sock_sendmsg", &["*socket", "*msghdr"]),
+            needs: OUTER_MESSAGE_NEEDS,
+            group: "messages sent",
+            covers: None,
+        },
+        family: Net,
+        feeds: SENT,
+        gives: "what is sent through sockets",
+    },
+    HookRow {
+        hook: Hook {
+            program: "kernel_sendpage",
+            point: FunctionExit("kernel_sendpage", PAGE_LENGTH),
+            needs: OUTER_MESSAGE_NEEDS,
+            group: "pages sent",
+            covers: None,
+        },
+        family: Net,
+        feeds: &[],
+        gives: "what sendfile and splice send",
+    },
+    HookRow {
+        hook: Hook {
+            program: "sock_recv_length",
+            point: Tracepoint("sock_recv_length", MESSAGE_LENGTH),
+            needs: MESSAGE_NEEDS,
+            group: "messages received",
+            covers: None,
+        },
+        family: Net,
+        feeds: RECEIVED,
+        gives: "what is received through sockets",
+    },
+    HookRow {
+        hook: Hook {
+            program: "sock_recvmsg",
+            point: FunctionExit("sock_recvmsg", &["*socket", "*msghdr", "scalar"]),
+            needs: OUTER_MESSAGE_NEEDS,
+            group: "messages received",
+            covers: None,
+        },
+        family: Net,
+        feeds: RECEIVED,
+        gives: "what is received through sockets",
+    },
+    HookRow {
+        hook: Hook {
+            program: "sock_splice_read",
+            point: FunctionExit("sock_splice_read", SPLICE_LENGTH),
+            needs: OUTER_MESSAGE_NEEDS,
+            group: "pages received",
+            covers: None,
+        },
+        family: Net,
+        feeds: &[],
+        gives: "bytes spliced from TCP and unix sockets",
+    },
+    HookRow {
+        hook: Hook {
+            program: "tcp_retransmit_skb",
+            point: Tracepoint("tcp_retransmit_skb", &["*sock", "*sk_buff", "scalar"]),
+            needs: RETRANSMIT_NEEDS,
+            group: "segments sent again",
+            covers: None,
+        },
+        family: Net,
+        feeds: &["retransmits"],
+        gives: "retransmits",
+    },
+    HookRow {
+        hook: Hook {
+            program: "tcp_retransmit_sent",
+            point: Tracepoint("tcp_retransmit_skb", &["*sock", "*sk_buff"]),
+            needs: RETRANSMIT_NEEDS,
+            group: "segments sent again",
+            covers: None,
+        },
+        family: Net,
+        feeds: &["retransmits"],
+        gives: "retransmits",
+    },
+    HookRow {
+        hook: Hook {
+            program: "inet_sock_set_state",
+            point: Tracepoint("inet_sock_set_state", MESSAGE_LENGTH),
+            needs: CONNECTION_NEEDS,
+            group: "connections",
+            covers: None,
+        },
+        family: Net,
+        feeds: &["connections"],
+        gives: "connections",
     },
 ];

@@ -11,7 +11,7 @@ use tracer_ebpf::kernel_fields::{self, FIRST_MARK};
 use super::*;
 use crate::{
     bpf::hook::Point,
-    model::tables::{BLOCK, FAULT, SCHED, WAIT},
+    model::tables::{BLOCK, FAULT, NET, SCHED, WAIT},
     probes::{
         needs::{CALLS_NEED, FILES_NEED, TIMES_NEED},
         options::OBJECT,
@@ -42,7 +42,8 @@ fn what_is_covered_is_a_group() {
 #[test]
 fn every_field_of_the_probes_is_of_one_family() {
     let mut given: Vec<_> = Family::ALL.into_iter().flat_map(Family::fields).collect();
-    let fields = SCHED.fields.iter().chain(FAULT.fields).map(|field| field.name);
+    let fields =
+        [&SCHED, &FAULT, &NET].into_iter().flat_map(|table| table.fields).map(|field| field.name);
     let mut fields: Vec<_> = fields.chain([BLOCK.name, WAIT.name]).collect();
     given.sort_unstable();
     fields.sort_unstable();
@@ -69,6 +70,7 @@ const ASKED_FOR: [&str; 8] = [
     "REQUEST_DISK",
     "REQUEST_QUEUE",
     "QUEUE_DISK",
+    "TCP_CONTROL_SEGMENTS",
 ];
 
 #[test]

@@ -5,6 +5,7 @@ mod agent;
 mod block;
 mod faults;
 mod hooks;
+mod net;
 mod scheduling;
 mod waits;
 
@@ -37,6 +38,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("write-back", block::write_back),
     ("discards", block::discards),
     ("failed requests", block::failures),
+    ("messages", net::messages),
+    ("splices from a socket", net::spliced),
+    ("segments sent again", net::sent_again),
     ("jobs of the agent", agent::jobs_agree),
     ("jobs of milliseconds", agent::short_jobs),
     ("kill for memory", agent::out_of_memory_read),
@@ -45,11 +49,14 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 6] = [
+pub const QUICK: [&str; 9] = [
     "switches, waits and time on CPU",
     "causes of waits",
     "major faults",
     "direct reads",
+    "messages",
+    "splices from a socket",
+    "segments sent again",
     "jobs of the agent",
     "kill for memory, job gone at once",
 ];

@@ -125,7 +125,7 @@ keys! {
         flag("hierarchy", "HIERARCHY", "The cgroup hierarchy in which jobs are identified: auto, v2 or a v1 controller");
 
     /// Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only while it is in
-    /// use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults =
+    /// use: about 3.2 KB for each CPU in the kernel, and 8 KB in the agent (4.3 and 11 with faults =
     /// "full"). Jobs without a slot count in `_system`; `jobtrace_self` reports how often that happened.
     slots: u32 = 256, Restart, within(1, MOST_SLOTS.into()),
         flag("slots", "N", "Maximum number of jobs traced at once");

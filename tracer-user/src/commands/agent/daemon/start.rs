@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     base::{clock::monotonic_ns, say::say},
-    bpf::{hook::HookState, pins},
+    bpf::pins,
     commands::agent::{
         config::Config,
         hierarchy::View,
@@ -107,10 +107,8 @@ pub(super) fn options(config: &Config) -> Result<Options> {
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
-    for (row, state) in probes.hooks() {
-        if let HookState::Missing(why) = state {
-            log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
-        }
+    for (row, why) in probes.missing_hooks() {
+        log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
     }
 }
 
