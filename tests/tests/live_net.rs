@@ -1,7 +1,16 @@
 //! Live ring: the network against what both ends counted, exactly, beside a sibling that does the same.
 
-use jobtrace::model::tables::NET;
-use jobtrace_tests::{agree::Agreement, own_cgroup::OwnCgroup, sibling::Sibling, traced::Traced};
+use std::path::Path;
+
+use jobtrace::{cgroup::hierarchies::Hierarchies, model::tables::NET};
+use jobtrace_tests::{
+    agent::Agent,
+    agree::Agreement,
+    own_cgroup::OwnCgroup,
+    rig::{shaped::Shaped, workload},
+    sibling::Sibling,
+    traced::Traced,
+};
 use tracer_ebpf::tables::net::FAMILIES;
 
 const MESSAGES: &str = env!("CARGO_BIN_EXE_messages");
@@ -130,4 +139,71 @@ fn segments_sent_again_are_those_of_the_socket() {
 fn a_job_without_traffic_has_no_line() {
     let (job, _) = Traced::report(&[], &[env!("CARGO_BIN_EXE_rest"), "sleep", "1", "10"]);
     assert!(job.json.get(NET.key).is_none(), "{}", job.json[NET.key]);
+}
+
+#[test]
+fn two_jobs_of_the_agent_have_what_each_received_by_either_hierarchy() {
+    let found = Hierarchies::read().unwrap();
+    let v1 = found.v1("freezer").is_some().then_some(("freezer", "freezer"));
+    for (hierarchy, controller) in found.v2.iter().map(|_| ("v2", "")).chain(v1) {
+        let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+        let place = Shaped::make(&[controller]);
+        let (one, two) = (place.job(0, 71, "step_0"), place.job(0, 72, "step_0"));
+        let procs = two.0.iter().map(|directory| directory.join("cgroup.procs"));
+        let procs: Vec<_> = procs.map(|path| path.to_str().unwrap().to_owned()).collect();
+        // The one receives what a child of it sends from the other.
+        let (count, bytes) = (COUNT.to_string(), BYTES.to_string());
+        let mut words = vec![MESSAGES, "tcp", "calls", &count, &bytes];
+        words.extend(procs.iter().map(String::as_str));
+        let report = workload::report(&one.run(&words)).unwrap();
+        let points = agent.stop().unwrap();
+        let mut agree = Agreement::new();
+        for (job, fields, others) in
+            [("71", &FIELDS[2..], &FIELDS[..2]), ("72", &FIELDS[..2], &FIELDS[2..])]
+        {
+            for field in fields {
+                let what = format!("{hierarchy}, job {job}: {field}");
+                agree.exact(&what, points.sum(job, "job_net", field), report.fact(field));
+            }
+            for field in others {
+                let what = format!("{hierarchy}, job {job}: {field}");
+                agree.exact(&what, points.sum(job, "job_net", field), 0);
+            }
+        }
+        agree.exact("connections", points.sum("71", "job_net", "connections"), 1);
+        assert_eq!(points.tags("71", "job_net", "family"), ["tcp"].into());
+        assert_eq!(points.last_own("shed_net"), Some(0));
+        agree.end();
+    }
+}
+
+#[test]
+fn the_nodes_devices_count_for_nobody() {
+    let device = Path::new("/sys/class/net");
+    let devices = std::fs::read_dir(device).unwrap().map(|entry| entry.unwrap().path());
+    let hardware: Vec<_> = devices.filter(|device| device.join("device").exists()).collect();
+    let Some(device) = hardware.first() else { return };
+    let received = || {
+        let text = std::fs::read_to_string(device.join("statistics/rx_bytes")).unwrap();
+        text.trim().parse::<u64>().unwrap()
+    };
+    let before = received();
+    let agent = Agent::start("").unwrap();
+    let begun = received();
+    agent.settle().unwrap();
+    let ended = received();
+    let points = agent.stop().unwrap();
+    let after = received();
+    let mut agree = Agreement::new();
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let of_device = points.only(|point| point.tag("device") == name);
+    let counted = of_device.sum("_system", "node_net", "received_bytes");
+    agree.between(&format!("{name}: received_bytes"), counted, ended - begun..=after - before);
+    agree.exact(
+        "of jobs",
+        points.total("node_net", "received_bytes")
+            - points.sum("_system", "node_net", "received_bytes"),
+        0,
+    );
+    agree.end();
 }
