@@ -62,7 +62,7 @@ impl Call {
         self.0 >> BLOCKED_SHIFT & 0xf
     }
 
-    /// Which argument is the descriptor of its file, [`file`].
+    /// Which argument is the descriptor of its file, [`mod@file`].
     #[inline(always)]
     pub const fn file(self) -> u32 {
         self.0 >> FILE_SHIFT & 3
