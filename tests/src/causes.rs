@@ -40,10 +40,10 @@ impl Causes {
     pub fn of(job: &Traced) -> Self {
         let sched = job.json["sched"].as_object().expect("job_sched");
         let number = |name: String| sched[&name].as_u64().unwrap_or_else(|| panic!("no {name}"));
-        let names = sched.keys().filter_map(|name| name.strip_suffix("_count"));
+        let names = sched.keys().filter_map(|name| name.strip_suffix("_waits"));
         let by_cause = names.map(|name| {
             let waits =
-                Waits { count: number(format!("{name}_count")), ns: number(format!("{name}_ns")) };
+                Waits { count: number(format!("{name}_waits")), ns: number(format!("{name}_ns")) };
             (name.to_owned(), waits)
         });
         let states = ["sleep_ns", "blocked_ns"].map(|state| {
@@ -83,7 +83,7 @@ impl Causes {
             let parts = self.by_cause.iter().filter(|(name, _)| name.starts_with(state));
             let parts = sum(parts.map(|(_, waits)| *waits));
             agree.exact(&format!("{state}…_ns, all causes"), parts.ns, whole.ns);
-            agree.exact(&format!("{state}…_count, all causes"), parts.count, whole.count);
+            agree.exact(&format!("{state}…_waits, all causes"), parts.count, whole.count);
         }
         let blocked = ["read", "write", "sync", "metadata"]
             .map(|call| self.of_cause(&format!("blocked_{call}")));

@@ -49,7 +49,7 @@ fn of_children(name: &str, request: Request, file: &str, cause: &str) {
         // The server may have to wait for its own CPU.
         let least = COUNT * TIME_MS * MS;
         agree.between(&format!("{cause}_ns"), waits.ns, least / 100 * 98..=least * 2);
-        agree.between(&format!("{cause}_count"), waits.count, COUNT - 2..=2 * COUNT);
+        agree.between(&format!("{cause}_waits"), waits.count, COUNT - 2..=2 * COUNT);
         found.causes.are_mostly(&mut agree, &[cause], 0);
         agree.end();
     });
@@ -77,7 +77,7 @@ fn for_the_lock_of_the_address_space() {
         let least = COUNT * TIME_MS * MS;
         let waits = found.causes.of_cause("blocked_memory");
         agree.between("blocked_memory_ns, of two threads", waits.ns, least / 10 * 18..=least * 4);
-        agree.between("blocked_memory_count", waits.count, 2 * COUNT - 4..=u64::MAX);
+        agree.between("blocked_memory_waits", waits.count, 2 * COUNT - 4..=u64::MAX);
         agree.end();
     });
 }

@@ -73,7 +73,7 @@ impl Found {
     /// Each wait is one of `cause`: this kernel withholds some switches (0 to 1.4 %).
     fn is_each(&self, agree: &mut Agreement, cause: &str) {
         let count = self.causes.of_cause(cause).count;
-        agree.between(&format!("{cause}_count"), count, COUNT - 2..=COUNT + MORE_WAITS);
+        agree.between(&format!("{cause}_waits"), count, COUNT - 2..=COUNT + MORE_WAITS);
     }
 }
 
@@ -95,7 +95,7 @@ fn of_others(name: &str, cause: &str) {
         let mut agree = found.adds_up();
         found.is_all(&mut agree, &[cause]);
         let count = found.causes.of_cause(cause).count;
-        agree.between(&format!("{cause}_count"), count, 1..=COUNT + MORE_WAITS);
+        agree.between(&format!("{cause}_waits"), count, 1..=COUNT + MORE_WAITS);
         agree.end();
     });
 }

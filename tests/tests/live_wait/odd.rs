@@ -22,7 +22,7 @@ fn a_signals_handler_waits_for_what_it_calls() {
         for (cause, truth) in [("sleep_poll", inside), ("sleep_timer", outside)] {
             let waits = found.causes.of_cause(cause);
             agree.near(cause, waits.ns, truth..=truth, 2, 2 * MS);
-            agree.between(&format!("{cause}_count"), waits.count, COUNT - 2..=COUNT + 2);
+            agree.between(&format!("{cause}_waits"), waits.count, COUNT - 2..=COUNT + 2);
         }
         agree.end();
     });

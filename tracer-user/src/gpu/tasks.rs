@@ -157,8 +157,8 @@ const CALLS: [Handle<Number>; 4] = [
 impl Asleep {
     fn of(sched: &Group, span_ns: u64) -> Option<Self> {
         let [poll, sockets] = [
-            (Sched::sleep_poll_ns, Sched::sleep_poll_count),
-            (Sched::sleep_socket_ns, Sched::sleep_socket_count),
+            (Sched::sleep_poll_ns, Sched::sleep_poll_waits),
+            (Sched::sleep_socket_ns, Sched::sleep_socket_waits),
         ]
         .map(|(ns, count)| Some((sched.number(ns)?, sched.number(count)?)));
         let (poll, sockets) = (poll?, sockets?);

@@ -24,12 +24,12 @@ const POOL: u64 = 2_000;
 /// A core's worth that is used, in thousandths, for one task that works.
 const ONE_WORKS: std::ops::RangeInclusive<u64> = 500..=1_500;
 
-const TIMER: Cause = (Sched::sleep_timer_ns, Sched::sleep_timer_count);
-const LOCK: Cause = (Sched::sleep_lock_ns, Sched::sleep_lock_count);
-const POLL: Cause = (Sched::sleep_poll_ns, Sched::sleep_poll_count);
-const SOCKET: Cause = (Sched::sleep_socket_ns, Sched::sleep_socket_count);
-const PIPE: Cause = (Sched::sleep_pipe_ns, Sched::sleep_pipe_count);
-const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_count);
+const TIMER: Cause = (Sched::sleep_timer_ns, Sched::sleep_timer_waits);
+const LOCK: Cause = (Sched::sleep_lock_ns, Sched::sleep_lock_waits);
+const POLL: Cause = (Sched::sleep_poll_ns, Sched::sleep_poll_waits);
+const SOCKET: Cause = (Sched::sleep_socket_ns, Sched::sleep_socket_waits);
+const PIPE: Cause = (Sched::sleep_pipe_ns, Sched::sleep_pipe_waits);
+const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_waits);
 
 type Cause = (Handle<Number>, Handle<Number>);
 

@@ -20,7 +20,7 @@ const OTHERWISE: f64 = 0.20;
 
 /// Many waits until what was written is stored.
 pub(super) fn sync(facts: &Facts) -> Option<Finding> {
-    let syncs = facts.waited((Sched::blocked_sync_ns, Sched::blocked_sync_count))?;
+    let syncs = facts.waited((Sched::blocked_sync_ns, Sched::blocked_sync_waits))?;
     let share = facts.share(syncs.ns);
     if share < CALLS || syncs.count < MANY {
         return None;
@@ -38,7 +38,7 @@ pub(super) fn sync(facts: &Facts) -> Option<Finding> {
 
 /// Names and attributes of files, on a network file system or where nobody knows.
 pub(super) fn metadata(facts: &Facts) -> Option<Finding> {
-    let calls = facts.waited((Sched::blocked_metadata_ns, Sched::blocked_metadata_count))?;
+    let calls = facts.waited((Sched::blocked_metadata_ns, Sched::blocked_metadata_waits))?;
     let share = facts.share(calls.ns);
     if share < CALLS || calls.count < MANY {
         return None;
@@ -66,7 +66,7 @@ pub(super) fn metadata(facts: &Facts) -> Option<Finding> {
 
 /// Threads that change the same memory map.
 pub(super) fn memory_maps(facts: &Facts) -> Option<Finding> {
-    let (share, calls) = kernels(facts, (Sched::blocked_memory_ns, Sched::blocked_memory_count))?;
+    let (share, calls) = kernels(facts, (Sched::blocked_memory_ns, Sched::blocked_memory_waits))?;
     let text = format!(
         "blocked {} of {} changing its memory maps (mmap, munmap, brk), {}: usually threads that \
          wait for each other there; allocate less often, or keep what was freed",
@@ -79,7 +79,7 @@ pub(super) fn memory_maps(facts: &Facts) -> Option<Finding> {
 
 /// Parents whose children have their memory.
 pub(super) fn vfork(facts: &Facts) -> Option<Finding> {
-    let (share, calls) = kernels(facts, (Sched::blocked_child_ns, Sched::blocked_child_count))?;
+    let (share, calls) = kernels(facts, (Sched::blocked_child_ns, Sched::blocked_child_waits))?;
     let text = format!(
         "blocked {} of {} starting children (vfork, posix_spawn), {}: a parent stops until its \
          child has executed a program or ended; that is not I/O of its own",

@@ -76,7 +76,7 @@ pub fn reads() -> Found {
     let (waits, off) = (found.of_cause("blocked_read"), report.fact("reads_ns"));
     agree.near("blocked_read_ns", waits.ns, off..=off, 2, MARGIN_NS);
     let filed = found.for_files("read", |fs, mount| (fs, mount) == ("devtmpfs", "/dev"));
-    agree.between("blocked_read_count", waits.count, 1..=READS + 50);
+    agree.between("blocked_read_waits", waits.count, 1..=READS + 50);
     agree.between("job_wait of devtmpfs, count", filed.count, 1..=waits.count);
     agree.between("job_wait of devtmpfs", filed.ns, waits.ns / 100 * 90..=waits.ns);
     Ok(agree)
