@@ -58,14 +58,40 @@ pub fn sock_recv_length(ctx: BtfTracePointContext) -> i32 {
     received(ctx.arg(0), ctx.arg::<u64>(1) as i32, ctx.arg::<u64>(2) as u32)
 }
 
-/// A message was handed to a socket, on kernels without the tracepoint (before 6.3).
-#[fexit(function = "sock_sendmsg")]
-pub fn sock_sendmsg(ctx: FExitContext) -> i32 {
-    sent(load(ctx.arg(0), SOCKET_SK), ctx.arg::<u64>(2) as i32)
+/// Programs for kernels without the tracepoints (before 6.3): on the return of what each protocol does for a
+/// message. Not of the functions that lead there, of which the compiler leaves nothing in their callers.
+macro_rules! message_programs {
+    ($($name:ident: $function:literal, $count:expr;)*) => {
+        $(
+            #[fexit(function = $function)]
+            pub fn $name(ctx: FExitContext) -> i32 {
+                let count: fn(&FExitContext, Kernel) -> i32 = $count;
+                count(&ctx, load(ctx.arg(0), SOCKET_SK))
+            }
+        )*
+    };
+}
+
+message_programs! {
+    inet_sendmsg: "inet_sendmsg", |ctx, socket| sent(socket, ctx.arg::<u64>(3) as i32);
+    inet6_sendmsg: "inet6_sendmsg", |ctx, socket| sent(socket, ctx.arg::<u64>(3) as i32);
+    unix_stream_sendmsg: "unix_stream_sendmsg", |ctx, socket| sent(socket, ctx.arg::<u64>(3) as i32);
+    unix_dgram_sendmsg: "unix_dgram_sendmsg", |ctx, socket| sent(socket, ctx.arg::<u64>(3) as i32);
+    inet_recvmsg: "inet_recvmsg", |ctx, socket| taken(ctx, socket);
+    inet6_recvmsg: "inet6_recvmsg", |ctx, socket| taken(ctx, socket);
+    unix_stream_recvmsg: "unix_stream_recvmsg", |ctx, socket| taken(ctx, socket);
+    unix_dgram_recvmsg: "unix_dgram_recvmsg", |ctx, socket| taken(ctx, socket);
+}
+
+/// A protocol took a message from a socket.
+#[inline(always)]
+fn taken(ctx: &FExitContext, socket: Kernel) -> i32 {
+    received(socket, ctx.arg::<u64>(4) as i32, ctx.arg::<u64>(3) as u32)
 }
 
 /// A page was handed to a socket by sendfile or splice, on kernels without the tracepoint. Only sockets
-/// that take it as it is: the others pass it on to [`sock_sendmsg`].
+/// that take it as it is: the others make a message
+/// of it.
 #[fexit(function = "kernel_sendpage")]
 pub fn kernel_sendpage(ctx: FExitContext) -> i32 {
     let socket: Kernel = load(ctx.arg(0), SOCKET_SK);
@@ -73,13 +99,6 @@ pub fn kernel_sendpage(ctx: FExitContext) -> i32 {
         return 0;
     }
     sent(socket, ctx.arg::<u64>(5) as i32)
-}
-
-/// A message was taken from a socket, on kernels without the tracepoint.
-#[fexit(function = "sock_recvmsg")]
-pub fn sock_recvmsg(ctx: FExitContext) -> i32 {
-    let (flags, length) = (ctx.arg::<u64>(2) as u32, ctx.arg::<u64>(3) as i32);
-    received(load(ctx.arg(0), SOCKET_SK), length, flags)
 }
 
 /// Pages were spliced from a socket, past what the tracepoint tells of. Only sockets that give them away:

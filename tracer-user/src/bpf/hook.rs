@@ -36,8 +36,8 @@ pub struct Hook {
     pub needs: &'static [&'static str],
     /// Hooks of one group are alternatives: the first that attaches is kept.
     pub group: &'static str,
-    /// Another group whose work this program does too.
-    pub covers: Option<&'static str>,
+    /// Other groups whose work this program does too.
+    pub covers: &'static [&'static str],
 }
 
 /// How a hook fared.

@@ -59,8 +59,9 @@ pub fn section() -> String {
 }
 
 fn group(row: &HookRow) -> String {
-    let also = row.hook.covers.map(|group| format!("; also {group}"));
-    format!("{}{}", row.hook.group, also.unwrap_or_default())
+    let others = row.hook.covers.iter().filter(|group| **group != row.hook.group);
+    let also: String = others.map(|group| format!("; also {group}")).collect();
+    format!("{}{also}", row.hook.group)
 }
 
 fn point(row: &HookRow) -> String {

@@ -25,7 +25,7 @@ const EMPTY: [(&str, Hook); 6] = [
 ];
 
 const fn empty(program: &'static str, point: Point) -> Hook {
-    Hook { program, point, needs: &[], group: "", covers: None }
+    Hook { program, point, needs: &[], group: "", covers: &[] }
 }
 
 /// Attaches them, and one to each of these tracepoints besides; prints `ID NAME` for each (its id, and the

@@ -115,8 +115,26 @@ pub const SWITCH_WITH_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct
 pub const SWITCH_WITHOUT_STATE: &[&str] = &["scalar", "*task_struct", "*task_struct"];
 
 pub const MESSAGE_LENGTH: &[&str] = &["*sock", "scalar", "scalar"];
+pub const SENDING: &[&str] = &["*socket", "*msghdr", "scalar"];
+pub const RECEIVING: &[&str] = &["*socket", "*msghdr", "scalar", "scalar"];
 pub const PAGE_LENGTH: &[&str] = &["*socket", "*page", "scalar", "scalar", "scalar"];
 pub const SPLICE_LENGTH: &[&str] = &["*file", "*", "*pipe_inode_info", "scalar", "scalar"];
+
+/// What a tracepoint of messages tells, of which other kernels have each by a hook of its own: the first by
+/// IPv4's. Pages are told of as messages.
+pub const SENT_GROUPS: &[&str] = &[
+    "messages sent",
+    "messages sent, IPv6",
+    "messages sent, unix streams",
+    "messages sent, unix datagrams",
+    "pages sent",
+];
+pub const RECEIVED_GROUPS: &[&str] = &[
+    "messages received",
+    "messages received, IPv6",
+    "messages received, unix streams",
+    "messages received, unix datagrams",
+];
 
 /// Fed by every hook of messages sent, and of messages received.
 pub const SENT: &[&str] = &["sent_bytes", "sent_calls"];

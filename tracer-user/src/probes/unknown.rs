@@ -18,7 +18,7 @@ pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static s
     };
     let feeds_too = |group: &str, field: &str| {
         HOOKS.iter().filter(|row| is_attached(row)).any(|row| {
-            let is_of_it = row.hook.group == group || row.hook.covers == Some(group);
+            let is_of_it = row.hook.group == group || row.hook.covers.contains(&group);
             is_of_it && row.feeds.contains(&field)
         })
     };
@@ -64,7 +64,7 @@ mod tests {
     }
 
     /// Not attached on a new kernel, where another of their group is.
-    const ALTERNATIVES: [&str; 11] = [
+    const ALTERNATIVES: [&str; 17] = [
         "cgroup_attach_self",
         "sched_switch_3",
         "switch_untimed",
@@ -72,9 +72,15 @@ mod tests {
         "mark_victim_pid",
         "victim_exit",
         "handle_mm_fault",
-        "sock_sendmsg",
+        "inet_sendmsg",
+        "inet6_sendmsg",
+        "unix_stream_sendmsg",
+        "unix_dgram_sendmsg",
         "kernel_sendpage",
-        "sock_recvmsg",
+        "inet_recvmsg",
+        "inet6_recvmsg",
+        "unix_stream_recvmsg",
+        "unix_dgram_recvmsg",
         "tcp_retransmit_sent",
     ];
 
@@ -93,8 +99,20 @@ mod tests {
             ("sched_switch", &["sched_switch_3"][..]),
             ("mark_victim", &["mark_victim_pid", "victim_exit"]),
             ("page_fault_user", &["handle_mm_fault"]),
-            ("sock_send_length", &["sock_sendmsg", "kernel_sendpage"]),
-            ("sock_recv_length", &["sock_recvmsg"]),
+            (
+                "sock_send_length",
+                &[
+                    "inet_sendmsg",
+                    "inet6_sendmsg",
+                    "unix_stream_sendmsg",
+                    "unix_dgram_sendmsg",
+                    "kernel_sendpage",
+                ],
+            ),
+            (
+                "sock_recv_length",
+                &["inet_recvmsg", "inet6_recvmsg", "unix_stream_recvmsg", "unix_dgram_recvmsg"],
+            ),
             ("tcp_retransmit_skb", &["tcp_retransmit_sent"]),
             ("sock_splice_read", &[]),
             ("cgroup_mkdir", &[]),

@@ -34,7 +34,7 @@ fn sched_switch_alone_is_required() {
 
 #[test]
 fn what_is_covered_is_a_group() {
-    for covered in HOOKS.iter().filter_map(|row| row.hook.covers) {
+    for covered in HOOKS.iter().flat_map(|row| row.hook.covers).copied() {
         assert!(HOOKS.iter().any(|row| row.hook.group == covered), "{covered}");
     }
 }
