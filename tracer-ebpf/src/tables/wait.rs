@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn causes_fit_into_a_calls_word() {
-        assert!(sleep::CAUSES <= 16 && blocked::CAUSES <= 16);
+        const { assert!(sleep::CAUSES <= 16 && blocked::CAUSES <= 16) };
         assert_eq!((sleep::OTHER, blocked::OTHER), (11, 10));
     }
 }
