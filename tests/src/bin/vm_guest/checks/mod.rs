@@ -27,7 +27,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("forks, threads and execs", scheduling::tasks_made),
     ("switches, waits and time on CPU", scheduling::crowd),
     ("sleeps", scheduling::sleeps),
-    ("causes of waits", waits::causes),
+    ("causes of waits", waits::few),
+    ("more causes of waits", waits::more),
     ("sleeps that go on after a stop", waits::after_a_stop),
     ("reads by file system", waits::reads),
     ("minor faults", faults::minor),
@@ -49,9 +50,10 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 9] = [
+pub const QUICK: [&str; 10] = [
     "switches, waits and time on CPU",
     "causes of waits",
+    "reads by file system",
     "major faults",
     "direct reads",
     "messages",

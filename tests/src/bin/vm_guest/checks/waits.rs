@@ -16,22 +16,28 @@ const TIME_MS: u64 = 30;
 /// sleep and of waking, which emulation stretches.
 const MARGIN_NS: u64 = 100 * MS;
 
-/// Sleeps and blocks that need nothing but the kernel; some kernels have no io_uring that waits for a time.
-pub fn causes() -> Found {
-    let mut agree = Agreement::new();
-    for (name, cause) in [
-        ("timer", "sleep_timer"),
+/// One of each state, and one for another task.
+pub fn few() -> Found {
+    causes(&[("timer", "sleep_timer"), ("pipe", "sleep_pipe"), ("vfork", "blocked_child")])
+}
+
+/// Others that need nothing but the kernel; some have no io_uring that waits for a time.
+pub fn more() -> Found {
+    causes(&[
         ("futex", "sleep_lock"),
         ("contention", "sleep_lock"),
         ("poll", "sleep_poll"),
         ("socket", "sleep_socket"),
-        ("pipe", "sleep_pipe"),
         ("child", "sleep_child"),
         ("signal", "sleep_signal"),
         ("semaphore", "sleep_message"),
         ("stop", "sleep_stopped"),
-        ("vfork", "blocked_child"),
-    ] {
+    ])
+}
+
+fn causes(all: &[(&str, &str)]) -> Found {
+    let mut agree = Agreement::new();
+    for (name, cause) in all {
         let (waits, off) = traced(&mut agree, name, &[cause]);
         let named = format!("{name}: {cause}");
         agree.near(&format!("{named}_ns"), waits.ns, off..=off, 2, MARGIN_NS);
