@@ -62,8 +62,9 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Stops child `pid` for `time`; gives how long it was seen to be stopped.
-fn stop_for(pid: i32, time: Duration) -> u64 {
+/// Stops child `pid` for `time`; gives how long it was stopped, at least and at most.
+fn stop_for(pid: i32, time: Duration) -> [u64; 2] {
+    let told = Instant::now();
     // SAFETY: signals to a child of ours.
     unsafe {
         assert_eq!(libc::kill(pid, libc::SIGSTOP), 0);
@@ -72,9 +73,9 @@ fn stop_for(pid: i32, time: Duration) -> u64 {
         });
         let begin = Instant::now();
         spin(time);
-        let held = begin.elapsed().as_nanos() as u64;
+        let least = begin.elapsed();
         assert_eq!(libc::kill(pid, libc::SIGCONT), 0);
-        held
+        [least, told.elapsed()].map(|time| time.as_nanos() as u64)
     }
 }
 
@@ -146,16 +147,17 @@ fn stopped(amount: &Amount, sleep: impl Fn(Duration)) -> Waited {
     let page = Pages::shared(1);
     let off = &page.words()[0];
     // It sleeps on after the last stop, also where each took long to begin.
-    let whole = amount.time * (4 * amount.count as u32);
+    let whole = amount.time * (3 * amount.count as u32 + 10);
     let pid = fork(|| off.store(off_cpu_ns(|| sleep(whole)), Ordering::Release));
-    let mut held = 0;
+    let (mut least, mut most) = (0, 0);
     for _ in 0..amount.count {
         spin(amount.time);
-        held += stop_for(pid, amount.time);
+        let held = stop_for(pid, amount.time);
+        (least, most) = (least + held[0], most + held[1]);
     }
     reap_busily(pid);
     let off = off.load(Ordering::Acquire);
-    Waited { facts: vec![("held_ns", held)], ..off.into() }
+    Waited { facts: vec![("held_least_ns", least), ("held_most_ns", most)], ..off.into() }
 }
 
 fn stopped_timer(amount: &Amount) -> Waited {
