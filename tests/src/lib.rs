@@ -4,6 +4,7 @@
 pub mod account;
 pub mod agent;
 pub mod agree;
+pub mod causes;
 pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
@@ -12,4 +13,5 @@ pub mod rig;
 pub mod sibling;
 pub mod soak;
 pub mod traced;
+pub mod uring;
 pub mod work;

@@ -106,6 +106,13 @@ impl Traced {
         (number("bytes"), number("ops"))
     }
 
+    /// A number of the network by `family`; 0 where there was no such traffic.
+    pub fn net(&self, family: &str, field: &str) -> u64 {
+        let all = self.json["net"].as_array().map_or(&[][..], Vec::as_slice);
+        let found = all.iter().find(|group| group["family"] == family);
+        found.map_or(0, |group| group[field].as_u64().unwrap_or(0))
+    }
+
     /// Growth of a number from the first snapshot to the last, summed over the job, the rest of the
     /// node, and the series that `chosen` picks.
     pub fn node_growth(&self, field: Handle<Number>, chosen: impl Fn(&Group) -> bool) -> u64 {

@@ -125,6 +125,7 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
             "idle_while_run_queue_ns",
             "idle_while_faulting_ns",
             "idle_while_on_cpu_ns",
+            "idle_while_network_ns",
             "idle_other_ns",
         ];
         assert_eq!(parts.map(own).iter().sum::<f64>(), idle);

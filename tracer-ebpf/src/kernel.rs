@@ -56,6 +56,7 @@ word! {
     u64 = "{value} = *(u64 *)({base} + {mark})",
     Kernel = "{value} = *(u64 *)({base} + {mark})",
     u32 = "{value} = *(u32 *)({base} + {mark})",
+    u16 = "{value} = *(u16 *)({base} + {mark})",
     u8 = "{value} = *(u8 *)({base} + {mark})"
 }
 

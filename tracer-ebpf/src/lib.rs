@@ -4,6 +4,8 @@
 //! Nothing here allocates, reads or prints; it builds for the kernel and for the agent alike.
 #![no_std]
 
+pub mod calls;
+pub mod cells;
 pub mod handle;
 pub mod ids;
 pub mod kernel_fields;

@@ -20,7 +20,7 @@ pub const VICTIM_VALUES: u32 = 1024;
 pub struct TaskRecord {
     /// Whose record this is: [`CpuRecord::task`]'s low half with its lowest bit set; 0 for none.
     pub task: u32,
-    /// How it left: [`left::RUNNABLE`] and so on, with [`left::IN_FAULT`].
+    /// How it left ([`left`]), and where that was for a cause, which and in which cell.
     pub left: u32,
     /// The kernel's counters as last charged; deltas wrap.
     pub nvcsw: u32,
@@ -81,6 +81,28 @@ pub mod left {
     pub const IN_FAULT: u32 = 4;
     /// It has not left: it was seen to enter a CPU last.
     pub const ON_CPU: u32 = 8;
+
+    /// Where the cause of a sleep or a block begins, four bits.
+    pub const CAUSE_SHIFT: u32 = 4;
+    /// Where the number of its cell begins, one more than it is; 0 for none.
+    pub const CELL_SHIFT: u32 = 8;
+    /// Where the cause of the last sleep in a call begins, four bits, one more than it is; 0 for none. Kept
+    /// while the task is on a CPU, blocked or stopped: after a stop the call goes on under another number.
+    pub const LAST_SHIFT: u32 = 28;
+    /// That cause's bits.
+    pub const LAST: u32 = 0xf << LAST_SHIFT;
+
+    /// How, without [`IN_FAULT`] and what caused it.
+    #[inline(always)]
+    pub const fn how(left: u32) -> u32 {
+        left & (ASLEEP | BLOCKED | ON_CPU)
+    }
+
+    /// The number of its cell, one more than it is; 0 for none.
+    #[inline(always)]
+    pub const fn cell(left: u32) -> u32 {
+        (left & !LAST) >> CELL_SHIFT
+    }
 }
 
 /// What runs on a CPU now, and what this CPU could not account for.
@@ -110,6 +132,8 @@ pub struct CpuRecord {
     pub no_spare: u64,
     /// Completions that found no room for a new device and operation.
     pub block_full: u64,
+    /// Waits that found no room for a new file system and call.
+    pub wait_full: u64,
     /// Life-cycle events that found the ring buffer full.
     pub ring_full: u64,
 }

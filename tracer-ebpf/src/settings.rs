@@ -13,6 +13,16 @@ macro_rules! settings {
     };
 }
 
+/// What is told of waits, by the setting `WAITS`.
+pub mod waits {
+    /// How long they are.
+    pub const OFF: u64 = 0;
+    /// Also their causes.
+    pub const CALLS: u64 = 1;
+    /// Also the file systems that they are for.
+    pub const FILES: u64 = 2;
+}
+
 settings! {
     /// 1 where the tasks' hierarchy is a cgroup v1 controller's, 0 where it is v2's.
     TASKS_IN_V1 = 0,
@@ -30,6 +40,16 @@ settings! {
     /// 1 where a cgroup that is made outside all jobs gets a slot of its own until the agent knows whose
     /// it is, 0 where such a cgroup is the rest of the node's.
     NEW_CGROUPS_GET_SLOTS = 0,
+    /// What is told of waits: [`waits`].
+    WAITS = 0,
+    /// Where a task's registers lie in its stack, on kernels without a helper that tells (before 5.15); 0 on
+    /// others.
+    REGISTERS_AT = 0,
+    /// The bits of `TASK_COMPAT` by which a task is in a call of another machine's numbers.
+    COMPAT_BITS = 0,
+    /// 1 where a helper gives the current task with its type (5.11 on); 0 where its fields are read by
+    /// address.
+    CURRENT_TASK_TYPED = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

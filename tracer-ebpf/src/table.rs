@@ -4,6 +4,8 @@
 //! it), and `measurement!` (handle.rs) writes it. Line protocol, JSON, reports and docs/METRICS.md read the
 //! tables and name nothing themselves.
 
+use crate::cells::CellHist;
+
 /// How a field behaves over time: what an interval, a sum over cgroups and its output look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -61,18 +63,14 @@ impl Unit {
 pub enum Place {
     /// Byte offset in [`JobBank`](crate::tables::job::JobBank).
     Job(usize),
+    /// Byte offset in [`NetCounts`](crate::tables::net::NetCounts), of which the bank has one a family.
+    Net(usize),
     /// Byte offset in [`LatencyBank`](crate::tables::latency::LatencyBank), `--faults full` only.
     Latency(usize),
-    /// Byte offset in [`BlockCell`](crate::tables::block::BlockCell).
-    Block(usize),
-    /// A histogram in [`BlockCell`](crate::tables::block::BlockCell): byte offsets of its
-    /// [`Ends`](crate::loglinear::Ends) and its buckets, which lie apart.
-    BlockHist {
-        /// Of its sum and maximum.
-        ends: usize,
-        /// Of its buckets.
-        buckets: usize,
-    },
+    /// Byte offset in the measurement's [cell](crate::cells).
+    Cell(usize),
+    /// A histogram in it.
+    CellHist(CellHist),
     /// The number of values in the histogram of the same measurement that is in this place.
     CountOf(&'static Self),
     /// The sum of its values.
@@ -149,10 +147,12 @@ pub mod fn_place {
     pub enum Of {
         /// [`JobBank`](crate::tables::job::JobBank)
         Job,
+        /// [`NetCounts`](crate::tables::net::NetCounts)
+        Net,
         /// [`LatencyBank`](crate::tables::latency::LatencyBank)
         Latency,
-        /// [`BlockCell`](crate::tables::block::BlockCell)
-        Block,
+        /// The measurement's [cell](crate::cells)
+        Cell,
     }
 
     /// Whether `place` lies in `of`.
@@ -160,8 +160,9 @@ pub mod fn_place {
         matches!(
             (place, of),
             (Place::Job(_), Of::Job)
+                | (Place::Net(_), Of::Net)
                 | (Place::Latency(_), Of::Latency)
-                | (Place::Block(_) | Place::BlockHist { .. }, Of::Block)
+                | (Place::Cell(_) | Place::CellHist(_), Of::Cell)
         )
     }
 }

@@ -105,11 +105,13 @@ fn job_info() -> String {
         text,
         "\nThe agent's last `job_info` of a job, the one with `end`, also has the job's totals on this node: every\n\
          field of the measurements above, named after the measurement's key in the JSON and the field ({}),\n\
-         for a histogram its sum ({}), for block I/O by operation ({}).\n\
+         for a histogram its sum ({}), for block I/O by operation ({}), for the\n\
+         network by family ({}).\n\
          They combine all devices: counters and gauges are added; of peaks it is the largest, of constants any one.\n",
         example(&tables::SCHED, None, Kind::Counter),
         example(&tables::SCHED, None, Kind::Histogram),
         example(&tables::BLOCK, Some("read"), Kind::Counter),
+        example(&tables::NET, Some("tcp"), Kind::Counter),
     );
     text
 }

@@ -12,7 +12,8 @@ use jobtrace::model::{
 use tracer_ebpf::table::Place;
 
 /// The types of the handles, as the sources write them, in the order of the tables.
-const HANDLES: [&str; 7] = ["Sched", "Fault", "Block", "Memory", "Cpu", "Gpu", "Own"];
+const HANDLES: [&str; 10] =
+    ["Sched", "Fault", "Block", "Wait", "Net", "Memory", "Cpu", "Gpu", "NodeNet", "Own"];
 
 /// What reads the kernel, its files and devices. What shows values reads fields and sets none.
 const READERS: [&str; 5] = ["cgroup", "commands/agent", "commands/run", "gpu", "probes"];

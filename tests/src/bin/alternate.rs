@@ -1,13 +1,16 @@
 //! `alternate FOLDER GPU FILE SECONDS PERCENT HOW`: keeps a GPU busy for PERCENT of the time and reads FILE
 //! past the page cache for the rest, twenty times a second. The GPU is the one of that index in the scenario
 //! in FOLDER, which is told what it was kept busy each second, and by whom. Meanwhile this process waits for
-//! it as HOW says: `spin`, on a CPU, or `sleep`. Reports how long it was busy and idle, and what of the
-//! idle time this process was blocked.
+//! it as HOW says: `spin`, on a CPU, or `sleep`. `messages` spins, and instead of reading FILE it waits for
+//! messages on a socket; a helper sleeps in poll all the time, as drivers' do. Reports how long the GPU was busy
+//! and idle, and what of the idle time this process was off its CPU.
 
 use std::{
     fs,
-    os::unix::fs::FileExt,
+    io::Read,
+    os::unix::{fs::FileExt, net::UnixStream},
     path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -26,14 +29,15 @@ fn main() {
     let end: u64 = seconds.parse().unwrap();
     let busy_part = TURN * percent.parse::<u32>().unwrap() / 100;
     let wait: fn(Duration) = match how.as_str() {
-        "spin" => spin,
-        "sleep" => std::thread::sleep,
+        "spin" | "messages" => spin,
+        "sleep" => thread::sleep,
         other => panic!("cannot {other}"),
     };
     let file = open_direct(Path::new(file));
     let mut pages = Pages::fresh(BYTES / 4096);
     pages.write();
     let blocks = file_bytes(&file) / BYTES as u64;
+    let mut messages = (how == "messages").then(messages);
     let mut at = 0;
     let mut work = Work::begin();
     tell(folder, gpu, percent.parse().unwrap());
@@ -46,6 +50,10 @@ fn main() {
         busy += turn.elapsed();
         blocked_ns += off_cpu_ns(|| {
             while turn.elapsed() < TURN {
+                if let Some([near, _]) = &mut messages {
+                    near.read(&mut [0]).unwrap_err();
+                    continue;
+                }
                 file.read_exact_at(pages.bytes(), at % blocks * BYTES as u64).unwrap();
                 at += 1;
             }
@@ -61,6 +69,20 @@ fn main() {
     work.fact("idle_ns", (elapsed - busy).as_nanos() as u64);
     work.fact("blocked_ns", blocked_ns);
     work.end();
+}
+
+/// The ends of a socket, at one of which is waited for what never comes, a few milliseconds each time; and a
+/// helper that sleeps in poll.
+fn messages() -> [UnixStream; 2] {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+    thread::spawn(|| {
+        loop {
+            // SAFETY: no descriptors.
+            unsafe { libc::poll(std::ptr::null_mut(), 0, 100) };
+        }
+    });
+    [near, far]
 }
 
 /// Has the driver say that this process kept the GPU busy for so much of the time.

@@ -28,6 +28,7 @@ pub mod clock;
 pub mod container;
 pub mod daemon;
 pub mod full_disk;
+pub mod fuse;
 pub mod influx;
 pub mod mount;
 pub mod read_only;

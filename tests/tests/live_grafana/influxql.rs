@@ -33,10 +33,25 @@ pub fn filled(data: &Data) -> Influx {
     influx
 }
 
+/// Columns that are no values.
+const NAMES: [&str; 12] = [
+    "time",
+    "measurement",
+    "job",
+    "host",
+    "user",
+    "device",
+    "op",
+    "gpu",
+    "le",
+    "call",
+    "fs",
+    "mount",
+];
+
 /// Whether a row says anything besides when and of what.
 fn tells(row: &Row) -> bool {
-    let tags = ["time", "measurement", "job", "host", "user", "device", "op", "gpu", "le"];
-    row.iter().any(|(key, value)| !tags.contains(&key.as_str()) && !value.is_null())
+    row.iter().any(|(key, value)| !NAMES.contains(&key.as_str()) && !value.is_null())
 }
 
 /// What a variable of the dashboard offers.
@@ -88,9 +103,8 @@ pub fn missing(written: &Written, data: &Data) -> BTreeSet<&'static str> {
 
 /// Sum of the values of all rows: what is no tag and no time.
 fn sum(rows: &[Row]) -> f64 {
-    let named = ["time", "measurement", "job", "host", "user", "device", "op", "gpu", "le"];
     let values = rows.iter().flat_map(|row| row.iter());
-    values.filter(|(key, _)| !named.contains(&key.as_str())).filter_map(|(_, v)| v.as_f64()).sum()
+    values.filter(|(key, _)| !NAMES.contains(&key.as_str())).filter_map(|(_, v)| v.as_f64()).sum()
 }
 
 #[test]

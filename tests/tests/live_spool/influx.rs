@@ -162,9 +162,13 @@ fn counted(points: &Points) -> BTreeMap<String, u64> {
         }
         let Value::Integer(count) = fields["n"] else { panic!("{fields:?}") };
         let mut tag = format!("{}/{}/{}", tags["manager"], tags["job"], tags["metric"]);
-        for own in ["device", "op"].iter().filter_map(|key| tags.get(*key)) {
+        // A mount that is unknown is no tag in a line, and an empty one in the log.
+        let own: &[&str] =
+            if tags.contains_key("call") { &["call", "fs", "mount"] } else { &["device", "op"] };
+        let is_wait = tags.contains_key("call");
+        for own in own.iter().filter(|key| is_wait || tags.contains_key(**key)) {
             tag.push('/');
-            tag.push_str(own);
+            tag.push_str(tags.get(*own).map_or("", String::as_str));
         }
         *counts.entry(tag.replace([',', ' '], "_")).or_insert(0) += count;
     }

@@ -10,8 +10,9 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    cells::cell,
     kernel::{Kernel, cgroup_id, global, has, load},
-    maps::{block_cell, cpu_record, slot_of},
+    maps::{BlockCells, cpu_record, slot_of},
     record::{add_shared, file_shared},
 };
 
@@ -64,7 +65,7 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
     let major: u32 = load(disk, DISK_MAJOR);
     let minor: u32 = load(disk, DISK_FIRST_MINOR);
     let key = BlockKey { slot, op, device: major << 20 | minor & 0xf_ffff };
-    let Some(cell) = block_cell(key) else {
+    let Some((_, cell)) = cell::<BlockCells>(key.word()) else {
         if let Some(cpu) = cpu_record() {
             // SAFETY: this CPU's own record.
             unsafe { (*cpu).block_full += 1 };

@@ -9,6 +9,8 @@ mod attach;
 #[cfg(target_arch = "bpf")]
 mod block;
 #[cfg(target_arch = "bpf")]
+mod cells;
+#[cfg(target_arch = "bpf")]
 mod cgroup;
 #[cfg(target_arch = "bpf")]
 mod empty;
@@ -21,12 +23,16 @@ mod kernel;
 #[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
+mod net;
+#[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]
 mod record;
 #[cfg(target_arch = "bpf")]
 mod switch;
 #[cfg(target_arch = "bpf")]
 mod task;
+#[cfg(target_arch = "bpf")]
+mod wait;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

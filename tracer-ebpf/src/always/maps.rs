@@ -1,31 +1,31 @@
 //! The maps, and how a program finds its slot's place in them.
 
-use core::{arch::asm, cell::UnsafeCell, ptr::addr_of_mut};
+use core::{arch::asm, cell::UnsafeCell};
 
 use aya_ebpf::{
-    bindings::BPF_NOEXIST,
     btf_maps::{Array, ArrayOfMaps, PerCpuArray},
     helpers::generated::bpf_map_lookup_percpu_elem,
     macros::{btf_map, map},
     maps::{HashMap, Queue, RingBuf},
 };
 use tracer_ebpf::{
+    cells::CELLS,
     ids::{self, HIERARCHIES, IdSet, SETS, SLOTS},
     records::{
         CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
         TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
     },
-    tables::{
-        block::{BlockCell, BlockKey, CELL_STEPS, CELLS},
-        job::JobBank,
-        latency::LatencyBank,
-    },
+    tables::{block::BlockCell, job::JobBank, latency::LatencyBank, wait::WaitCell},
 };
+
+use crate::cells::Table;
 
 /// Page-aligned data, so that each record of 64 bytes is one cache line; and the agent may map it.
 const MMAPABLE: usize = 0x400;
 /// Banks are typed as arrays of words: kernel 6.1 refuses inner maps whose value is a struct.
 type Words<T> = PerCpuArray<T, 1>;
+/// Which key has claimed each cell of a table.
+pub type Claims = HashMap<u32, u64>;
 
 #[btf_map]
 static IDS: Array<IdSet, { (SETS * HIERARCHIES) as usize }, MMAPABLE> = Array::new();
@@ -78,10 +78,13 @@ static SPARE_SLOTS: Queue<u32> = Queue::with_max_entries(SLOTS as u32, 0);
 /// of a slot that has ended.
 #[btf_map]
 static BLOCKS: Array<BlockCell, { CELLS as usize }, MMAPABLE> = Array::new();
-/// Arbiter of two CPUs that want the same free cell: an insert is atomic, and the target has no
-/// compare-and-swap on kernels below 5.12. Touched once for each cell.
 #[map]
-static CELL_CLAIMS: HashMap<u32, u64> = HashMap::with_max_entries(CELLS, 0);
+static CELL_CLAIMS: Claims = HashMap::with_max_entries(CELLS, 0);
+/// Cells of waits for file systems, as those of block I/O.
+#[btf_map]
+static WAIT_CELLS: Array<WaitCell, { CELLS as usize }, MMAPABLE> = Array::new();
+#[map]
+static WAIT_CLAIMS: Claims = HashMap::with_max_entries(CELLS, 0);
 
 /// Slot of cgroup `id` in table `hierarchy`; 0 where no job owns it.
 #[inline(always)]
@@ -161,49 +164,38 @@ pub fn victim(pid: u32) -> Option<*mut u32> {
     VICTIMS.get_ptr_mut(pid & (VICTIM_VALUES - 1))
 }
 
-/// The cell of `key`, claimed if it is new; `None` where there is no room.
-#[inline(always)]
-pub fn block_cell(key: BlockKey) -> Option<*mut BlockCell> {
-    let (first, word) = (key.first_cell(), key.word());
-    let cell = BLOCKS.get_ptr_mut(first)?;
-    // SAFETY: a cell of the table; its key is written once, when it is claimed.
-    if unsafe { addr_of_mut!((*cell).key).read_volatile() } == word {
-        return Some(cell);
+/// The cells of block I/O.
+pub enum BlockCells {}
+
+impl Table for BlockCells {
+    type Cell = BlockCell;
+
+    #[inline(always)]
+    fn cell(index: u32) -> Option<*mut BlockCell> {
+        BLOCKS.get_ptr_mut(index)
     }
-    BLOCKS.get_ptr_mut(search(first, word) as u32)
+
+    #[inline(always)]
+    fn claims() -> &'static Claims {
+        &CELL_CLAIMS
+    }
 }
 
-/// The cell of the key `word`, whose first one is another's: found, or claimed; [`CELLS`] where there is no
-/// room. A function of its own, so that the usual completion does not pull it into the cache.
-#[inline(never)]
-fn search(first: u32, word: u64) -> u64 {
-    let mut step = 1;
-    while step < CELL_STEPS {
-        let index = BlockKey::cell(first, step);
-        // SAFETY: as in `block_cell`.
-        if let Some(cell) = BLOCKS.get_ptr_mut(index)
-            && unsafe { addr_of_mut!((*cell).key).read_volatile() } == word
-        {
-            return index.into();
-        }
-        step += 1;
+/// The cells of waits for file systems.
+pub enum WaitCells {}
+
+impl Table for WaitCells {
+    type Cell = WaitCell;
+
+    #[inline(always)]
+    fn cell(index: u32) -> Option<*mut WaitCell> {
+        WAIT_CELLS.get_ptr_mut(index)
     }
-    step = 0;
-    while step < CELL_STEPS {
-        let index = BlockKey::cell(first, step);
-        // Fails where another key, or the same on another CPU, was there first.
-        let _ = CELL_CLAIMS.insert(&index, &word, BPF_NOEXIST.into());
-        // SAFETY: the value is read once; claims do not change.
-        if unsafe { CELL_CLAIMS.get(&index) } == Some(&word)
-            && let Some(cell) = BLOCKS.get_ptr_mut(index)
-        {
-            // SAFETY: as in `block_cell`; the cell is this key's alone.
-            unsafe { addr_of_mut!((*cell).key).write_volatile(word) };
-            return index.into();
-        }
-        step += 1;
+
+    #[inline(always)]
+    fn claims() -> &'static Claims {
+        &WAIT_CLAIMS
     }
-    CELLS.into()
 }
 
 /// Flags of `slot`.

@@ -4,7 +4,7 @@
 //! switched. A task's counters are charged when it leaves a CPU, as differences against its record, so
 //! that an event the kernel withholds delays a number and loses none.
 
-use core::ptr::{addr_of, addr_of_mut, read_volatile};
+use core::ptr::{addr_of, addr_of_mut, null_mut, read_volatile};
 
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
@@ -19,6 +19,7 @@ use crate::{
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, fault_entry, slot_of, task_record},
     record::file,
+    wait::{asleep_for, blocked_for, file_wait, is_kernels},
 };
 
 const TASK_UNINTERRUPTIBLE: u32 = 0x2;
@@ -62,8 +63,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
     let cpu = unsafe { &mut *cpu };
     let now = if TIMES { run_queue_clock(prev) } else { 0 };
     let prev_pid: u32 = load(prev, TASK_PID);
-    let mut left_slot = u32::MAX;
-    let mut left_bank = None;
+    // Null, not `None`: that would leave a word unset, which kernel 5.10 takes to be read.
+    let (mut left_slot, mut left_bank) = (0, null_mut());
     if prev_pid != 0 {
         // The switch that brought `prev` here may have been withheld: then its slot is looked up.
         let known = cpu.task == prev as u64;
@@ -75,8 +76,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
             looked_up(prev)
         };
         left_slot = slot;
-        left_bank = bank(slot);
-        if let Some(bank) = left_bank {
+        if let Some(bank) = bank(slot) {
+            left_bank = bank;
             let record = task_record(prev_pid);
             // SAFETY: this CPU's own bank; a record is written by the CPU its task runs on.
             unsafe {
@@ -89,6 +90,7 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
                     cpu,
                     known,
                     bank,
+                    slot,
                     &mut *record,
                 )
             };
@@ -105,7 +107,8 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
         let slot = u32::from(slot_of(0, task_cgroup_id(next)));
         cpu.slot = slot;
         // Tasks of one job often take turns.
-        let bank = if slot == left_slot { left_bank } else { bank(slot) };
+        let known = slot == left_slot && !left_bank.is_null();
+        let bank = if known { Some(left_bank) } else { bank(slot) };
         if let Some(bank) = bank {
             let record = task_record(next_pid);
             // SAFETY: as above.
@@ -163,6 +166,7 @@ unsafe fn leave<const TIMES: bool>(
     cpu: &CpuRecord,
     known: bool,
     bank: *mut JobBank,
+    slot: u32,
     record: &mut TaskRecord,
 ) {
     let tag = tag(cpu);
@@ -173,9 +177,9 @@ unsafe fn leave<const TIMES: bool>(
     if record.task == tag {
         // SAFETY: the caller's.
         unsafe { charge(task, bank, record) };
-        if TIMES && record.left != left::ON_CPU {
+        if TIMES && left::how(record.left) != left::ON_CPU {
             // SAFETY: the caller's.
-            unsafe { entered_unseen(task, bank, record) };
+            unsafe { entered_unseen(task, bank, slot, record) };
         }
     } else {
         adopt(task, tag, record);
@@ -192,23 +196,27 @@ unsafe fn leave<const TIMES: bool>(
     }
     record.left_at_ns = now;
     record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
+    let last = record.left & left::LAST;
     record.left = if preempted || state == 0 {
-        left::RUNNABLE
+        left::RUNNABLE | last
+    } else if state & TASK_DEAD != 0 {
+        record.task = 0;
+        left::ASLEEP
     } else {
-        if state & TASK_DEAD != 0 {
-            record.task = 0;
-        }
         let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
-        let blocked = state & (TASK_UNINTERRUPTIBLE | TASK_NOLOAD) == TASK_UNINTERRUPTIBLE;
-        if !blocked && !in_iowait {
-            left::ASLEEP
+        // Of a thread of the kernel it is how it idles; file systems (Lustre) let others wait so.
+        let is_blocked =
+            state & TASK_UNINTERRUPTIBLE != 0 && (state & TASK_NOLOAD == 0 || !is_kernels(task));
+        if !is_blocked && !in_iowait {
+            left::ASLEEP | if TIMES { asleep_for(task, state, slot, last) } else { 0 }
         } else {
             let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
                 load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT)
             } else {
                 in_iowait
             };
-            left::BLOCKED | if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 }
+            let fault = if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 };
+            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) | last } else { 0 }
         }
     };
 }
@@ -227,7 +235,7 @@ fn fault_began(pid: u32) -> bool {
 /// # Safety
 /// `bank` is this CPU's own.
 #[inline(never)]
-unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) {
+unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, slot: u32, record: &TaskRecord) {
     let arrival: u64 = load(task, TASK_LAST_ARRIVAL);
     if arrival <= record.left_at_ns {
         return;
@@ -237,13 +245,8 @@ unsafe fn entered_unseen(task: Kernel, bank: *mut JobBank, record: &TaskRecord) 
     // SAFETY: the caller's.
     unsafe {
         file(addr_of_mut!((*bank).run_queue_wait_ns), waited);
-        if away > waited && record.left != left::RUNNABLE {
-            let hist = if record.left == left::ASLEEP {
-                addr_of_mut!((*bank).sleep_ns)
-            } else {
-                addr_of_mut!((*bank).blocked_ns)
-            };
-            file(hist, away - waited);
+        if away > waited && left::how(record.left) != left::RUNNABLE {
+            file_wait(bank, record.left, slot, away - waited);
         }
     }
 }
@@ -272,34 +275,29 @@ unsafe fn enter<const TIMES: bool>(
         cpu.task_evictions += u64::from(record.task != 0 && record.task != tag);
         begin(tag, record);
         waited += load::<u64, _>(task, TASK_RUN_DELAY);
-    } else if record.task == tag && record.left == left::ON_CPU {
+    } else if record.task == tag && left::how(record.left) == left::ON_CPU {
         // It was withheld when and how it left: what it did in between is unknown.
     } else if record.task == tag {
         waited += load::<u64, _>(task, TASK_RUN_DELAY) - record.run_delay_ns;
         let away = now - record.left_at_ns;
         let off = if away > waited { away - waited } else { 0 };
-        match record.left {
-            left::RUNNABLE => cpu.fault_blocked_ns = record.fault_blocked_ns,
-            left::ASLEEP => {
-                // SAFETY: the caller's.
-                unsafe { file(addr_of_mut!((*bank).sleep_ns), off) };
-            }
-            how => {
-                // SAFETY: the caller's.
-                unsafe { file(addr_of_mut!((*bank).blocked_ns), off) };
-                if how & left::IN_FAULT != 0 {
-                    // Without the bit, in_iowait is also that of a read: only the last block counts.
-                    let known = global(&FAULT_BIT_KNOWN) != 0;
-                    let before = if known { record.fault_blocked_ns } else { 0 };
-                    cpu.fault_blocked_ns = before + off;
-                }
+        if left::how(record.left) == left::RUNNABLE {
+            cpu.fault_blocked_ns = record.fault_blocked_ns;
+        } else {
+            // SAFETY: the caller's.
+            unsafe { file_wait(bank, record.left, cpu.slot, off) };
+            if record.left & left::IN_FAULT != 0 {
+                // Without the bit, in_iowait is also that of a read: only the last block counts.
+                let known = global(&FAULT_BIT_KNOWN) != 0;
+                let before = if known { record.fault_blocked_ns } else { 0 };
+                cpu.fault_blocked_ns = before + off;
             }
         }
     } else {
         cpu.task_evictions += u64::from(record.task != 0);
         adopt(task, tag, record);
     }
-    record.left = left::ON_CPU;
+    record.left = left::ON_CPU | record.left & left::LAST;
     cpu.sum_exec_ns = record.sum_exec_ns;
     if queued != 0 {
         // SAFETY: the caller's.
@@ -378,4 +376,5 @@ fn adopt(task: Kernel, tag: u32, record: &mut TaskRecord) {
     record.rare_events = rare_events(task);
     record.run_delay_ns = if times_known() { load(task, TASK_RUN_DELAY) } else { 0 };
     record.fault_blocked_ns = 0;
+    record.left = left::ON_CPU;
 }

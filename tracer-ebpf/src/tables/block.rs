@@ -4,6 +4,7 @@
 use core::mem::offset_of;
 
 use crate::{
+    cells::{self, CellHist},
     loglinear::{Buckets, Ends},
     measurement,
     table::{Place, described_bytes, fn_place::Of},
@@ -49,24 +50,7 @@ impl BlockKey {
             op => Some(Self { slot: (word >> 48) as u16, op: op - 1, device: word as u32 }),
         }
     }
-
-    /// The first cell that may be the key's: a Fibonacci hash, whose high bits depend on all of the key.
-    #[inline(always)]
-    pub const fn first_cell(self) -> u32 {
-        (self.word().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - CELLS.ilog2())) as u32
-    }
-
-    /// The cell that may be the key's after `step` others.
-    #[inline(always)]
-    pub const fn cell(first: u32, step: u32) -> u32 {
-        (first + step) & (CELLS - 1)
-    }
 }
-
-/// Most combinations of slot, device and operation; a power of two.
-pub const CELLS: u32 = 512;
-/// A key's cell is its first one or one of the next: so many in all.
-pub const CELL_STEPS: u32 = 8;
 
 /// One slot's totals for one device and operation. Shared by all CPUs, updated atomically (`max` by
 /// plain store: two completions in the same nanoseconds may lose the smaller of two new maxima).
@@ -93,24 +77,29 @@ pub struct BlockCell {
     pub size_buckets: Buckets,
 }
 
+impl cells::Cell for BlockCell {
+    fn slot(word: u64) -> Option<u16> {
+        BlockKey::of_word(word).map(|key| key.slot)
+    }
+}
+
 const _: () = {
     assert!(offset_of!(BlockCell, device_buckets) == 64, "what is no bucket is one cache line");
     assert!(offset_of!(BlockCell, device_buckets) < offset_of!(BlockCell, queue_buckets));
-    assert!(CELLS.is_power_of_two());
 };
 
-const QUEUE: Place = Place::BlockHist {
+const QUEUE: Place = Place::CellHist(CellHist {
     ends: offset_of!(BlockCell, queue_ends),
     buckets: offset_of!(BlockCell, queue_buckets),
-};
-const DEVICE: Place = Place::BlockHist {
+});
+const DEVICE: Place = Place::CellHist(CellHist {
     ends: offset_of!(BlockCell, device_ends),
     buckets: offset_of!(BlockCell, device_buckets),
-};
-const SIZE: Place = Place::BlockHist {
+});
+const SIZE: Place = Place::CellHist(CellHist {
     ends: offset_of!(BlockCell, size_ends),
     buckets: offset_of!(BlockCell, size_buckets),
-};
+});
 
 measurement! {
     /// `job_block`: requests completed by local block devices.
@@ -121,7 +110,7 @@ measurement! {
         "Requests completed; merged requests count once, split ones once per part.";
     counter bytes: Bytes in Place::SumOf(&SIZE),
         "Bytes of the completed requests, not counting failed ones.";
-    counter errors: Count in Place::Block(offset_of!(BlockCell, errors)),
+    counter errors: Count in Place::Cell(offset_of!(BlockCell, errors)),
         "Completions with an error.";
     histogram queue_latency_ns: Nanoseconds in QUEUE,
         "From the creation of the request to its issue to the device; unknown if the device's queue/iostats is 0, and 0 on kernels (6.12 to 6.18 seen) that stamp both with one cached time. Zeros are the requests of device_latency_ns that did not wait.";
@@ -132,13 +121,14 @@ measurement! {
 }
 
 const _: () = assert!(
-    described_bytes(&[&BLOCK], Of::Block) + size_of::<u64>() == size_of::<BlockCell>(),
+    described_bytes(&[&BLOCK], Of::Cell) + size_of::<u64>() == size_of::<BlockCell>(),
     "every field of BlockCell but the key needs its row in BLOCK"
 );
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cells::{CELL_STEPS, CELLS, cell_after, first_cell};
 
     #[test]
     fn a_key_survives_its_word_and_no_word_is_zero() {
@@ -159,10 +149,10 @@ mod tests {
         for slot in 0..slots {
             for op in [op::READ, op::WRITE] {
                 for &device in devices {
-                    let first = BlockKey { slot, op, device }.first_cell();
-                    let free = |&step: &u32| !used[BlockKey::cell(first, step) as usize];
+                    let first = first_cell(BlockKey { slot, op, device }.word());
+                    let free = |&step: &u32| !used[cell_after(first, step) as usize];
                     if let Some(step) = (0..CELL_STEPS).find(free) {
-                        used[BlockKey::cell(first, step) as usize] = true;
+                        used[cell_after(first, step) as usize] = true;
                         taken += 1;
                         steps += step;
                     }

@@ -2,10 +2,7 @@
 
 use core::mem::offset_of;
 
-use super::{
-    job::{JobBank, SCHED},
-    latency::LatencyBank,
-};
+use super::{job::JobBank, latency::LatencyBank};
 use crate::{
     measurement,
     table::{
@@ -37,11 +34,6 @@ measurement! {
     constant latency_sample_every: Count,
         "One minor fault in this many is timed for minor_latency_ns (full mode).";
 }
-
-const _: () = assert!(
-    described_bytes(&[&SCHED, &FAULT], Of::Job) == size_of::<JobBank>(),
-    "every field of JobBank needs its row in SCHED or FAULT"
-);
 
 const _: () = assert!(
     described_bytes(&[&FAULT], Of::Latency) == size_of::<LatencyBank>(),

@@ -4,3 +4,5 @@ pub mod block;
 pub mod fault;
 pub mod job;
 pub mod latency;
+pub mod net;
+pub mod wait;

@@ -38,6 +38,16 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
         Point::FunctionEntry(name) => {
             ensure!(btf.has_function(name), "this kernel has no function {name}");
         }
+        Point::FunctionExit(name, arguments) => {
+            let found = btf
+                .function(name)
+                .with_context(|| format!("this kernel has no function {name}"))?;
+            ensure!(
+                found == arguments,
+                "function {name} has different arguments: ({})",
+                found.join(", ")
+            );
+        }
         Point::Software(..) => {}
     }
     Ok(())
@@ -101,7 +111,7 @@ pub fn attach_all(
 /// Whether what is attached already does the work of `hook`.
 pub fn is_done_by(hook: &Hook, attached: &[&Hook]) -> bool {
     let does_its_work =
-        |other: &&Hook| other.group == hook.group || other.covers == Some(hook.group);
+        |other: &&Hook| other.group == hook.group || other.covers.contains(&hook.group);
     attached.iter().any(does_its_work)
 }
 
@@ -113,11 +123,11 @@ mod tests {
 
     const fn hook(program: &'static str, group: &'static str) -> Hook {
         let point = Point::FunctionEntry("f");
-        Hook { program, point, needs: &[], group, covers: None }
+        Hook { program, point, needs: &[], group, covers: &[] }
     }
 
     static FIRST: Hook = hook("first", "begins");
-    static SECOND: Hook = Hook { covers: Some("kernel begins"), ..hook("second", "begins") };
+    static SECOND: Hook = Hook { covers: &["kernel begins"], ..hook("second", "begins") };
     static THIRD: Hook = hook("third", "kernel begins");
     static OTHER: Hook = hook("other", "ends");
 

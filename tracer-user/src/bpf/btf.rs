@@ -21,6 +21,7 @@ const MOST_MEMBERS: u32 = 1 << 13;
 pub(super) mod kind {
     pub(in crate::bpf) const PTR: u32 = 2;
     pub(in crate::bpf) const STRUCT: u32 = 4;
+    pub(in crate::bpf) const UNION: u32 = 5;
     pub(in crate::bpf) const ENUM: u32 = 6;
     pub(in crate::bpf) const TYPEDEF: u32 = 8;
     pub(in crate::bpf) const VOLATILE: u32 = 9;
@@ -90,6 +91,12 @@ impl Btf {
         })
     }
 
+    /// Size in bytes of the struct or union `name`.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        let at = [kind::STRUCT, kind::UNION].into_iter().find_map(|of| self.named(of, name).next());
+        Some(self.u32(at? + 8).ok()?.into())
+    }
+
     /// Value of `name` in enum `enumeration`.
     pub fn enum_value(&self, enumeration: &str, name: &str) -> Option<u32> {
         self.named(kind::ENUM, enumeration).find_map(|at| {
@@ -105,10 +112,21 @@ impl Btf {
     pub fn tracepoint(&self, name: &str) -> Option<Vec<String>> {
         let typedef = self.named(kind::TYPEDEF, &tracepoint_typedef(name)).next()?;
         let pointer = self.at(self.u32(typedef + 8).ok()?)?;
-        let proto = self.at(self.u32(pointer + 8).ok()?)?;
+        self.arguments(self.at(self.u32(pointer + 8).ok()?)?, 1)
+    }
+
+    /// Types of the arguments of function `name`, as [`Self::tracepoint`] has them; `None` where the kernel
+    /// has no such function.
+    pub fn function(&self, name: &str) -> Option<Vec<String>> {
+        let function = self.named(kind::FUNC, name).next()?;
+        self.arguments(self.at(self.u32(function + 8).ok()?)?, 0)
+    }
+
+    /// Types of the arguments from number `first` on of the prototype at `proto`.
+    fn arguments(&self, proto: usize, first: usize) -> Option<Vec<String>> {
         (self.kind(proto).ok()? == kind::FUNC_PROTO).then_some(())?;
         let argument = |index| self.describe(self.u32(proto + TYPE_BYTES + index * 8 + 4).ok()?);
-        (1..self.vlen(proto).ok()?).map(argument).collect()
+        (first..self.vlen(proto).ok()?).map(argument).collect()
     }
 
     /// Whether the kernel has function `name` as BTF knows it.
@@ -122,7 +140,7 @@ impl Btf {
         self.numbered(kind::TYPEDEF, &typedef).next().map(|(id, _)| id)
     }
 
-    /// Number of the type that a program is attached to the entry of function `name` by.
+    /// Number of the type that a program is attached to function `name` by.
     pub fn function_id(&self, name: &str) -> Option<usize> {
         self.numbered(kind::FUNC, name).next().map(|(id, _)| id)
     }

@@ -88,7 +88,12 @@ pub fn with_causes(error: &dyn Error) -> String {
         }
         cause = error.source();
     }
-    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    // What a verifier says of itself comes last; before that is what it refuses.
+    let statistics = ["verification time ", "stack depth "];
+    let is_said = |line: &&str| {
+        !line.trim().is_empty() && !statistics.iter().any(|words| line.starts_with(words))
+    };
+    let lines: Vec<_> = text.lines().filter(is_said).collect();
     match lines.as_slice() {
         [first, .., before, last] => format!("{first} … {before} {last}"),
         _ => lines.join(" "),

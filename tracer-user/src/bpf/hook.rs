@@ -11,6 +11,9 @@ pub enum Point {
     Software(SoftwareEvent, Period),
     /// Entry of a kernel function.
     FunctionEntry(&'static str),
+    /// Return of a kernel function: its name and the arguments this program understands, behind which the
+    /// program finds what it returned.
+    FunctionExit(&'static str, &'static [&'static str]),
 }
 
 /// How often a software event runs its program.
@@ -33,8 +36,8 @@ pub struct Hook {
     pub needs: &'static [&'static str],
     /// Hooks of one group are alternatives: the first that attaches is kept.
     pub group: &'static str,
-    /// Another group whose work this program does too.
-    pub covers: Option<&'static str>,
+    /// Other groups whose work this program does too.
+    pub covers: &'static [&'static str],
 }
 
 /// How a hook fared.

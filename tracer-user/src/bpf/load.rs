@@ -43,6 +43,8 @@ pub struct Plan<'a> {
     pub offsets: &'a Offsets,
     /// Maps that get another number of entries than the object says.
     pub entries: &'a [(&'static str, u32)],
+    /// Values of its read-only tables, by the names of their globals.
+    pub tables: &'a [(&'static str, &'a [u16])],
     /// Log level of the programs' rare warnings: 0 is off.
     pub log_level: u8,
 }
@@ -55,6 +57,9 @@ pub fn create(plan: &Plan<'_>) -> Result<Ebpf> {
     let mut loader = EbpfLoader::new();
     for (name, value) in plan.globals {
         loader.override_global(name, value, true);
+    }
+    for (name, table) in plan.tables {
+        loader.override_global(name, *table, true);
     }
     loader.override_global("AYA_LOG_LEVEL", &plan.log_level, false);
     if plan.log_level == 0 {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use aya::{
     Ebpf,
     programs::{
-        BtfTracePoint, FEntry, PerfEvent, Program,
+        BtfTracePoint, FEntry, FExit, PerfEvent, Program,
         links::{FdLink, PinnedLink},
         perf_event::{PerfEventConfig, PerfEventLink, PerfEventScope, SamplePolicy},
     },
@@ -70,6 +70,7 @@ impl Programs {
             let program = match hook.point {
                 Point::Tracepoint(..) => BtfTracePoint::from_pin(&path).map(Program::BtfTracePoint),
                 Point::FunctionEntry(_) => FEntry::from_pin(&path).map(Program::FEntry),
+                Point::FunctionExit(..) => FExit::from_pin(&path).map(Program::FExit),
                 Point::Software(..) => PerfEvent::from_pin(&path).map(Program::PerfEvent),
             };
             let program = program.with_context(|| format!("cannot open {}", path.display()))?;
@@ -242,6 +243,10 @@ fn attach(program: &mut Program, hook: &Hook, period: u64) -> Result<Vec<Link>> 
             Ok(vec![Link::Fd(program.take_link(id).map_err(told)?.into())])
         }
         (Program::FEntry(program), Point::FunctionEntry(_)) => {
+            let id = program.attach().map_err(told)?;
+            Ok(vec![Link::Fd(program.take_link(id).map_err(told)?.into())])
+        }
+        (Program::FExit(program), Point::FunctionExit(..)) => {
             let id = program.attach().map_err(told)?;
             Ok(vec![Link::Fd(program.take_link(id).map_err(told)?.into())])
         }

@@ -25,7 +25,9 @@ pub fn type_ids<'a>(kernel: &Btf, hooks: impl IntoIterator<Item = &'a Hook>) -> 
         Point::Tracepoint(name, _) => {
             Some((kernel.tracepoint_id(name)?, kind::TYPEDEF, tracepoint_typedef(name)))
         }
-        Point::FunctionEntry(name) => Some((kernel.function_id(name)?, kind::FUNC, name.into())),
+        Point::FunctionEntry(name) | Point::FunctionExit(name, _) => {
+            Some((kernel.function_id(name)?, kind::FUNC, name.into()))
+        }
         Point::Software(..) => None,
     });
     let data = outline(&found.collect::<Vec<_>>());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use aya::programs::{BtfTracePoint, FEntry, PerfEvent, Program};
+use aya::programs::{BtfTracePoint, FEntry, FExit, PerfEvent, Program};
 
 use super::{
     error::with_causes,
@@ -28,6 +28,7 @@ pub fn verify(program: &mut Program, hook: &Hook, kernel: &aya::Btf) -> Result<(
     let result = match hook.point {
         Point::Tracepoint(name, _) => <&mut BtfTracePoint>::try_from(program)?.load(name, kernel),
         Point::FunctionEntry(name) => <&mut FEntry>::try_from(program)?.load(name, kernel),
+        Point::FunctionExit(name, _) => <&mut FExit>::try_from(program)?.load(name, kernel),
         Point::Software(..) => <&mut PerfEvent>::try_from(program)?.load(),
     };
     result.map_err(|error| anyhow::anyhow!("{}", with_causes(&error)))

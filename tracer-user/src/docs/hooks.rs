@@ -6,7 +6,7 @@ use aya::programs::perf_event::SoftwareEvent;
 
 use crate::{
     bpf::hook::{Period, Point},
-    probes::{Family, HOOKS, HookRow},
+    probes::{CAUSES, Family, HOOKS, HookRow},
 };
 
 /// One row for each hook, one for each family.
@@ -59,8 +59,9 @@ pub fn section() -> String {
 }
 
 fn group(row: &HookRow) -> String {
-    let also = row.hook.covers.map(|group| format!("; also {group}"));
-    format!("{}{}", row.hook.group, also.unwrap_or_default())
+    let others = row.hook.covers.iter().filter(|group| **group != row.hook.group);
+    let also: String = others.map(|group| format!("; also {group}")).collect();
+    format!("{}{also}", row.hook.group)
 }
 
 fn point(row: &HookRow) -> String {
@@ -68,6 +69,7 @@ fn point(row: &HookRow) -> String {
     match row.hook.point {
         Point::Tracepoint(name, _) => format!("tracepoint `{name}`{full}"),
         Point::FunctionEntry(name) => format!("function `{name}`{full}"),
+        Point::FunctionExit(name, _) => format!("return of function `{name}`{full}"),
         Point::Software(event, Period::Each) => format!("{}, each{full}", software(event)),
         Point::Software(event, Period::Sampled) => format!("{}, sampled{full}", software(event)),
     }
@@ -82,7 +84,11 @@ fn software(event: SoftwareEvent) -> &'static str {
     }
 }
 
+/// The names; the causes of waits, which go together, by one word.
 fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    let (causes, names): (Vec<_>, Vec<_>) = names.partition(|name| CAUSES.contains(name));
+    let names = names.into_iter().map(|name| format!("`{name}`"));
+    let causes = (!causes.is_empty()).then(|| "the causes of sleeps and blocks".to_owned());
+    let names: Vec<_> = names.chain(causes).collect();
     if names.is_empty() { "–".to_owned() } else { names.join(", ") }
 }

@@ -3,7 +3,7 @@
 //! A thread of its own asks each source (`work`, `source`: `nvml` for NVIDIA's, `cards` for all others),
 //! since a call may block for long, and adds each [`GpuReading`] to the [`Totals`] of the jobs; whoever
 //! drains the kernel takes the totals and waits for nothing. Beside each reading it lays what the job's
-//! tasks did (`tasks`), which tells why a device was idle (`idle`). Refuses to tell which job a process is
+//! tasks did (`tasks`, `waits`), which tells why a device was idle (`idle`, `sleepers`). Refuses to tell which job a process is
 //! of: that is an argument.
 
 pub(crate) mod cards;
@@ -17,10 +17,12 @@ mod nvml;
 mod reading;
 mod sampler;
 mod shared;
+mod sleepers;
 mod source;
 mod tasks;
 mod totals;
 mod used;
+mod waits;
 mod work;
 
 pub use claim::{Claim, Claims};

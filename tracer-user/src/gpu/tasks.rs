@@ -1,7 +1,8 @@
 //! What a job's tasks did in a stretch of time, from two looks at the kernel's counters. Pure.
 
-use tracer_ebpf::loglinear::bucket_low;
+use tracer_ebpf::handle::{Handle, Number};
 
+use super::waits::Waits;
 use crate::model::{
     group::Group,
     hist::Hist,
@@ -15,21 +16,48 @@ pub struct TaskTimes {
     pub on_cpu_ns: u64,
     /// Runnable, waiting for a CPU.
     pub run_queue: Waits,
-    /// Blocked in the kernel, but not by a major fault.
+    /// Blocked on I/O, but not by a major fault; on anything where the kernel does not tell causes.
     pub blocked: Waits,
+    /// What of `blocked` is for what; `None` where the kernel does not tell causes.
+    pub calls: Option<Calls>,
+    /// Blocked on something that is not I/O, or not known to be.
+    pub otherwise: Waits,
     /// Blocked by a major fault; `None` where the kernel does not tell, they are in `blocked` then.
     pub faulting: Option<Waits>,
+    /// Asleep; `None` where the kernel does not tell causes.
+    pub asleep: Option<Asleep>,
 }
 
-/// Waits that ended in a stretch of time: the kernel charges a wait when it ends, whole.
+/// Blocks on I/O that ended in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Waits {
-    /// What of them lay in the stretch.
-    pub within_ns: u64,
-    /// What of them lay before it.
-    pub before_ns: u64,
-    /// How long before its begin the earliest of them began, at most.
-    pub reach_ns: u64,
+pub struct Calls {
+    /// Reading, writing, until it is stored, and for metadata.
+    pub of_ns: [u64; 4],
+    /// All blocks on I/O; no less than these.
+    pub all_ns: u64,
+}
+
+impl Calls {
+    /// What of `part_ns` of all is for each.
+    pub fn share(&self, part_ns: u64) -> [u64; 4] {
+        let part = |ns: u64| u128::from(part_ns) * u128::from(ns) / u128::from(self.all_ns.max(1));
+        self.of_ns.map(|ns| part(ns) as u64)
+    }
+}
+
+/// Sleep that ended in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Asleep {
+    /// Until any of several files is ready: sockets and what drivers tell.
+    pub poll: Waits,
+    /// In calls for sockets.
+    pub sockets: Waits,
+    /// For anything else.
+    pub elsewhere: Waits,
+    /// How many tasks were asleep in poll or on sockets on average, in millionths, whatever part this is of.
+    pub network_ppm: u64,
+    /// The same for anything else.
+    pub elsewhere_ppm: u64,
 }
 
 impl TaskTimes {
@@ -40,13 +68,31 @@ impl TaskTimes {
         let since = |table| Some(of(newer, table)?.since(&of(older, table)?));
         let sched = since(&SCHED)?;
         let waits = |hist: &Hist| Waits::of(hist, span_ns);
-        let faulting = since(&FAULT).and_then(|fault| fault.hist(Fault::major_wait_ns).map(waits));
+        let faults = since(&FAULT);
+        let faults = faults.as_ref().and_then(|fault| fault.hist(Fault::major_wait_ns));
+        let faulting = faults.map(waits);
+        let ended = sched.hist(Sched::blocked_ns)?;
+        let all = waits(ended);
+        let causes = Causes::of(&sched);
+        let io_ns = causes.as_ref().map_or(ended.sum, |causes| causes.io_ns.min(ended.sum));
+        let io = all.part(io_ns, ended.sum);
         Some(Self {
             on_cpu_ns: sched.number(Sched::on_cpu_ns)?,
             run_queue: waits(sched.hist(Sched::run_queue_wait_ns)?),
             // A task that a major fault blocks is blocked, and charged as that, too.
-            blocked: waits(sched.hist(Sched::blocked_ns)?).less(faulting.unwrap_or_default()),
+            blocked: io.less(faulting.unwrap_or_default()),
+            calls: causes.as_ref().map(|causes| {
+                let faults_ns = faults.map_or(0, |hist| hist.sum);
+                let of_ns = causes.calls_ns;
+                let all_ns = io_ns.saturating_sub(faults_ns);
+                Calls {
+                    of_ns,
+                    all_ns: all_ns.max(of_ns.iter().fold(0, |a, b| a.saturating_add(*b))),
+                }
+            }),
+            otherwise: all.less(io),
             faulting,
+            asleep: causes.and_then(|_| Asleep::of(&sched, span_ns)),
         })
     }
 
@@ -60,47 +106,79 @@ impl TaskTimes {
             (u128::from(ns) * u128::from(part_ns) / u128::from(whole_ns)) as u64
         };
         let waits = |of: Waits| Waits { within_ns: scaled(of.within_ns), ..Waits::default() };
+        let asleep = |of: Asleep| Asleep {
+            poll: waits(of.poll),
+            sockets: waits(of.sockets),
+            elsewhere: waits(of.elsewhere),
+            ..of
+        };
         Self {
             on_cpu_ns: scaled(self.on_cpu_ns),
             run_queue: waits(self.run_queue),
             blocked: waits(self.blocked),
+            calls: self.calls,
+            otherwise: waits(self.otherwise),
             faulting: self.faulting.map(waits),
+            asleep: self.asleep.map(asleep),
         }
     }
 }
 
-impl Waits {
-    /// The waits of `ended`, all of which ended in a stretch of `span_ns`.
-    ///
-    /// When in it each ended is not known, so every moment is as likely: on the mean a wait of length `l`
-    /// reaches `l²/2s` before a stretch of `s` where it is shorter, `l - s/2` where it is longer. Lengths
-    /// are the buckets' middles, moved so that they add up to the exact sum.
-    pub fn of(ended: &Hist, span_ns: u64) -> Self {
-        let middle = |index: usize| (bucket_low(index) as f64 + ended.bound(index) as f64) / 2.0;
-        let sum: f64 = ended.buckets().map(|(index, count)| middle(index) * count as f64).sum();
-        let exact = if sum > 0.0 { ended.sum as f64 / sum } else { 1.0 };
-        let span = span_ns as f64;
-        let before = |(index, count): (usize, u64)| {
-            let (low, high) = (bucket_low(index) as f64, ended.bound(index) as f64);
-            let length = (middle(index) * exact).clamp(low.min(high), high);
-            let before = if length <= span && span > 0.0 {
-                length * length / (2.0 * span)
-            } else {
-                length - span / 2.0
-            };
-            before * count as f64
-        };
-        let before_ns = (ended.buckets().map(before).sum::<f64>() as u64).min(ended.sum);
-        let longest = ended.buckets().last().map_or(0, |(index, _)| ended.bound(index));
-        Self { within_ns: ended.sum - before_ns, before_ns, reach_ns: longest }
-    }
+/// What blocks on I/O were for.
+struct Causes {
+    calls_ns: [u64; 4],
+    io_ns: u64,
+}
 
-    fn less(self, other: Self) -> Self {
-        Self {
-            within_ns: self.within_ns.saturating_sub(other.within_ns),
-            before_ns: self.before_ns.saturating_sub(other.before_ns),
-            reach_ns: self.reach_ns,
+impl Causes {
+    fn of(sched: &Group) -> Option<Self> {
+        let sum = |fields: &[Handle<Number>]| {
+            let add =
+                |sum: u64, field: &Handle<Number>| Some(sum.saturating_add(sched.number(*field)?));
+            fields.iter().try_fold(0, add)
+        };
+        let mut calls_ns = [0; 4];
+        for (of, field) in calls_ns.iter_mut().zip(CALLS) {
+            *of = sched.number(field)?;
         }
+        let rest_ns = sum(&[Sched::blocked_fault_ns, Sched::blocked_exec_ns])?;
+        Some(Self { calls_ns, io_ns: sum(&CALLS)?.saturating_add(rest_ns) })
+    }
+}
+
+/// Calls on files, in the order of [`Calls::of_ns`].
+const CALLS: [Handle<Number>; 4] = [
+    Sched::blocked_read_ns,
+    Sched::blocked_write_ns,
+    Sched::blocked_sync_ns,
+    Sched::blocked_metadata_ns,
+];
+
+impl Asleep {
+    fn of(sched: &Group, span_ns: u64) -> Option<Self> {
+        let [poll, sockets] = [
+            (Sched::sleep_poll_ns, Sched::sleep_poll_waits),
+            (Sched::sleep_socket_ns, Sched::sleep_socket_waits),
+        ]
+        .map(|(ns, count)| Some((sched.number(ns)?, sched.number(count)?)));
+        let (poll, sockets) = (poll?, sockets?);
+        let all = sched.hist(Sched::sleep_ns)?;
+        let elsewhere = (
+            all.sum.saturating_sub(poll.0).saturating_sub(sockets.0),
+            all.count().saturating_sub(poll.1).saturating_sub(sockets.1),
+        );
+        let waits = |(ns, count)| Waits::alike(ns, count, span_ns);
+        let ppm = |ns: u64| {
+            let ppm = u128::from(ns) * 1_000_000 / u128::from(span_ns.max(1));
+            u64::try_from(ppm).unwrap_or(u64::MAX)
+        };
+        Some(Self {
+            poll: waits(poll),
+            sockets: waits(sockets),
+            elsewhere: waits(elsewhere),
+            network_ppm: ppm(poll.0.saturating_add(sockets.0)),
+            elsewhere_ppm: ppm(elsewhere.0),
+        })
     }
 }
 
@@ -117,35 +195,6 @@ mod tests {
             (0..*count).for_each(|_| hist.record(*length));
         }
         hist
-    }
-
-    #[test]
-    fn a_wait_reaches_before_the_stretch_in_which_it_ended() {
-        for (what, waits, before_ms, reach_ms) in [
-            ("none", &[][..], 0, 0),
-            ("reads of 200 µs: next to nothing of them", &[(MS / 5, 4_000)], 0, 0),
-            ("waits of 100 ms", &[(100 * MS, 9)], 45, 100),
-            ("half a second: a quarter of it, on the mean", &[(S / 2, 1)], 125, 500),
-            ("as long as the stretch", &[(S, 1)], 500, 1_000),
-            (
-                "five seconds: they ended half a second into it, on the mean",
-                &[(5 * S, 1)],
-                4_500,
-                5_000,
-            ),
-            ("eight tasks", &[(5 * S, 8)], 36_000, 5_000),
-            ("one long and many short ones", &[(5 * S, 1), (MS, 300)], 4_500, 5_000),
-        ] {
-            let hist = hist(waits);
-            let got = Waits::of(&hist, S);
-            assert_eq!(got.within_ns + got.before_ns, hist.sum, "{what}");
-            let near = |got: u64, wanted_ms: u64| got.abs_diff(wanted_ms * MS) <= 2 * MS + got / 10;
-            assert!(near(got.before_ns, before_ms), "{what}: {got:?}");
-            assert!(near(got.reach_ns, reach_ms), "{what}: {got:?}");
-        }
-        let one = Waits::of(&hist(&[(5 * S + 7, 1)]), S);
-        assert_eq!(one.before_ns, 4_500 * MS + 7, "a single wait is known to the nanosecond");
-        assert_eq!(Waits::of(&hist(&[(7, 1)]), 0).within_ns, 0, "no time, nothing in it");
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub static METRICS: &[Metric] = &[
         "jobtrace_blocked",
         TASKS,
         Of::SumPerTime(Sched::blocked_ns),
-        "Tasks blocked on I/O, on average; a wait is counted when it ends.",
+        "Tasks blocked in the kernel, mostly on I/O, on average; a wait is counted when it ends.",
     ),
     Metric::new(
         "jobtrace_cpu_wait_p99",

@@ -9,7 +9,6 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use tracer_ebpf::{
     loglinear::bucket_of,
     table::{Field, Kind, Measurement, Unit},
-    tables::block::OPS,
 };
 
 use crate::model::{
@@ -20,7 +19,7 @@ use crate::model::{
     info::Facts,
     job::Job,
     point::{FieldValue, Origin, Point},
-    tables::{self, FACTS, INTERVAL, JOB_INFO, total_name},
+    tables::{self, FACTS, INTERVAL, JOB_INFO, total_name, total_parts},
 };
 
 /// What was left out, by what it is.
@@ -245,12 +244,13 @@ fn facts(point: &Point, skipped: &mut Skipped) -> What {
 /// Whether some job's total has this name.
 fn is_total(name: &str) -> bool {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let ops = || [None].into_iter().chain(OPS.map(Some));
+        let parts =
+            |table| [None].into_iter().chain(total_parts(table).iter().map(|part| Some(*part)));
         let fields = tables::ALL
             .iter()
             .flat_map(|table| table.fields.iter().map(move |field| (*table, field)));
         let mut names: Vec<_> = fields
-            .flat_map(|(table, field)| ops().map(move |op| total_name(table, op, field)))
+            .flat_map(|(table, field)| parts(table).map(move |part| total_name(table, part, field)))
             .collect();
         names.sort();
         names.dedup();

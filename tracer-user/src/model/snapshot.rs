@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub monotonic_ns: u64,
     /// Groups of each lease of a slot.
     pub slots: BTreeMap<Lease, Vec<Group>>,
-    /// The tracing's own groups (`jobtrace_self`).
+    /// The tracing's own groups (`jobtrace_self`), and those of the node's devices (agent).
     pub own: Vec<Group>,
 }
 

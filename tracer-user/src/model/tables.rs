@@ -2,12 +2,15 @@
 
 mod facts;
 mod gpu;
+mod node;
 mod own;
 
 pub use tracer_ebpf::tables::{
     block::{BLOCK, Block},
     fault::{FAULT, Fault},
     job::{SCHED, Sched},
+    net::{NET, Net},
+    wait::{WAIT, Wait},
 };
 use tracer_ebpf::{
     measurement,
@@ -15,8 +18,9 @@ use tracer_ebpf::{
 };
 
 pub use self::{
-    facts::{FACTS, Fact, JOB_INFO, fact, total_name},
+    facts::{FACTS, Fact, JOB_INFO, fact, total_name, total_parts},
     gpu::{GPU, Gpu},
+    node::{NODE_NET, NodeNet},
     own::{Own, SELF},
 };
 
@@ -76,7 +80,8 @@ pub static INTERVAL: Field = Field {
 };
 
 /// Every measurement of values, in the order of their output.
-pub static ALL: [&Measurement; 7] = [&SCHED, &FAULT, &BLOCK, &MEMORY, &CPU, &GPU, &SELF];
+pub static ALL: [&Measurement; 10] =
+    [&SCHED, &FAULT, &BLOCK, &WAIT, &NET, &MEMORY, &CPU, &GPU, &NODE_NET, &SELF];
 
 /// How many of its tags a recording has at least: those of the oldest one.
 pub fn oldest_tags(measurement: &Measurement) -> usize {

@@ -3,12 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use tracer_ebpf::tables::block::{BlockKey, OPS};
+use tracer_ebpf::tables::block::{BlockCell, BlockKey, OPS};
 
-use super::{
-    block_cells::{BlockCells, CellReader},
-    leases::Leases,
-};
+use super::{block_cells::CellReader, cells::Cells, leases::Leases};
 use crate::{
     base::devices::Devices,
     bpf::maps::TakeMap,
@@ -20,8 +17,8 @@ use crate::{
 
 /// The cells, and what is remembered of each between two readings.
 pub struct Blocks {
-    cells: BlockCells,
-    readers: BTreeMap<usize, (BlockKey, CellReader)>,
+    cells: Cells<BlockCell>,
+    readers: BTreeMap<usize, (Slot, CellReader)>,
     devices: Devices,
     /// Last values that the agent before this one reported.
     seeds: Vec<(Lease, Group)>,
@@ -34,7 +31,7 @@ impl Blocks {
     /// When a map is missing or of another kind: the object and the agent do not fit.
     pub fn new(take: &mut TakeMap<'_>) -> Result<Self> {
         Ok(Self {
-            cells: BlockCells::new(take("BLOCKS")?, take("CELL_CLAIMS")?)?,
+            cells: Cells::new(take, "BLOCKS", "CELL_CLAIMS")?,
             readers: BTreeMap::new(),
             devices: Devices::default(),
             seeds: Vec::new(),
@@ -54,11 +51,10 @@ impl Blocks {
         leases: &Leases,
         of: impl Fn(Slot) -> bool,
     ) {
-        for (number, key) in self.cells.used() {
+        for (number, slot, key) in self.cells.used() {
             // A spare slot, taken a moment ago: next time it is known whose it is.
-            let Some(lease) = leases.holder(key.slot).filter(|_| of(key.slot)) else {
-                continue;
-            };
+            let Some(lease) = leases.holder(slot).filter(|_| of(slot)) else { continue };
+            let Some(key) = BlockKey::of_word(key) else { continue };
             let device = self.devices.get(key.device);
             let seeds = &self.seeds;
             let (_, reader) = self.readers.entry(number).or_insert_with(|| {
@@ -66,9 +62,9 @@ impl Blocks {
                 let same = |(of, group): &&(Lease, Group)| {
                     *of == lease && group.tags == [device.name.as_str(), op]
                 };
-                (key, CellReader::after(seeds.iter().find(same).map(|(_, group)| group)))
+                (slot, CellReader::after(seeds.iter().find(same).map(|(_, group)| group)))
             });
-            let group = reader.read(&self.cells.read(number), device, key.op);
+            let group = reader.read(self.cells.read(number), device, key.op);
             merge_all(slots.entry(lease).or_default(), std::slice::from_ref(group));
         }
     }
@@ -76,6 +72,6 @@ impl Blocks {
     /// Frees the cells of `slot`, to which nothing may be charged any more.
     pub fn free(&mut self, slot: Slot) {
         self.cells.free(slot);
-        self.readers.retain(|_, (key, _)| key.slot != slot);
+        self.readers.retain(|_, (of, _)| *of != slot);
     }
 }

@@ -1,6 +1,7 @@
 //! From the bytes of a kernel-side struct to the values its table names.
 
 use tracer_ebpf::{
+    cells::CellHist,
     loglinear::{BUCKETS, Ends, KernelHist},
     table::{Kind, Measurement, Place},
 };
@@ -69,7 +70,7 @@ impl Unwrapper {
             group.values[index] = Some(match field.kind {
                 Kind::Histogram => {
                     let buckets = match field.place {
-                        Place::BlockHist { buckets, .. } => buckets,
+                        Place::CellHist(CellHist { buckets, .. }) => buckets,
                         _ => at + std::mem::offset_of!(KernelHist, buckets),
                     };
                     Value::Histogram(self.unwrap(index, cpus, at, buckets))
@@ -121,6 +122,20 @@ pub fn derive(group: &mut Group) {
             _ => None,
         };
     }
+}
+
+/// Where in a cell a value is.
+pub fn cell_place(place: Place) -> Option<usize> {
+    match place {
+        Place::Cell(at) | Place::CellHist(CellHist { ends: at, .. }) => Some(at),
+        _ => None,
+    }
+}
+
+/// The bytes of words.
+pub fn bytes_of_words(words: &[u64]) -> &[u8] {
+    // SAFETY: integers.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 /// The bytes of a kernel-side struct.

@@ -17,6 +17,7 @@ use super::{
     records::Records,
     running::{read_account, uncharged_ns},
     slots::Slots,
+    waits::Waits,
 };
 use crate::{
     base::clock::{monotonic_ns, wall_ns},
@@ -41,6 +42,7 @@ pub struct Probes {
     pub slots: Slots,
     pub(super) readings: Readings,
     pub(super) blocks: Blocks,
+    pub(super) waits: Waits,
     /// Last values of the leases that ended since the last snapshot.
     closed: BTreeMap<Lease, Vec<Group>>,
     /// Whether snapshots free what has ended; the whole node's agent does so itself.
@@ -56,6 +58,7 @@ pub(super) struct Parts {
     pub records: Records,
     pub slots: Slots,
     pub blocks: Blocks,
+    pub waits: Waits,
     pub readings: Readings,
     /// From when on all programs were attached, CLOCK_MONOTONIC; 0 where an agent before this one did it.
     pub since_ns: u64,
@@ -63,10 +66,10 @@ pub(super) struct Parts {
 
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options) -> Self {
-        let Parts { set, records, slots, blocks, readings, since_ns } = parts;
+        let Parts { set, records, slots, blocks, waits, readings, since_ns } = parts;
         let (closed, own) = (BTreeMap::new(), own::Spent::default());
         let reclaims = !options.whole_node;
-        Self { set, records, slots, readings, blocks, closed, reclaims, since_ns, own }
+        Self { set, records, slots, readings, blocks, waits, closed, reclaims, since_ns, own }
     }
 
     /// Pins what is attached, and gives the set its name.
@@ -122,6 +125,7 @@ impl Probes {
         if self.knows_block() {
             self.blocks.read(&mut slots, self.slots.held(), |of| of == slot);
         }
+        self.waits.read(&mut slots, self.slots.held(), |of| of == slot);
         self.readings.report(&mut slots, &BTreeMap::new());
         Ok(slots.remove(&lease).unwrap_or_default())
     }
@@ -158,6 +162,7 @@ impl Probes {
         if let Some(slot) = self.slots.held().slot(lease) {
             self.slots.banks().clear(slot)?;
             self.blocks.free(slot);
+            self.waits.free(slot);
             self.slots.free(slot);
         }
         Ok(())
@@ -221,6 +226,7 @@ impl Source for Probes {
         if self.knows_block() {
             self.blocks.read(&mut slots, self.slots.held(), |_| true);
         }
+        self.waits.read(&mut slots, self.slots.held(), |_| true);
         // After the banks: a task that leaves between the two is missed now and counted next time;
         // the other way round it would be counted twice.
         let cpus = self.records.read_cpus().context("cannot read the CPUs' records")?;

@@ -12,10 +12,12 @@ use crate::bpf::{
 };
 
 /// The empty programs, each with the program of ours whose hook it shares.
-const EMPTY: [(&str, Hook); 4] = [
+const EMPTY: [(&str, Hook); 6] = [
     ("sched_switch", empty("empty_switch", Point::Tracepoint("sched_switch", &[]))),
     ("block_rq_complete", empty("empty_complete", Point::Tracepoint("block_rq_complete", &[]))),
     ("page_fault_user", empty("empty_fault", Point::Tracepoint("page_fault_user", &[]))),
+    ("sock_send_length", empty("empty_switch", Point::Tracepoint("sock_send_length", &[]))),
+    ("sock_recv_length", empty("empty_switch", Point::Tracepoint("sock_recv_length", &[]))),
     (
         "minor_fault_latency",
         empty("empty_event", Point::Software(SoftwareEvent::PageFaultsMin, Period::Sampled)),
@@ -23,7 +25,7 @@ const EMPTY: [(&str, Hook); 4] = [
 ];
 
 const fn empty(program: &'static str, point: Point) -> Hook {
-    Hook { program, point, needs: &[], group: "", covers: None }
+    Hook { program, point, needs: &[], group: "", covers: &[] }
 }
 
 /// Attaches them, and one to each of these tracepoints besides; prints `ID NAME` for each (its id, and the

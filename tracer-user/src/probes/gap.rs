@@ -62,6 +62,21 @@ impl Probes {
         HOOKS.iter().zip(self.set.states())
     }
 
+    /// The hooks that this kernel lacks, and why; of alternatives the last, which asks for least of a kernel.
+    pub fn missing_hooks(&self) -> impl Iterator<Item = (&'static HookRow, &str)> {
+        let missing = self.hooks().filter_map(|(row, state)| match state {
+            HookState::Missing(why) => Some((row, why.as_str())),
+            _ => None,
+        });
+        let missing: Vec<_> = missing.collect();
+        let is_last = |index: usize| {
+            let group = |at: usize| missing[at].0.hook.group;
+            (index + 1..missing.len()).all(|later| group(later) != group(index))
+        };
+        let last: Vec<_> = (0..missing.len()).filter(|&index| is_last(index)).collect();
+        last.into_iter().map(move |index| missing[index])
+    }
+
     /// Whether the switch hook is attached.
     pub(super) fn runs_switches(&self) -> bool {
         let mut required = HOOKS.iter().filter(|row| row.hook.group == REQUIRED_GROUP);

@@ -1,9 +1,15 @@
 //! The globals of the programs that always run: the kernel's fields, and how this host's cgroups lie.
 
 use anyhow::{Context, Result};
-use tracer_ebpf::{kernel_fields::MISSING, settings};
+use tracer_ebpf::{
+    kernel_fields::MISSING,
+    settings::{self, waits},
+};
 
-use super::{needs::TIMES_NEED, options::Options};
+use super::{
+    needs::{CALLS_NEED, FILES_NEED, TIMES_NEED},
+    options::{Options, WaitMode},
+};
 use crate::{
     base::layout::Layout,
     bpf::{
@@ -25,8 +31,10 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
             format!("this kernel's types have no cgroup controller {controller}")
         })?;
         globals.insert(settings::TASKS_IN_V1, 1);
+        let place = u64::from(index) * size_of::<*const ()>() as u64;
         if let Some(offset) = offsets.get_mut("CSS_SET_SUBSYS") {
-            *offset += u64::from(index) * size_of::<*const ()>() as u64;
+            *offset += place;
+            globals.insert("CSS_SET_SUBSYS", *offset);
         }
     }
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
@@ -36,6 +44,44 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
     globals.insert(settings::TIMES_KNOWN, times.into());
     let fault_bit = globals["TASK_IN_USER_FAULT"] != MISSING;
     globals.insert(settings::FAULT_BIT_KNOWN, fault_bit.into());
+    let has_all = |fields: &[&str]| fields.iter().all(|field| globals[field] != MISSING);
+    let registers = registers_at(btf);
+    let waits = match options.waits {
+        _ if registers.is_none() || !has_all(&CALLS_NEED) => waits::OFF,
+        WaitMode::Off => waits::OFF,
+        WaitMode::Files if has_all(&FILES_NEED) => waits::FILES,
+        WaitMode::Calls | WaitMode::Files => waits::CALLS,
+    };
+    globals.insert(settings::WAITS, waits);
+    globals.insert(settings::REGISTERS_AT, registers.unwrap_or(0));
+    globals.insert(settings::COMPAT_BITS, COMPAT_BITS);
+    if cfg!(target_arch = "aarch64") {
+        // The second of an array.
+        let second = offsets.get_mut("CALL_SECOND").zip(globals.get_mut("CALL_SECOND"));
+        if let Some((offset, global)) = second {
+            *offset += 8;
+            *global += 8;
+        }
+    }
+    let helper = btf.enum_value("bpf_func_id", "BPF_FUNC_get_current_task_btf");
+    globals.insert(settings::CURRENT_TASK_TYPED, helper.is_some().into());
     globals.insert(settings::NEW_CGROUPS_GET_SLOTS, options.whole_node.into());
     Ok((globals, offsets))
+}
+
+/// How `thread_info` tells that a task is in a call of 32 bits: `TS_COMPAT` of its status, `TIF_32BIT` of its
+/// flags.
+const COMPAT_BITS: u64 = if cfg!(target_arch = "aarch64") { 1 << 22 } else { 2 };
+
+/// Where a task's registers lie in its stack: at its very end; 0 where a helper tells (from 5.15 on). `None`
+/// where the kernel's types do not tell either.
+fn registers_at(btf: &Btf) -> Option<u64> {
+    if btf.enum_value("bpf_func_id", "BPF_FUNC_task_pt_regs").is_some() {
+        return Some(0);
+    }
+    // Where nothing of the kernel's own says how large a task's stack is, x86-64's interrupts have one that is
+    // as large by definition (`IRQ_STACK_ORDER` and `THREAD_SIZE_ORDER`).
+    let of_interrupts = || if cfg!(target_arch = "x86_64") { btf.size("irq_stack") } else { None };
+    let stack = btf.size("thread_union").or_else(of_interrupts)?;
+    stack.checked_sub(btf.size("pt_regs")?)
 }

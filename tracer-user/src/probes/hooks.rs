@@ -6,8 +6,10 @@ mod rows;
 
 use std::collections::BTreeSet;
 
-use super::families::Family;
-use crate::bpf::hook::Hook;
+use anyhow::{Result, ensure};
+
+use super::{families::Family, needs::SOCKET_CGROUP};
+use crate::{base::layout::Layout, bpf::hook::Hook};
 
 pub use rows::HOOKS;
 
@@ -18,7 +20,7 @@ pub struct HookRow {
     pub hook: Hook,
     /// The family that it is attached and detached with.
     pub family: Family,
-    /// Fields of `job_sched` and `job_fault`, or a whole measurement, that are unknown where neither it nor
+    /// Fields of the banks' measurements, or a whole measurement, that are unknown where neither it nor
     /// an alternative that feeds them is attached.
     pub feeds: &'static [&'static str],
     /// What is lost without it, in words.
@@ -31,6 +33,21 @@ pub const REQUIRED_GROUP: &str = "scheduling";
 /// The groups that tell of a page fault's begin. Every fault on a user's address passes through
 /// `handle_mm_fault`, whether it is taken in user mode or inside a system call: it does the work of both.
 pub const FAULT_BEGINS: [&str; 2] = ["fault entry", "fault entry in the kernel"];
+
+impl HookRow {
+    /// Whether what its program finds tells jobs apart where cgroups lie as `layout` says.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub fn check(&self, layout: &Layout) -> Result<()> {
+        let is_v1 = layout.tasks_controller.is_some();
+        ensure!(
+            !is_v1 || !self.hook.needs.contains(&SOCKET_CGROUP),
+            "a socket is known by its cgroup of version 2, and jobs are told apart by version 1"
+        );
+        Ok(())
+    }
+}
 
 impl Family {
     /// Its hooks, in the order of their attaching.

@@ -7,6 +7,7 @@ use tracer_ebpf::settings;
 use super::{
     banks::Banks,
     blocks::Blocks,
+    calls,
     drain::{Parts, Probes},
     globals::globals,
     hooks::{HOOKS, HookRow, REQUIRED_GROUP},
@@ -14,7 +15,8 @@ use super::{
     readings::Readings,
     records::Records,
     slots::Slots,
-    unknown::unknown_fields,
+    unknown::{unknown_fields, unknown_waits},
+    waits::Waits,
 };
 use crate::{
     base::{both, clock::monotonic_ns, layout::Layout},
@@ -49,9 +51,10 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let (globals, offsets) = globals(&btf, layout, options).map_err(LoadError::Unsupported)?;
     let is_full = options.faults == FaultMode::Full;
     let is_asked = |row: &HookRow| is_full || !row.family.row().full_only;
-    let checked = HOOKS
-        .iter()
-        .map(|row| (&row.hook, is_asked(row).then(|| check(&row.hook, &btf, &globals))));
+    let checked = HOOKS.iter().map(|row| {
+        let check = || row.check(layout).and_then(|()| check(&row.hook, &btf, &globals));
+        (&row.hook, is_asked(row).then(check))
+    });
     let checked: Vec<_> = checked.collect();
     let kernel = type_ids(&btf, all_hooks()).map_err(LoadError::Unsupported)?;
     drop(btf);
@@ -62,6 +65,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         globals: &globals,
         offsets: &offsets,
         entries: &entries(options),
+        tables: &[("CALLS", &calls::table())],
         log_level: options.log_level,
     };
     let mut ebpf = create(&plan).map_err(|error| options.refused(error))?;
@@ -74,7 +78,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     drop(object);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
-    let (records, mut slots, blocks) =
+    let (records, mut slots, blocks, waits) =
         parts_of(&mut ebpf, layout, options).map_err(LoadError::Unsupported)?;
     let mut programs = Programs::loaded(ebpf, sample_every);
     let verified =
@@ -84,10 +88,11 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     drop(kernel);
     give_back();
     check_required(&states)?;
-    let unknown = unknown_fields(&states, options.faults);
+    let mut unknown = unknown_fields(&states, options.faults);
+    unknown.extend(unknown_waits(globals[settings::WAITS]));
     let set = Set::new(programs, all_hooks(), states, log);
     let readings = Readings::new(unknown, sample_every);
-    let parts = Parts { set, records, slots, blocks, readings, since_ns };
+    let parts = Parts { set, records, slots, blocks, waits, readings, since_ns };
     let mut probes = Probes::new(parts, options);
     if let Some(pinning) = pinning {
         probes.pin(pinning).map_err(LoadError::Unsupported)?;
@@ -100,11 +105,12 @@ fn parts_of(
     ebpf: &mut Ebpf,
     layout: &Layout,
     options: &Options,
-) -> anyhow::Result<(Records, Slots, Blocks)> {
+) -> anyhow::Result<(Records, Slots, Blocks, Waits)> {
     let mut take = of_loaded(ebpf);
     let (records, blocks) = (Records::new(&mut take)?, Blocks::new(&mut take)?);
+    let waits = Waits::new(&mut take)?;
     let slots = Slots::new(&mut take, layout, options)?;
-    Ok((records, slots, blocks))
+    Ok((records, slots, blocks, waits))
 }
 
 /// Has the programs verified, and places the banks of the rest of the node and of the first job. The one is

@@ -5,6 +5,8 @@ mod bank;
 mod banks;
 mod block_cells;
 mod blocks;
+mod calls;
+mod cells;
 mod clock;
 #[doc(hidden)]
 pub mod decode;
@@ -30,6 +32,7 @@ mod running;
 mod slots;
 mod take_over;
 mod unknown;
+mod waits;
 
 pub use development::development;
 pub use drain::Probes;
@@ -38,5 +41,6 @@ pub use events::{Cgroup, Event};
 pub use families::{EventCount, FAMILIES, Family, FamilyRow};
 pub use hooks::{HOOKS, HookRow};
 pub use load::load;
-pub use options::{FaultMode, Options};
+pub use needs::CAUSES;
+pub use options::{FaultMode, Options, WaitMode};
 pub use take_over::{Carried, take_over};

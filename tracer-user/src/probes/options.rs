@@ -35,11 +35,36 @@ pub enum FaultMode {
     Full,
 }
 
+/// What is told of waits.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Default,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitMode {
+    /// How long they are.
+    Off,
+    /// Also their causes.
+    Calls,
+    /// Also the file systems that they are for.
+    #[default]
+    Files,
+}
+
 /// What to load.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Which faults are timed.
     pub faults: FaultMode,
+    /// What is told of waits.
+    pub waits: WaitMode,
     /// Log level of the programs' rare warnings: 0 is off.
     pub log_level: u8,
     /// An object to load instead of the built-in one.
@@ -60,6 +85,7 @@ impl Options {
     pub fn new(faults: FaultMode) -> Self {
         Self {
             faults,
+            waits: WaitMode::Files,
             log_level: 0,
             object: None,
             most_slots: tracer_ebpf::ids::MOST_SLOTS,
@@ -87,8 +113,9 @@ impl Options {
     /// Name of the set of programs from `object`, loaded so for `layout`.
     pub(super) fn set_name(&self, object: &[u8], layout: &Layout) -> String {
         let version = env!("CARGO_PKG_VERSION");
-        let Self { faults, most_slots, whole_node, .. } = self;
-        let settings = format!("{version} {layout:?} {faults:?} {most_slots} {whole_node}");
+        let Self { faults, waits, most_slots, whole_node, .. } = self;
+        let settings =
+            format!("{version} {layout:?} {faults:?} {waits:?} {most_slots} {whole_node}");
         pins::set_name(object, &settings)
     }
 }
@@ -105,6 +132,10 @@ mod tests {
         let base = options.set_name(b"a", &layout);
         assert_eq!(base, options.clone().set_name(b"a", &layout));
         assert_ne!(base, options.set_name(b"b", &layout));
+        assert_ne!(
+            base,
+            Options { waits: WaitMode::Off, ..options.clone() }.set_name(b"a", &layout)
+        );
         assert_ne!(base, Options { most_slots: 5, ..options.clone() }.set_name(b"a", &layout));
         assert_ne!(base, options.set_name(b"a", &Layout { tasks_hierarchy: 3, ..layout.clone() }));
     }

@@ -56,6 +56,7 @@ impl Spent {
         own.set(Own::dropped_cgroup, total(|cpu| cpu.ids_full) + no_room);
         own.set(Own::dropped_slot, total(|cpu| cpu.no_spare));
         own.set(Own::dropped_block_cell, total(|cpu| cpu.block_full));
+        own.set(Own::dropped_wait_cell, total(|cpu| cpu.wait_full));
         own.set(Own::dropped_cgroup_event, total(|cpu| cpu.ring_full));
         let missing =
             set.states().iter().filter(|state| matches!(state, HookState::Missing(_))).count();

@@ -1,11 +1,18 @@
 //! What the banks of a lease come to: decoded, unwrapped, with what cannot be known left out.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem::offset_of,
+};
 
 use anyhow::{Context, Result};
 use tracer_ebpf::{
     table::Place,
-    tables::{job::JobBank, latency::LatencyBank},
+    tables::{
+        job::JobBank,
+        latency::LatencyBank,
+        net::{FAMILIES, NetCounts, family},
+    },
 };
 
 use super::{
@@ -18,7 +25,7 @@ use crate::{
     model::{
         group::Group,
         lease::{Lease, Slot},
-        tables::{FAULT, Fault, SCHED},
+        tables::{FAULT, Fault, NET, SCHED},
     },
 };
 
@@ -26,10 +33,13 @@ use crate::{
 struct Decoders {
     sched: Unwrapper,
     fault: Unwrapper,
+    net: Unwrapper,
     bank: Sums,
     latency: Sums,
     /// The values at the last read.
     groups: [Group; 2],
+    /// Those of the network, by family.
+    families: Vec<Group>,
 }
 
 impl Decoders {
@@ -38,9 +48,11 @@ impl Decoders {
         Self {
             sched: Unwrapper::after(&SCHED, last),
             fault: Unwrapper::after(&FAULT, last),
+            net: Unwrapper::after(&NET, last),
             bank: Sums::default(),
             latency: Sums::default(),
             groups: [&SCHED, &FAULT].map(|table| Group::unknown(table, Vec::new())),
+            families: FAMILIES.map(|name| Group::unknown(&NET, vec![name.into()])).into(),
         }
     }
 }
@@ -96,7 +108,7 @@ impl Readings {
     /// # Errors
     /// When one cannot be read.
     pub fn read(&mut self, lease: Lease, slot: Slot, banks: &SlotBanks) -> Result<Vec<Group>> {
-        let Decoders { sched: of_sched, fault: of_fault, bank, latency, groups } =
+        let Decoders { sched: of_sched, fault: of_fault, net, bank, latency, groups, families } =
             self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
         let [sched, fault] = groups;
         let cpus = self
@@ -107,6 +119,9 @@ impl Readings {
             let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
             of_sched.read(sched, &cpus, job);
             of_fault.read(fault, &cpus, job);
+            for (index, group) in families.iter_mut().enumerate() {
+                net.read(group, &cpus, |place| in_bank(place, index));
+            }
         }
         if let Some(map) = banks.latency_fd() {
             let cpus = self
@@ -120,6 +135,7 @@ impl Readings {
             }
         }
         let mut groups = groups.to_vec();
+        groups.extend(families.iter().filter(|group| !group.is_idle()).cloned());
         for group in &mut groups {
             for (index, field) in group.measurement.fields.iter().enumerate() {
                 if self.unknown.contains(&field.name) {
@@ -151,5 +167,15 @@ impl Readings {
     pub fn forget(&mut self, lease: Lease) {
         self.running.forget(lease);
         self.decoders.remove(&lease);
+    }
+}
+
+/// Where the bank keeps what is in `place` of family number `index` of the network. What is not kept by family
+/// is TCP's.
+fn in_bank(place: Place, index: usize) -> Option<usize> {
+    match place {
+        Place::Net(at) => Some(offset_of!(JobBank, net) + index * size_of::<NetCounts>() + at),
+        Place::Job(at) => (index == family::TCP as usize).then_some(at),
+        _ => None,
     }
 }

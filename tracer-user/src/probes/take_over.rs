@@ -17,6 +17,7 @@ use super::{
     records::Records,
     running::Reported,
     slots::Slots,
+    waits::Waits,
 };
 use crate::{
     base::layout::Layout,
@@ -85,6 +86,7 @@ pub fn take_over(
     ensure!(sample_every > 0, "its globals are damaged");
     let programs = Programs::open(&dir, all_hooks(), sample_every)?;
     let (records, blocks) = (Records::new(&mut take)?, Blocks::new(&mut take)?);
+    let waits = Waits::new(&mut take)?;
     let mut slots = Slots::new(&mut take, layout, options)?;
     slots.restore(&dir, carried.no_room, || sleep(ENTERED_WITHIN))?;
     let mut set = Set::new(programs, all_hooks(), carried.states.clone(), None);
@@ -92,11 +94,12 @@ pub fn take_over(
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
     let mut readings = Readings::new(unknown, sample_every);
     readings.set_reported(carried.reported.clone());
-    let parts = Parts { set, records, slots, blocks, readings, since_ns: 0 };
+    let parts = Parts { set, records, slots, blocks, waits, readings, since_ns: 0 };
     let mut probes = Probes::new(parts, options);
     for (lease, groups) in &last.slots {
         probes.readings.go_on(*lease, groups);
         probes.blocks.go_on(*lease, groups);
+        probes.waits.go_on(*lease, groups);
     }
     probes.attach_all().context("cannot attach the programs that did not stay attached")?;
     Ok(probes)

@@ -1,10 +1,13 @@
 //! What cannot be known on this kernel, which is not zero.
 
+use tracer_ebpf::settings::waits;
+
 use super::{
     hooks::{HOOKS, HookRow},
+    needs::CAUSES,
     options::FaultMode,
 };
-use crate::bpf::hook::HookState;
+use crate::{bpf::hook::HookState, model::tables::WAIT};
 
 /// Fields (or whole measurements) that cannot be known where the hooks fared as `states` say: of those that
 /// were asked for, some hook feeds them and neither it nor an alternative that does so too is attached.
@@ -15,7 +18,7 @@ pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static s
     };
     let feeds_too = |group: &str, field: &str| {
         HOOKS.iter().filter(|row| is_attached(row)).any(|row| {
-            let is_of_it = row.hook.group == group || row.hook.covers == Some(group);
+            let is_of_it = row.hook.group == group || row.hook.covers.contains(&group);
             is_of_it && row.feeds.contains(&field)
         })
     };
@@ -26,6 +29,18 @@ pub fn unknown_fields(states: &[HookState], faults: FaultMode) -> Vec<&'static s
                 unknown.push(field);
             }
         }
+    }
+    unknown
+}
+
+/// What of waits cannot be known where the setting `WAITS` is `waits`.
+pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
+    let mut unknown = Vec::new();
+    if waits == waits::OFF {
+        unknown.extend(CAUSES);
+    }
+    if waits != waits::FILES {
+        unknown.push(WAIT.name);
     }
     unknown
 }
@@ -49,7 +64,7 @@ mod tests {
     }
 
     /// Not attached on a new kernel, where another of their group is.
-    const ALTERNATIVES: [&str; 7] = [
+    const ALTERNATIVES: [&str; 17] = [
         "cgroup_attach_self",
         "sched_switch_3",
         "switch_untimed",
@@ -57,6 +72,16 @@ mod tests {
         "mark_victim_pid",
         "victim_exit",
         "handle_mm_fault",
+        "inet_sendmsg",
+        "inet6_sendmsg",
+        "unix_stream_sendmsg",
+        "unix_dgram_sendmsg",
+        "kernel_sendpage",
+        "inet_recvmsg",
+        "inet6_recvmsg",
+        "unix_stream_recvmsg",
+        "unix_dgram_recvmsg",
+        "tcp_retransmit_sent",
     ];
 
     /// What a new kernel attaches, with other programs for one.
@@ -74,6 +99,22 @@ mod tests {
             ("sched_switch", &["sched_switch_3"][..]),
             ("mark_victim", &["mark_victim_pid", "victim_exit"]),
             ("page_fault_user", &["handle_mm_fault"]),
+            (
+                "sock_send_length",
+                &[
+                    "inet_sendmsg",
+                    "inet6_sendmsg",
+                    "unix_stream_sendmsg",
+                    "unix_dgram_sendmsg",
+                    "kernel_sendpage",
+                ],
+            ),
+            (
+                "sock_recv_length",
+                &["inet_recvmsg", "inet6_recvmsg", "unix_stream_recvmsg", "unix_dgram_recvmsg"],
+            ),
+            ("tcp_retransmit_skb", &["tcp_retransmit_sent"]),
+            ("sock_splice_read", &[]),
             ("cgroup_mkdir", &[]),
         ] {
             assert!(unknown(&with(program, others), Full).is_empty(), "{others:?}");
@@ -83,6 +124,15 @@ mod tests {
 
     #[test]
     fn what_nobody_feeds_is_unknown_and_nothing_else() {
+        let mut times = unknown_waits(waits::OFF);
+        times.extend([
+            "blocked_ns",
+            "major_wait_ns",
+            "on_cpu_slice_ns",
+            "run_queue_wait_ns",
+            "sleep_ns",
+        ]);
+        times.sort_unstable();
         let minor = ["latency_sample_every", "minor_latency_ns", "minor_sampled"];
         let latencies =
             ["latency_sample_every", "major_latency_ns", "minor_latency_ns", "minor_sampled"];
@@ -92,21 +142,15 @@ mod tests {
             ("mark_victim", &["mark_victim_pid"], &["oom_kills"]),
             ("mark_victim", &["victim_exit"], &["oom_kills"]),
             ("block_rq_complete", &[], &["job_block"]),
+            ("sock_send_length", &[], &["sent_bytes", "sent_calls"]),
+            ("sock_recv_length", &[], &["received_bytes", "received_calls"]),
+            ("tcp_retransmit_skb", &[], &["retransmits"]),
+            ("inet_sock_set_state", &[], &["connections"]),
             ("major_fault", &[], &["major_wait_ns"]),
             ("minor_fault_latency", &[], &minor),
             ("major_fault_latency", &[], &["major_latency_ns"]),
             ("page_fault_user", &[], &latencies),
-            (
-                "sched_switch",
-                &["switch_untimed"],
-                &[
-                    "blocked_ns",
-                    "major_wait_ns",
-                    "on_cpu_slice_ns",
-                    "run_queue_wait_ns",
-                    "sleep_ns",
-                ],
-            ),
+            ("sched_switch", &["switch_untimed"], &times),
         ] {
             assert_eq!(unknown(&with(program, others), FaultMode::Full), lost, "without {program}");
         }

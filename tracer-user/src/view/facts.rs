@@ -1,50 +1,65 @@
 //! The run's values as the summary's parts ask for them. `None` is unknown and stays so; a share is
 //! known only where all of its parts are.
 
-use tracer_ebpf::{
-    handle::{Handle, Histogram, Number},
-    tables::block::OPS,
-};
+use tracer_ebpf::handle::{Handle, Histogram, Number};
 
+use super::{disk::Disk, file_wait::FileWait};
 use crate::{
     base::text,
     model::{
         group::Group,
         hist::Hist,
-        tables::{BLOCK, Block, Cpu, Fault, Memory, SELF, Sched},
+        tables::{Cpu, Fault, Memory, NET, Net, SELF, Sched},
         totals::RunTotals,
     },
 };
 
 /// Memory nearer to its limit than this is worth a word.
 pub const MEMORY_IS_SHORT: f64 = 0.95;
-/// Disks that were busy for less than this part of the blocked time do not explain it.
-pub const DISKS_EXPLAIN: f64 = 0.25;
-/// Columns of a device's name.
-const MAX_DEVICE: usize = 12;
+/// Columns of a protocol family's name.
+const MAX_FAMILY: usize = 12;
+/// What a task is blocked on that is I/O. `other` is not known to be.
+const IO: [Handle<Number>; 6] = [
+    Sched::blocked_read_ns,
+    Sched::blocked_write_ns,
+    Sched::blocked_sync_ns,
+    Sched::blocked_metadata_ns,
+    Sched::blocked_fault_ns,
+    Sched::blocked_exec_ns,
+];
 
-/// One block device and operation.
-pub struct Disk<'a> {
-    /// Its name, made harmless.
-    pub device: String,
-    /// One of [`OPS`].
-    pub op: String,
-    /// Bytes moved.
-    pub bytes: Option<u64>,
-    /// Requests completed.
-    pub ops: Option<u64>,
-    /// Requests failed.
-    pub errors: Option<u64>,
-    /// Time in the queue.
-    pub queue: Option<&'a Hist>,
-    /// Time in the device.
-    pub latency: Option<&'a Hist>,
+/// Waits of one cause.
+#[derive(Clone, Copy)]
+pub struct Waited {
+    /// Their time.
+    pub ns: u64,
+    /// Their number.
+    pub count: u64,
 }
 
-impl Disk<'_> {
-    /// Time that its requests spent in the device, added up.
-    pub fn busy_ns(&self) -> u64 {
-        self.latency.map_or(0, |hist| hist.sum)
+impl Waited {
+    /// How long each took, on the mean.
+    pub fn mean_ns(self) -> u64 {
+        self.ns / self.count.max(1)
+    }
+}
+
+/// What went through the sockets of one protocol family.
+pub struct Traffic {
+    /// The family, made harmless.
+    pub family: String,
+    /// Bytes sent.
+    pub sent: Option<u64>,
+    /// Bytes received.
+    pub received: Option<u64>,
+    /// TCP segments sent again.
+    pub retransmits: Option<u64>,
+}
+
+impl Traffic {
+    /// Bytes both ways, as far as known.
+    pub fn bytes(&self) -> u64 {
+        self.sent.unwrap_or(0).saturating_add(self.received.unwrap_or(0))
     }
 }
 
@@ -60,7 +75,11 @@ pub struct Facts<'a> {
     pub waiting_ns: Option<u64>,
     /// Blocked in the kernel.
     pub blocked_ns: Option<u64>,
-    /// The part of `blocked_ns` that major faults caused.
+    /// The part of `blocked_ns` that is I/O; all of it where the kernel does not tell causes.
+    pub io_ns: Option<u64>,
+    /// The rest of it; `None` where the kernel does not tell causes.
+    pub otherwise_ns: Option<u64>,
+    /// The part of `io_ns` that major faults caused.
     pub major_ns: Option<u64>,
     /// Asleep: idle helpers and waiting parents too, so never a share of anything.
     pub asleep_ns: Option<u64>,
@@ -68,6 +87,10 @@ pub struct Facts<'a> {
     pub held_millicores: Option<u64>,
     /// Devices and operations with any request, by device.
     pub disks: Vec<Disk<'a>>,
+    /// Families of the network with any traffic.
+    pub traffic: Vec<Traffic>,
+    /// Waits for file systems, the longest first.
+    pub files: Vec<FileWait<'a>>,
 }
 
 impl<'a> Facts<'a> {
@@ -82,20 +105,18 @@ impl<'a> Facts<'a> {
         let sum = |field: Handle<Histogram>| {
             totals.stats.group(field.measurement())?.hist(field).map(|hist| hist.sum)
         };
-        let disk = |group: &'a Group| Disk {
-            device: text::truncate(&text::clean(&group.tags[0], unicode), MAX_DEVICE),
-            op: text::clean(&group.tags[1], unicode),
-            bytes: group.number(Block::bytes),
-            ops: group.number(Block::ops),
-            errors: group.number(Block::errors),
-            queue: group.hist(Block::queue_latency_ns),
-            latency: group.hist(Block::device_latency_ns),
+        let traffic = |group: &Group| Traffic {
+            family: text::truncate(&text::clean(&group.tags[0], unicode), MAX_FAMILY),
+            sent: group.number(Net::sent_bytes),
+            received: group.number(Net::received_bytes),
+            retransmits: group.number(Net::retransmits),
         };
-        let blocks = totals.stats.groups(&BLOCK);
-        let mut disks: Vec<_> = blocks.map(disk).filter(|disk| disk.ops != Some(0)).collect();
-        let order = |disk: &Disk| OPS.iter().position(|op| *op == disk.op);
-        disks.sort_by_key(|disk| (disk.device.clone(), order(disk)));
         let blocked_ns = sum(Sched::blocked_ns);
+        let told_ns = IO
+            .iter()
+            .try_fold(0, |sum: u64, field| Some(sum.saturating_add(number(*field)?)))
+            .and_then(|told_ns| Some(told_ns.min(blocked_ns?)));
+        let io_ns = told_ns.or(blocked_ns);
         let major_ns = sum(Fault::major_wait_ns);
         Self {
             totals,
@@ -103,11 +124,15 @@ impl<'a> Facts<'a> {
             on_cpu_ns: number(Sched::on_cpu_ns),
             waiting_ns: sum(Sched::run_queue_wait_ns),
             blocked_ns,
+            io_ns,
+            otherwise_ns: told_ns.and_then(|told_ns| Some(blocked_ns? - told_ns)),
             // A fault that blocks now is in the one before it is in the other.
-            major_ns: major_ns.map(|ns| blocked_ns.map_or(ns, |blocked| ns.min(blocked))),
+            major_ns: major_ns.map(|ns| io_ns.map_or(ns, |io_ns| ns.min(io_ns))),
             asleep_ns: sum(Sched::sleep_ns),
             held_millicores: number(Cpu::cores_held).filter(|held| *held > 0),
-            disks,
+            disks: Disk::all(totals, unicode),
+            traffic: totals.stats.groups(&NET).map(traffic).collect(),
+            files: FileWait::all(totals, unicode),
         }
     }
 
@@ -131,6 +156,16 @@ impl<'a> Facts<'a> {
         self.totals.stats.group(field.measurement())?.hist(field).filter(|hist| hist.max > 0)
     }
 
+    /// Waits of one cause: their time and their number.
+    pub fn waited(&self, (ns, count): (Handle<Number>, Handle<Number>)) -> Option<Waited> {
+        Some(Waited { ns: self.number(ns)?, count: self.number(count)? })
+    }
+
+    /// Time blocked on I/O, but not by major faults.
+    pub fn io_without_faults_ns(&self) -> u64 {
+        self.io_ns.unwrap_or(0).saturating_sub(self.major_ns.unwrap_or(0))
+    }
+
     /// Time in which tasks ran or wanted to: on CPU, waiting for one or blocked, as far as known.
     pub fn busy_ns(&self) -> u64 {
         let parts = [self.on_cpu_ns, self.waiting_ns, self.blocked_ns];
@@ -152,6 +187,12 @@ impl<'a> Facts<'a> {
     /// `ns` as a share of [`Facts::whole_ns`]; 0 where nothing is known.
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.whole_ns().max(1) as f64
+    }
+
+    /// `ns` as a share of the time that its tasks lived, the sleep of each included.
+    pub fn share_of_lives(&self, ns: u64) -> f64 {
+        let lived = self.busy_ns().saturating_add(self.asleep_ns.unwrap_or(0));
+        ns as f64 / lived.max(1) as f64
     }
 
     /// What [`Facts::share`] is a share of, in words.

@@ -5,7 +5,9 @@
 use tracer_ebpf::handle::{Handle, Number};
 
 use super::{
-    facts::{DISKS_EXPLAIN, Disk, Facts},
+    disk::Disk,
+    facts::Facts,
+    file_wait::{FileWait, doing},
     finding::Finding,
     line::Tone,
 };
@@ -117,12 +119,19 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
     };
     let blocked_ns = sum(Gpu::idle_while_blocked_ns)?;
     let whole = sum(Gpu::idle_ns).filter(|ns| *ns > 0)?;
+    let network_ns = sum(Gpu::idle_while_network_ns);
+    let asleep = match network_ns {
+        Some(_) => "while its tasks slept (locks, timers) or for unknown reasons",
+        None => "while its tasks slept (network, locks, timers)",
+    };
+    let on = disk(facts).unwrap_or_else(|| files(facts, blocked_ns, sum));
     let mut causes = [
-        (blocked_ns, format!("while blocked on I/O{}", disk(facts))),
+        (blocked_ns, format!("while blocked on I/O{on}")),
         (sum(Gpu::idle_while_run_queue_ns)?, "while its tasks waited for a CPU".to_owned()),
         (sum(Gpu::idle_while_faulting_ns).unwrap_or(0), "in major page faults".to_owned()),
         (sum(Gpu::idle_while_on_cpu_ns)?, "while its tasks computed on CPUs".to_owned()),
-        (sum(Gpu::idle_other_ns)?, "while its tasks slept (network, locks, timers)".to_owned()),
+        (network_ns.unwrap_or(0), "while its tasks waited in poll or on sockets".to_owned()),
+        (sum(Gpu::idle_other_ns)?, asleep.to_owned()),
     ]
     .map(|(ns, text)| (ns as f64 / whole as f64, text));
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -138,21 +147,35 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
 }
 
 /// `, reading 64.0 KiB blocks from vda`, where a disk explains the time blocked.
-fn disk(facts: &Facts) -> String {
-    let blocked_ns = facts.blocked_ns.unwrap_or(0).saturating_sub(facts.major_ns.unwrap_or(0));
-    let explains = |disk: &&Disk| disk.busy_ns() as f64 >= blocked_ns as f64 * DISKS_EXPLAIN;
-    let busiest = facts.disks.iter().max_by_key(|disk| disk.busy_ns()).filter(explains);
-    let Some(disk) = busiest else { return String::new() };
+fn disk(facts: &Facts) -> Option<String> {
+    let disk = Disk::behind(&facts.disks, facts.io_without_faults_ns())?;
     let blocks = match (disk.bytes, disk.ops) {
         (Some(moved), Some(ops @ 1..)) if moved > 0 => {
             format!(" {} blocks", units::bytes(moved / ops))
         }
         _ => String::new(),
     };
-    match &*disk.op {
+    Some(match &*disk.op {
         "read" => format!(", reading{blocks} from {}", disk.device),
         "write" => format!(", writing{blocks} to {}", disk.device),
         "flush" => format!(", flushing {}", disk.device),
         _ => format!(", on {}", disk.device),
-    }
+    })
+}
+
+/// `, mostly reading on nfs (/data)`, where one kind of call has most of the time blocked.
+fn files(facts: &Facts, blocked_ns: u64, sum: impl Fn(Handle<Number>) -> Option<u64>) -> String {
+    let calls = [
+        (Gpu::idle_while_reading_ns, "read"),
+        (Gpu::idle_while_writing_ns, "write"),
+        (Gpu::idle_while_syncing_ns, "sync"),
+        (Gpu::idle_while_metadata_ns, "metadata"),
+    ];
+    let is_most = |field| sum(field).is_some_and(|ns| ns as f64 >= blocked_ns as f64 * MOSTLY);
+    let Some((_, call)) = calls.into_iter().find(|(field, _)| is_most(*field)) else {
+        return String::new();
+    };
+    let longest = facts.files.iter().find(|wait| wait.call == call);
+    let place = longest.map_or(String::new(), FileWait::place);
+    format!(", mostly {}{place}", doing(call))
 }

@@ -4,7 +4,10 @@
 //! commands, devices, notes) passes `text::clean`; every line passes `Line::render`, which
 //! cuts it to the width. Nothing else prints.
 
+mod details;
+mod disk;
 mod facts;
+mod file_wait;
 mod finding;
 mod footer;
 mod gpu_idle;

@@ -10,6 +10,7 @@ use super::{
     facts::Facts,
     heading,
     line::{Line, Tone},
+    shares::is_blocked_otherwise,
 };
 use crate::{
     base::{text, units},
@@ -94,9 +95,11 @@ fn head(names: &str, one_line: bool, style: &Style) -> Vec<Line> {
 
 fn rows<'a>(facts: &Facts<'a>) -> Vec<Row<'a>> {
     let every = facts.number(Fault::latency_sample_every).unwrap_or(1).max(1);
+    // The histogram has all blocks, whatever for.
+    let blocked = if is_blocked_otherwise(facts) { "blocked" } else { "blocked (I/O)" };
     let own = [
         (Sched::run_queue_wait_ns, "waiting for a CPU", 1, Tone::Warn),
-        (Sched::blocked_ns, "blocked (I/O)", 1, Tone::Bad),
+        (Sched::blocked_ns, blocked, 1, Tone::Bad),
         (Fault::major_wait_ns, "in major faults", 1, Tone::Bad),
         (Fault::major_latency_ns, "a major fault", 1, Tone::Bad),
         (Fault::minor_latency_ns, "a minor fault", every, Tone::Plain),

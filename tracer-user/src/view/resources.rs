@@ -2,7 +2,8 @@
 
 use super::{
     Style,
-    facts::{Disk, Facts, MEMORY_IS_SHORT},
+    disk::Disk,
+    facts::{Facts, MEMORY_IS_SHORT, Traffic},
     gpus,
     line::{Line, Tone, labelled},
 };
@@ -16,6 +17,8 @@ use crate::{
 
 /// Columns of the labels.
 const INDENT: usize = 8;
+/// Families of the network with fewer bytes have no line.
+const LEAST_TRAFFIC: u64 = 4096;
 /// Rows of disks; more are counted, not shown.
 const MAX_DISKS: usize = 8;
 
@@ -26,7 +29,30 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     lines.extend(labelled("Memory", INDENT, tone, &memory, style));
     lines.extend(gpus::lines(facts, INDENT, style));
     disks(facts, style, &mut lines);
+    network(facts, style, &mut lines);
     lines
+}
+
+/// A line for each family that carried more than a word or two.
+fn network(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
+    let is_worth_it = |traffic: &&Traffic| traffic.bytes() >= LEAST_TRAFFIC;
+    for (index, traffic) in facts.traffic.iter().filter(is_worth_it).enumerate() {
+        let label = if index == 0 { "Network" } else { "" };
+        let amount = |bytes: Option<u64>| match bytes {
+            Some(bytes) => {
+                let rate = units::byte_rate(bytes, facts.totals.elapsed_ns);
+                format!("{} ({rate})", units::bytes(bytes))
+            }
+            None => UNKNOWN.to_owned(),
+        };
+        let (sent, received) = (amount(traffic.sent), amount(traffic.received));
+        let text = format!("{} sent {sent}, received {received}", traffic.family);
+        lines.extend(labelled(label, INDENT, Tone::Plain, &text, style));
+        if let Some(again) = traffic.retransmits.filter(|again| *again > 0) {
+            let text = format!("{} segments were sent again", units::count(again));
+            lines.extend(labelled("", INDENT + 2, Tone::Warn, &text, style));
+        }
+    }
 }
 
 fn cpu(facts: &Facts) -> String {

@@ -1,11 +1,11 @@
-//! Where the time went: one bar each for time on CPU, waiting, blocked and all asleep.
+//! Where the time went: one bar each for time on CPU, waiting, blocked and all asleep, and what for.
 //!
 //! The sleep of single tasks has no bar: a parent that waits and a pool of idle threads are asleep all
 //! the time and say nothing about why the job was slow. What has one is the elapsed time that all the
 //! busy time together cannot cover: then surely every task slept.
 
 use super::{
-    Style,
+    Style, details,
     facts::Facts,
     heading,
     line::{Line, Tone},
@@ -27,14 +27,18 @@ const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 /// Sleep is mentioned where it is more than this many times what the bar shows.
 const MORE_SLEEP: f64 = 1.05;
 
+/// Less than this share blocked on something else than I/O has no bar.
+const OTHERWISE: f64 = 0.01;
+
 /// The heading and the rows.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let all_asleep = facts.all_asleep_ns();
     let rows = [
         (Tone::Good, "on CPU", facts.on_cpu_ns, true),
         (Tone::Warn, "waiting for a CPU", facts.waiting_ns, true),
-        (Tone::Bad, "blocked (I/O)", facts.blocked_ns, true),
+        (Tone::Bad, "blocked (I/O)", facts.io_ns, true),
         (Tone::Bad, "  in major faults", facts.major_ns, facts.major_ns != Some(0)),
+        (Tone::Bad, "blocked otherwise", facts.otherwise_ns, is_blocked_otherwise(facts)),
         (Tone::Faint, "all tasks asleep", all_asleep, all_asleep.is_some_and(|ns| ns > 0)),
     ];
     let whole = units::long_duration(facts.whole_ns());
@@ -49,18 +53,29 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
             lines.push(row(tone, name, ns, facts, style));
         }
     }
+    lines.extend(details::blocked(facts, style));
+    let asleep = details::asleep(facts, style);
+    lines.extend(asleep.unwrap_or_else(|| sleep_not_shown(facts, all_asleep, style)));
+    lines
+}
+
+/// Whether enough of the time was spent blocked on something that is not I/O, or not known to be.
+pub fn is_blocked_otherwise(facts: &Facts) -> bool {
+    facts.otherwise_ns.is_some_and(|ns| facts.share(ns) >= OTHERWISE)
+}
+
+/// How long single tasks slept, where nobody knows what for.
+fn sleep_not_shown(facts: &Facts, all_asleep: Option<u64>, style: &Style) -> Vec<Line> {
     let asleep = facts.asleep_ns.filter(|asleep| {
         *asleep as f64 > all_asleep.unwrap_or(0) as f64 * MORE_SLEEP && facts.share(*asleep) > 0.01
     });
-    if let Some(asleep) = asleep {
-        let text = format!(
-            "not shown: {} of sleep by single tasks (idle threads, waiting parents)",
-            units::long_duration(asleep)
-        );
-        let wrapped = text::wrap(&text, style.width - 2);
-        lines.extend(wrapped.iter().map(|line| Line::new().plain("  ").faint(line)));
-    }
-    lines
+    let Some(asleep) = asleep else { return Vec::new() };
+    let text = format!(
+        "not shown: {} of sleep by single tasks (idle threads, waiting parents)",
+        units::long_duration(asleep)
+    );
+    let wrapped = text::wrap(&text, style.width - 2);
+    wrapped.iter().map(|line| Line::new().plain("  ").faint(line)).collect()
 }
 
 fn row(tone: Tone, name: &str, ns: Option<u64>, facts: &Facts, style: &Style) -> Line {

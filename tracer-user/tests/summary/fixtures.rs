@@ -1,12 +1,15 @@
 //! Runs with one trouble each.
 
+pub mod waits;
+
 use jobtrace::model::{
     group::Group,
     hist::Hist,
     info::{Exit, JobInfo},
     job::Job,
     tables::{
-        BLOCK, Block, CPU, Cpu, FAULT, Fault, GPU, Gpu, MEMORY, Memory, Own, SCHED, SELF, Sched,
+        BLOCK, Block, CPU, Cpu, FAULT, Fault, GPU, Gpu, MEMORY, Memory, NET, Net, Own, SCHED, SELF,
+        Sched,
     },
     totals::{Peaks, RunTotals},
 };
@@ -106,6 +109,24 @@ fn disk(op: &str, bytes: u64, ops: u64, queue: Hist, device: Hist) -> Group {
     let numbers = [(Block::ops, ops), (Block::bytes, bytes), (Block::errors, 0)];
     let hists = [(Block::queue_latency_ns, queue), (Block::device_latency_ns, device)];
     group(&BLOCK, &["vda", op], &numbers, &hists)
+}
+
+/// A stage of a pipeline that waits for its peers, over a network that loses packets.
+pub fn network() -> RunTotals {
+    let sched = sched(9 * S, spread(9 * US, 4_000), hist(&[]), hist(&[(70 * S, 4)]), hist(&[]));
+    let tcp = [
+        (Net::sent_bytes, 61 * GIB),
+        (Net::sent_calls, 1_000_000),
+        (Net::received_bytes, 900 * MIB),
+        (Net::received_calls, 70_000),
+        (Net::retransmits, 1_234),
+        (Net::connections, 16),
+    ];
+    let unix = [(Net::sent_bytes, 100), (Net::received_bytes, 3_000)];
+    let udp = [(Net::received_bytes, 5 * MIB)];
+    let net = |family, numbers: &[_]| group(&NET, &[family], numbers, &[]);
+    let nets = vec![net("tcp", &tcp), net("udp", &udp), net("unix", &unix)];
+    run("./stage --to nodes.txt", 83 * S, 1_010, vec![sched, held(8, GIB, 16 * GIB), nets])
 }
 
 /// Eight cores busy all the time.

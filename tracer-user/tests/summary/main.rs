@@ -6,6 +6,7 @@
 
 mod fixtures;
 mod properties;
+mod sentences;
 
 use std::{fs, path::PathBuf};
 
@@ -29,9 +30,23 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("io_bound_wide", fixtures::io_bound(), wide),
         ("io_bound_ascii", fixtures::io_bound(), ascii),
         ("io_bound_color", fixtures::io_bound(), color),
+        ("network", fixtures::network(), usual),
         ("network_fs", fixtures::network_fs(), usual),
         ("unknown_disks", fixtures::unknown_disks(), usual),
         ("unknown_write_back", fixtures::unknown_write_back(), usual),
+        ("network_fs_named", fixtures::waits::network_fs_named(), usual),
+        ("workers_wait", fixtures::waits::workers_wait(), usual),
+        ("mpi_poll", fixtures::waits::mpi_poll(), usual),
+        ("poll_helper", fixtures::waits::poll_helper(), usual),
+        ("locks", fixtures::waits::locks(), usual),
+        ("fsync_each", fixtures::waits::fsync_each(), usual),
+        ("metadata_remote", fixtures::waits::metadata_remote(), usual),
+        ("metadata_unnamed", fixtures::waits::metadata_unnamed(), usual),
+        ("memory_maps", fixtures::waits::memory_maps(), usual),
+        ("vfork", fixtures::waits::vfork(), usual),
+        ("ring", fixtures::waits::ring(), usual),
+        ("fuse_asleep", fixtures::waits::fuse_asleep(), usual),
+        ("network_fs_narrow", fixtures::waits::network_fs_named(), narrow),
         ("one_reading", fixtures::one_reading(), usual),
         ("oversubscribed", fixtures::oversubscribed(), usual),
         ("throttled", fixtures::throttled(), usual),
@@ -44,6 +59,8 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("gpu", fixtures::gpu(), usual),
         ("idle_gpus", fixtures::idle_gpus(), usual),
         ("starved_gpu", fixtures::starved_gpu(), usual),
+        ("gpu_far_files", fixtures::waits::gpu_far_files(), usual),
+        ("gpu_messages", fixtures::waits::gpu_messages(), usual),
         ("gpus_held", fixtures::gpus_held(), usual),
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),

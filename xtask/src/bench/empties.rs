@@ -27,7 +27,7 @@ const fn hook(name: &'static str, kind: Kind, in_names: &'static str, is_ours: b
 }
 
 /// The more telling names first: that of `sched_wakeup_new` has the other's in it.
-pub const HOOKS: [Hook; 8] = [
+pub const HOOKS: [Hook; 10] = [
     hook("sched_switch", Kind::Switch, "sched_s", true),
     hook("sched_wakeup_new", Kind::Switch, "wakeup_n", false),
     hook("sched_wakeup", Kind::Switch, "sched_w", false),
@@ -36,12 +36,19 @@ pub const HOOKS: [Hook; 8] = [
     hook("block_rq_insert", Kind::Block, "rq_ins", false),
     hook("block_rq_issue", Kind::Block, "rq_iss", false),
     hook("block_rq_complete", Kind::Block, "rq_comp", true),
+    hook("sock_send_length", Kind::Message, "sock_send", true),
+    hook("sock_recv_length", Kind::Message, "sock_recv", true),
 ];
 
 /// What else is in names of programs that events of another kind run: no empty program shares their
 /// hooks.
-const OTHERS: [(&str, Kind); 3] =
-    [("fault", Kind::Fault), ("sched_p", Kind::Agent), ("cgroup_", Kind::Agent)];
+const OTHERS: [(&str, Kind); 5] = [
+    ("fault", Kind::Fault),
+    ("sched_p", Kind::Agent),
+    ("cgroup_", Kind::Agent),
+    ("inet_sock", Kind::Message),
+    ("tcp_", Kind::Message),
+];
 
 /// The hook of a tracer's program, told by its name.
 pub fn hook_of(program: &str) -> Option<&'static Hook> {
@@ -59,6 +66,7 @@ pub fn counter_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Fault => "page_fault_user",
         Kind::Block => "block_rq_complete",
+        Kind::Message => "sock_send_length",
         _ => "sched_switch",
     }
 }
@@ -185,11 +193,15 @@ mod tests {
             ("page_fault_user", "page_fault_user"),
             ("minor_fault_lat", "minor_fault_latency"),
             ("major_fault_lat", "none"),
+            ("sock_send_lengt", "sock_send_length"),
+            ("sock_recv_lengt", "sock_recv_length"),
+            ("inet_sock_set_s", "none"),
         ] {
             assert_eq!(hook(program).unwrap_or("none"), expected, "{program}");
         }
         assert_eq!(kind_of("major_fault_lat"), Some(Kind::Fault));
         assert_eq!(kind_of("sched_process_f"), Some(Kind::Agent));
+        assert_eq!(kind_of("inet_sock_set_s"), Some(Kind::Message));
         assert_eq!(kind_of("vfs_read"), None);
     }
 }

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Of a switch, over what an empty program takes.
 const MOST_SWITCH_NS: f64 = 45.0;
+/// Of a message, sent or received, over what an empty program takes.
+const MOST_MESSAGE_NS: f64 = 60.0;
 /// A peer's run-queue histogram by cgroup takes so many times more over it.
 const LEAST_TIMES: f64 = 8.0;
 /// Of `perf bench sched pipe`.
@@ -46,6 +48,7 @@ pub fn check(
 ) -> Vec<Goal> {
     let mut goals = vec![switch(events), times(events, by_cgroup), pipe(slowdowns)];
     goals.extend(["compile", "compute"].map(|name| job(slowdowns, shares, name)));
+    goals.push(message(events));
     goals
 }
 
@@ -64,6 +67,29 @@ fn switch(events: &[Found<Costs>]) -> Goal {
         let (gross, empty) = (cost.gross_ns, cost.empty_ns);
         let _ = write!(found, "{tracer} {:.1} ns ({gross:.1} less {empty:.1}); ", cost.net_ns());
         met = Some(met.unwrap_or(true) && cost.net_ns() <= MOST_SWITCH_NS);
+    }
+    goal(met, text, &found)
+}
+
+fn message(events: &[Found<Costs>]) -> Goal {
+    let text = format!(
+        "a message takes at most {MOST_MESSAGE_NS:.0} ns over the empty program's where it is sent, and \
+         as much where it is received"
+    );
+    let (mut found, mut met) = (String::new(), None);
+    for tracer in ["jobtrace agent", "jobtrace run"] {
+        let Some(costs) = figure_of(events, "messages", tracer) else { continue };
+        for program in &costs.median.programs {
+            let Some(empty_ns) = program.empty_ns.filter(|_| program.name.starts_with("sock_"))
+            else {
+                continue;
+            };
+            let net_ns = program.gross_ns - empty_ns;
+            let (name, gross) = (&program.name, program.gross_ns);
+            let _ =
+                write!(found, "{tracer} {name} {net_ns:.1} ns ({gross:.1} less {empty_ns:.1}); ");
+            met = Some(met.unwrap_or(true) && net_ns <= MOST_MESSAGE_NS);
+        }
     }
     goal(met, text, &found)
 }

@@ -1,15 +1,20 @@
-//! Two workloads of `cargo xtask bench`, a program of its own (`rustc -O`, so that it is optimised whatever
-//! profile the chore was built with). Prints nanoseconds: of a step, of a touched page.
+//! Workloads of `cargo xtask bench`, a program of its own (`rustc -O`, so that it is optimised whatever
+//! profile the chore was built with). Prints nanoseconds: of a step, of a touched page, of a turn, of a
+//! message.
 //!
 //! `loads matrix STEPS CPU…`: on each CPU a thread pinned there multiplies matrices, and all wait for each
 //! other after each product, as the ranks of an MPI job do.
 //! `loads faults ROUNDS`: maps fresh memory, touches each page once and gives it back, so that nearly all
 //! the time is minor faults.
+//! `loads turns COUNT`: two threads on one CPU that yield to each other so often each: switches between
+//! runnable tasks.
+//! `loads messages ROUNDS`: hands messages to a unix socket and takes them from its other end.
 
 use std::env;
 use std::ffi::c_void;
 use std::hint::black_box;
-use std::io::Error;
+use std::io::{Error, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::Barrier;
 use std::thread;
@@ -20,6 +25,8 @@ const SIZE: usize = 256;
 /// Pages mapped at a time, and the bytes from one to the next: larger pages are touched several times.
 const PAGES: usize = 4096;
 const PAGE_BYTES: usize = 4096;
+/// Of a message.
+const MESSAGE_BYTES: usize = 64;
 
 // Of sys/mman.h, on x86-64 and ARM alike.
 const READ_AND_WRITE: i32 = 3;
@@ -49,8 +56,13 @@ pub fn main() {
             println!("{:.1}", matrix(*steps, cpus));
         }
         (Some("faults"), Some([rounds])) if *rounds > 0 => println!("{:.1}", faults(*rounds)),
+        (Some("turns"), Some([count])) if *count > 0 => println!("{:.1}", turns(*count)),
+        (Some("messages"), Some([rounds])) if *rounds > 0 => println!("{:.1}", messages(*rounds)),
         _ => {
-            eprintln!("usage: loads matrix STEPS CPU... | loads faults ROUNDS");
+            eprintln!(
+                "usage: loads matrix STEPS CPU... | loads faults ROUNDS | loads turns COUNT | \
+                 loads messages ROUNDS"
+            );
             std::process::exit(2);
         }
     }
@@ -103,10 +115,32 @@ fn pin(cpu: usize) {
     assert!(result == 0, "pin a thread to CPU {cpu}: {}", Error::last_os_error());
 }
 
+/// Two threads; the CPUs they may run on are the caller's.
+fn turns(count: usize) -> f64 {
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..count).for_each(|_| thread::yield_now()));
+        }
+    });
+    begin.elapsed().as_nanos() as f64 / (2 * count) as f64
+}
+
 fn faults(rounds: usize) -> f64 {
     let begin = Instant::now();
     (0..rounds).for_each(|_| touch());
     begin.elapsed().as_nanos() as f64 / (rounds * PAGES) as f64
+}
+
+fn messages(rounds: usize) -> f64 {
+    let (mut near, mut far) = UnixStream::pair().expect("a pair of sockets");
+    let mut message = [1; MESSAGE_BYTES];
+    let begin = Instant::now();
+    for _ in 0..rounds {
+        near.write_all(&message).expect("send");
+        far.read_exact(&mut message).expect("receive");
+    }
+    begin.elapsed().as_nanos() as f64 / rounds as f64
 }
 
 fn touch() {

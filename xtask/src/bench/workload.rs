@@ -21,6 +21,8 @@ pub enum Kind {
     Fault,
     /// 4 KiB O_DIRECT reads of a file, and of a device in RAM
     Block,
+    /// Messages through a pair of unix sockets
+    Message,
     /// gcc -O2
     Compile,
     /// Matrix products on all CPUs, with a barrier after each

@@ -33,7 +33,7 @@ impl Site<'_> {
     pub fn workloads(&self, is_wished: impl Fn(Kind) -> bool) -> Result<Vec<Workload>> {
         let mut all = Vec::new();
         if is_wished(Kind::Switch) {
-            all.extend([self.pipe()?, self.threads()]);
+            all.extend([self.pipe()?, self.turns()?, self.threads()]);
         }
         if is_wished(Kind::Fault) {
             all.push(self.faults()?);
@@ -45,6 +45,9 @@ impl Site<'_> {
             all.push(fio("file", name, &file, 100)?);
             let name = "fio, 4 KiB O_DIRECT random reads of a loop device in RAM";
             all.push(fio("block", name, self.device, 1_000)?);
+        }
+        if is_wished(Kind::Message) {
+            all.push(self.messages()?);
         }
         if is_wished(Kind::Compile) {
             all.push(self.compile()?);
@@ -72,6 +75,22 @@ impl Site<'_> {
         })
     }
 
+    fn turns(&self) -> Result<Workload> {
+        let count = self.scale(500_000, 40_000);
+        let mut command = on_last_cpu("")?;
+        command.push(self.loads()?.into());
+        command.extend(words(&format!("turns {count}")));
+        Ok(Workload {
+            id: "turns",
+            name: "two threads that yield to each other, one CPU",
+            kind: Kind::Switch,
+            // A yield is no switch where the kernel finds that the thread may go on.
+            events: Some(u64::from(count) / 4),
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
     /// Two groups of 20 senders and 20 receivers; each sender sends to each receiver of its group.
     fn threads(&self) -> Workload {
         let loops = self.scale(1_000, 100);
@@ -96,6 +115,21 @@ impl Site<'_> {
             name: "minor faults, one CPU",
             kind: Kind::Fault,
             events: Some(u64::from(rounds) * 4096),
+            command,
+            printed: Printed::Nanoseconds,
+        })
+    }
+
+    fn messages(&self) -> Result<Workload> {
+        let rounds = self.scale(1_000_000, 50_000);
+        let mut command = on_last_cpu("")?;
+        command.push(self.loads()?.into());
+        command.extend(words(&format!("messages {rounds}")));
+        Ok(Workload {
+            id: "messages",
+            name: "messages of 64 bytes through a pair of unix sockets, one CPU",
+            kind: Kind::Message,
+            events: Some(rounds.into()),
             command,
             printed: Printed::Nanoseconds,
         })

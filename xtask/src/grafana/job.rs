@@ -3,6 +3,7 @@
 use super::{
     compose::{term, whole},
     job_devices::{disk, gpu, heat, memory, percentiles},
+    job_waits::causes,
     spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Term, Value, Variable, What},
 };
 
@@ -33,7 +34,7 @@ pub fn dashboard() -> Dashboard {
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-6h",
-        rows: vec![overview(), time(), waiting(), disk(), memory(), gpu(), nodes()],
+        rows: vec![overview(), time(), causes(), waiting(), disk(), memory(), gpu(), nodes()],
     }
 }
 
@@ -89,13 +90,14 @@ fn overview() -> Row {
         "s",
         "Where the time went, all tasks added up",
         "The longest bar is the answer. On CPU: it computed. Waiting for a CPU: more busy tasks \
-         than cores. Blocked: it waited for a disk or file system. Asleep: it waited for something \
-         else, such as the network, a lock or a GPU, or had nothing to do; idle helper threads \
-         make this bar long in any job.",
+         than cores. Blocked: it waited in the kernel, mostly for a disk or file system. Asleep: it \
+         waited for something else, such as the network, a lock or a GPU, or had nothing to do; \
+         idle helper threads make this bar long in any job. The row `What its tasks waited for` \
+         splits the last two.",
     )
     .ask(seconds("on CPU", "on_cpu_ns"))
     .ask(seconds("waiting for a CPU", "run_queue_wait_ns_sum"))
-    .ask(seconds("blocked (I/O)", "blocked_ns_sum"))
+    .ask(seconds("blocked", "blocked_ns_sum"))
     .ask(seconds("asleep", "sleep_ns_sum"))
     .size(9, 6);
     let fault = |field| term("job_fault", Value::Sum(field));
@@ -122,11 +124,11 @@ fn time() -> Row {
         "What the job's tasks did",
         "How many tasks were doing what, on average. Mostly `on CPU`: the job computes, which is \
          good. Mostly `waiting for a CPU`: start fewer threads or request more cores. Mostly \
-         `blocked`: look at the row Disk. None of these: its tasks slept.",
+         `blocked`: the next row shows on what. None of these: its tasks slept.",
     )
     .line("on CPU", on_cpu(), &[])
     .line("waiting for a CPU", sched(Value::Rate("run_queue_wait_ns_sum")), &[])
-    .line("blocked (I/O)", sched(Value::Rate("blocked_ns_sum")), &[])
+    .line("blocked", sched(Value::Rate("blocked_ns_sum")), &[])
     .size(12, 9);
     let cores = Panel::new(
         Look::Stack,
@@ -189,8 +191,8 @@ fn waiting() -> Row {
             Look::Lines,
             "ns",
             "Blocked: percentiles",
-            "How long a task was blocked each time it waited for a disk or a file system, network \
-             file systems included.",
+            "How long a task was blocked each time, mostly for a disk or a file system, network file \
+             systems included.",
         ),
     );
     Row { title: "Waiting", each: None, panels: vec![heatmap, wait, switches, blocked] }
@@ -205,7 +207,7 @@ fn nodes() -> Row {
     )
     .line("on CPU", on_cpu(), &[])
     .line("waiting for a CPU", sched(Value::Rate("run_queue_wait_ns_sum")), &[])
-    .line("blocked (I/O)", sched(Value::Rate("blocked_ns_sum")), &[])
+    .line("blocked", sched(Value::Rate("blocked_ns_sum")), &[])
     .line("allocated", held(), &[])
     .size(8, 7);
     let memory = Panel::new(

@@ -152,13 +152,27 @@ pub fn gpu() -> Row {
         "How many GPUs were idle on average, by what the job's tasks did at the same time. \
          Blocked: data did not arrive from disk fast enough. Waiting for a CPU: too few cores to \
          feed the GPU. Faulting: memory had to be read from disk. On CPU: the job computed on CPUs \
-         first. Other: it slept, or waited for the network.",
+         first. Network: its tasks slept in poll or on sockets. Other: they slept for anything else, \
+         or nobody knows.",
     )
     .line("blocked (I/O)", idle("idle_while_blocked_ns"), &[])
     .line("waiting for a CPU", idle("idle_while_run_queue_ns"), &[])
     .line("faulting", idle("idle_while_faulting_ns"), &[])
     .line("on CPU", idle("idle_while_on_cpu_ns"), &[])
+    .line("network", idle("idle_while_network_ns"), &[])
     .line("other", idle("idle_other_ns"), &[]);
+    let calls = Panel::new(
+        Look::Stack,
+        "short",
+        "GPUs idle while blocked, by call",
+        "`blocked (I/O)` of the panel above by what the tasks were doing. Reading: data arrives too \
+         slowly; use larger blocks, more loaders or a local copy. Fsync and writing: checkpoints \
+         that the GPU waits for. Metadata: many small files.",
+    )
+    .line("reading", idle("idle_while_reading_ns"), &[])
+    .line("writing", idle("idle_while_writing_ns"), &[])
+    .line("fsync", idle("idle_while_syncing_ns"), &[])
+    .line("metadata", idle("idle_while_metadata_ns"), &[]);
     let memory = Panel::new(
         Look::Lines,
         "bytes",
@@ -177,5 +191,5 @@ pub fn gpu() -> Row {
         gpu(Value::Ratio("power_watts_sum", "power_watts_count")),
         &["host", "gpu"],
     );
-    Row { title: "GPU", each: None, panels: vec![busy, why, memory, power] }
+    Row { title: "GPU", each: None, panels: vec![busy, why, calls, memory, power] }
 }

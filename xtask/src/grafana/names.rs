@@ -83,12 +83,12 @@ fn fact(name: &str) -> Result<()> {
     let is_fact = tables::FACTS.iter().any(|fact| fact.name == name);
     let is_total = || {
         tables::ALL.into_iter().any(|table| {
-            let ops = ["read", "write", "discard", "flush"].map(Some);
-            let mut names = table
-                .fields
-                .iter()
-                .flat_map(|field| ops.iter().map(move |op| tables::total_name(table, *op, field)));
-            names.any(|total| total == name)
+            let parts: Vec<_> = match tables::total_parts(table) {
+                [] => vec![None],
+                parts => parts.iter().map(|part| Some(*part)).collect(),
+            };
+            let is_it = |field, part| tables::total_name(table, part, field) == name;
+            table.fields.iter().any(|field| parts.iter().any(|part| is_it(field, *part)))
         })
     };
     ensure!(is_fact || is_total(), "job_info has no field {name}");

@@ -81,8 +81,8 @@ fn jobs() -> Row {
         sched(Value::Rate("run_queue_wait_ns_sum")),
     );
     let blocked = by_job(
-        "Tasks blocked (I/O)",
-        "How many tasks, on average, waited for a disk or file system. If all jobs do so at once, \
+        "Tasks blocked",
+        "How many tasks, on average, waited in the kernel, mostly for a disk or file system. If all jobs do so at once, \
          the file system is slow.",
         "short",
         sched(Value::Rate("blocked_ns_sum")),

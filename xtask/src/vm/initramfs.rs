@@ -13,7 +13,8 @@ use std::path::Path;
 use xtask::guest::{MODULES, PROGRAMS};
 
 /// Workloads of the checks, of `tests/src/bin`.
-const WORKLOADS: &[&str] = &["spin", "rest", "breed", "touch", "transfer", "amounts", "mixed"];
+const WORKLOADS: &[&str] =
+    &["spin", "rest", "wait", "breed", "touch", "transfer", "amounts", "mixed", "messages"];
 /// The guest's first process.
 const GUEST: &str = "vm_guest";
 /// Where another BPF object lies in the guest.

@@ -41,7 +41,7 @@ impl Column {
             match line {
                 Line::Begin { release: own, machine: its } => (release, machine) = (own, its),
                 Line::Hook { program, outcome, why } => {
-                    let known = expected::lacks(&program, &release, &machine);
+                    let known = expected::lacks(&program, &release, &machine, cgroups.name());
                     let outcome = match outcome {
                         Outcome::Absent if known.is_none() => Outcome::Failed,
                         other => other,

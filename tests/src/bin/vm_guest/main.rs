@@ -31,6 +31,7 @@ fn main() {
 fn work() -> Result<()> {
     setup::mount_all()?;
     setup::load_modules()?;
+    setup::begin_loopback()?;
     let line = setup::command_line()?;
     tell::open(&line)?;
     // SAFETY: one thread so far, so the child may do all that we may.

@@ -3,6 +3,7 @@
 use std::{
     ffi::CString,
     fs,
+    os::fd::AsRawFd,
     path::{Path, PathBuf},
 };
 
@@ -76,6 +77,23 @@ fn mount_one(kind: &str, place: &Path, options: &str) -> Result<()> {
     let options = CString::new(options)?;
     mount(kind, place, kind, MountFlags::empty(), Some(options.as_c_str()))
         .with_context(|| format!("cannot mount {kind} on {}", place.display()))
+}
+
+/// Switches the loopback device on.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn begin_loopback() -> Result<()> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").context("no socket")?;
+    // SAFETY: the kernel reads and writes a request of its size, zeros but for name and flags.
+    let done = unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[..2].copy_from_slice(&[b'l' as libc::c_char, b'o' as libc::c_char]);
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw const request)
+    };
+    anyhow::ensure!(done == 0, "cannot switch lo on: {}", std::io::Error::last_os_error());
+    Ok(())
 }
 
 /// Loads what the host packed, in the order of the names.

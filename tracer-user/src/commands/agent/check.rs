@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use super::config::{Config, JobHierarchy, Statistics};
 use crate::{
     base::{clock, identity::host, text::clean},
-    probes::FaultMode,
+    probes::{FaultMode, WaitMode},
 };
 
 /// What the agent would do with `config`, in lines.
@@ -69,7 +69,12 @@ fn intentions(config: &Config) -> String {
         FaultMode::Major => "major faults timed",
         FaultMode::Full => "major and minor faults timed",
     };
-    line("reads", format!("every {}, {faults}", config.interval));
+    let waits = match config.waits {
+        WaitMode::Off => "waits not told apart",
+        WaitMode::Calls => "waits by cause",
+        WaitMode::Files => "waits by cause and file system",
+    };
+    line("reads", format!("every {}, {faults}, {waits}", config.interval));
     let spool = &config.spool;
     line(
         "writes",
@@ -122,7 +127,11 @@ mod tests {
         config.spool.dir = dir.path().to_owned();
         config.state.dir = dir.path().join("not/yet");
         let text = check(&config).unwrap();
-        assert!(text.contains("every 10s") && text.contains("1.00 %"), "{text}");
+        assert!(
+            text.contains("every 10s, major faults timed, waits by cause and file system")
+                && text.contains("1.00 %"),
+            "{text}"
+        );
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

@@ -1,6 +1,6 @@
 //! The node as it is read at each tick: jobs, their slots, GPUs and what the probes cost, brought together.
 
-use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Result;
 
@@ -10,6 +10,7 @@ mod care;
 mod gpus;
 mod jobs;
 mod learn;
+mod net_devices;
 mod resume;
 mod slots;
 
@@ -32,10 +33,13 @@ use crate::{
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
-        tables::{BLOCK, Own},
+        tables::{BLOCK, Own, SELF},
     },
     probes::{Options, Probes},
 };
+
+/// Where the kernel shows the node's devices.
+const SYSFS: &str = "/sys";
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug)]
@@ -119,7 +123,7 @@ impl Node {
         jobs.resume(state.jobs, &state.owners, journal, slots)?;
         node.previous = state.reported;
         // This process's own clocks begin anew.
-        for own in &mut node.previous.own {
+        for own in node.previous.own.iter_mut().filter(|own| own.is(&SELF)) {
             own.set(Own::cpu_ns, 0);
             own.set(Own::drain_ns, 0);
         }
@@ -225,11 +229,12 @@ impl Node {
         self.gpus.settle_all();
     }
 
-    /// A snapshot with the jobs' files.
+    /// A snapshot with the jobs' files and the node's network devices.
     fn read(&mut self) -> Result<Snapshot> {
         self.slots.reclaim()?;
         let mut snapshot = self.slots.probes.snapshot()?.unwrap_or_default();
         self.jobs.read_files(&mut snapshot);
+        snapshot.own.extend(net_devices::read(Path::new(SYSFS)));
         Ok(snapshot)
     }
 
@@ -254,7 +259,7 @@ impl Node {
         self.jobs.add(&jobs);
         let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns);
         let unserved = std::mem::take(&mut self.unserved);
-        if let Some(own) = interval.own.first_mut() {
+        if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             own.set(
                 Own::dropped_slot,
                 own.number(Own::dropped_slot).map(|dropped| dropped + unserved),
@@ -292,7 +297,7 @@ impl Node {
     }
 
     fn count_lost_events(&self) -> u64 {
-        let lost = self.previous.own.iter().filter_map(|own| own.number(Own::dropped_cgroup_event));
-        lost.sum()
+        let own = self.previous.own.iter().filter(|own| own.is(&SELF));
+        own.filter_map(|own| own.number(Own::dropped_cgroup_event)).sum()
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     model::{
         snapshot::Interval,
-        tables::{FAULT, Own, SCHED, SELF},
+        tables::{FAULT, NET, Own, SCHED, SELF},
     },
     probes::{EventCount, FAMILIES, Family, Probes},
 };
@@ -175,7 +175,7 @@ fn hide(interval: &mut Interval, family: Family) {
     let lost: Vec<_> = family.fields().collect();
     for group in interval.slots.values_mut().flatten() {
         let all = lost.contains(&group.measurement.name);
-        let is_probed = group.is(&SCHED) || group.is(&FAULT);
+        let is_probed = [&SCHED, &FAULT, &NET].iter().any(|table| group.is(table));
         for (field, value) in group.measurement.fields.iter().zip(&mut group.values) {
             if all || (is_probed && lost.contains(&field.name)) {
                 *value = None;
@@ -209,7 +209,7 @@ mod tests {
 
     use crate::model::{
         group::{Group, Value},
-        tables::{BLOCK, MEMORY},
+        tables::{BLOCK, MEMORY, NET},
     };
 
     /// An interval of two leases in which every number is 5.
@@ -225,7 +225,8 @@ mod tests {
         let groups = || {
             let disks = ["sda", "sdb"].map(|disk| full(&BLOCK, &[disk, "read"]));
             let others = [&SCHED, &FAULT, &MEMORY].map(|measurement| full(measurement, &[]));
-            others.into_iter().chain(disks).collect::<Vec<_>>()
+            let nets = ["tcp", "unix"].map(|family| full(&NET, &[family]));
+            others.into_iter().chain(disks).chain(nets).collect::<Vec<_>>()
         };
         let slots = [(0, groups()), (7, groups())].into();
         Interval { span_ns: 1, slots, ..Interval::default() }
@@ -233,14 +234,16 @@ mod tests {
 
     #[test]
     fn events_are_those_of_all_leases() {
-        use Family::{Block, FullFault, LifeCycle, MajorFault, Sched};
-        // Two leases; of each two sorts of switches, two of faults, two disks, forks and execs.
+        use Family::{Block, FullFault, LifeCycle, MajorFault, Net, Sched};
+        // Two leases; of each two sorts of switches, two of faults, two disks, two families with messages both
+        // ways, forks and execs.
         let (some, none) = (events(&interval(), 3), events(&Interval::default(), 3));
         for (family, of_both, of_nothing) in [
             (Sched, Some(20), None),
             (MajorFault, Some(10), None),
             (FullFault, Some(20), None),
             (Block, Some(20), Some(0)),
+            (Net, Some(40), Some(0)),
             (LifeCycle, Some(23), Some(3)),
         ] {
             let found = (some[family as usize], none[family as usize]);

@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use crate::{base::values::Time, probes::FaultMode};
+use crate::{
+    base::values::Time,
+    probes::{FaultMode, WaitMode},
+};
 
 /// Trace one command as a job and show where its time went.
 ///
@@ -50,6 +53,10 @@ pub struct Args {
     /// Which page faults to time: major ones only, which adds no cost to minor ones, or all (full)
     #[arg(long, value_enum, default_value_t = FaultMode::Full)]
     pub faults: FaultMode,
+    /// What to tell of the time asleep and blocked: nothing but how long (off), also in which calls, or
+    /// also on which file systems
+    #[arg(long, value_enum, default_value_t = WaitMode::Files)]
+    pub waits: WaitMode,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
     /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
@@ -61,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "sysfs_root"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "sysfs_root"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]

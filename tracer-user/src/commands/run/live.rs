@@ -63,8 +63,10 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     let hierarchies = Hierarchies::read()?;
     stale::sweep(&hierarchies);
     let cgroup = JobCgroup::create(&hierarchies, &name)?;
-    let mut probes =
-        probes::load(&cgroup.layout(), &Options { faults: args.faults, ..probes::development()? })?;
+    let mut probes = probes::load(
+        &cgroup.layout(),
+        &Options { faults: args.faults, waits: args.waits, ..probes::development()? },
+    )?;
     let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut header = header(args, notes(&cgroup, &probes))?;

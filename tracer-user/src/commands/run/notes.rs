@@ -3,7 +3,6 @@
 use anyhow::Result;
 
 use crate::{
-    bpf::hook::HookState,
     cgroup::{job::JobCgroup, remove::Removal},
     probes::Probes,
 };
@@ -11,11 +10,9 @@ use crate::{
 /// What the reader of the numbers must know before the run begins.
 pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
     let mut notes = cgroup.notes().to_vec();
-    for (row, state) in probes.hooks() {
-        if let HookState::Missing(why) = state {
-            let (gives, program) = (row.gives, row.hook.program);
-            notes.push(format!("unknown on this kernel: {gives} ({program}: {why})"));
-        }
+    for (row, why) in probes.missing_hooks() {
+        let (gives, program) = (row.gives, row.hook.program);
+        notes.push(format!("unknown on this kernel: {gives} ({program}: {why})"));
     }
     if cgroup.block().is_none() {
         notes.push(

@@ -3,28 +3,32 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::tables::{GPU, Gpu};
+use crate::{
+    gpu::tasks::{Asleep, Calls},
+    model::tables::{GPU, Gpu},
+};
 
-const MS: u64 = 1_000_000;
-const S: u64 = 1_000 * MS;
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const S: u64 = 1_000 * MS;
 
-fn within(ms: u64) -> Waits {
+pub(super) fn within(ms: u64) -> Waits {
     Waits { within_ns: ms * MS, ..Waits::default() }
 }
 
 /// Milliseconds on CPU, blocked, waiting for a CPU and in major faults.
-fn tasks(on_cpu: u64, blocked: u64, run_queue: u64, faulting: u64) -> TaskTimes {
+pub(super) fn tasks(on_cpu: u64, blocked: u64, run_queue: u64, faulting: u64) -> TaskTimes {
     TaskTimes {
         on_cpu_ns: on_cpu * MS,
         run_queue: within(run_queue),
         blocked: within(blocked),
         faulting: Some(within(faulting)),
+        ..TaskTimes::default()
     }
 }
 
 /// Milliseconds of each part: blocked, waiting for a CPU, in major faults, on CPU, other.
 fn shown(parts: Parts) -> [u64; 5] {
-    let Parts { faulting_ns, blocked_ns, run_queue_ns, on_cpu_ns, other_ns } = parts;
+    let Parts { faulting_ns, blocked_ns, run_queue_ns, on_cpu_ns, other_ns, .. } = parts;
     [blocked_ns, run_queue_ns, faulting_ns, on_cpu_ns, other_ns].map(|ns| ns / MS)
 }
 
@@ -76,12 +80,12 @@ fn a_second_of_which_the_device_was_idle_for_a_part() {
 }
 
 /// The second that ends at `end` s, idle for so many ms.
-fn stretch(end: u64, idle_ms: u64) -> Stretch {
+pub(super) fn stretch(end: u64, idle_ms: u64) -> Stretch {
     Stretch { begin_ns: (end - 1) * S, end_ns: end * S, busy_ns: S - idle_ms * MS }
 }
 
 /// A wait of so many seconds that ended in the middle of a second.
-fn long(seconds: u64) -> Waits {
+pub(super) fn long(seconds: u64) -> Waits {
     Waits { within_ns: S / 2, before_ns: seconds * S - S / 2, reach_ns: seconds * S }
 }
 
@@ -128,21 +132,46 @@ fn unknown_is_not_asleep() {
     assert_eq!(group.number(Gpu::idle_while_faulting_ns), None);
 }
 
-fn any_tasks() -> impl Strategy<Value = TaskTimes> {
+fn any_waits() -> impl Strategy<Value = Waits> {
     let ns = || prop_oneof![Just(0), 0..9 * S, 0..u64::MAX / 8];
-    let waits = move || {
-        (ns(), ns(), ns()).prop_map(|(within_ns, before_ns, reach_ns)| Waits {
-            within_ns,
-            before_ns,
-            reach_ns,
-        })
-    };
-    (ns(), waits(), waits(), prop::option::of(waits())).prop_map(
-        |(on_cpu_ns, run_queue, blocked, faulting)| TaskTimes {
+    (ns(), ns(), ns()).prop_map(|(within_ns, before_ns, reach_ns)| Waits {
+        within_ns,
+        before_ns,
+        reach_ns,
+    })
+}
+
+fn any_asleep() -> impl Strategy<Value = Asleep> {
+    let ppm = || prop_oneof![Just(0), 0..9_000_000_u64, any::<u64>()];
+    (any_waits(), any_waits(), any_waits(), ppm(), ppm()).prop_map(
+        |(poll, sockets, elsewhere, network_ppm, elsewhere_ppm)| Asleep {
+            poll,
+            sockets,
+            elsewhere,
+            network_ppm,
+            elsewhere_ppm,
+        },
+    )
+}
+
+fn any_calls() -> impl Strategy<Value = Calls> {
+    (prop::array::uniform4(0..u64::MAX / 8), 0..u64::MAX / 8)
+        .prop_map(|(of_ns, more)| Calls { of_ns, all_ns: of_ns.iter().sum::<u64>() + more })
+}
+
+fn any_tasks() -> impl Strategy<Value = TaskTimes> {
+    let on_cpu = prop_oneof![Just(0), 0..9 * S, 0..u64::MAX / 8];
+    let blocked = (any_waits(), prop::option::of(any_calls()), any_waits());
+    let more = (prop::option::of(any_waits()), prop::option::of(any_asleep()));
+    (on_cpu, any_waits(), blocked, more).prop_map(
+        |(on_cpu_ns, run_queue, (blocked, calls, otherwise), (faulting, asleep))| TaskTimes {
             on_cpu_ns,
             run_queue,
             blocked,
+            calls,
+            otherwise,
             faulting,
+            asleep,
         },
     )
 }
@@ -163,6 +192,8 @@ proptest! {
         let all = u128::from(tasks.on_cpu_ns) + u128::from(tasks.run_queue.within_ns);
         prop_assert!(parts.on_cpu_ns <= tasks.on_cpu_ns.saturating_add(1));
         prop_assert!(runnable <= all.saturating_sub(beside_ns.into()) + 1);
+        prop_assert!(parts.otherwise_ns <= tasks.otherwise.within_ns.saturating_add(1));
+        prop_assert!(parts.calls_ns.iter().sum::<u64>() <= parts.blocked_ns);
         prop_assert!(parts.faulting_ns <= tasks.faulting.unwrap_or_default().within_ns);
     }
 
@@ -204,5 +235,6 @@ proptest! {
         idle.settle(u64::MAX);
         prop_assert_eq!(idle.parts.sum(), idle_ns);
         prop_assert_eq!(idle.busy_ns, Some(busy_ns));
+        prop_assert!(idle.parts.calls_ns.iter().sum::<u64>() <= idle.parts.blocked_ns);
     }
 }

@@ -1,8 +1,11 @@
 //! The table of `job_info`: what is told of a job besides its values, and how its totals are named there.
 
-use tracer_ebpf::table::{
-    Field, Kind, Measurement,
-    Unit::{self, Bytes, Count, Nanoseconds},
+use tracer_ebpf::{
+    table::{
+        Field, Kind, Measurement,
+        Unit::{self, Bytes, Count, Nanoseconds},
+    },
+    tables::{block::OPS, net::FAMILIES},
 };
 
 /// Name of the measurement.
@@ -101,13 +104,24 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// The name of a total in `job_info`: of all devices of a job together, of block I/O by its operation `op`.
-/// Of a histogram it is the sum.
-pub fn total_name(measurement: &Measurement, op: Option<&str>, field: &Field) -> String {
-    let prefix = match op {
-        Some(op) if measurement.key == "block" => format!("block_{op}"),
+/// The name of a total in `job_info`: of all devices of a job together, of block I/O by its operation, of the
+/// network by its family, the measurement's `last_tag`. Of a histogram it is the sum.
+pub fn total_name(measurement: &Measurement, last_tag: Option<&str>, field: &Field) -> String {
+    let prefix = match last_tag {
+        Some(part) if !total_parts(measurement).is_empty() => {
+            format!("{}_{part}", measurement.key)
+        }
         _ => measurement.key.to_owned(),
     };
     let part = if field.kind == Kind::Histogram { "_sum" } else { "" };
     format!("{prefix}_{}{part}", field.name)
+}
+
+/// What a measurement's totals are kept apart by: its operations or families.
+pub fn total_parts(measurement: &Measurement) -> &'static [&'static str] {
+    match measurement.key {
+        "block" => &OPS,
+        "net" => &FAMILIES,
+        _ => &[],
+    }
 }

@@ -56,9 +56,9 @@ measurement! {
     counter busy_ns: Nanoseconds,
         "Part of held_ns in which a kernel ran on the device, anyone's; from the job's second reading on, if the device reports its utilisation.";
     counter idle_ns: Nanoseconds,
-        "Part of held_ns in which no kernel ran, under the same conditions: the sum of the five fields below. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.";
+        "Part of held_ns in which no kernel ran, under the same conditions: the sum of idle_while_blocked_ns, idle_while_run_queue_ns, idle_while_faulting_ns, idle_while_on_cpu_ns, idle_while_network_ns and idle_other_ns. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.";
     counter idle_while_blocked_ns: Nanoseconds,
-        "Part of idle_ns attributed to the job's tasks being blocked on I/O, except in major faults. Each second's idle_ns is divided among the states in proportion to the tasks' time in them, none getting more than that time.";
+        "Part of idle_ns attributed to the job's tasks being blocked on I/O, except in major faults; blocked on anything if causes are unknown. Each second's idle_ns is divided among the states in proportion to the tasks' time in them, none getting more than that time.";
     counter idle_while_run_queue_ns: Nanoseconds,
         "Part of idle_ns attributed to the job's tasks waiting for a CPU, beyond those that go with busy devices, as below.";
     counter idle_while_faulting_ns: Nanoseconds,
@@ -66,5 +66,15 @@ measurement! {
     counter idle_while_on_cpu_ns: Nanoseconds,
         "Part of idle_ns attributed to the tasks' time on CPU. For as long as the job's devices were busy, tasks are assumed to have fed them or to have spun until they were done, on CPU or waiting for one: that time is left out.";
     counter idle_other_ns: Nanoseconds,
-        "Part of idle_ns that none of these accounts for: every task slept (network, locks, timers), or the cause is unknown.";
+        "Part of idle_ns that none of these accounts for: every task slept (locks, timers, children; network too if causes are unknown), was blocked on something that is not I/O, or the cause is unknown.";
+    counter idle_while_network_ns: Nanoseconds,
+        "Part of idle_ns that no other state accounts for and in which tasks slept in poll or in calls for sockets, beyond those that sleep so beside a busy device too. Absent if causes are unknown.";
+    counter idle_while_reading_ns: Nanoseconds,
+        "Part of idle_while_blocked_ns in which tasks were blocked reading files. What is in none of these four was blocked in other page faults, or loading programs.";
+    counter idle_while_writing_ns: Nanoseconds,
+        "Part of idle_while_blocked_ns in which tasks were blocked writing files.";
+    counter idle_while_syncing_ns: Nanoseconds,
+        "Part of idle_while_blocked_ns in which tasks were blocked until what they had written was stored (fsync).";
+    counter idle_while_metadata_ns: Nanoseconds,
+        "Part of idle_while_blocked_ns in which tasks were blocked on names, attributes and directories (open, stat).";
 }

@@ -31,6 +31,8 @@ measurement! {
         "Cgroups created when no spare slot was left, and jobs found at the agent's start for which no slot was left; their events are in _system until the agent finds one.";
     counter dropped_block_cell: Count,
         "Block completions for which there was no room for a new device and operation.";
+    counter dropped_wait_cell: Count,
+        "Waits for which there was no room for a new file system and call; they are missing in job_wait alone.";
     counter dropped_cgroup_event: Count,
         "Cgroup events lost because the ring buffer was full.";
     counter dropped_output_bytes: Bytes,
@@ -69,6 +71,8 @@ measurement! {
         "1: the probes of fault latencies were detached; unknown: minor_latency_ns, major_latency_ns (agent).";
     gauge shed_block: Count,
         "1: the probe of block I/O was detached; unknown: job_block (agent).";
+    gauge shed_net: Count,
+        "1: the probes of the network were detached; unknown: job_net (agent).";
     gauge hooks_missing: Count,
         "Hooks that this kernel lacks or refuses.";
 }

@@ -1,5 +1,7 @@
 //! Cells as the kernel fills them, read again and again.
 
+use tracer_ebpf::tables::block::BlockCell;
+
 use super::*;
 use crate::{model::tables::Block, probes::decode::bytes_of};
 
@@ -7,10 +9,9 @@ fn disk(counts_queue_time: bool) -> Device {
     Device { name: "vda".into(), counts_queue_time }
 }
 
-fn raw(cell: &BlockCell) -> RawCell {
+fn raw(cell: &BlockCell) -> Vec<u64> {
     let words = bytes_of(cell).chunks_exact(8);
-    let words: Vec<u64> = words.map(|w| u64::from_ne_bytes(w.try_into().unwrap())).collect();
-    words.try_into().unwrap()
+    words.map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect()
 }
 
 fn empty() -> BlockCell {
@@ -33,7 +34,7 @@ fn each_field_is_read_from_its_place() {
     cell.size_ends.max = 4096;
     cell.size_buckets[24] = 3;
     let mut reader = CellReader::after(None);
-    let group = reader.read(&raw(&cell), &disk(true), 1);
+    let group = reader.read(raw(&cell), &disk(true), 1);
     assert_eq!(group.tags, ["vda", "write"]);
     assert_eq!(group.number(Block::errors), Some(2));
     assert_eq!((group.number(Block::ops), group.number(Block::bytes)), (Some(3), Some(12_288)));
@@ -52,7 +53,7 @@ fn requests_never_queued_are_what_is_left_and_never_shrink() {
     let mut read = |queued: u32, requests: u32| {
         cell.queue_buckets[5] = queued;
         cell.device_buckets[9] = requests;
-        let group = reader.read(&raw(&cell), &disk(true), 0);
+        let group = reader.read(raw(&cell), &disk(true), 0);
         let zeros = group.hist(Block::queue_latency_ns).unwrap().buckets().next();
         zeros.filter(|(bucket, _)| *bucket == 0).map_or(0, |(_, count)| count)
     };
@@ -67,7 +68,7 @@ fn without_the_stamp_of_its_making_no_request_was_never_queued() {
     let mut cell = empty();
     cell.device_buckets[9] = 4;
     let mut reader = CellReader::after(None);
-    let group = reader.read(&raw(&cell), &disk(false), 0);
+    let group = reader.read(raw(&cell), &disk(false), 0);
     assert!(group.hist(Block::queue_latency_ns).is_none());
     assert_eq!(group.hist(Block::device_latency_ns).unwrap().count(), 4);
 }

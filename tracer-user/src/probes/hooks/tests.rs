@@ -11,8 +11,11 @@ use tracer_ebpf::kernel_fields::{self, FIRST_MARK};
 use super::*;
 use crate::{
     bpf::hook::Point,
-    model::tables::{BLOCK, FAULT, SCHED},
-    probes::{needs::TIMES_NEED, options::OBJECT},
+    model::tables::{BLOCK, FAULT, NET, SCHED, WAIT},
+    probes::{
+        needs::{CALLS_NEED, FILES_NEED, TIMES_NEED},
+        options::OBJECT,
+    },
 };
 
 #[test]
@@ -31,7 +34,7 @@ fn sched_switch_alone_is_required() {
 
 #[test]
 fn what_is_covered_is_a_group() {
-    for covered in HOOKS.iter().filter_map(|row| row.hook.covers) {
+    for covered in HOOKS.iter().flat_map(|row| row.hook.covers).copied() {
         assert!(HOOKS.iter().any(|row| row.hook.group == covered), "{covered}");
     }
 }
@@ -39,8 +42,9 @@ fn what_is_covered_is_a_group() {
 #[test]
 fn every_field_of_the_probes_is_of_one_family() {
     let mut given: Vec<_> = Family::ALL.into_iter().flat_map(Family::fields).collect();
-    let fields = SCHED.fields.iter().chain(FAULT.fields).map(|field| field.name);
-    let mut fields: Vec<_> = fields.chain([BLOCK.name]).collect();
+    let fields =
+        [&SCHED, &FAULT, &NET].into_iter().flat_map(|table| table.fields).map(|field| field.name);
+    let mut fields: Vec<_> = fields.chain([BLOCK.name, WAIT.name]).collect();
     given.sort_unstable();
     fields.sort_unstable();
     assert_eq!(given, fields);
@@ -57,14 +61,16 @@ fn every_program_of_the_object_has_its_row() {
 
 /// Fields that a program asks for before it loads them, so that it does without: `has`, `times_known` and
 /// the like in the programs.
-const ASKED_FOR: [&str; 7] = [
+const ASKED_FOR: [&str; 9] = [
     "TASK_IN_USER_FAULT",
+    "TASK_FROZEN",
     "CSS_SET_DFL_CGRP",
     "CSS_SET_SUBSYS",
     "CSS_CGROUP",
     "REQUEST_DISK",
     "REQUEST_QUEUE",
     "QUEUE_DISK",
+    "TCP_CONTROL_SEGMENTS",
 ];
 
 #[test]
@@ -75,7 +81,8 @@ fn a_program_needs_what_it_loads_and_nothing_else() {
         let needed: BTreeSet<_> = row.hook.needs.iter().copied().collect();
         let program = row.hook.program;
         let without_asking = |field: &&&str| {
-            !needed.contains(**field) && !ASKED_FOR.contains(field) && !TIMES_NEED.contains(field)
+            let asked = [&ASKED_FOR[..], &TIMES_NEED, &CALLS_NEED, &FILES_NEED];
+            !needed.contains(**field) && !asked.iter().any(|list| list.contains(field))
         };
         let forgotten: Vec<_> = loaded.iter().filter(without_asking).collect();
         assert!(forgotten.is_empty(), "{program} loads {forgotten:?}, which its row does not need");

@@ -5,7 +5,9 @@ mod agent;
 mod block;
 mod faults;
 mod hooks;
+mod net;
 mod scheduling;
+mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,6 +27,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("forks, threads and execs", scheduling::tasks_made),
     ("switches, waits and time on CPU", scheduling::crowd),
     ("sleeps", scheduling::sleeps),
+    ("causes of waits", waits::few),
+    ("more causes of waits", waits::more),
+    ("sleeps that go on after a stop", waits::after_a_stop),
+    ("reads by file system", waits::reads),
     ("minor faults", faults::minor),
     ("major faults", faults::major),
     ("latencies of faults", faults::latencies),
@@ -33,6 +39,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("write-back", block::write_back),
     ("discards", block::discards),
     ("failed requests", block::failures),
+    ("messages", net::messages),
+    ("splices from a socket", net::spliced),
+    ("segments sent again", net::sent_again),
     ("jobs of the agent", agent::jobs_agree),
     ("jobs of milliseconds", agent::short_jobs),
     ("kill for memory", agent::out_of_memory_read),
@@ -41,10 +50,15 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 5] = [
+pub const QUICK: [&str; 10] = [
     "switches, waits and time on CPU",
+    "causes of waits",
+    "reads by file system",
     "major faults",
     "direct reads",
+    "messages",
+    "splices from a socket",
+    "segments sent again",
     "jobs of the agent",
     "kill for memory, job gone at once",
 ];

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::values::{Size, Time},
-    probes::FaultMode,
+    probes::{FaultMode, WaitMode},
     resolve::SiteRule,
 };
 
@@ -114,13 +114,18 @@ keys! {
     faults: FaultMode = FaultMode::Major, Restart, one_of(),
         flag("faults", "FAULTS", "Which page faults to time");
 
+    /// What is told of the time that tasks are asleep and blocked: "off": how long, "calls": also its causes,
+    /// by the system call, "files": also the file systems waited for.
+    waits: WaitMode = WaitMode::Files, Restart, one_of(),
+        flag("waits", "WAITS", "What to tell of the time asleep and blocked");
+
     /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
     /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
     hierarchy: JobHierarchy = JobHierarchy::Auto, Restart, any("\"auto\", \"v2\" or a v1 controller"),
         flag("hierarchy", "HIERARCHY", "The cgroup hierarchy in which jobs are identified: auto, v2 or a v1 controller");
 
     /// Maximum number of jobs (with `steps`: steps) traced at once. A slot takes memory only while it is in
-    /// use: about 2.7 KB for each CPU in the kernel, and 8 KB in the agent (3.8 and 11 with faults =
+    /// use: about 3.2 KB for each CPU in the kernel, and 8 KB in the agent (4.3 and 11 with faults =
     /// "full"). Jobs without a slot count in `_system`; `jobtrace_self` reports how often that happened.
     slots: u32 = 256, Restart, within(1, MOST_SLOTS.into()),
         flag("slots", "N", "Maximum number of jobs traced at once");

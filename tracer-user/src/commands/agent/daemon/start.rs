@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     base::{clock::monotonic_ns, say::say},
-    bpf::{hook::HookState, pins},
+    bpf::pins,
     commands::agent::{
         config::Config,
         hierarchy::View,
@@ -96,14 +96,19 @@ pub(super) fn options(config: &Config) -> Result<Options> {
     let development = probes::development()?;
     let most_slots = u16::try_from(config.slots).context("`slots` is too large")?;
     let pin = config.pin.then(|| PINS.into());
-    Ok(Options { most_slots, whole_node: true, faults: config.faults, pin, ..development })
+    Ok(Options {
+        most_slots,
+        whole_node: true,
+        faults: config.faults,
+        waits: config.waits,
+        pin,
+        ..development
+    })
 }
 
 fn tell_missing(probes: &Probes, log: &Log) {
-    for (row, state) in probes.hooks() {
-        if let HookState::Missing(why) = state {
-            log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
-        }
+    for (row, why) in probes.missing_hooks() {
+        log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
     }
 }
 

@@ -30,14 +30,14 @@ impl SoFar {
     pub fn fields(&self) -> Vec<(String, FieldValue)> {
         let mut fields = BTreeMap::<String, FieldValue>::new();
         for group in &self.0 {
-            let op = group.tags.last().map(String::as_str);
+            let last_tag = group.tags.last().map(String::as_str);
             for (field, value) in group.measurement.fields.iter().zip(&group.values) {
                 let number = match value {
                     Some(Value::Number(number)) => *number,
                     Some(Value::Histogram(hist)) => hist.sum,
                     None => continue,
                 };
-                let name = total_name(group.measurement, op, field);
+                let name = total_name(group.measurement, last_tag, field);
                 let value = number_value(field.unit, number);
                 match (fields.get_mut(&name), value) {
                     // Alike, or of one device: no sum means anything.

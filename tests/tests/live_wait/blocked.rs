@@ -1,0 +1,116 @@
+//! Waits that nothing interrupts, of one cause each.
+
+use std::time::Duration;
+
+use jobtrace_tests::{
+    agree::{MS, tried_again},
+    disk,
+    rig::fuse::{FILE, Fuse, Request, SCRIPT},
+};
+
+use crate::{COUNT, TIME_MS, found, of_one_cause};
+
+/// File systems for the job and beside it that answer one kind of request late.
+pub fn slow(request: Request) -> [Fuse; 2] {
+    [0, 1].map(|_| Fuse::mount(&[(request, Duration::from_millis(TIME_MS))]).unwrap())
+}
+
+/// What the tests of this file have in common: `cause` by a workload on a file of a slow file system.
+fn of_a_file(name: &str, request: Request, file: &str, cause: &str) {
+    tried_again(|| {
+        let both = slow(request);
+        let [own, beside] = both.each_ref().map(|fuse| fuse.file(file));
+        let found = found(name, &own, &beside);
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &[cause]);
+        found.is_each(&mut agree, cause);
+        agree.end();
+    });
+}
+
+#[test]
+fn for_a_child_that_has_its_parents_memory() {
+    of_one_cause("vfork", "blocked_child");
+}
+
+#[test]
+fn for_pages_of_a_mapped_file() {
+    of_a_file("fault", Request::Read, FILE, "blocked_fault");
+}
+
+/// The children who wait know not how long: the file system does.
+fn of_children(name: &str, request: Request, file: &str, cause: &str) {
+    tried_again(|| {
+        let both = slow(request);
+        let [own, beside] = both.each_ref().map(|fuse| fuse.file(file));
+        let found = found(name, &own, &beside);
+        let mut agree = found.adds_up();
+        let waits = found.causes.of_cause(cause);
+        // The server may have to wait for its own CPU.
+        let least = COUNT * TIME_MS * MS;
+        agree.between(&format!("{cause}_ns"), waits.ns, least / 100 * 98..=least * 2);
+        agree.between(&format!("{cause}_waits"), waits.count, COUNT - 2..=2 * COUNT);
+        found.causes.are_mostly(&mut agree, &[cause], 0);
+        agree.end();
+    });
+}
+
+#[test]
+fn for_a_program_to_execute() {
+    of_children("exec", Request::Read, SCRIPT, "blocked_exec");
+}
+
+#[test]
+fn for_what_is_stored_at_the_end_of_a_process() {
+    of_children("exit", Request::Write, FILE, "blocked_exit");
+}
+
+#[test]
+fn for_the_lock_of_the_address_space() {
+    tried_again(|| {
+        let both = slow(Request::Write);
+        let [own, beside] = both.each_ref().map(|fuse| fuse.file(FILE));
+        let found = found("memory", &own, &beside);
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &["blocked_memory"]);
+        // One thread waits for the file system, the other for the first one.
+        let least = COUNT * TIME_MS * MS;
+        let waits = found.causes.of_cause("blocked_memory");
+        agree.between("blocked_memory_ns, of two threads", waits.ns, least / 10 * 18..=least * 4);
+        agree.between("blocked_memory_waits", waits.count, 2 * COUNT - 4..=u64::MAX);
+        agree.end();
+    });
+}
+
+/// A real disk takes as long as it takes, and whoever else writes to it makes each call wait: each kind is
+/// held against the workload's own account.
+#[test]
+fn for_a_disk() {
+    tried_again(|| {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        disk::device_below(folder.path());
+        let [own, beside] = ["own", "beside"].map(|name| folder.path().join(name));
+        let found = found("disk", own.to_str().unwrap(), beside.to_str().unwrap());
+        let mut agree = found.adds_up();
+        for (cause, call) in [
+            ("blocked_read", "read"),
+            ("blocked_write", "write"),
+            ("blocked_sync", "sync"),
+            ("blocked_metadata", "metadata"),
+        ] {
+            let off = found.report.fact(&format!("{call}_ns"));
+            // Joining cgroups is writing too, opening libraries metadata.
+            let most = off + off / 50 + 20 * MS;
+            let waits = found.causes.of_cause(cause);
+            let least = (off / 100 * 98).saturating_sub(MS);
+            agree.between(&format!("{cause}_ns"), waits.ns, least..=most);
+            if matches!(call, "read" | "sync") {
+                let on_disk =
+                    found.causes.for_files(call, |fs, mount| fs != "unknown" && !mount.is_empty());
+                agree.between(&format!("job_wait, {call}"), on_disk.ns, least..=most);
+                agree.between(&format!("job_wait, {call}, count"), on_disk.count, 1..=waits.count);
+            }
+        }
+        agree.end();
+    });
+}

@@ -1,0 +1,90 @@
+//! Waits for a file system that answers late, by kind of call: in `job_wait`, however the kernel has the
+//! task wait. FUSE lets it sleep for some answers, and blocks it for pages.
+
+use jobtrace_tests::{
+    agree::tried_again,
+    rig::fuse::{FILE, Request},
+};
+
+use crate::{blocked::slow, found};
+
+/// Where `job_wait` has a kind of call.
+#[derive(Clone, Copy, PartialEq)]
+enum Filed {
+    /// With the file system and its mount.
+    ByMount,
+    /// By the kind of call alone: it has a path, no descriptor.
+    ByCall,
+    /// Nowhere.
+    Nowhere,
+}
+
+/// Waits of a workload of one kind of call are all of `cause`, and filed as `filed` says.
+fn of_a_call(name: &str, request: Request, cause: &str, call: &str, filed: Filed) {
+    tried_again(|| {
+        let both = slow(request);
+        let [own, beside] = both.each_ref().map(|fuse| match request {
+            Request::Folder => fuse.path().to_str().unwrap().to_owned(),
+            _ => fuse.file(FILE),
+        });
+        let found = found(name, &own, &beside);
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &[cause]);
+        found.is_each(&mut agree, cause);
+        let mount = both[0].path().to_str().unwrap();
+        let waits = found.causes.for_files(call, |fs, at| match filed {
+            Filed::ByMount => fs == "fuse" && at == mount,
+            Filed::ByCall => fs == "unknown" && at.is_empty(),
+            Filed::Nowhere => fs == "fuse",
+        });
+        let whole = found.causes.of_cause(cause).ns;
+        let least = if filed == Filed::Nowhere { 0 } else { whole / 100 * 98 };
+        let most = if filed == Filed::Nowhere { 0 } else { whole + whole / 50 };
+        agree.between(&format!("job_wait, {call}"), waits.ns, least..=most);
+        let other = found.causes.for_files(call, |_, at| at == both[1].path().to_str().unwrap());
+        agree.exact("job_wait, of the file system beside it", other.ns, 0);
+        agree.end();
+    });
+}
+
+#[test]
+fn reads_of_pages() {
+    of_a_call("read", Request::Read, "blocked_read", "read", Filed::ByMount);
+    of_a_call("pread", Request::Read, "blocked_read", "read", Filed::ByMount);
+}
+
+#[test]
+fn writes_at_a_place() {
+    of_a_call("pwrite", Request::Write, "sleep_other", "write", Filed::ByMount);
+}
+
+/// A plain write that sleeps could be one to a pipe, and nothing more is looked at.
+#[test]
+fn plain_writes_that_sleep() {
+    of_a_call("write", Request::Write, "sleep_pipe", "write", Filed::Nowhere);
+}
+
+#[test]
+fn storing() {
+    of_a_call("sync", Request::Sync, "sleep_other", "sync", Filed::ByMount);
+}
+
+#[test]
+fn opening() {
+    of_a_call("open", Request::Open, "sleep_other", "metadata", Filed::ByCall);
+}
+
+#[test]
+fn names_and_attributes() {
+    of_a_call("stat", Request::Lookup, "sleep_other", "metadata", Filed::ByCall);
+}
+
+#[test]
+fn folders() {
+    of_a_call("folder", Request::Folder, "sleep_other", "metadata", Filed::ByMount);
+}
+
+#[test]
+fn ioctls() {
+    of_a_call("ioctl", Request::Ioctl, "sleep_ioctl", "metadata", Filed::Nowhere);
+}

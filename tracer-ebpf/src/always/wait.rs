@@ -1,0 +1,243 @@
+//! What a task waits for, from the registers that it entered the kernel with: the call it sleeps or is
+//! blocked in, and where it is blocked on a file, that file's system.
+
+use core::{
+    arch::asm,
+    ptr::{addr_of_mut, read_volatile},
+};
+
+use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_task_pt_regs};
+use tracer_ebpf::{
+    calls::{CALLS as CALLS_KNOWN, Call, Calls, NO_CALL, OTHER, file},
+    kernel_fields::{fields::*, globals},
+    records::left,
+    settings::{
+        globals::{COMPAT_BITS, REGISTERS_AT, WAITS},
+        waits,
+    },
+    tables::{
+        job::JobBank,
+        wait::{FILE_CALLS, WaitKey, Waits, blocked, sleep},
+    },
+};
+
+use crate::{
+    cells::{Table, cell},
+    kernel::{Kernel, global, has, load, load_bit},
+    maps::{WaitCells, cpu_record},
+    record::{file as file_in, file_shared},
+};
+
+/// What each call waits for; the agent fills it, for this machine's numbers.
+#[unsafe(no_mangle)]
+pub static CALLS: Calls = [OTHER.0 as u16; CALLS_KNOWN];
+
+/// The kernel's `state` of a task (`include/linux/sched.h`): stopped, traced, frozen.
+const TASK_HELD: u32 = 0x4 | 0x8 | 0x8000;
+/// Its `flags`: exiting; a worker of io_uring, which has the registers of the task that made it; frozen, on
+/// kernels below 6.1; a thread of the kernel, which has none.
+const PF_EXITING: u32 = 0x4;
+const PF_IO_WORKER: u32 = 0x10;
+const PF_FROZEN: u32 = 0x1_0000;
+const PF_KTHREAD: u32 = 0x20_0000;
+
+/// Whether `task` is a thread of the kernel.
+#[inline(always)]
+pub fn is_kernels(task: Kernel) -> bool {
+    load::<u32, _>(task, TASK_FLAGS) & PF_KTHREAD != 0
+}
+
+/// What `task`, of `slot`, falls asleep for, as [`left`] holds it; `last` is what it slept for in a call before.
+#[inline(always)]
+pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
+    if global(&WAITS) == waits::OFF {
+        return 0;
+    }
+    let frozen = has(&globals::TASK_FROZEN) && load_bit(task, TASK_FROZEN, &globals::TASK_FROZEN);
+    if state & TASK_HELD != 0 || frozen {
+        return sleep::STOPPED << left::CAUSE_SHIFT | last;
+    }
+    let flags: u32 = load(task, TASK_FLAGS);
+    if flags & (PF_KTHREAD | PF_IO_WORKER) != 0 {
+        let cause = if flags & PF_IO_WORKER != 0 { sleep::RING } else { sleep::OTHER };
+        return cause << left::CAUSE_SHIFT;
+    }
+    let call = call_of(task);
+    let mut cell = 0;
+    if call.is_file_asleep() {
+        cell = cell_of(task, slot, call.0);
+    }
+    let mut cause = call.sleep();
+    if call.is_resumed() && last != 0 {
+        cause = (last >> left::LAST_SHIFT) - 1;
+    }
+    (cause + 1) << left::LAST_SHIFT | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+}
+
+/// What `task`, of `slot`, is blocked for, as [`left`] holds it.
+#[inline(always)]
+pub fn blocked_for(task: Kernel, slot: u32) -> u32 {
+    if global(&WAITS) == waits::OFF {
+        return 0;
+    }
+    let flags: u32 = load(task, TASK_FLAGS);
+    let own = PF_EXITING | PF_IO_WORKER | PF_FROZEN | PF_KTHREAD;
+    if flags & own != 0 {
+        let is_exit = flags & own == PF_EXITING;
+        let cause = if is_exit { blocked::EXIT } else { blocked::OTHER };
+        return cause << left::CAUSE_SHIFT;
+    }
+    let call = call_of(task);
+    let mut cell = 0;
+    if (call.blocked() as usize) < FILE_CALLS.len() {
+        cell = cell_of(task, slot, call.0);
+    }
+    call.blocked() << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+}
+
+/// Files a wait of `ns` nanoseconds of a task that left its CPU as `how` says and is in `slot` now. One
+/// that moved to another job meanwhile is in no file system's cell.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(always)]
+pub unsafe fn file_wait(bank: *mut JobBank, how: u32, slot: u32, ns: u64) {
+    let asleep = left::how(how) == left::ASLEEP;
+    // SAFETY: the caller's. A cause is below 16, and so many from either array on lie within the bank.
+    unsafe {
+        let hist =
+            if asleep { addr_of_mut!((*bank).sleep_ns) } else { addr_of_mut!((*bank).blocked_ns) };
+        file_in(hist, ns);
+        if global(&WAITS) == waits::OFF {
+            return;
+        }
+        let cause = (how >> left::CAUSE_SHIFT & 0xf) as usize;
+        let of = if asleep {
+            addr_of_mut!((*bank).sleeps).cast::<Waits>()
+        } else {
+            addr_of_mut!((*bank).blocks).cast::<Waits>()
+        };
+        let of = of.add(cause);
+        (*of).count += 1;
+        (*of).ns += ns;
+    }
+    if left::cell(how) != 0 {
+        file_in_cell(left::cell(how) - 1, slot, ns);
+    }
+}
+
+/// Files a wait in cell `number`, if that is still one of `slot`.
+#[inline(never)]
+fn file_in_cell(number: u32, slot: u32, ns: u64) -> u32 {
+    let Some(cell) = WaitCells::cell(number) else { return 0 };
+    // SAFETY: a cell of the map, shared by all CPUs.
+    unsafe {
+        let of = WaitKey::of_word((*cell).key).map_or(u32::MAX, |key| key.slot.into());
+        if of == slot {
+            let (ends, buckets) = (&raw mut (*cell).blocked_ends, &raw mut (*cell).blocked_buckets);
+            file_shared(ends, buckets, ns);
+        }
+    }
+    0
+}
+
+/// The call that `task`, which runs here, is in.
+#[inline(always)]
+fn call_of(task: Kernel) -> Call {
+    // Where a call has the number of another machine (32 bits), its number says nothing.
+    let compat = u64::from(load::<u32, _>(task, TASK_COMPAT)) & global(&COMPAT_BITS);
+    let number = if global(&REGISTERS_AT) == 0 {
+        load::<u32, _>(registers(task), CALL_NUMBER)
+    } else {
+        in_stack(task, global(&globals::CALL_NUMBER))
+    };
+    if number == u32::MAX {
+        return NO_CALL;
+    }
+    if compat != 0 || number as usize >= CALLS_KNOWN {
+        return OTHER;
+    }
+    const _: () = assert!(CALLS_KNOWN == 512);
+    let mut index = u64::from(number);
+    // SAFETY: masks a register, which the verifier must see; the index is then within the table.
+    unsafe {
+        asm!("{0} &= 511", inout(reg) index, options(pure, nomem, nostack));
+        Call(read_volatile(CALLS.as_ptr().add(index as usize)).into())
+    }
+}
+
+/// The registers of `task`.
+#[inline(always)]
+fn registers(task: Kernel) -> Kernel {
+    // SAFETY: a task of the kernel's.
+    unsafe { bpf_task_pt_regs(task.cast_mut().cast()) as usize as Kernel }
+}
+
+/// The low half of the register at `offset`, from the stack of `task`.
+#[inline(never)]
+fn in_stack(task: Kernel, offset: u64) -> u32 {
+    let at = load::<u64, _>(task, TASK_STACK) + global(&REGISTERS_AT) + offset;
+    // SAFETY: a failed read is no call.
+    unsafe { bpf_probe_read_kernel(at as *const u32) }.unwrap_or(u32::MAX)
+}
+
+/// The cell, one more than its number, in which the waits of `task`, of `slot`, in the call of word `call` are filed;
+/// 0 for none.
+#[inline(never)]
+fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
+    if global(&WAITS) != waits::FILES {
+        return 0;
+    }
+    let call = Call(call);
+    let system = super_block(task, call.file());
+    let device =
+        if system == 0 { 0 } else { word_at(system + global(&globals::SUPER_DEVICE)) as u32 };
+    let key = WaitKey { slot: slot as u16, call: call.blocked() as u16, device };
+    let Some((number, cell)) = cell::<WaitCells>(key.word()) else {
+        if let Some(cpu) = cpu_record() {
+            // SAFETY: this CPU's own record.
+            unsafe { (*cpu).wait_full += 1 };
+        }
+        return 0;
+    };
+    // SAFETY: a cell of the map; all that write it write the same.
+    unsafe {
+        if system != 0 && (*cell).magic == 0 {
+            (*cell).magic = word_at(system + global(&globals::SUPER_MAGIC));
+        }
+    }
+    number + 1
+}
+
+/// Address of the super block of the file that the argument of the call of `task` describes; 0 where there is
+/// none.
+#[inline(always)]
+fn super_block(task: Kernel, argument: u32) -> u64 {
+    if argument == file::NONE {
+        return 0;
+    }
+    let first = argument == file::FIRST;
+    let descriptor = if global(&REGISTERS_AT) != 0 {
+        let global_of = if first { &globals::CALL_FIRST } else { &globals::CALL_SECOND };
+        in_stack(task, global(global_of))
+    } else if first {
+        load::<u32, _>(registers(task), CALL_FIRST)
+    } else {
+        load::<u32, _>(registers(task), CALL_SECOND)
+    };
+    let table: Kernel = load(load(task, TASK_FILES), FILES_TABLE);
+    if descriptor >= load::<u32, _>(table, FILES_MOST) {
+        return 0;
+    }
+    let files: u64 = load(table, FILES_FILES);
+    let file = word_at(files + 8 * u64::from(descriptor));
+    let inode = word_at(file + global(&globals::FILE_INODE));
+    word_at(inode + global(&globals::INODE_SUPER))
+}
+
+/// The word at `address` of the kernel; 0 where it cannot be read.
+#[inline(always)]
+fn word_at(address: u64) -> u64 {
+    // SAFETY: a failed read is zero.
+    unsafe { bpf_probe_read_kernel(address as *const u64) }.unwrap_or(0)
+}

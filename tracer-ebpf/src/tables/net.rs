@@ -1,0 +1,75 @@
+//! What the kernel keeps per job slot and CPU of the network: by protocol family, at the end of the bank.
+#![allow(missing_docs, reason = "each field is explained by its row of the table below")]
+
+use core::mem::offset_of;
+
+use super::{
+    fault::FAULT,
+    job::{JobBank, SCHED},
+};
+use crate::{
+    measurement,
+    table::{
+        Place::{Job, Net as OfFamily},
+        described_bytes,
+        fn_place::Of,
+    },
+};
+
+/// Protocol families, in the order of [`JobBank::net`]; the names are the values of the tag `family`. A
+/// power of two, so that a mask bounds an index.
+pub const FAMILIES: [&str; 4] = ["tcp", "udp", "unix", "other"];
+
+/// Index of each family in [`FAMILIES`].
+pub mod family {
+    /// TCP and MPTCP, over IPv4 and IPv6.
+    pub const TCP: u32 = 0;
+    /// UDP, over IPv4 and IPv6.
+    pub const UDP: u32 = 1;
+    /// Sockets of the host itself, of any type.
+    pub const UNIX: u32 = 2;
+    /// All others: netlink, packet, raw, vsock and so on.
+    pub const OTHER: u32 = 3;
+}
+
+/// One slot's totals for one family on one CPU.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct NetCounts {
+    pub sent_bytes: u64,
+    pub sent_calls: u64,
+    pub received_bytes: u64,
+    pub received_calls: u64,
+}
+
+measurement! {
+    /// `job_net`: what the job's tasks sent and received through sockets.
+    NET, Net = "job_net", key "net", tags ["family"],
+        "Network by protocol family: tcp (with MPTCP), udp, unix, other (netlink, packet, raw, vsock and so on), as the job's tasks handed it to their sockets and took it from them: payload without headers, whichever device it went through, and none. What bypasses the kernel's sockets is not included: RDMA (InfiniBand verbs, RoCE, and most of MPI over them), AF_XDP, and what is received by TCP_ZEROCOPY_RECEIVE or io_uring's zero-copy receive. What a network file system sends counts for whoever runs it, mostly kernel threads in _system. A family without traffic has no line.";
+
+    counter sent_bytes: Bytes in OfFamily(offset_of!(NetCounts, sent_bytes)),
+        "Bytes sent (sock_send_length, Linux 6.3). Before, TCP, UDP and unix sockets count as their functions return (inet_sendmsg and the like, kernel_sendpage): lost there are all other families, and what sendfile and splice send by UDP.";
+    counter sent_calls: Count in OfFamily(offset_of!(NetCounts, sent_calls)),
+        "Messages sent: calls of the socket that succeeded, none that failed or would have had to wait. A sendfile or splice is one for each 16 pages or less, a sendmmsg one for each message.";
+    counter received_bytes: Bytes in OfFamily(offset_of!(NetCounts, received_bytes)),
+        "Bytes received (sock_recv_length, Linux 6.3; before as inet_recvmsg and the like return, which loses all other families). Neither what was only looked at (MSG_PEEK) nor the error queue's messages. What is spliced from TCP and unix sockets is included where programs can be attached to functions (sock_splice_read).";
+    counter received_calls: Count in OfFamily(offset_of!(NetCounts, received_calls)),
+        "Messages received: calls that succeeded, also those that found the end of a stream or an empty message.";
+    counter retransmits: Count in Job(offset_of!(JobBank, retransmits)),
+        "TCP segments sent again (tcp_retransmit_skb), for the job that made the socket; only where jobs are told apart by cgroup v2, from Linux 5.15 on. Of family tcp alone.";
+    counter connections: Count in Job(offset_of!(JobBank, connections)),
+        "TCP connections begun by connect (inet_sock_set_state), whether or not somebody answered; none that were accepted. Of family tcp alone.";
+}
+
+const _: () = assert!(
+    described_bytes(&[&NET], Of::Net) == size_of::<NetCounts>(),
+    "every field of NetCounts needs its row in NET"
+);
+
+const _: () = assert!(
+    described_bytes(&[&SCHED, &FAULT, &NET], Of::Job) + size_of::<[NetCounts; FAMILIES.len()]>()
+        == size_of::<JobBank>(),
+    "every field of JobBank needs its row in SCHED, FAULT or NET"
+);
+
+const _: () = assert!(FAMILIES.len().is_power_of_two());

@@ -1,0 +1,139 @@
+//! What tasks slept and were blocked for, a line each below the bars: the largest causes.
+//!
+//! Shares of sleep are of the time that the tasks lived, for idle threads sleep longer than the job lasts;
+//! shares of blocked time are the bars'. Refuses to say anything where the kernel does not tell causes.
+
+use std::cmp::Reverse;
+
+use tracer_ebpf::handle::{Handle, Number};
+
+use super::{
+    Style,
+    facts::Facts,
+    file_wait::{ON_FILES, doing},
+    line::Line,
+};
+use crate::{
+    base::{
+        text,
+        units::{long_duration, percent},
+    },
+    model::tables::Sched,
+};
+
+/// Causes named; the rest is other.
+const MOST: usize = 3;
+/// Less than this share is not worth a word.
+const LEAST: f64 = 0.01;
+
+type Named = (Handle<Number>, &'static str);
+
+/// Causes of sleep by the words for them; any other is other.
+const SLEEPS: [Named; 11] = [
+    (Sched::sleep_timer_ns, "timers"),
+    (Sched::sleep_lock_ns, "locks"),
+    (Sched::sleep_poll_ns, "in poll"),
+    (Sched::sleep_socket_ns, "sockets"),
+    (Sched::sleep_pipe_ns, "pipes"),
+    (Sched::sleep_child_ns, "waiting for children"),
+    (Sched::sleep_signal_ns, "signals"),
+    (Sched::sleep_message_ns, "messages"),
+    (Sched::sleep_ring_ns, "asynchronous I/O"),
+    (Sched::sleep_ioctl_ns, "drivers (ioctl)"),
+    (Sched::sleep_stopped_ns, "stopped"),
+];
+
+/// The other causes of blocks.
+const ELSEWHERE: [Named; 6] = [
+    (Sched::blocked_fault_ns, "in page faults"),
+    (Sched::blocked_memory_ns, "changing memory maps"),
+    (Sched::blocked_child_ns, "starting children (vfork)"),
+    (Sched::blocked_exec_ns, "loading programs"),
+    (Sched::blocked_exit_ns, "exiting"),
+    (Sched::blocked_ioctl_ns, "in drivers (ioctl)"),
+];
+
+/// A cause in words, and its time.
+struct Part {
+    what: String,
+    ns: u64,
+}
+
+/// The line for sleep; `None` where causes are unknown or there is next to none.
+pub fn asleep(facts: &Facts, style: &Style) -> Option<Vec<Line>> {
+    let asleep_ns = facts.asleep_ns.filter(|ns| facts.share_of_lives(*ns) >= LEAST)?;
+    let share = |ns| facts.share_of_lives(ns);
+    let mut parts = named(facts, &SLEEPS)?;
+    parts.push(Part { what: "file systems".into(), ns: facts.asleep_on_files_ns()? });
+    let parts = largest(parts, asleep_ns, share, |what, share| format!("{what} {share}"));
+    let (whole, time) = (percent(share(asleep_ns)), long_duration(asleep_ns));
+    let text = format!("asleep {whole} of its tasks' lifetimes ({time}): {parts}");
+    Some(wrapped(&text, style))
+}
+
+/// The line for blocks; nothing where causes are unknown or there are next to none.
+pub fn blocked(facts: &Facts, style: &Style) -> Vec<Line> {
+    let blocked_ns = facts.blocked_ns.filter(|ns| facts.share(*ns) >= LEAST);
+    let parts = || {
+        let blocked_ns = blocked_ns?;
+        let mut parts = on_files(facts)?;
+        parts.extend(named(facts, &ELSEWHERE)?);
+        let share = |ns| facts.share(ns);
+        let parts = largest(parts, blocked_ns, share, |what, share| format!("{share} {what}"));
+        Some(format!("blocked {}: {parts}", percent(share(blocked_ns))))
+    };
+    parts().map_or_else(Vec::new, |text| wrapped(&text, style))
+}
+
+fn wrapped(text: &str, style: &Style) -> Vec<Line> {
+    let lines = text::wrap(text, style.width - 2);
+    lines.iter().map(|line| Line::new().plain("  ").faint(line)).collect()
+}
+
+/// The known causes; `None` where any is not known.
+fn named(facts: &Facts, causes: &[Named]) -> Option<Vec<Part>> {
+    let part =
+        |(field, what): &Named| Some(Part { what: (*what).to_owned(), ns: facts.number(*field)? });
+    causes.iter().map(part).collect()
+}
+
+/// Blocks in calls on files, by file system as far as the calls name one.
+fn on_files(facts: &Facts) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    for (field, call) in ON_FILES {
+        let blocked_ns = facts.number(field)?;
+        let waits = || facts.files.iter().filter(|wait| wait.call == call);
+        // Some wait for a file system asleep; that time is not among the blocks.
+        let waited_ns: u128 = waits().map(|wait| u128::from(wait.took.sum)).sum();
+        let whole_ns = waited_ns.max(u128::from(blocked_ns)).max(1);
+        let mut left_ns = blocked_ns;
+        for wait in waits().filter(|wait| wait.is_remote().is_some()) {
+            let ns = u128::from(wait.took.sum) * u128::from(blocked_ns) / whole_ns;
+            let ns = (ns as u64).min(left_ns);
+            left_ns -= ns;
+            parts.push(Part { what: doing(call).to_owned() + &wait.place(), ns });
+        }
+        parts.push(Part { what: doing(call).to_owned(), ns: left_ns });
+    }
+    Some(parts)
+}
+
+/// The largest of `parts` that are worth a word, and what they leave of `whole_ns`.
+fn largest(
+    mut parts: Vec<Part>,
+    whole_ns: u64,
+    share: impl Fn(u64) -> f64,
+    word: impl Fn(&str, &str) -> String,
+) -> String {
+    parts.sort_by_key(|part| Reverse(part.ns));
+    parts.truncate(MOST);
+    parts.retain(|part| share(part.ns) >= LEAST);
+    let named_ns = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
+    let rest_ns = whole_ns.saturating_sub(named_ns);
+    if parts.is_empty() || share(rest_ns) >= LEAST {
+        parts.push(Part { what: "other".into(), ns: rest_ns });
+    }
+    let words: Vec<_> =
+        parts.iter().map(|part| word(&part.what, &percent(share(part.ns)))).collect();
+    words.join(", ")
+}

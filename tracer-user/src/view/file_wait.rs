@@ -1,0 +1,104 @@
+//! Waits for file systems as the summary speaks of them.
+
+use std::cmp::Reverse;
+
+use tracer_ebpf::handle::{Handle, Number};
+
+use super::facts::Facts;
+use crate::{
+    base::text,
+    model::{
+        group::Group,
+        hist::Hist,
+        tables::{Sched, WAIT, Wait},
+        totals::RunTotals,
+    },
+};
+
+/// Columns of a file system's type and of its mount.
+const MAX_FS: usize = 12;
+const MAX_MOUNT: usize = 24;
+/// The type of one that no call names.
+const UNNAMED: &str = "unknown";
+/// File systems whose files are on other machines, by their types. FUSE's may be or not.
+const REMOTE: [&str; 14] = [
+    "nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb2", "smb3", "afs", "9p", "orangefs",
+    "panfs", "wekafs", "daos",
+];
+
+/// The causes of blocks that are calls on files, by the tag of their file systems' waits.
+pub const ON_FILES: [(Handle<Number>, &str); 4] = [
+    (Sched::blocked_read_ns, "read"),
+    (Sched::blocked_write_ns, "write"),
+    (Sched::blocked_sync_ns, "sync"),
+    (Sched::blocked_metadata_ns, "metadata"),
+];
+
+/// Waits in one kind of call for one file system.
+pub struct FileWait<'a> {
+    /// The kind of call, as the tag has it.
+    pub call: &'a str,
+    /// The file system's type, made harmless; `None` where no call names it.
+    fs: Option<String>,
+    /// Where it is mounted, made harmless; may be empty.
+    mount: String,
+    /// How long each took.
+    pub took: &'a Hist,
+}
+
+impl<'a> FileWait<'a> {
+    /// All of a run, the longest first.
+    pub fn all(totals: &'a RunTotals, unicode: bool) -> Vec<Self> {
+        let wait = |group: &'a Group| {
+            let [call, fs, mount] = group.tags.get(..3)? else { return None };
+            let name = text::truncate(&text::clean(fs, unicode), MAX_FS);
+            Some(Self {
+                call,
+                fs: Some(name).filter(|_| fs != UNNAMED),
+                mount: text::truncate(&text::clean(mount, unicode), MAX_MOUNT),
+                took: group.hist(Wait::blocked_ns).filter(|took| took.sum > 0)?,
+            })
+        };
+        let mut all: Vec<_> = totals.stats.groups(&WAIT).filter_map(wait).collect();
+        all.sort_by_key(|wait| Reverse(wait.took.sum));
+        all
+    }
+
+    /// Whether the file system is on other machines; `None` where no call names it.
+    pub fn is_remote(&self) -> Option<bool> {
+        self.fs.as_ref().map(|fs| REMOTE.contains(&&**fs))
+    }
+
+    /// ` on nfs (/home)`; nothing where no call names it.
+    pub fn place(&self) -> String {
+        match (&self.fs, &*self.mount) {
+            (None, _) => String::new(),
+            (Some(fs), "") => format!(" on {fs}"),
+            (Some(fs), mount) => format!(" on {fs} ({mount})"),
+        }
+    }
+}
+
+impl Facts<'_> {
+    /// Sleep of tasks that only a file system can have made sleep: what their waits for file systems took
+    /// beyond those in which they were blocked.
+    pub fn asleep_on_files_ns(&self) -> Option<u64> {
+        let mut asleep_ns = 0_u64;
+        for (field, call) in ON_FILES {
+            let waits = self.files.iter().filter(|wait| wait.call == call);
+            let waited_ns = waits.fold(0, |sum: u64, wait| sum.saturating_add(wait.took.sum));
+            asleep_ns = asleep_ns.saturating_add(waited_ns.saturating_sub(self.number(field)?));
+        }
+        Some(asleep_ns.min(self.number(Sched::sleep_other_ns)?))
+    }
+}
+
+/// What a task does in a kind of call, in words: `reading`.
+pub fn doing(call: &str) -> &str {
+    match call {
+        "read" => "reading",
+        "write" => "writing",
+        "sync" => "fsync",
+        call => call,
+    }
+}

@@ -1,0 +1,141 @@
+//! Rules for sleep. That a task sleeps is no trouble in itself: helper threads do it all the time. So a rule
+//! speaks where every task slept, or where cores were left idle meanwhile.
+
+use tracer_ebpf::handle::{Handle, Number};
+
+use super::{Facts, Finding, Tone, calls::times, cpu::FEW_CORES};
+use crate::{
+    base::units::{at_least, cores},
+    model::tables::Sched,
+};
+
+/// Half of the elapsed time with every task asleep: the job waited for something outside.
+const ASLEEP: f64 = 0.50;
+/// A cause of this part of the sleep is what there is to say.
+const MOSTLY: f64 = 0.5;
+/// Tasks that sleep leave cores idle where they are as many, or nearly.
+const FILL: f64 = 0.75;
+/// Idle helpers wait for seconds at a time; tasks that wait for each other are woken often.
+const OFTEN_NS: u64 = 100_000_000;
+/// Fewer waits than this are no habit either.
+const MANY: u64 = 1_000;
+/// Tasks asleep on pipes on average, in thousandths, from which there is a pool of workers.
+const POOL: u64 = 2_000;
+/// A core's worth that is used, in thousandths, for one task that works.
+const ONE_WORKS: std::ops::RangeInclusive<u64> = 500..=1_500;
+
+const TIMER: Cause = (Sched::sleep_timer_ns, Sched::sleep_timer_waits);
+const LOCK: Cause = (Sched::sleep_lock_ns, Sched::sleep_lock_waits);
+const POLL: Cause = (Sched::sleep_poll_ns, Sched::sleep_poll_waits);
+const SOCKET: Cause = (Sched::sleep_socket_ns, Sched::sleep_socket_waits);
+const PIPE: Cause = (Sched::sleep_pipe_ns, Sched::sleep_pipe_waits);
+const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_waits);
+
+type Cause = (Handle<Number>, Handle<Number>);
+
+pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
+    let share = facts.share(facts.all_asleep_ns()?);
+    let why = main_cause(facts).unwrap_or(
+        ": it waited for timers, locks, the network or other programs, not for CPU or disk",
+    );
+    let text = format!("every task slept for {} of the time{why}", at_least(share));
+    (share >= ASLEEP).then_some(Finding { weight: share, tone: Tone::Warn, text })
+}
+
+/// What most of the sleep was for, and what that usually means.
+fn main_cause(facts: &Facts) -> Option<&'static str> {
+    let asleep_ns = facts.asleep_ns?;
+    let is_most = |ns: u64| ns as f64 >= asleep_ns as f64 * MOSTLY;
+    if facts.asleep_on_files_ns().is_some_and(is_most) {
+        return Some(", mostly for a file system that a program or another machine serves");
+    }
+    let of: [(Cause, &str); 6] = [
+        (TIMER, ", mostly until a timer ran out: it paused by itself (sleep)"),
+        (LOCK, ", mostly for locks: its threads waited for each other, or for work"),
+        (POLL, ", mostly in poll: it waited for the network or other programs, as MPI ranks do"),
+        (SOCKET, ", mostly on sockets: it waited for the network or other programs"),
+        (PIPE, ", mostly reading or writing pipes: it waited for input, or for whom it feeds"),
+        (CHILD, ", mostly for children, which did not compute either"),
+    ];
+    let of_most = |cause| facts.waited(cause).is_some_and(|waited| is_most(waited.ns));
+    of.into_iter().find(|(cause, _)| of_most(*cause)).map(|(_, text)| text)
+}
+
+/// A pool of workers that waits for one of them.
+pub(super) fn pool(facts: &Facts) -> Option<Finding> {
+    let idle = idle_cores(facts)?;
+    let (pipes, children) = (sleepers(facts, PIPE)?, sleepers(facts, CHILD)?);
+    let asleep_ns = facts.asleep_ns?;
+    let both_ns = facts.waited(PIPE)?.ns.saturating_add(facts.waited(CHILD)?.ns);
+    let is_pool = pipes >= POOL && both_ns as f64 >= asleep_ns as f64 * MOSTLY;
+    if !is_pool || !ONE_WORKS.contains(&idle.used) {
+        return None;
+    }
+    let text = format!(
+        "{} of {} cores used while {} tasks on average waited on pipes and {} for children: \
+         usually workers that wait for one of them",
+        cores(idle.used),
+        cores(idle.held),
+        cores(pipes),
+        cores(children)
+    );
+    Some(Finding { weight: idle.share, tone: Tone::Warn, text })
+}
+
+/// Whether a rule here says why cores were idle.
+pub(super) fn explains_idle_cores(facts: &Facts) -> bool {
+    [pool, poll, locks].iter().any(|rule| rule(facts).is_some())
+}
+
+/// Ranks or workers that wait for messages.
+pub(super) fn poll(facts: &Facts) -> Option<Finding> {
+    let usually = "tasks that wait for each other or the network, as MPI ranks do";
+    often(facts, POLL, "in poll", usually)
+}
+
+/// Threads that wait for each other.
+pub(super) fn locks(facts: &Facts) -> Option<Finding> {
+    let usually = "threads that contend for a lock, wait at barriers, or wait for work in a pool";
+    often(facts, LOCK, "for locks", usually)
+}
+
+/// Short waits of one cause, many of them, by as many tasks as there were idle cores.
+fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding> {
+    let idle = idle_cores(facts)?;
+    let (waited, sleepers) = (facts.waited(cause)?, sleepers(facts, cause)?);
+    let fill = sleepers as f64 >= (idle.held - idle.used) as f64 * FILL;
+    if !fill || waited.count < MANY || waited.mean_ns() > OFTEN_NS {
+        return None;
+    }
+    let text = format!(
+        "{} of {} cores used while {} tasks on average slept {of}, {}: usually {usually}",
+        cores(idle.used),
+        cores(idle.held),
+        cores(sleepers),
+        times(waited)
+    );
+    Some(Finding { weight: idle.share, tone: Tone::Warn, text })
+}
+
+/// How many tasks slept for `cause` on average, in thousandths.
+fn sleepers(facts: &Facts, cause: Cause) -> Option<u64> {
+    let waited_ns = u128::from(facts.waited(cause)?.ns);
+    let sleepers = (waited_ns * 1000).checked_div(facts.totals.elapsed_ns.into())?;
+    Some(u64::try_from(sleepers).unwrap_or(u64::MAX))
+}
+
+/// Cores, in thousandths, most of which were idle.
+struct IdleCores {
+    used: u64,
+    held: u64,
+    /// The idle ones of those held.
+    share: f64,
+}
+
+/// Nothing where every task slept: of that another rule speaks.
+fn idle_cores(facts: &Facts) -> Option<IdleCores> {
+    let (used, held) = (facts.used_millicores()?, facts.held_millicores.filter(|h| *h > 1_000)?);
+    let share = 1.0 - used as f64 / held as f64;
+    let is_asleep = all_asleep(facts).is_some();
+    (share > FEW_CORES && !is_asleep).then_some(IdleCores { used, held, share })
+}

@@ -1,0 +1,78 @@
+//! Rules for memory: killed for it, short of it, faulting.
+
+use super::{FACT, Facts, Finding, Tone};
+use crate::{
+    base::units::{bytes, count, duration, percent},
+    model::tables::{Fault, Memory},
+    view::facts::MEMORY_IS_SHORT,
+};
+
+/// A twentieth of the time in major faults is far from a program's normal start.
+const MAJOR: f64 = 0.05;
+/// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
+const MINOR: f64 = 0.10;
+
+pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
+    let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
+    let limit = facts.number(Memory::limit_bytes).zip(facts.memory_share());
+    let cause = match limit {
+        Some((limit, share)) if share >= MEMORY_IS_SHORT => {
+            format!("; it needs more than the {} allowed", bytes(limit))
+        }
+        Some(_) => {
+            "; its own limit was not reached, so the node may have run out of memory".to_owned()
+        }
+        None => String::new(),
+    };
+    let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
+    Some(Finding { weight: FACT + 1.0, tone: Tone::Bad, text })
+}
+
+pub(super) fn major_faults(facts: &Facts) -> Option<Finding> {
+    let share = facts.share(facts.major_ns?);
+    if share < MAJOR {
+        return None;
+    }
+    let faults = facts.number(Fault::major).map_or("".into(), |faults| count(faults) + " ");
+    let full = facts.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT);
+    let swapped = facts.number(Memory::swap_bytes).is_some_and(|bytes| bytes > 0);
+    let cause = match (full, swapped) {
+        (true, _) => "memory was full, so pages in use were dropped and read again",
+        (false, true) => "it was swapped out and read back",
+        (false, false) => "program text or mapped files (a cold start, or memory pressure)",
+    };
+    let text = format!(
+        "{faults}major faults blocked it {} of {}, pages read from disk: {cause}",
+        percent(share),
+        facts.whole_name()
+    );
+    Some(Finding { weight: share, tone: Tone::Bad, text })
+}
+
+pub(super) fn minor_faults(facts: &Facts) -> Option<Finding> {
+    let faults = facts.number(Fault::minor)?;
+    let mean = facts.hist(Fault::minor_latency_ns)?.mean()?;
+    let took = mean * faults as f64;
+    if took < facts.on_cpu_ns? as f64 * MINOR || facts.share(took as u64) < MINOR / 2.0 {
+        return None;
+    }
+    let text = format!(
+        "memory touched for the first time: {} minor faults took about {}",
+        count(faults),
+        duration(took as u64)
+    );
+    Some(Finding { weight: facts.share(took as u64), tone: Tone::Warn, text })
+}
+
+pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
+    let limit = facts.number(Memory::limit_bytes)?;
+    let share = facts.memory_share()?;
+    // Where that had consequences, they are told already.
+    let told = facts.oom_kills() > 0 || major_faults(facts).is_some();
+    let text = format!(
+        "memory peaked at {} of the {} allowed, file cache included: little is left",
+        percent(share),
+        bytes(limit)
+    );
+    (share >= MEMORY_IS_SHORT && !told).then_some(Finding { weight: 0.1, tone: Tone::Warn, text })
+}
