@@ -202,7 +202,8 @@ fn answer_to(kind: u32, node: u64, body: &[u8]) -> Option<Result<Vec<u8>, i32>> 
         FORGET | FORGET_SEVERAL | INTERRUPT => return None,
         INIT => greeting(),
         SET_ATTRIBUTES => attributes_valid(node),
-        STATFS => vec![0; 80],
+        // Of all that only how long a name may be, which an overlay heeds.
+        STATFS => [vec![0; 44], 255_u32.to_ne_bytes().to_vec(), vec![0; 32]].concat(),
         RELEASE | RELEASE_FOLDER => Vec::new(),
         // A handle and flags: none of them is used.
         OPEN_FOLDER => vec![0; 16],

@@ -3,7 +3,10 @@
 
 use jobtrace_tests::{
     agree::tried_again,
-    rig::fuse::{FILE, Request},
+    rig::{
+        fuse::{FILE, Request},
+        overlay::Overlay,
+    },
 };
 
 use crate::{blocked::slow, found};
@@ -53,15 +56,31 @@ fn reads_of_pages() {
     of_a_call("pread", Request::Read, "blocked_read", "read", Filed::ByMount);
 }
 
+/// Of an overlay the file system is that of its layers, the mount its own.
+#[test]
+fn reads_through_an_overlay() {
+    tried_again(|| {
+        let both = slow(Request::Read);
+        let overlay = Overlay::of([both[0].path(), both[1].path()]);
+        let found = found("pread", &overlay.file(FILE), &both[1].file(FILE));
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &["blocked_read"]);
+        let whole = found.causes.of_cause("blocked_read").ns;
+        let waits = found.causes.for_files("read", |fs, at| fs == "fuse" && at == overlay.path());
+        agree.between("job_wait, of the overlay", waits.ns, whole / 100 * 98..=whole);
+        agree.end();
+    });
+}
+
 #[test]
 fn writes_at_a_place() {
     of_a_call("pwrite", Request::Write, "sleep_other", "write", Filed::ByMount);
 }
 
-/// A plain write that sleeps could be one to a pipe, and nothing more is looked at.
+/// A plain write that sleeps could be one to a pipe: its file tells.
 #[test]
 fn plain_writes_that_sleep() {
-    of_a_call("write", Request::Write, "sleep_pipe", "write", Filed::Nowhere);
+    of_a_call("write", Request::Write, "sleep_other", "write", Filed::ByMount);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::{
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, fault_entry, slot_of, task_record},
     record::file,
-    wait::{asleep_for, blocked_for, file_wait, is_kernels},
+    wait::{asleep_for, blocked_for, file_wait, is_kernels, waited_for},
 };
 
 const TASK_UNINTERRUPTIBLE: u32 = 0x2;
@@ -284,8 +284,9 @@ unsafe fn enter<const TIMES: bool>(
         if left::how(record.left) == left::RUNNABLE {
             cpu.fault_blocked_ns = record.fault_blocked_ns;
         } else {
+            let how = waited_for(task, record.left, cpu.slot, off);
             // SAFETY: the caller's.
-            unsafe { file_wait(bank, record.left, cpu.slot, off) };
+            unsafe { file_wait(bank, how, cpu.slot, off) };
             if record.left & left::IN_FAULT != 0 {
                 // Without the bit, in_iowait is also that of a read: only the last block counts.
                 let known = global(&FAULT_BIT_KNOWN) != 0;

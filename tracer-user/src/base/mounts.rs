@@ -3,18 +3,24 @@
 use std::{
     collections::HashMap,
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
+mod overlay;
+
 /// Every mount that this process sees.
 const MOUNTS: &str = "/proc/self/mountinfo";
+/// How long a number is taken for what it was: those of file systems without a device are used again.
+const FRESH: Duration = Duration::from_secs(10);
 /// How long a number that is mounted nowhere is not looked for again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// Its type, `ext4`; `unknown` where neither its number nor its magic number tells.
+    /// Its type, `ext4`; of an overlay that of its layers, where they are all of one; `unknown` where
+    /// neither its number nor its magic number tells.
     pub fs: String,
     /// Where it was mounted first; empty where it is not mounted here: in a container's own space, or of
     /// the kernel itself.
@@ -31,13 +37,11 @@ pub struct Mounts {
 impl Mounts {
     /// The file system of that number; 0 is none. `magic` is its magic number.
     pub fn get(&mut self, device: u32, magic: u64) -> Mount {
-        if device != 0 && !self.known.contains_key(&device) {
-            let is_stale = self.read_at.is_none_or(|at| at.elapsed() > PATIENCE);
-            if is_stale {
-                self.read_at = Some(Instant::now());
-                // What was unmounted keeps its name: it is still what was waited for.
-                self.known.extend(parse(&fs::read_to_string(MOUNTS).unwrap_or_default()));
-            }
+        let patience = if self.known.contains_key(&device) { FRESH } else { PATIENCE };
+        if device != 0 && self.read_at.is_none_or(|at| at.elapsed() > patience) {
+            self.read_at = Some(Instant::now());
+            // What was unmounted keeps its name: it is still what was waited for.
+            self.known.extend(parse(&fs::read_to_string(MOUNTS).unwrap_or_default()));
         }
         match self.known.get(&device).filter(|_| device != 0) {
             Some(mount) => mount.clone(),
@@ -46,28 +50,66 @@ impl Mounts {
     }
 }
 
-/// The mounts of `mountinfo`, by number. Of several of one file system the first that shows its root.
-fn parse(mountinfo: &str) -> HashMap<u32, Mount> {
-    let mut all = HashMap::<u32, (bool, Mount)>::new();
-    for line in mountinfo.lines() {
-        let Some((number, is_root, mount)) = parse_line(line) else { continue };
-        let entry = all.entry(number).or_insert_with(|| (is_root, mount.clone()));
-        if is_root && !entry.0 {
-            *entry = (is_root, mount);
-        }
-    }
-    all.into_iter().map(|(number, (_, mount))| (number, mount)).collect()
+/// A line of mountinfo.
+struct Line<'a> {
+    number: u32,
+    /// Whether the root of the file system is there, not a part of it.
+    is_root: bool,
+    mount: Mount,
+    /// The file system's own options.
+    options: &'a str,
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &str) -> Option<(u32, bool, Mount)> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut words = before.split(' ').skip(2);
-    let (major, minor) = words.next()?.split_once(':')?;
-    let number = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
-    let (root, path) = (words.next()?, words.next()?);
-    let fs = plain_type(after.split(' ').next()?);
-    Some((number, root == "/", Mount { fs: fs.into(), path: unescape(path) }))
+/// The mounts of `mountinfo`, by number. Of several of one file system the first that shows its root.
+fn parse(mountinfo: &str) -> HashMap<u32, Mount> {
+    let lines: Vec<_> = mountinfo.lines().filter_map(Line::parse).collect();
+    let mut all = HashMap::<u32, &Line<'_>>::new();
+    for line in &lines {
+        let entry = all.entry(line.number).or_insert(line);
+        if line.is_root && !entry.is_root {
+            *entry = line;
+        }
+    }
+    let mount = |line: &Line<'_>| {
+        let Mount { fs, path } = line.mount.clone();
+        let below = if fs == overlay::TYPE { line.below(&lines) } else { None };
+        Mount { fs: below.map_or(fs, str::to_owned), path }
+    };
+    all.into_iter().map(|(number, line)| (number, mount(line))).collect()
+}
+
+impl<'a> Line<'a> {
+    /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+    fn parse(line: &'a str) -> Option<Self> {
+        let (before, after) = line.split_once(" - ")?;
+        let mut words = before.split(' ').skip(2);
+        let (major, minor) = words.next()?.split_once(':')?;
+        let number = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
+        let (root, path) = (words.next()?, words.next()?);
+        let mut words = after.split(' ');
+        let fs = plain_type(words.next()?);
+        let mount = Mount { fs: fs.into(), path: unescape(path) };
+        Some(Self {
+            number,
+            is_root: root == "/",
+            mount,
+            options: words.nth(1).unwrap_or_default(),
+        })
+    }
+
+    /// The type of the file systems that hold all layers of this overlay; `None` where they differ or
+    /// cannot be told.
+    fn below<'l>(&self, lines: &'l [Line<'_>]) -> Option<&'l str> {
+        let mut types = overlay::layers(self.options).into_iter().map(|layer| {
+            // What was mounted last hides what was there before.
+            let holders =
+                lines.iter().filter(|line| Path::new(&layer).starts_with(&line.mount.path));
+            let holder = holders.max_by_key(|line| line.mount.path.len())?;
+            Some(holder.mount.fs.as_str())
+        });
+        let first = types.next()??;
+        types.all(|fs| fs == Some(first)).then_some(first)
+    }
 }
 
 /// The type without its version or the program behind it: `nfs4` is nfs, `fuse.sshfs` and `fuseblk` are fuse.
@@ -135,13 +177,17 @@ mod tests {
              23 22 254:0 /home /srv/my\\040home rw - ext4 /dev/vda rw\n\
              30 22 0:44 /export /data rw - nfs4 server:/export rw\n\
              31 22 0:45 / /mnt/a\\134b rw master:1 - fuse.sshfs host: rw\n\
+             40 22 0:60 / /c/one rw - overlay overlay rw,lowerdir=/data/a:/data/b,upperdir=/data/c,workdir=/data/w\n\
+             41 22 0:61 / /c/two rw - overlay overlay rw,lowerdir=/data/a,upperdir=/c\n\
              damaged\n32 22 x:y / / rw - ext4 a rw\n",
         );
         let mount = |fs: &str, path: &str| Mount { fs: fs.into(), path: path.into() };
         assert_eq!(all[&(254 << 20)], mount("ext4", "/"));
         assert_eq!(all[&44], mount("nfs", "/data"));
         assert_eq!(all[&45], mount("fuse", "/mnt/a\\b"));
-        assert_eq!(all.len(), 3);
+        assert_eq!(all[&60], mount("nfs", "/c/one"));
+        assert_eq!(all[&61], mount("overlay", "/c/two"));
+        assert_eq!(all.len(), 5);
     }
 
     #[test]
