@@ -3,11 +3,15 @@
 use tracer_ebpf::settings::waits;
 
 use super::{
+    drain::Probes,
     hooks::{HOOKS, HookRow},
     needs::CAUSES,
-    options::FaultMode,
+    options::{FaultMode, WaitMode},
 };
-use crate::{bpf::hook::HookState, model::tables::WAIT};
+use crate::{
+    bpf::hook::HookState,
+    model::tables::{Sched, WAIT},
+};
 
 /// Fields (or whole measurements) that cannot be known where the hooks fared as `states` say: of those that
 /// were asked for, some hook feeds them and neither it nor an alternative that does so too is attached.
@@ -43,6 +47,31 @@ pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
         unknown.push(WAIT.name);
     }
     unknown
+}
+
+impl Probes {
+    /// What of waits was `asked` for and this kernel cannot tell, in words, and why.
+    pub fn missing_waits(&self, asked: WaitMode) -> Option<(&'static str, &'static str)> {
+        missing_waits(self.readings.unknown(), asked)
+    }
+}
+
+fn missing_waits(unknown: &[&str], asked: WaitMode) -> Option<(&'static str, &'static str)> {
+    let lacks = |name: &str| unknown.contains(&name);
+    match asked {
+        WaitMode::Calls | WaitMode::Files if lacks(CAUSES[0]) => Some((
+            "what tasks sleep and are blocked for",
+            if lacks(Sched::sleep_ns.field().name) {
+                "for how long is unknown too"
+            } else {
+                "its types do not show the call that a task is in"
+            },
+        )),
+        WaitMode::Files if lacks(WAIT.name) => {
+            Some(("job_wait", "its types do not show the file system of a file"))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -154,5 +183,17 @@ mod tests {
         ] {
             assert_eq!(unknown(&with(program, others), FaultMode::Full), lost, "without {program}");
         }
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_missing() {
+        use WaitMode::{Calls, Files, Off};
+        let gives = |unknown: &[&str], asked| missing_waits(unknown, asked).map(|(gives, _)| gives);
+        let (none, calls) = (unknown_waits(waits::OFF), unknown_waits(waits::CALLS));
+        let causes = Some("what tasks sleep and are blocked for");
+        assert_eq!([Off, Calls, Files].map(|asked| gives(&none, asked)), [None, causes, causes]);
+        let files = Some("job_wait");
+        assert_eq!([Off, Calls, Files].map(|asked| gives(&calls, asked)), [None, None, files]);
+        assert_eq!(gives(&unknown_waits(waits::FILES), Files), None);
     }
 }

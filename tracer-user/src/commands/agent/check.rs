@@ -70,7 +70,7 @@ fn intentions(config: &Config) -> String {
         FaultMode::Full => "major and minor faults timed",
     };
     let waits = match config.waits {
-        WaitMode::Off => "waits not told apart",
+        WaitMode::Off => "waits without causes",
         WaitMode::Calls => "waits by cause",
         WaitMode::Files => "waits by cause and file system",
     };

@@ -164,19 +164,23 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
             };
             vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
-        Ok(probes) => probes
-            .hooks()
-            .filter_map(|(row, state)| match state {
+        Ok(probes) => {
+            let lost = |subject, gives: &str, why: &str| {
+                let cure = "nothing to do: all other values are complete";
+                Finding::new(subject, Severity::Missing, format!("no {gives}: {why}"), cure)
+            };
+            let hooks = probes.hooks().filter_map(|(row, state)| match state {
                 HookState::Attached => Some(Finding::ok(row.hook.program, row.gives)),
                 HookState::NotNeeded => None,
-                HookState::Missing(why) => Some(Finding::new(
-                    row.hook.program,
-                    Severity::Missing,
-                    format!("no {}: {why}", row.gives),
-                    "nothing to do: all other values are complete",
-                )),
-            })
-            .collect(),
+                HookState::Missing(why) => Some(lost(row.hook.program, row.gives, why)),
+            });
+            let subject = "causes of waits";
+            let waits = match probes.missing_waits(options.waits) {
+                Some((gives, why)) => lost(subject, gives, why),
+                None => Finding::ok(subject, "by call and file system"),
+            };
+            hooks.chain([waits]).collect()
+        }
     }
 }
 

@@ -53,8 +53,8 @@ pub struct Args {
     /// Which page faults to time: major ones only, which adds no cost to minor ones, or all (full)
     #[arg(long, value_enum, default_value_t = FaultMode::Full)]
     pub faults: FaultMode,
-    /// What to tell of the time asleep and blocked: nothing but how long (off), also in which calls, or
-    /// also on which file systems
+    /// What to record about waits: only how long tasks sleep and are blocked (off), also the causes, by
+    /// system call (calls), or also the file systems that they wait for (files)
     #[arg(long, value_enum, default_value_t = WaitMode::Files)]
     pub waits: WaitMode,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's

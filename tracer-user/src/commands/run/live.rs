@@ -69,7 +69,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     )?;
     let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
-    let mut header = header(args, notes(&cgroup, &probes))?;
+    let mut header = header(args, notes(&cgroup, &probes, args.waits))?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }

@@ -114,10 +114,10 @@ keys! {
     faults: FaultMode = FaultMode::Major, Restart, one_of(),
         flag("faults", "FAULTS", "Which page faults to time");
 
-    /// What is told of the time that tasks are asleep and blocked: "off": how long, "calls": also its causes,
-    /// by the system call, "files": also the file systems waited for.
+    /// What is recorded about waits. "off": only how long tasks sleep and are blocked; "calls": also the
+    /// causes, by system call; "files": also the file systems that they wait for (`job_wait`).
     waits: WaitMode = WaitMode::Files, Restart, one_of(),
-        flag("waits", "WAITS", "What to tell of the time asleep and blocked");
+        flag("waits", "WAITS", "What to record about waits");
 
     /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
     /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.

@@ -64,7 +64,7 @@ impl Begun {
         }
         let output = Output::open(config, Resume::Anew, log)?;
         let probes = probes::load(view.layout(), options)?;
-        tell_missing(&probes, log);
+        tell_missing(&probes, options, log);
         let mut node = Node::start(probes, view, settings, log)?;
         if config.pin {
             node.keep_with(keeper);
@@ -106,9 +106,10 @@ pub(super) fn options(config: &Config) -> Result<Options> {
     })
 }
 
-fn tell_missing(probes: &Probes, log: &Log) {
-    for (row, why) in probes.missing_hooks() {
-        log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
+fn tell_missing(probes: &Probes, options: &Options, log: &Log) {
+    let hooks = probes.missing_hooks().map(|(row, why)| (row.gives, why));
+    for (gives, why) in hooks.chain(probes.missing_waits(options.waits)) {
+        log.warning(format_args!("unknown on this kernel: {gives} ({why})"));
     }
 }
 
