@@ -1,15 +1,20 @@
 //! Waits for a file system that answers late, by kind of call: in `job_wait`, however the kernel has the
 //! task wait. FUSE lets it sleep for some answers, and blocks it for pages.
 
+use std::time::Duration;
+
 use jobtrace_tests::{
     agree::tried_again,
     rig::{
-        fuse::{FILE, Request},
+        fuse::{FILE, Fuse, Request},
         overlay::Overlay,
     },
 };
 
-use crate::{blocked::slow, found};
+use crate::{blocked::slow, found, found_amount};
+
+/// An answer that comes soon.
+const SHORT: Duration = Duration::from_micros(300);
 
 /// Where `job_wait` has a kind of call.
 #[derive(Clone, Copy, PartialEq)]
@@ -81,6 +86,22 @@ fn writes_at_a_place() {
 #[test]
 fn plain_writes_that_sleep() {
     of_a_call("write", Request::Write, "sleep_other", "write", Filed::ByMount);
+}
+
+/// So short that those of a pipe are not always asked for their file.
+#[test]
+fn short_plain_writes() {
+    tried_again(|| {
+        let both = [0, 1].map(|_| Fuse::mount(&[(Request::Write, SHORT)]).unwrap());
+        let [own, beside] = both.each_ref().map(|fuse| fuse.file(FILE));
+        let found = found_amount("write", 300, 0, [&own, &beside]);
+        let mut agree = found.adds_up();
+        found.is_all(&mut agree, &["sleep_other"]);
+        let whole = found.causes.of_cause("sleep_other").ns;
+        let waits = found.causes.for_files("write", |fs, _| fs == "fuse");
+        agree.between("job_wait, write", waits.ns, whole / 100 * 95..=whole);
+        agree.end();
+    });
 }
 
 #[test]

@@ -46,8 +46,11 @@ const S_IFREG: u64 = 0o100_000;
 
 /// A sleep in a plain read or write, as [`left`] holds it: which file it was of, nobody has asked.
 const IN_PIPE: u32 = left::ASLEEP | sleep::PIPE << left::CAUSE_SHIFT;
-/// From so long a sleep on the question is worth its 100 ns.
+/// After so long a sleep its file is asked for, which takes 100 ns; but below the other bound, where the task's
+/// last one was not of a regular file, for one in [`ASKED_OF`] alone.
 const ASKED_FROM_NS: u64 = 10_000;
+const ALWAYS_ASKED_FROM_NS: u64 = 1_000_000;
+const ASKED_OF: u64 = 16;
 
 /// Whether `task` is a thread of the kernel.
 #[inline(always)]
@@ -55,15 +58,15 @@ pub fn is_kernels(task: Kernel) -> bool {
     load::<u32, _>(task, TASK_FLAGS) & PF_KTHREAD != 0
 }
 
-/// What `task`, of `slot`, falls asleep for, as [`left`] holds it; `last` is what it slept for in a call before.
+/// What `task`, of `slot`, falls asleep for, as [`left`] holds it, with what it had `kept` so far.
 #[inline(always)]
-pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
+pub fn asleep_for(task: Kernel, state: u32, slot: u32, kept: u32) -> u32 {
     if global(&WAITS) == waits::OFF {
         return 0;
     }
     let frozen = has(&globals::TASK_FROZEN) && load_bit(task, TASK_FROZEN, &globals::TASK_FROZEN);
     if state & TASK_HELD != 0 || frozen {
-        return sleep::STOPPED << left::CAUSE_SHIFT | last;
+        return sleep::STOPPED << left::CAUSE_SHIFT | kept;
     }
     let flags: u32 = load(task, TASK_FLAGS);
     if flags & (PF_KTHREAD | PF_IO_WORKER) != 0 {
@@ -76,10 +79,11 @@ pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
         cell = cell_of(task, slot, call.0);
     }
     let mut cause = call.sleep();
-    if call.is_resumed() && last != 0 {
-        cause = (last >> left::LAST_SHIFT) - 1;
+    if call.is_resumed() && kept & left::LAST != 0 {
+        cause = (kept >> left::LAST_SHIFT) - 1;
     }
-    (cause + 1) << left::LAST_SHIFT | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+    let kept = kept & left::NO_FILE | (cause + 1) << left::LAST_SHIFT;
+    kept | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
 }
 
 /// What `task`, of `slot`, is blocked for, as [`left`] holds it.
@@ -107,8 +111,12 @@ pub fn blocked_for(task: Kernel, slot: u32) -> u32 {
 /// read or write that slept is told from one of a pipe by its file.
 #[inline(always)]
 pub fn waited_for(task: Kernel, how: u32, slot: u32, ns: u64) -> u32 {
-    let is_plain = (how & !left::LAST) == IN_PIPE;
-    if is_plain && ns >= ASKED_FROM_NS { asleep_on_file(task, how, slot) } else { how }
+    let is_plain = (how & !left::KEPT) == IN_PIPE;
+    if !is_plain || ns < ASKED_FROM_NS {
+        return how;
+    }
+    let is_asked = ns >= ALWAYS_ASKED_FROM_NS || how & left::NO_FILE == 0 || ns % ASKED_OF == 0;
+    if is_asked { asleep_on_file(task, how, slot) } else { how }
 }
 
 /// `how`, but for a regular file that of a sleep for its file system.
@@ -120,7 +128,7 @@ fn asleep_on_file(task: Kernel, how: u32, slot: u32) -> u32 {
     let call = call_of(task);
     let inode = inode_of(task, call.file());
     if word_at(inode + global(&globals::INODE_MODE)) & S_IFMT != S_IFREG {
-        return how;
+        return how | left::NO_FILE;
     }
     let cell = cell_of(task, slot, call.0);
     left::ASLEEP | sleep::OTHER << left::CAUSE_SHIFT | cell << left::CELL_SHIFT | how & left::LAST
