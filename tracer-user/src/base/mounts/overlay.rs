@@ -1,6 +1,6 @@
 //! The folders that an overlay shows as one, from its options (`fs/overlayfs/params.c`).
 
-use super::unescape;
+use crate::base::mountinfo::unescape;
 
 /// Type of an overlay.
 pub const TYPE: &str = "overlay";
