@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 pub const CGROUPS: &str = "jobtrace.cgroups";
 /// Of the kernel's command line: what to do, by [`Work`]'s name.
 pub const WORK: &str = "jobtrace.work";
+/// Of the kernel's command line: the only checks to make, by the beginnings of their names, with `_` for blanks
+/// and `,` between them.
+pub const CHECKS: &str = "jobtrace.checks";
 /// Of the kernel's command line: the file of the serial port to the host.
 pub const PORT: &str = "jobtrace.port";
 /// Where the guest finds modules to load, in the order of their names.

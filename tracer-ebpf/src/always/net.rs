@@ -89,11 +89,21 @@ fn taken(ctx: &FExitContext, socket: Kernel) -> i32 {
     received(socket, ctx.arg::<u64>(4) as i32, ctx.arg::<u64>(3) as u32)
 }
 
-/// A page was handed to a socket by sendfile or splice, on kernels without the tracepoint. Only sockets
-/// that take it as it is: the others make a message
-/// of it.
-#[fexit(function = "kernel_sendpage")]
-pub fn kernel_sendpage(ctx: FExitContext) -> i32 {
+/// A page was handed to a socket by sendfile or splice, on kernels without the tracepoint.
+#[fexit(function = "inet_sendpage")]
+pub fn inet_sendpage(ctx: FExitContext) -> i32 {
+    page_sent(&ctx)
+}
+
+/// The same of a unix stream.
+#[fexit(function = "unix_stream_sendpage")]
+pub fn unix_stream_sendpage(ctx: FExitContext) -> i32 {
+    page_sent(&ctx)
+}
+
+/// Only sockets that take a page as it is: the others make a message of it.
+#[inline(always)]
+fn page_sent(ctx: &FExitContext) -> i32 {
     let socket: Kernel = load(ctx.arg(0), SOCKET_SK);
     if !takes_pages(socket) {
         return 0;

@@ -48,7 +48,7 @@ measurement! {
         "Network by protocol family: tcp (with MPTCP), udp, unix, other (netlink, packet, raw, vsock and so on), as the job's tasks handed it to their sockets and took it from them: payload without headers, whichever device it went through, and none. What bypasses the kernel's sockets is not included: RDMA (InfiniBand verbs, RoCE, and most of MPI over them), AF_XDP, and what is received by TCP_ZEROCOPY_RECEIVE or io_uring's zero-copy receive. What a network file system sends counts for whoever runs it, mostly kernel threads in _system. A family without traffic has no line.";
 
     counter sent_bytes: Bytes in OfFamily(offset_of!(NetCounts, sent_bytes)),
-        "Bytes sent (sock_send_length, Linux 6.3). Before, TCP, UDP and unix sockets count as their functions return (inet_sendmsg and the like, kernel_sendpage): lost there are all other families, and what sendfile and splice send by UDP.";
+        "Bytes sent (sock_send_length, Linux 6.3). Before, TCP, UDP and unix sockets count as their functions return (inet_sendmsg, inet_sendpage and the like): lost there are all other families, and what sendfile and splice send by UDP.";
     counter sent_calls: Count in OfFamily(offset_of!(NetCounts, sent_calls)),
         "Messages sent: calls of the socket that succeeded, none that failed or would have had to wait. A sendfile or splice is one for each 16 pages or less, a sendmmsg one for each message.";
     counter received_bytes: Bytes in OfFamily(offset_of!(NetCounts, received_bytes)),

@@ -129,6 +129,7 @@ pub const SENT_GROUPS: &[&str] = &[
     "messages sent, unix streams",
     "messages sent, unix datagrams",
     "pages sent",
+    "pages sent, unix streams",
 ];
 pub const RECEIVED_GROUPS: &[&str] = &[
     "messages received",

@@ -93,7 +93,7 @@ mod tests {
     }
 
     /// Not attached on a new kernel, where another of their group is.
-    const ALTERNATIVES: [&str; 17] = [
+    const ALTERNATIVES: [&str; 18] = [
         "cgroup_attach_self",
         "sched_switch_3",
         "switch_untimed",
@@ -105,7 +105,8 @@ mod tests {
         "inet6_sendmsg",
         "unix_stream_sendmsg",
         "unix_dgram_sendmsg",
-        "kernel_sendpage",
+        "inet_sendpage",
+        "unix_stream_sendpage",
         "inet_recvmsg",
         "inet6_recvmsg",
         "unix_stream_recvmsg",
@@ -135,7 +136,8 @@ mod tests {
                     "inet6_sendmsg",
                     "unix_stream_sendmsg",
                     "unix_dgram_sendmsg",
-                    "kernel_sendpage",
+                    "inet_sendpage",
+                    "unix_stream_sendpage",
                 ],
             ),
             (

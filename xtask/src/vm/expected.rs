@@ -67,7 +67,14 @@ const LATER: &[Later] = &[
         why: "fentry and fexit programs take direct calls of ftrace",
     },
     Later {
-        program: "kernel_sendpage",
+        program: "inet_sendpage",
+        machine: "aarch64",
+        cgroups: "",
+        since: (6, 4),
+        why: "fentry and fexit programs take direct calls of ftrace",
+    },
+    Later {
+        program: "unix_stream_sendpage",
         machine: "aarch64",
         cgroups: "",
         since: (6, 4),

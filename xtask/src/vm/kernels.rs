@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Kernels by our names, and the Debian release that has each.
 const DEBIAN: &[(&str, &str)] =
     &[("5.10", "bullseye"), ("6.1", "bookworm"), ("6.12", "trixie"), ("newest", "sid")];
-/// The package and version of a kept kernel.
+/// The package and version of a kept kernel, and on a second line which modules were asked of it.
 const NOTE: &str = "package";
 /// The kernel itself.
 const IMAGE: &str = "vmlinuz";
@@ -75,13 +75,17 @@ pub fn get(name: &str, arch: Arch, refresh: bool) -> Result<Kernel> {
     modules::gather(&unpacked.modules, &folder.join("modules"))?;
     fs::remove_dir_all(&unpacked.modules).context("remove what else the packages hold")?;
     // The last of all: a kernel without it is not whole.
-    fs::write(folder.join(NOTE), unpacked.package).context("note it")?;
+    let note = format!("{}\n{}\n", unpacked.package, modules::names());
+    fs::write(folder.join(NOTE), note).context("note it")?;
     kept(name, arch, &folder)
 }
 
 /// The kernel as it was kept.
 fn kept(name: &str, arch: Arch, folder: &Path) -> Result<Kernel> {
-    fs::read_to_string(folder.join(NOTE)).context("it was not fetched")?;
+    let note = fs::read_to_string(folder.join(NOTE)).context("it was not fetched")?;
+    if note.lines().nth(1) != Some(&modules::names()) {
+        bail!("it was kept with other modules");
+    }
     let modules = fs::read_dir(folder.join("modules"))?.map(|entry| Ok(entry?.path()));
     let mut modules = modules.collect::<Result<Vec<_>>>()?;
     modules.sort();
@@ -95,8 +99,8 @@ fn kept(name: &str, arch: Arch, folder: &Path) -> Result<Kernel> {
 pub fn list() -> Result<()> {
     for arch in Arch::ALL {
         for (name, suite) in DEBIAN {
-            let here = fs::read_to_string(folder(name, arch).join(NOTE));
-            let here = here.unwrap_or_else(|_| "not fetched yet".to_owned());
+            let here = fs::read_to_string(folder(name, arch).join(NOTE)).unwrap_or_default();
+            let here = here.lines().next().unwrap_or("not fetched yet");
             println!("{:7} {name:7} Debian {suite:9} {here}", arch.name());
         }
     }
@@ -128,7 +132,9 @@ mod tests {
         fs::write(path.join(IMAGE), "kernel").unwrap();
         fs::write(path.join("modules/0-loop.ko"), "module").unwrap();
         assert!(kept("k", Arch::Arm, path).is_err());
-        fs::write(path.join(NOTE), "p 1").unwrap();
+        fs::write(path.join(NOTE), "p 1\nother modules\n").unwrap();
+        assert!(kept("k", Arch::Arm, path).is_err());
+        fs::write(path.join(NOTE), format!("p 1\n{}\n", modules::names())).unwrap();
         let kernel = kept("k", Arch::Arm, path).unwrap();
         assert_eq!(kernel.name, "k-arm64");
         assert_eq!(kernel.modules, [path.join("modules/0-loop.ko")]);

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xtask::guest::{CGROUPS, Line, Outcome, PORT, WORK, Work};
+use xtask::guest::{CGROUPS, CHECKS, Line, Outcome, PORT, WORK, Work};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 2;
@@ -44,6 +44,8 @@ pub struct Boot<'a> {
     pub cgroups: Cgroups,
     /// What it does.
     pub work: Work,
+    /// The only checks it makes, by the beginnings of their names; all where there is none.
+    pub checks: &'a [String],
     /// What it is made of.
     pub contents: &'a Contents,
     /// CPUs the machine could have; [`CPUS`] of them run.
@@ -97,7 +99,7 @@ impl Boot<'_> {
                 *if ran { &mut lost.late } else { &mut lost.early } += 1;
                 continue;
             }
-            if told.broken.is_some() && !was_stuck && says(&console, STUCK) {
+            if told.broken.is_some() && !was_stuck && text_of(&console).contains(STUCK) {
                 was_stuck = true;
                 let kept = console.with_extension("stuck");
                 std::fs::rename(&console, &kept)
@@ -128,9 +130,10 @@ impl Boot<'_> {
 
     /// Whether the kernel crashed where qemu is known to emulate wrongly.
     fn is_emulators(&self, console: &Path) -> bool {
+        let text = text_of(console);
         self.kernel.arch == Arch::X86
-            && says(console, "Kernel panic")
-            && EMULATORS.iter().any(|words| says(console, words))
+            && text.contains("Kernel panic")
+            && (EMULATORS.iter().any(|words| text.contains(words)) || is_stuck_at_entry(&text))
     }
 
     fn command(&self, initramfs: &Path, console: &Path) -> Command {
@@ -139,8 +142,12 @@ impl Boot<'_> {
         command.args(["-smp", &format!("{CPUS},maxcpus={}", self.possible_cpus), "-m", MEMORY]);
         command.arg("-kernel").arg(&self.kernel.image).arg("-initrd").arg(initramfs);
         // A crash ends the machine instead of leaving it hanging.
+        let checks = match self.checks.join(",").replace(' ', "_") {
+            all if all.is_empty() => all,
+            some => format!("{CHECKS}={some} "),
+        };
         let line = format!(
-            "console={} panic=-1 softlockup_panic=1 quiet {CGROUPS}={} {WORK}={} {PORT}={} {}",
+            "console={} panic=-1 softlockup_panic=1 quiet {CGROUPS}={} {WORK}={} {PORT}={} {checks}{}",
             arch.console(),
             self.cgroups.name(),
             self.work.name(),
@@ -222,10 +229,19 @@ impl Boot<'_> {
     }
 }
 
-/// Whether `words` are on the console.
-fn says(console: &Path, words: &str) -> bool {
-    let text = std::fs::read(console).unwrap_or_default();
-    String::from_utf8_lossy(&text).contains(words)
+/// What is on the console.
+fn text_of(console: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(console).unwrap_or_default()).into_owned()
+}
+
+/// Whether a CPU was stuck at a function's first instruction, a call that was patched in: it runs into the
+/// breakpoint of the patching, as in [`EMULATORS`], and the kernel, which sees that it is gone, has it try again
+/// for ever.
+fn is_stuck_at_entry(console: &str) -> bool {
+    let mut lines = console.lines();
+    let is_entry = lines.any(|line| line.contains("RIP: 0010:") && line.contains("+0x0/"));
+    let is_call = lines.next().is_some_and(|line| line.contains("Code: ") && line.contains("<e8>"));
+    console.contains(STUCK) && is_entry && is_call
 }
 
 /// A machine that ends with its value.
@@ -259,5 +275,24 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.wait(Duration::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cpu_that_is_stuck_at_a_patched_call_is_the_emulators() {
+        let console = |place: &str, code: &str| {
+            format!(
+                "[   88.5] Kernel panic - not syncing: softlockup: hung tasks\n\
+                 [   88.5] RIP: 0010:{place}\n[   88.5] Code: 00 00 {code} bb 54 76 03 53\n\
+                 [   88.5]  ? inet_sk_set_state+0x0/0x60\n"
+            )
+        };
+        assert!(is_stuck_at_entry(&console("inet_recvmsg+0x0/0x120", "<e8>")));
+        assert!(!is_stuck_at_entry(&console("inet_recvmsg+0x5/0x120", "<e8>")));
+        assert!(!is_stuck_at_entry(&console("native_queued_spin_lock+0x0/0x120", "<f3>")));
     }
 }

@@ -10,6 +10,7 @@ mod kernels;
 mod machine;
 mod modules;
 mod programs;
+mod round;
 mod sizes;
 mod table;
 
@@ -19,13 +20,10 @@ use anyhow::{Context, Result, bail};
 use arch::Arch;
 use initramfs::Contents;
 use kernels::Kernel;
-use machine::Boot;
+use round::Round;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use table::Column;
 use xtask::guest::Work;
 use xtask::sections;
@@ -37,6 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   cargo xtask vm                          all kernels, both versions of cgroups
   cargo xtask vm --only 5.10,newest       two of the kernels
+  cargo xtask vm --only 5.10 --check messages,sleeps    two of the checks
   cargo xtask vm --list                   the kernels, and which are already downloaded
   cargo xtask vm --write --keep-going     write docs/KERNELS.md
   cargo xtask vm --arch arm64 --only 6.12 a kernel for 64-bit ARM
@@ -60,6 +59,9 @@ pub struct Args {
     /// the host's
     #[arg(long, value_enum, default_value_t)]
     arch: Arch,
+    /// Only these checks, by the beginnings of their names; the hooks always
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with_all = ["quick", "cpus", "write"])]
+    check: Vec<String>,
     /// A kernel's file, instead of Debian's kernels; may be given several times
     #[arg(long, value_name = "VMLINUZ", conflicts_with = "only")]
     kernel: Vec<PathBuf>,
@@ -153,6 +155,7 @@ pub fn run(args: &Args) -> Result<()> {
         kernels.iter().flat_map(|kernel| versions.iter().map(move |one| (kernel, *one))).collect();
     let round = Round {
         work: Work::Checks,
+        checks: &args.check,
         patience,
         at_once: args.at_once,
         goes_on: args.keep_going,
@@ -192,8 +195,14 @@ pub fn quick() -> Result<()> {
     let kernels = [kernels::get("5.10", arch, false)?, kernels::get("newest", arch, false)?];
     let boots = [(&kernels[0], Cgroups::V1), (&kernels[1], Cgroups::V2)];
     // Both at once: neither keeps two CPUs busy all the time.
-    let round =
-        Round { work: Work::Quick, patience: PATIENCE, at_once: 2, goes_on: true, verbose: false };
+    let round = Round {
+        work: Work::Quick,
+        checks: &[],
+        patience: PATIENCE,
+        at_once: 2,
+        goes_on: true,
+        verbose: false,
+    };
     judge(&round.check_all(&boots, &contents)?)
 }
 
@@ -226,59 +235,6 @@ fn contents(args: &Args) -> Result<Contents> {
         None => programs::jobtrace(args.arch, true)?,
     };
     Contents::build(args.arch, &jobtrace, absolute(&args.object)?.as_deref())
-}
-
-/// How boots are made.
-struct Round {
-    work: Work,
-    patience: Duration,
-    at_once: usize,
-    /// Whether more begin after one that failed.
-    goes_on: bool,
-    verbose: bool,
-}
-
-impl Round {
-    /// Makes all boots, so many at once, and tells what each found.
-    fn check_all(&self, boots: &[(&Kernel, Cgroups)], contents: &Contents) -> Result<Vec<Column>> {
-        let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let done = Mutex::new(Vec::new());
-        let work = || -> Result<()> {
-            while let Some((kernel, cgroups)) = boots.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if stopped.load(Ordering::Relaxed) {
-                    break;
-                }
-                let column = self.check(kernel, *cgroups, contents);
-                let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
-                if failed && !self.goes_on && !stopped.swap(true, Ordering::Relaxed) {
-                    say("no more boots begin; --keep-going goes on");
-                }
-                let column = column?;
-                print!("{}", column.findings(self.verbose));
-                done.lock().expect("no thread panics with it").push(column);
-            }
-            Ok(())
-        };
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.at_once.max(1)).map(|_| scope.spawn(work)).collect();
-            threads
-                .into_iter()
-                .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a boot panicked")))
-        })?;
-        let mut columns = done.into_inner().expect("no thread panicked with it");
-        columns.sort_by_key(|column: &Column| {
-            boots.iter().position(|(kernel, cgroups)| column.is_of(&kernel.name, *cgroups))
-        });
-        Ok(columns)
-    }
-
-    /// Boots one kernel with one version of cgroups and gathers what its guest says.
-    fn check(&self, kernel: &Kernel, cgroups: Cgroups, contents: &Contents) -> Result<Column> {
-        let begin = Instant::now();
-        let (work, patience, possible_cpus) = (self.work, self.patience, machine::CPUS);
-        let told = Boot { kernel, cgroups, work, contents, possible_cpus, patience }.run()?;
-        Ok(Column::new(&kernel.name, cgroups, told, begin.elapsed().as_secs_f64()))
-    }
 }
 
 /// Where the chore keeps what it makes.

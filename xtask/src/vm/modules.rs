@@ -1,4 +1,5 @@
-//! The kernel modules that the guest needs: loop devices, for block I/O of known amounts.
+//! The kernel modules that the guest needs: loop devices, for block I/O of known amounts; and those that single
+//! checks use where the kernel comes with them.
 
 use crate::process::in_words;
 use anyhow::{Context, Result, bail};
@@ -10,12 +11,19 @@ use xtask::files_below;
 
 /// What the checks need, by module name.
 const NEEDED: &[&str] = &["loop"];
+/// What some can do without, and then say so: NFS, its server and its client.
+const WANTED: &[&str] = &["nfsd", "nfsv4"];
 
-/// Copies the modules that are needed, those that they depend on first, from anywhere below `folder`
-/// to `into`, unpacked and numbered in the order in which they must be loaded.
+/// The names of all of them, by which kept ones are told from those of another version of this chore.
+pub fn names() -> String {
+    [NEEDED, WANTED].concat().join(" ")
+}
+
+/// Copies the modules that are needed or wanted, those that they depend on first, from anywhere below
+/// `folder` to `into`, unpacked and numbered in the order in which they must be loaded.
 ///
 /// # Errors
-/// When one is missing or cannot be unpacked.
+/// When one that is needed, or that another depends on, is missing or cannot be unpacked.
 pub fn gather(folder: &Path, into: &Path) -> Result<Vec<PathBuf>> {
     let _ = fs::remove_dir_all(into);
     fs::create_dir_all(into).with_context(|| format!("make {}", into.display()))?;
@@ -28,7 +36,8 @@ pub fn gather(folder: &Path, into: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     let mut order: Vec<(String, Vec<u8>)> = Vec::new();
-    for name in NEEDED {
+    let wanted = WANTED.iter().filter(|name| all.contains_key(**name));
+    for name in NEEDED.iter().chain(wanted) {
         add(name, &all, &mut order).with_context(|| format!("modules of {}", folder.display()))?;
     }
     let mut files = Vec::new();
@@ -85,6 +94,26 @@ fn dependencies(module: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_wanted_comes_last_and_may_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, needs) in [("nfsd", ""), ("loop", ""), ("nfsv4", "sunrpc"), ("sunrpc", "")] {
+            let text = format!("\x7fELF\0depends={needs}\0");
+            fs::write(folder.path().join(format!("{name}.ko")), text).unwrap();
+        }
+        let into = folder.path().join("into");
+        let names = |files: Vec<PathBuf>| -> Vec<String> {
+            let name = |file: &PathBuf| file.file_name().unwrap().to_string_lossy().into_owned();
+            files.iter().map(name).collect()
+        };
+        let all = ["00-loop.ko", "01-nfsd.ko", "02-sunrpc.ko", "03-nfsv4.ko"];
+        assert_eq!(names(gather(folder.path(), &into).unwrap()), all);
+        fs::remove_dir_all(&into).unwrap();
+        fs::remove_file(folder.path().join("nfsd.ko")).unwrap();
+        let some = ["00-loop.ko", "01-sunrpc.ko", "02-nfsv4.ko"];
+        assert_eq!(names(gather(folder.path(), &into).unwrap()), some);
+    }
 
     #[test]
     fn what_a_module_depends_on_comes_before_it() {

@@ -73,9 +73,17 @@ fn mount_v1() -> Result<()> {
 }
 
 fn mount_one(kind: &str, place: &Path, options: &str) -> Result<()> {
+    mount_at(kind, place, kind, options)
+}
+
+/// Mounts `source`, of a `kind`, and makes the folder for it.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn mount_at(source: &str, place: &Path, kind: &str, options: &str) -> Result<()> {
     fs::create_dir_all(place).with_context(|| format!("cannot make {}", place.display()))?;
     let options = CString::new(options)?;
-    mount(kind, place, kind, MountFlags::empty(), Some(options.as_c_str()))
+    mount(source, place, kind, MountFlags::empty(), Some(options.as_c_str()))
         .with_context(|| format!("cannot mount {kind} on {}", place.display()))
 }
 

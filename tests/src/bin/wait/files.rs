@@ -31,6 +31,9 @@ pub const CAUSES: &[Cause] = &[
     ("exec", exec),
     ("exit", exit),
     ("memory", memory),
+    ("direct", direct),
+    ("store", store),
+    ("attributes", attributes),
     ("disk", disk),
 ];
 
@@ -220,6 +223,35 @@ fn memory(amount: &Amount) -> Waited {
         }
     });
     waited.into_inner().into()
+}
+
+/// Writes past the page cache.
+fn direct(amount: &Amount) -> Waited {
+    let mut pages = Pages::fresh(1);
+    pages.write();
+    let file = open_direct(amount.path());
+    let mut write = |index| file.write_all_at(pages.bytes(), index * PAGE as u64).unwrap();
+    off_cpu_ns(|| (0..amount.count).for_each(&mut write)).into()
+}
+
+/// Writes into the page cache, stored one by one.
+fn store(amount: &Amount) -> Waited {
+    each(amount, |file, index| {
+        file.write_all_at(&[7; PAGE], index * PAGE as u64).unwrap();
+        file.sync_all().unwrap();
+    })
+}
+
+/// `fstat`, of a file that is open.
+fn attributes(amount: &Amount) -> Waited {
+    each(amount, |file, _| {
+        // SAFETY: a descriptor, and room for what the kernel writes.
+        let result = unsafe {
+            let mut found: libc::stat = std::mem::zeroed();
+            libc::syscall(libc::SYS_fstat, file.as_raw_fd(), &raw mut found)
+        };
+        assert_eq!(result, 0, "fstat: {}", io::Error::last_os_error());
+    })
 }
 
 /// Writes to a file on a disk, stored one by one, then reads of it past the page cache. Reported by kind.

@@ -336,15 +336,27 @@ pub static HOOKS: &[HookRow] = &[
     },
     HookRow {
         hook: Hook {
-            program: "kernel_sendpage",
-            point: FunctionExit("kernel_sendpage", PAGE_LENGTH),
+            program: "inet_sendpage",
+            point: FunctionExit("inet_sendpage", PAGE_LENGTH),
             needs: OUTER_MESSAGE_NEEDS,
             group: SENT_GROUPS[4],
             covers: &[],
         },
         family: Net,
         feeds: &[],
-        gives: "what sendfile and splice send",
+        gives: "what sendfile and splice send by TCP",
+    },
+    HookRow {
+        hook: Hook {
+            program: "unix_stream_sendpage",
+            point: FunctionExit("unix_stream_sendpage", PAGE_LENGTH),
+            needs: OUTER_MESSAGE_NEEDS,
+            group: SENT_GROUPS[5],
+            covers: &[],
+        },
+        family: Net,
+        feeds: &[],
+        gives: "what sendfile and splice send by unix streams",
     },
     HookRow {
         hook: Hook {

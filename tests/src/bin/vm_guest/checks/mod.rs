@@ -6,6 +6,7 @@ mod block;
 mod faults;
 mod hooks;
 mod net;
+mod remote;
 mod scheduling;
 mod waits;
 
@@ -31,6 +32,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("more causes of waits", waits::more),
     ("sleeps that go on after a stop", waits::after_a_stop),
     ("reads by file system", waits::reads),
+    ("waits for a network file system", remote::network_file_system),
     ("minor faults", faults::minor),
     ("major faults", faults::major),
     ("latencies of faults", faults::latencies),
