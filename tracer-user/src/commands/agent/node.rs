@@ -5,6 +5,7 @@ use std::{io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 use anyhow::Result;
 
 mod arrivals;
+mod begin;
 mod belief;
 mod care;
 mod gpus;
@@ -14,17 +15,16 @@ mod net_devices;
 mod resume;
 mod slots;
 
-use care::{Care, START_MOST};
+use care::Care;
 use jobs::Jobs;
 use slots::Slots;
 
 use super::{
     gpus::{GpuSettings, Gpus},
-    hierarchy::View,
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
-    state::{AgentState, JournalEntry, Keeper},
+    state::{AgentState, Keeper},
 };
 use crate::{
     base::clock::monotonic_ns,
@@ -35,7 +35,7 @@ use crate::{
         source::Source,
         tables::{BLOCK, Own, SELF},
     },
-    probes::{Options, Probes},
+    probes::Options,
 };
 
 /// Where the kernel shows the node's devices.
@@ -83,73 +83,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is traced from now on: the jobs that are there are found, what they did so far is not
-    /// counted.
-    ///
-    /// # Errors
-    /// When the cgroups or the maps cannot be read.
-    pub fn start(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let mut node = Self::new(probes, view, settings, log)?;
-        // Before any job has a slot: all that is in theirs from now on is told of.
-        node.previous = node.read()?;
-        node.lost_events = node.count_lost_events();
-        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
-        let told = node.jobs.tracker.wanting();
-        node.jobs.find_existing(&mut node.slots, log)?;
-        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
-        // The kernel counted none of them: they were made before it was asked to.
-        let wanting = node.jobs.tracker.wanting();
-        node.unserved = wanting.iter().filter(|job| !told.contains(job)).count() as u64;
-        Ok(node)
-    }
-
-    /// A node whose programs ran on since an agent before this one reported `state`: the first interval
-    /// covers all that came since.
-    ///
-    /// # Errors
-    /// When the cgroups or the maps cannot be read.
-    pub fn resume(
-        probes: Probes,
-        view: View,
-        settings: NodeSettings,
-        (state, journal): (AgentState, Vec<JournalEntry>),
-        keeper: Keeper,
-        log: &Log,
-    ) -> Result<Self> {
-        let mut node = Self::new(probes, view, settings, log)?;
-        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
-        // From the first event on: the agent after this one may have to know.
-        slots.keeper = Some(keeper);
-        jobs.resume(state.jobs, &state.owners, journal, slots)?;
-        node.previous = state.reported;
-        // This process's own clocks begin anew.
-        for own in node.previous.own.iter_mut().filter(|own| own.is(&SELF)) {
-            own.set(Own::cpu_ns, 0);
-            own.set(Own::drain_ns, 0);
-        }
-        node.lost_events = node.count_lost_events();
-        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
-        // No slot is taken back before it is known which jobs are there still.
-        jobs.take_events(slots, log);
-        jobs.find_again(slots, log)?;
-        node.care(log)?;
-        Ok(node)
-    }
-
-    fn new(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
-        Ok(Self {
-            overhead: Overhead::new(overhead, &probes),
-            gpus: Gpus::start(gpus, &naming, log),
-            jobs: Jobs::new(view, naming)?,
-            slots: Slots::new(probes, spare_slots),
-            care: Care::default(),
-            previous: Snapshot::default(),
-            lost_events: 0,
-            unserved: 0,
-        })
-    }
-
     /// From now on, what the next agent has to know is kept.
     pub fn keep_with(&mut self, keeper: Keeper) {
         self.slots.keeper = Some(keeper);
@@ -248,6 +181,7 @@ impl Node {
         self.jobs.find_users(&mut self.slots);
         let snapshot = self.read()?;
         let mut interval = snapshot.since(&self.previous);
+        net_devices::leave_out_new(&mut interval.own, &self.previous.own);
         self.previous = snapshot;
         let now_ns = self.previous.monotonic_ns;
         self.look_at_gpus(log)?;
