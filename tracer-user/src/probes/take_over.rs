@@ -94,7 +94,8 @@ pub fn take_over(
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
     let mut readings = Readings::new(unknown, sample_every);
     readings.set_reported(carried.reported.clone());
-    let parts = Parts { set, records, slots, blocks, waits, readings, since_ns: 0 };
+    let parts =
+        Parts { set, records, slots, blocks, waits, readings, since_ns: 0, missing_waits: None };
     let mut probes = Probes::new(parts, options);
     for (lease, groups) in &last.slots {
         probes.readings.go_on(*lease, groups);

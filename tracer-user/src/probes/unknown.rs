@@ -5,7 +5,7 @@ use tracer_ebpf::settings::waits;
 use super::{
     hooks::{HOOKS, HookRow},
     needs::CAUSES,
-    options::FaultMode,
+    options::{FaultMode, WaitMode},
 };
 use crate::{bpf::hook::HookState, model::tables::WAIT};
 
@@ -45,9 +45,34 @@ pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
     unknown
 }
 
+/// What of waits was `asked` for and is unknown on this kernel, whose setting `WAITS` is `found`.
+pub fn missing_waits(asked: WaitMode, found: u64) -> Option<&'static str> {
+    match (asked, found) {
+        (WaitMode::Calls | WaitMode::Files, waits::OFF) => {
+            Some("what tasks wait for (its types do not tell where a task's registers lie)")
+        }
+        (WaitMode::Files, waits::CALLS) => {
+            Some("which file systems tasks wait for (its types do not tell where a file's is)")
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_are_missing_where_more_was_asked_for() {
+        use WaitMode::{Calls, Files, Off};
+        let is_missing = |asked, found| missing_waits(asked, found).is_some();
+        for (asked, found) in [(Calls, waits::OFF), (Files, waits::OFF), (Files, waits::CALLS)] {
+            assert!(is_missing(asked, found), "{asked:?} {found}");
+        }
+        for (asked, found) in [(Off, waits::OFF), (Calls, waits::CALLS), (Files, waits::FILES)] {
+            assert!(!is_missing(asked, found), "{asked:?} {found}");
+        }
+    }
 
     /// What is unknown where these programs alone are attached.
     fn unknown(programs: &[&str], faults: FaultMode) -> Vec<&'static str> {

@@ -164,19 +164,23 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
             };
             vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
-        Ok(probes) => probes
-            .hooks()
-            .filter_map(|(row, state)| match state {
+        Ok(probes) => {
+            let missing = |subject: &'static str, detail: String| {
+                let cure = "nothing to do: all other values are complete";
+                Some(Finding::new(subject, Severity::Missing, detail, cure))
+            };
+            let hooks = probes.hooks().filter_map(|(row, state)| match state {
                 HookState::Attached => Some(Finding::ok(row.hook.program, row.gives)),
                 HookState::NotNeeded => None,
-                HookState::Missing(why) => Some(Finding::new(
-                    row.hook.program,
-                    Severity::Missing,
-                    format!("no {}: {why}", row.gives),
-                    "nothing to do: all other values are complete",
-                )),
-            })
-            .collect(),
+                HookState::Missing(why) => {
+                    missing(row.hook.program, format!("no {}: {why}", row.gives))
+                }
+            });
+            let waits = probes
+                .missing_waits()
+                .and_then(|what| missing("waits", format!("unknown on this kernel: {what}")));
+            hooks.chain(waits).collect()
+        }
     }
 }
 

@@ -14,6 +14,9 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
         let (gives, program) = (row.gives, row.hook.program);
         notes.push(format!("unknown on this kernel: {gives} ({program}: {why})"));
     }
+    if let Some(missing) = probes.missing_waits() {
+        notes.push(format!("unknown on this kernel: {missing}"));
+    }
     if cgroup.block().is_none() {
         notes.push(
             "block I/O is unknown: the kernel charges it to a cgroup above the command's (enable \

@@ -110,6 +110,9 @@ fn tell_missing(probes: &Probes, log: &Log) {
     for (row, why) in probes.missing_hooks() {
         log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
     }
+    if let Some(missing) = probes.missing_waits() {
+        log.warning(format_args!("unknown on this kernel: {missing}"));
+    }
 }
 
 /// The probes that the agent before left attached, with what it reported; `None` where there are none, or
