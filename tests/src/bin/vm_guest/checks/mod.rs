@@ -12,7 +12,7 @@ mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use jobtrace_tests::agree::Agreement;
+use jobtrace_tests::{agree::Agreement, traced::Traced};
 use xtask::guest::{Line, Outcome};
 
 use crate::tell;
@@ -88,6 +88,15 @@ pub fn run(is_meant: impl Fn(&str) -> bool) {
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
+}
+
+/// The note of a job that says that `what` is unknown on this kernel.
+fn unknown(job: &Traced, what: &str) -> Option<String> {
+    let notes = job.json["notes"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut texts = notes.iter().filter_map(|note| note.as_str());
+    texts
+        .find(|note| note.starts_with("unknown on this kernel") && note.contains(what))
+        .map(str::to_owned)
 }
 
 /// The file of a workload.

@@ -1,8 +1,8 @@
 //! The network under `jobtrace run`, against what both ends counted, beside a sibling that does the same.
 
-use jobtrace_tests::{agree::Agreement, sibling::Sibling, traced::Traced};
+use jobtrace_tests::{account::Report, agree::Agreement, sibling::Sibling, traced::Traced};
 
-use super::{Found, workload};
+use super::{Found, unknown, workload};
 
 const COUNT: &str = "100";
 const BYTES: &str = "5000";
@@ -16,15 +16,15 @@ pub fn messages() -> Found {
     for (sockets, family) in
         [("tcp", "tcp"), ("udp", "udp"), ("unix", "unix"), ("datagrams", "unix")]
     {
-        exact(&mut agree, sockets, "calls", family, &FIELDS);
+        exact(&mut agree, sockets, "calls", family, &FIELDS)?;
     }
     for (sockets, family) in [("tcp", "tcp"), ("unix", "unix")] {
-        exact(&mut agree, sockets, "file", family, &BYTES_ALONE);
-        exact(&mut agree, sockets, "splice", family, &BYTES_ALONE);
+        exact(&mut agree, sockets, "file", family, &BYTES_ALONE)?;
+        exact(&mut agree, sockets, "splice", family, &BYTES_ALONE)?;
     }
-    exact(&mut agree, "tcp", "zerocopy", "tcp", &FIELDS);
-    exact(&mut agree, "tcp", "ring", "tcp", &BYTES_ALONE);
-    exact(&mut agree, "udp", "many", "udp", &FIELDS);
+    exact(&mut agree, "tcp", "zerocopy", "tcp", &FIELDS)?;
+    exact(&mut agree, "tcp", "ring", "tcp", &BYTES_ALONE)?;
+    exact(&mut agree, "udp", "many", "udp", &FIELDS)?;
     Ok(agree)
 }
 
@@ -32,9 +32,9 @@ pub fn messages() -> Found {
 pub fn spliced() -> Found {
     let mut agree = Agreement::new();
     for (sockets, family) in [("tcp", "tcp"), ("unix", "unix")] {
-        let job = exact(&mut agree, sockets, "spliced", family, &["sent_bytes"]);
-        if said(&job.0, "sock_splice_read") {
-            return Err("this kernel shows no program what is spliced from a socket".into());
+        let job = exact(&mut agree, sockets, "spliced", family, &["sent_bytes"])?;
+        if let Some(note) = unknown(&job.0, "sock_splice_read") {
+            return Err(note);
         }
         for field in ["received_bytes", "received_calls"] {
             let what = format!("{sockets}, spliced: {field}");
@@ -49,36 +49,34 @@ pub fn sent_again() -> Found {
     let (messages, mut agree) = (workload("messages"), Agreement::new());
     let (job, report) = Traced::report(&[], &[&messages, "lost"]);
     agree.exact("connections", job.net("tcp", "connections"), 2);
-    if said(&job, "tcp_retransmit") {
-        return Err("whose socket it is this kernel tells under cgroup v2, from 5.15 on".into());
+    if let Some(note) = unknown(&job, "tcp_retransmit") {
+        return Err(note);
     }
     agree.exact("retransmits", job.net("tcp", "retransmits"), report.fact("retransmits"));
     Ok(agree)
 }
 
-/// Messages of `sockets` by `way`, whose `known` fields are those of the workload.
+/// Messages of `sockets` by `way`, whose `known` fields are those of the workload; or why this kernel does not
+/// tell of any.
 fn exact(
     agree: &mut Agreement,
     sockets: &str,
     way: &str,
     family: &str,
     known: &[&str],
-) -> (Traced, jobtrace_tests::account::Report) {
+) -> Result<(Traced, Report), String> {
     let messages = workload("messages");
     let command = [&*messages, sockets, way, COUNT, BYTES];
     // The emulation takes its time: once in each family is enough.
     let sibling = (way == "calls").then(|| Sibling::start(&command));
     let (job, report) = Traced::report(&[], &command);
     sibling.map(Sibling::end);
+    if let Some(note) = unknown(&job, "inet_sendmsg") {
+        return Err(note);
+    }
     for field in known {
         let what = format!("{sockets} {way}: {field}");
         agree.exact(&what, job.net(family, field), report.fact(field));
     }
-    (job, report)
-}
-
-/// Whether a note says that the hook of `program` is missing.
-fn said(job: &Traced, program: &str) -> bool {
-    let notes = job.json["notes"].as_array().map_or(&[][..], Vec::as_slice);
-    notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains(program)))
+    Ok((job, report))
 }

@@ -7,7 +7,7 @@ use jobtrace_tests::{
     traced::Traced,
 };
 
-use super::{Found, workload};
+use super::{Found, unknown, workload};
 
 /// Waits of each cause, and their milliseconds: long, as a program's start and end are under emulation.
 const COUNT: u64 = 20;
@@ -38,7 +38,7 @@ pub fn more() -> Found {
 fn causes(all: &[(&str, &str)]) -> Found {
     let mut agree = Agreement::new();
     for (name, cause) in all {
-        let (waits, off) = traced(&mut agree, name, &[cause]);
+        let (waits, off) = traced(&mut agree, name, &[cause])?;
         let named = format!("{name}: {cause}");
         agree.near(&format!("{named}_ns"), waits.ns, off..=off, 2, MARGIN_NS);
     }
@@ -49,17 +49,17 @@ fn causes(all: &[(&str, &str)]) -> Found {
 pub fn after_a_stop() -> Found {
     let mut agree = Agreement::new();
     for (name, cause) in [("stopped-timer", "sleep_timer"), ("stopped-futex", "sleep_lock")] {
-        traced(&mut agree, name, &["sleep_stopped", cause]);
+        traced(&mut agree, name, &["sleep_stopped", cause])?;
     }
     Ok(agree)
 }
 
 /// The waits of `causes` in `wait NAME`, and what it says of them.
-fn traced(agree: &mut Agreement, name: &str, causes: &[&str]) -> (Waits, u64) {
+fn traced(agree: &mut Agreement, name: &str, causes: &[&str]) -> Result<(Waits, u64), String> {
     let wait = workload("wait");
     let (count, ms) = (COUNT.to_string(), TIME_MS.to_string());
     let (job, report) = Traced::report(&[], &[&wait, name, &count, &ms]);
-    let found = Causes::of(&job);
+    let found = known(&job)?;
     found.add_up(agree);
     let waits = sum(causes.iter().map(|cause| found.of_cause(cause)));
     let least = report.fact("least_ns") / 10 * 9;
@@ -67,7 +67,12 @@ fn traced(agree: &mut Agreement, name: &str, causes: &[&str]) -> (Waits, u64) {
     // All else is its start and its end: programs are read from memory here.
     let rest = found.all().ns - waits.ns;
     agree.between(&format!("{name}: all other waits"), rest, 0..=MARGIN_NS);
-    (waits, report.fact("off_cpu_ns"))
+    Ok((waits, report.fact("off_cpu_ns")))
+}
+
+/// The causes of a job's waits, or why this kernel does not tell them.
+pub fn known(job: &Traced) -> Result<Causes, String> {
+    unknown(job, "what tasks sleep and are blocked for").map_or_else(|| Ok(Causes::of(job)), Err)
 }
 
 /// Reads past the page cache of a device, whose file system is told by the descriptor.
@@ -77,7 +82,7 @@ pub fn reads() -> Found {
     let (rest, path) = (workload("rest"), disk.path());
     let (job, report) = Traced::report(&[], &[&rest, "read", &path, &READS.to_string()]);
     let mut agree = Agreement::new();
-    let found = Causes::of(&job);
+    let found = known(&job)?;
     found.add_up(&mut agree);
     let (waits, off) = (found.of_cause("blocked_read"), report.fact("reads_ns"));
     agree.near("blocked_read_ns", waits.ns, off..=off, 2, MARGIN_NS);
