@@ -5,6 +5,8 @@ use std::fmt::Write;
 use super::{kind, unit};
 use crate::record::{
     document::SCHEMA,
+    head::FIELDS,
+    name::EXTENSION,
     schema::KEYS,
     timeline::{FIRST_WIDTH_NS, MOST_COLUMNS, SERIES},
 };
@@ -15,8 +17,9 @@ pub fn record() -> String {
         "# Record of a job\n\n\
          Generated from the tables beside the code by `cargo xtask docs`; do not edit.\n\n\
          A record holds what is known of one job on one node: who ran what, its exact totals with whole histograms,\n\
-         and its course over time. `jobtrace run --json FILE` writes it as JSON on one line, and the summary is made\n\
-         from it. (`--record` is something else: a recording holds every reading, for `--replay`.)\n\n\
+         and its course over time. `jobtrace run --json FILE` writes it as JSON on one line, `--save DIR` saves it\n\
+         compressed with gzip, and the summary is made from it. (`--record` is something else: a recording holds every\n\
+         reading, for `--replay`.)\n\n\
          This is version {SCHEMA}. Whatever is unknown is absent, never zero; within the timeline it is null. Fields may\n\
          be added without a new version, so a reader skips names that it does not know. jobtrace reads all versions up\n\
          to its own, and refuses later ones and damaged files by name. Records of one job can be merged, in any order: over\n\
@@ -42,6 +45,23 @@ pub fn record() -> String {
     for series in &SERIES {
         let (kind, unit) = (kind(series.kind), unit(series.unit));
         let _ = writeln!(text, "| `{}` | {kind} | {unit} | {} |", series.name, series.help);
+    }
+    let _ = write!(
+        text,
+        "\n## Files\n\n\
+         In the folder of `--save`, and in the agent's:\n\n\
+         | file | holds |\n| --- | --- |\n\
+         | `YYYY-MM-DD/MANAGER-JOB-BEGIN@HOST{EXTENSION}` | a record: day and `timeline.begin` (ns) in UTC; ids are escaped as in URLs (`%2F`) |\n\
+         | `YYYY-MM-DD/heads@HOST.jsonl` | the heads of this node's records, one JSON object per line |\n\
+         | `tmp/` | files that are not yet whole |\n\n\
+         A record is replaced as a whole whenever it is written again, so its file is always one state of it. Each\n\
+         time its head is appended; of the lines with the same `file` the last one counts. Damaged files and lines are\n\
+         named, skipped and counted. The fields of a head are absent if they are unknown; they combine all devices:\n\n\
+         | field | type | meaning |\n| --- | --- | --- |\n"
+    );
+    for (name, kind, help) in FIELDS {
+        let kind = if *kind == "String" { "string" } else { "integer" };
+        let _ = writeln!(text, "| `{name}` | {kind} | {} |", help.trim());
     }
     text
 }

@@ -111,7 +111,7 @@ impl Serialize for Columns<'_> {
         let timeline = self.0;
         let columns: Vec<_> = timeline.columns().collect();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("start", &timeline.start_ns())?;
+        map.serialize_entry("begin", &timeline.begin_ns())?;
         map.serialize_entry("end", &timeline.end_ns())?;
         map.serialize_entry("width_ns", &timeline.width_ns())?;
         map.serialize_entry("columns", &columns.len())?;
@@ -236,7 +236,7 @@ mod tests {
             "elapsed_ns": 0,
             "intervals": 0,
             "peaks": {"cores": 0.0, "disk_bytes_per_s": 0},
-            "timeline": {"start": 0, "end": 5, "width_ns": 1_000_000_000, "columns": 1},
+            "timeline": {"begin": 5, "end": 5, "width_ns": 1_000_000_000, "columns": 1},
         });
         assert_eq!(parsed(&run), expected);
     }
@@ -280,7 +280,7 @@ mod tests {
             "intervals": 0,
             "peaks": {"cores": 0.0, "disk_bytes_per_s": 0},
             "timeline": {
-                "start": 0, "end": 14, "width_ns": 1_000_000_000, "columns": 1,
+                "begin": 5, "end": 14, "width_ns": 1_000_000_000, "columns": 1,
                 "on_cpu_ns": [7], "run_queue_wait_ns": [130],
                 "disk_read_bytes": [0],
             },

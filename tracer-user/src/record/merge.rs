@@ -20,7 +20,7 @@ pub fn merge(records: Vec<Record>) -> Option<Record> {
     // Parts by what tells them apart: the node, and from when on it counted.
     let mut parts = BTreeMap::<_, Record>::new();
     for record in records {
-        let key = (record.hosts.clone(), record.timeline.start_ns(), record.facts.number(FROM));
+        let key = (record.hosts.clone(), record.timeline.begin_ns());
         match parts.get(&key) {
             Some(known) if age(known) >= age(&record) => {}
             _ => drop(parts.insert(key, record)),

@@ -6,10 +6,13 @@
 
 pub mod document;
 pub mod file;
+pub mod head;
 mod merge;
+pub mod name;
 mod packed;
 mod parse;
 pub mod schema;
+pub mod store;
 pub mod timeline;
 
 pub use merge::merge;

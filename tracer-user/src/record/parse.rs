@@ -140,7 +140,7 @@ fn timeline(map: &Map<String, Json>) -> Result<Timeline> {
             };
         }
     }
-    let timeline = Timeline::of(of("start")?, of("width_ns")?, of("end")?, &columns);
+    let timeline = Timeline::of(of("begin")?, of("end")?, of("width_ns")?, &columns);
     timeline.context("its columns do not fit its times")
 }
 

@@ -35,17 +35,17 @@ pub static KEYS: &[Key] = &[
         "integer, bytes/s",
         "Read and written per second over the busiest interval, all local disks.",
     ),
-    key("timeline.start", "integer, ns", "Begin of the first column, since the Unix epoch."),
+    key(
+        "timeline.begin",
+        "integer, ns",
+        "Time from which the job was counted, since the Unix epoch. Rounded down to a multiple of the width it is the begin of the first column.",
+    ),
     key(
         "timeline.end",
         "integer, ns",
         "Time up to which the job was counted, since the Unix epoch: of a job without `job.end`, when it was last seen.",
     ),
-    key(
-        "timeline.width_ns",
-        "integer, ns",
-        "Width of each column: a second times a power of two. The start is a multiple of it.",
-    ),
+    key("timeline.width_ns", "integer, ns", "Width of each column: a second times a power of two."),
     key("timeline.columns", "integer", "Number of columns."),
     key(
         "unknown",

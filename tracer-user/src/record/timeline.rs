@@ -160,6 +160,8 @@ fn add(column: &mut Column, more: &Column) {
 /// The course of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
+    /// From here on values were added, wall time.
+    begin_ns: u64,
     /// Wall time of the first column's begin, a multiple of the width.
     start_ns: u64,
     width_ns: u64,
@@ -175,27 +177,40 @@ impl Timeline {
     /// One that begins at `wall_ns` and knows nothing so far.
     pub fn new(wall_ns: u64) -> Self {
         let (width_ns, end_ns) = (FIRST_WIDTH_NS, wall_ns.min(LATEST_NS));
-        let start_ns = end_ns - end_ns % width_ns;
-        Self { start_ns, width_ns, end_ns, closed: Packed::default(), open: [None; WIDTH] }
+        let (begin_ns, start_ns) = (end_ns, end_ns - end_ns % width_ns);
+        Self {
+            begin_ns,
+            start_ns,
+            width_ns,
+            end_ns,
+            closed: Packed::default(),
+            open: [None; WIDTH],
+        }
     }
 
-    /// One of `columns`, each `width_ns` wide, the first from `start_ns` on, with values up to `end_ns`; `None`
-    /// where no program wrote such a one.
-    pub fn of(start_ns: u64, width_ns: u64, end_ns: u64, columns: &[Column]) -> Option<Self> {
+    /// One of `columns`, each `width_ns` wide, with values from `begin_ns` to `end_ns`; `None` where no program wrote
+    /// such a one.
+    pub fn of(begin_ns: u64, end_ns: u64, width_ns: u64, columns: &[Column]) -> Option<Self> {
+        let start_ns = begin_ns - begin_ns.checked_rem(width_ns)?;
         let is_width = width_ns.is_multiple_of(FIRST_WIDTH_NS)
             && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
         let (open, closed) = columns.split_last()?;
         let last_ns = (closed.len() as u64).checked_mul(width_ns)?.checked_add(start_ns)?;
         let is_one = is_width
-            && start_ns.is_multiple_of(width_ns)
+            && begin_ns <= end_ns
             && columns.len() as u64 <= MOST_COLUMNS
             && end_ns <= LATEST_NS
             && (last_ns..=last_ns.checked_add(width_ns)?).contains(&end_ns);
         let packed = || closed.iter().copied().collect();
-        is_one.then(|| Self { start_ns, width_ns, end_ns, closed: packed(), open: *open })
+        is_one.then(|| Self { begin_ns, start_ns, width_ns, end_ns, closed: packed(), open: *open })
     }
 
-    /// Wall time of the first column's begin.
+    /// Wall time from which on values were added.
+    pub fn begin_ns(&self) -> u64 {
+        self.begin_ns
+    }
+
+    /// Wall time of the first column's begin: [`Self::begin_ns`], rounded down to a multiple of the width.
     pub fn start_ns(&self) -> u64 {
         self.start_ns
     }
@@ -279,17 +294,17 @@ impl Timeline {
 
 /// All of `timelines` with columns of `width_ns` or, where they would be too many, more. None of them is wider.
 fn merged(timelines: &[&Timeline], mut width_ns: u64) -> Timeline {
-    let first = timelines.iter().map(|one| one.start_ns).min().unwrap_or_default();
+    let begin_ns = timelines.iter().map(|one| one.begin_ns).min().unwrap_or_default();
     let end_ns = timelines.iter().map(|one| one.end_ns).max().unwrap_or_default();
     let last = timelines.iter().map(|one| one.open_ns()).max().unwrap_or_default();
-    while last / width_ns - first / width_ns >= MOST_COLUMNS {
+    while last / width_ns - begin_ns / width_ns >= MOST_COLUMNS {
         width_ns *= 2;
     }
     let mut columns: Vec<Column> = Vec::new();
     for one in timelines {
         for (at, column) in (0u64..).zip(one.columns()) {
-            let begin_ns = one.start_ns + at * one.width_ns;
-            let index = (begin_ns / width_ns - first / width_ns) as usize;
+            let from_ns = one.start_ns + at * one.width_ns;
+            let index = (from_ns / width_ns - begin_ns / width_ns) as usize;
             if index >= columns.len() {
                 columns.resize(index + 1, [None; WIDTH]);
             }
@@ -297,7 +312,7 @@ fn merged(timelines: &[&Timeline], mut width_ns: u64) -> Timeline {
         }
     }
     let open = columns.pop().unwrap_or([None; WIDTH]);
-    let start_ns = first - first % width_ns;
+    let start_ns = begin_ns - begin_ns % width_ns;
     let closed = columns.into_iter().collect();
-    Timeline { start_ns, width_ns, end_ns, closed, open }
+    Timeline { begin_ns, start_ns, width_ns, end_ns, closed, open }
 }

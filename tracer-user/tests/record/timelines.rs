@@ -75,7 +75,7 @@ proptest! {
         prop_assert!(half < FIRST_WIDTH_NS || end_ns.div_ceil(half) - begin_ns / half > MOST_COLUMNS);
         // What was in it when is where it was.
         let again: Vec<_> = timeline.columns().collect();
-        let of = Timeline::of(timeline.start_ns(), width_ns, end_ns, &again);
+        let of = Timeline::of(begin_ns, end_ns, width_ns, &again);
         prop_assert_eq!(of.as_ref(), Some(&timeline));
         prop_assert_eq!(Timeline::merge(&[&timeline]), of);
     }
@@ -112,11 +112,12 @@ fn what_nobody_told_is_unknown() {
 
 #[test]
 fn no_program_writes_such_columns() {
-    let of = |start, width, end, count| Timeline::of(start, width, end, &vec![[None; 9]; count]);
+    let of = |begin, width, end, count| Timeline::of(begin, end, width, &vec![[None; 9]; count]);
     assert!(of(4 * SECOND, 2 * SECOND, 7 * SECOND, 2).is_some());
+    assert!(of(5 * SECOND, 2 * SECOND, 7 * SECOND, 2).is_some());
     assert!(of(4 * SECOND, 2 * SECOND, 5 * SECOND, 2).is_none(), "ends in the first");
     assert!(of(4 * SECOND, 2 * SECOND, 9 * SECOND, 2).is_none(), "ends behind the last");
-    assert!(of(3 * SECOND, 2 * SECOND, 6 * SECOND, 2).is_none(), "begins beside the grid");
+    assert!(of(5 * SECOND, 2 * SECOND, 4 * SECOND, 1).is_none(), "ends before it began");
     assert!(of(0, 3 * SECOND, 5 * SECOND, 2).is_none(), "no power of two");
     assert!(of(0, 0, 0, 1).is_none());
     assert!(of(0, SECOND, 0, 0).is_none());

@@ -14,7 +14,7 @@ use crate::{
     },
     lines::file_sink::{FileSink, Rotation, Writer},
     model::point::Origin,
-    record::{Record, document::document},
+    record::{Record, document::document, store::Store},
     view::{Style, render},
 };
 
@@ -23,6 +23,7 @@ pub struct Outputs {
     /// Line protocol.
     pub sink: Option<FileSink>,
     json: Option<Target>,
+    save: Option<Store>,
     /// The recording: to be, until the recorder takes it, and whole, when it gave it back.
     pub recording: Option<Target>,
     quiet: bool,
@@ -48,6 +49,7 @@ impl Outputs {
             Writer { host: origin.host.clone(), boot_id: boot_id(), pid: std::process::id() };
         let sink = args.out.as_ref().map(|dir| FileSink::create(dir, &writer, Rotation::default()));
         let sink = sink.transpose()?;
+        let save = args.save.as_ref().map(|dir| Store::open(dir, &origin.host)).transpose()?;
         let open = |path| Target::open(path, &go_on);
         let json = args.json.as_deref().map(open).transpose()?;
         let recording = args.record.as_deref().map(open).transpose()?;
@@ -63,7 +65,7 @@ impl Outputs {
                 );
             }
         }
-        Ok(Self { sink, json, recording, quiet: args.quiet, failed: false })
+        Ok(Self { sink, json, save, recording, quiet: args.quiet, failed: false })
     }
 
     /// The command has started: what the files held before goes.
@@ -99,6 +101,9 @@ impl Outputs {
                 Ok(()) => whole.push(file),
                 Err(error) => self.complain(&cannot(&file, error)),
             }
+        }
+        if let Some(Err(error)) = self.save.take().map(|store| store.save(record)) {
+            self.complain(&error);
         }
         if !self.quiet {
             let text = render(&record.totals, &Style::for_stderr());
