@@ -14,8 +14,12 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace::{
+    cgroup::hierarchies::Hierarchies,
+    model::tables::{SCHED, Sched},
+};
 use jobtrace_tests::{
+    agent::records,
     rig::bpffs::{Bpffs, PINS},
     traced::program,
 };
@@ -56,7 +60,7 @@ impl Site {
         let name = self.parent.file_name().unwrap().to_str().unwrap();
         let text = format!(
             "interval = \"1s\"\nhierarchy = \"{hierarchy}\"\npin = true\n{more}\n\
-             [spool]\ndir = \"{folder}/spool\"\n[state]\ndir = \"{folder}/state\"\n\
+             [spool]\ndir = \"{folder}/spool\"\n[state]\ndir = \"{folder}/state\"\n[records]\ndir = \"{folder}/records\"\n\
              [[rule]]\nname = \"pin\"\nmanager = \"pin\"\n\
              pattern = '/(.*/)?{name}/job_(?<job>[a-z0-9]+)'\n"
         );
@@ -231,6 +235,20 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
     let spans: u64 = sums(&lines, "jobtrace_self", "interval_ns").values().sum();
     let spans = Duration::from_nanos(spans);
     assert!(spans <= span + Duration::from_secs(10) && spans + Duration::from_secs(2) >= span);
+    // A kill at any moment costs no record, and none is told twice.
+    let mut recorded = BTreeMap::new();
+    for record in records(&site.path("records")).expect("records") {
+        let sched = record.totals.stats.group(&SCHED).and_then(|sched| sched.number(Sched::forks));
+        let earlier = recorded.insert(record.job().job.clone(), sched.unwrap_or(0));
+        assert_eq!(earlier, None, "{:?}", record.job());
+    }
+    let of_lines: BTreeMap<_, _> = counted
+        .iter()
+        .filter(|(job, _)| expected.contains_key(*job))
+        .map(|(a, b)| (a.clone(), *b))
+        .collect();
+    recorded.retain(|job, forks| of_lines.contains_key(job) || *forks > 0);
+    assert_eq!(recorded, of_lines, "the records are the sums of the lines");
     let dropped = sums(&lines, "jobtrace_self", "dropped_cgroup_event");
     assert_eq!(dropped.values().sum::<u64>(), 0);
     assert!(fs::read_dir(site.path("spool/tmp")).expect("tmp").next().is_none(), "tmp is empty");

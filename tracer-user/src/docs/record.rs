@@ -8,7 +8,8 @@ use crate::record::{
     head::FIELDS,
     name::EXTENSION,
     schema::KEYS,
-    timeline::{FIRST_WIDTH_NS, MOST_COLUMNS, SERIES},
+    series::SERIES,
+    timeline::{FIRST_WIDTH_NS, MOST_COLUMNS},
 };
 
 /// The whole of docs/RECORD.md; the same for the same tables.

@@ -8,10 +8,7 @@ use anyhow::{Context, Result};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use tracer_ebpf::table::Unit;
 
-use super::{
-    Record,
-    timeline::{SERIES, Timeline},
-};
+use super::{Record, series::SERIES, timeline::Timeline};
 use crate::model::{
     group::{Group, Value},
     hist::{Hist, QUANTILES},

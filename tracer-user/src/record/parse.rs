@@ -11,7 +11,8 @@ use tracer_ebpf::{
 use super::{
     Record,
     document::SCHEMA,
-    timeline::{Column, MOST_COLUMNS, SERIES, Timeline, WIDTH},
+    series::{SERIES, WIDTH},
+    timeline::{Column, MOST_COLUMNS, Timeline},
 };
 use crate::model::{
     group::{Group, Value},

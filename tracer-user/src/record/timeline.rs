@@ -4,16 +4,14 @@
 //! Columns begin at multiples of their width since the Unix epoch, and widths are powers of two of seconds: so
 //! those of two nodes, or of two halves of a run, fall onto each other.
 
-use tracer_ebpf::{
-    handle::{Handle, Number},
-    table::{Kind, Unit},
-};
+use serde::{Deserialize, Serialize};
+use tracer_ebpf::table::Kind;
 
-use super::packed::Packed;
-use crate::model::{
-    group::Group,
-    tables::{BLOCK, Block, GPU, Gpu, MEMORY, Memory, NET, Net, SCHED, Sched},
+use super::{
+    packed::Packed,
+    series::{SERIES, WIDTH},
 };
+use crate::model::group::Group;
 
 /// Columns of a timeline at most.
 pub const MOST_COLUMNS: u64 = 240;
@@ -21,127 +19,6 @@ pub const MOST_COLUMNS: u64 = 240;
 pub const FIRST_WIDTH_NS: u64 = 1_000_000_000;
 /// Later than any clock that is right (the year 2116): a recording may name any time, and sums of these fit.
 const LATEST_NS: u64 = 1 << 62;
-
-/// What is told over time: one value a column.
-#[derive(Debug)]
-pub struct Series {
-    /// Public name: never renamed.
-    pub name: &'static str,
-    /// [`Kind::Counter`], which adds up over columns and nodes, or [`Kind::Peak`], of which the largest stands.
-    pub kind: Kind,
-    /// Unit of the values.
-    pub unit: Unit,
-    /// One sentence for docs/RECORD.md.
-    pub help: &'static str,
-    /// Its value in an interval of a job's; `None` where that is unknown.
-    value: fn(&[Group]) -> Option<u64>,
-}
-
-/// How many there are.
-pub const WIDTH: usize = SERIES.len();
-
-/// All of them, in the order of their output.
-pub static SERIES: [Series; 9] = [
-    Series {
-        name: "on_cpu_ns",
-        kind: Kind::Counter,
-        unit: Unit::Nanoseconds,
-        help: "Time of the job's tasks on a CPU: divided by the width, cores in use.",
-        value: |groups| sum(groups, Sched::on_cpu_ns),
-    },
-    Series {
-        name: "run_queue_wait_ns",
-        kind: Kind::Counter,
-        unit: Unit::Nanoseconds,
-        help: "Time of the job's tasks waiting for a CPU.",
-        value: |groups| of(groups, &SCHED, |group| Some(group.hist(Sched::run_queue_wait_ns)?.sum)),
-    },
-    Series {
-        name: "blocked_ns",
-        kind: Kind::Counter,
-        unit: Unit::Nanoseconds,
-        help: "Time of the job's tasks blocked.",
-        value: |groups| of(groups, &SCHED, |group| Some(group.hist(Sched::blocked_ns)?.sum)),
-    },
-    Series {
-        name: "memory_bytes",
-        kind: Kind::Peak,
-        unit: Unit::Bytes,
-        help: "Most anonymous and shared memory of any reading, without the page cache.",
-        value: |groups| of(groups, &MEMORY, used_bytes),
-    },
-    Series {
-        name: "disk_read_bytes",
-        kind: Kind::Counter,
-        unit: Unit::Bytes,
-        help: "Read from local disks.",
-        value: |groups| disk(groups, "read"),
-    },
-    Series {
-        name: "disk_written_bytes",
-        kind: Kind::Counter,
-        unit: Unit::Bytes,
-        help: "Written to local disks.",
-        value: |groups| disk(groups, "write"),
-    },
-    Series {
-        name: "net_bytes",
-        kind: Kind::Counter,
-        unit: Unit::Bytes,
-        help: "Sent and received through sockets.",
-        value: |groups| {
-            of(groups, &NET, |group| {
-                Some(
-                    group
-                        .number(Net::sent_bytes)?
-                        .saturating_add(group.number(Net::received_bytes)?),
-                )
-            })
-        },
-    },
-    Series {
-        name: "gpu_busy_ns",
-        kind: Kind::Counter,
-        unit: Unit::Nanoseconds,
-        help: "Time in which a kernel ran on the job's GPUs, all added up.",
-        value: |groups| sum(groups, Gpu::busy_ns),
-    },
-    Series {
-        name: "gpu_memory_bytes",
-        kind: Kind::Peak,
-        unit: Unit::Bytes,
-        help: "Most device memory in use at the end of any interval, all of the job's GPUs together.",
-        value: |groups| of(groups, &GPU, |group| group.number(Gpu::memory_used_bytes)),
-    },
-];
-
-/// Memory that the job's processes need: without the page cache.
-pub fn used_bytes(memory: &Group) -> Option<u64> {
-    let (anon, shmem) = (memory.number(Memory::anon_bytes)?, memory.number(Memory::shmem_bytes)?);
-    Some(anon.saturating_add(shmem))
-}
-
-fn disk(groups: &[Group], op: &str) -> Option<u64> {
-    let is_known = groups.iter().any(|group| group.is(&BLOCK));
-    let bytes = |group: &Group| {
-        if group.tags[1] == op { group.number(Block::bytes) } else { is_known.then_some(0) }
-    };
-    of(groups, &BLOCK, bytes)
-}
-
-fn sum(groups: &[Group], field: Handle<Number>) -> Option<u64> {
-    of(groups, field.measurement(), |group| group.number(field))
-}
-
-/// The sum of `value` over the groups of `measurement`; `None` where none of them knows it.
-fn of(
-    groups: &[Group],
-    measurement: &'static tracer_ebpf::table::Measurement,
-    value: impl Fn(&Group) -> Option<u64>,
-) -> Option<u64> {
-    let values = groups.iter().filter(|group| group.is(measurement)).filter_map(value);
-    values.reduce(u64::saturating_add)
-}
 
 /// The values of one column, in the order of [`SERIES`].
 pub type Column = [Option<u64>; WIDTH];
@@ -158,7 +35,8 @@ fn add(column: &mut Column, more: &Column) {
 }
 
 /// The course of one job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Kept", into = "Kept")]
 pub struct Timeline {
     /// From here on values were added, wall time.
     begin_ns: u64,
@@ -243,7 +121,7 @@ impl Timeline {
     /// Adds the next `span_ns`, in which the job did `groups`: sums are spread evenly over it. What comes without
     /// a span, late, is the last column's.
     pub fn add(&mut self, span_ns: u64, groups: &[Group]) {
-        let values = std::array::from_fn(|at| (SERIES[at].value)(groups));
+        let values = std::array::from_fn(|at| SERIES[at].value(groups));
         let until_ns = self.end_ns.saturating_add(span_ns).min(LATEST_NS);
         while until_ns > self.start_ns + MOST_COLUMNS * self.width_ns {
             self.double();
@@ -315,4 +193,34 @@ fn merged(timelines: &[&Timeline], mut width_ns: u64) -> Timeline {
     let start_ns = begin_ns - begin_ns % width_ns;
     let closed = columns.into_iter().collect();
     Timeline { begin_ns, start_ns, width_ns, end_ns, closed, open }
+}
+
+/// The form in which an agent keeps it for the next one: short to write at each tick.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    begin_ns: u64,
+    end_ns: u64,
+    width_ns: u64,
+    columns: String,
+}
+
+impl From<Timeline> for Kept {
+    fn from(timeline: Timeline) -> Self {
+        let Timeline { begin_ns, end_ns, width_ns, mut closed, open, .. } = timeline;
+        closed.push(&open);
+        Self { begin_ns, end_ns, width_ns, columns: closed.to_text() }
+    }
+}
+
+impl TryFrom<Kept> for Timeline {
+    type Error = &'static str;
+
+    fn try_from(kept: Kept) -> Result<Self, Self::Error> {
+        let Kept { begin_ns, end_ns, width_ns, columns } = kept;
+        let columns = Packed::from_text(&columns).ok_or("a timeline's columns are damaged")?;
+        let columns: Vec<Column> = columns.iter().take(MOST_COLUMNS as usize + 1).collect();
+        Self::of(begin_ns, end_ns, width_ns, &columns)
+            .ok_or("a timeline's columns do not fit its times")
+    }
 }

@@ -1,5 +1,6 @@
 //! Records: what goes in comes out, many are one in any order, and what is damaged is refused by name.
 
+mod agents;
 mod damaged;
 mod laws;
 mod stores;
@@ -15,7 +16,7 @@ use jobtrace::{
         point::Origin,
         tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
     },
-    record::{Record, document::document, schema::KEYS, timeline::SERIES},
+    record::{Record, document::document, schema::KEYS, series::SERIES},
     view::{Style, render},
 };
 use tracer_ebpf::table::Kind;

@@ -2,7 +2,10 @@
 
 use jobtrace::{
     model::tables::{Block, Gpu, MEMORY, Net},
-    record::timeline::{FIRST_WIDTH_NS, MOST_COLUMNS, SERIES, Timeline},
+    record::{
+        series::SERIES,
+        timeline::{FIRST_WIDTH_NS, MOST_COLUMNS, Timeline},
+    },
 };
 use proptest::{collection::vec, prelude::*};
 
