@@ -12,7 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jobtrace_tests::rig::bpffs::PINS;
+use jobtrace::model::tables::{SCHED, Sched};
+use jobtrace_tests::{agent::records, rig::bpffs::PINS};
 use site::{Site, kill, sums, terminate};
 
 #[test]
@@ -73,6 +74,20 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
     let spans: u64 = sums(&lines, "jobtrace_self", "interval_ns").values().sum();
     let spans = Duration::from_nanos(spans);
     assert!(spans <= span + Duration::from_secs(10) && spans + Duration::from_secs(2) >= span);
+    // A kill at any moment costs no record, and none is told twice.
+    let mut recorded = BTreeMap::new();
+    for record in records(&site.path("records")).expect("records") {
+        let sched = record.totals.stats.group(&SCHED).and_then(|sched| sched.number(Sched::forks));
+        let earlier = recorded.insert(record.job().job.clone(), sched.unwrap_or(0));
+        assert_eq!(earlier, None, "{:?}", record.job());
+    }
+    let of_lines: BTreeMap<_, _> = counted
+        .iter()
+        .filter(|(job, _)| expected.contains_key(*job))
+        .map(|(a, b)| (a.clone(), *b))
+        .collect();
+    recorded.retain(|job, forks| of_lines.contains_key(job) || *forks > 0);
+    assert_eq!(recorded, of_lines, "the records are the sums of the lines");
     let dropped = sums(&lines, "jobtrace_self", "dropped_cgroup_event");
     assert_eq!(dropped.values().sum::<u64>(), 0);
     assert!(fs::read_dir(site.path("spool/tmp")).expect("tmp").next().is_none(), "tmp is empty");

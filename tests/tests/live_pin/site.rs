@@ -57,7 +57,7 @@ impl Site {
         let name = self.parent.file_name().unwrap().to_str().unwrap();
         let text = format!(
             "interval = \"1s\"\nhierarchy = \"{hierarchy}\"\npin = true\n{more}\n\
-             [spool]\ndir = \"{folder}/spool\"\n[state]\ndir = \"{folder}/state\"\n\
+             [spool]\ndir = \"{folder}/spool\"\n[state]\ndir = \"{folder}/state\"\n[records]\ndir = \"{folder}/records\"\n\
              [[rule]]\nname = \"pin\"\nmanager = \"pin\"\n\
              pattern = '/(.*/)?{name}/job_(?<job>[a-z0-9]+)'\n"
         );

@@ -29,6 +29,7 @@ use super::{
 use crate::{
     base::clock::monotonic_ns,
     model::{
+        group::{Group, Value},
         job::{Job, JobStats, attribute},
         point::{Origin, Point},
         snapshot::Snapshot,
@@ -36,6 +37,7 @@ use crate::{
         tables::{BLOCK, Own, SELF},
     },
     probes::Options,
+    record::Record,
 };
 
 /// Where the kernel shows the node's devices.
@@ -52,6 +54,8 @@ pub struct NodeSettings {
     pub overhead: OverheadSettings,
     /// How GPUs are sampled.
     pub gpus: GpuSettings,
+    /// Time between two records of a running job; `None`: no records.
+    pub records_every: Option<Duration>,
 }
 
 /// An interval of the whole node.
@@ -61,6 +65,8 @@ pub struct Measured {
     pub jobs: Vec<JobStats>,
     /// What is known of jobs that began, changed or ended.
     pub facts: Vec<Point>,
+    /// The records that are due.
+    pub records: Vec<Record>,
     /// Jobs with cgroups now.
     pub live: usize,
     /// Length of the interval.
@@ -74,6 +80,9 @@ pub struct Node {
     care: Care,
     gpus: Gpus,
     overhead: Overhead,
+    records_every: Option<Duration>,
+    /// Whether the interval to come is the last.
+    is_last: bool,
     /// What was reported last.
     previous: Snapshot,
     /// Events of cgroups that were lost up to then.
@@ -103,7 +112,7 @@ impl Node {
 
     /// Takes over other settings.
     pub fn set(&mut self, settings: NodeSettings, log: &Log) {
-        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
+        let NodeSettings { spare_slots, naming, overhead, gpus, .. } = settings;
         self.gpus.set(gpus, &naming, monotonic_ns(), log);
         self.jobs.naming = naming;
         self.slots.wanted_spares = spare_slots;
@@ -157,9 +166,10 @@ impl Node {
         self.gpus.look_at_tasks(&self.jobs, &mut self.slots)
     }
 
-    /// The last interval comes: nothing of the GPUs waits for a later one.
-    pub fn settle_gpus(&self) {
+    /// The last interval comes: nothing waits for a later one, but what the next agent goes on with.
+    pub fn settle(&mut self) {
         self.gpus.settle_all();
+        self.is_last = self.slots.keeper.is_none();
     }
 
     /// A snapshot with the jobs' files and the node's network devices.
@@ -190,8 +200,10 @@ impl Node {
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
         let mut jobs = attribute(&interval, self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
-        self.jobs.add(&jobs);
-        let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns);
+        let losses = Vec::from_iter(interval.own.iter().find_map(losses));
+        self.jobs.add(&jobs, &losses, interval.end_wall_ns, interval.span_ns);
+        let every_ns = self.records_every.map(|every| every.as_nanos() as u64);
+        let (facts, records) = self.jobs.due(&self.slots, origin, stamp_ns, every_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             own.set(
@@ -216,7 +228,12 @@ impl Node {
             self.care(log)?;
             self.jobs.learn_from_all(&mut self.slots, log);
         }
-        Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })
+        Ok(Measured { jobs, facts, records, live: self.jobs.live(), span_ns: interval.span_ns })
+    }
+
+    /// The records of all jobs that run now: the agent ends.
+    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Record> {
+        self.jobs.all_records(origin, stamp_ns)
     }
 
     /// Of jobs that ended before all programs were attached, nothing is known of what they ran.
@@ -234,4 +251,14 @@ impl Node {
         let own = self.previous.own.iter().filter(|own| own.is(&SELF));
         own.filter_map(|own| own.number(Own::dropped_cgroup_event)).sum()
     }
+}
+
+/// What of the tracing's own values tells that something could not be counted; `None` where nothing does.
+fn losses(own: &Group) -> Option<Group> {
+    let mut losses = own.clone();
+    for (field, value) in own.measurement.fields.iter().zip(&mut losses.values) {
+        let is_loss = field.name.starts_with("dropped_") && *value != Some(Value::Number(0));
+        *value = value.take().filter(|_| is_loss);
+    }
+    (own.is(&SELF) && losses.values.iter().any(Option::is_some)).then_some(losses)
 }

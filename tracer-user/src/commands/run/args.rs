@@ -27,9 +27,11 @@ Examples:
       jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
   Extract one number:
       jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
+  Keep a record of each run, a few kB:
+      jobtrace run --save runs/ -- ./simulate input.toml
   Load the line protocol into InfluxDB 1.x:
       influx -import -compressed -precision ns -path metrics/FILE.lp.gz
-  Record now, replay elsewhere, without privileges:
+  Write a recording now, replay it elsewhere, without privileges:
       jobtrace run --record run.jobtrace.gz -- ./simulate
       jobtrace run --replay run.jobtrace.gz --json run.json"
 )]
@@ -64,7 +66,12 @@ pub struct Args {
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Record every reading to FILE for --replay (gzip if it ends in .gz; - as for --json)
+    /// Save the record of the run in DIR (created if missing): what --json writes, compressed, under a name
+    /// and day of its own, to be read when the run is over
+    #[arg(long, value_name = "DIR")]
+    pub save: Option<PathBuf>,
+    /// Write a recording to FILE: every reading, to be computed anew by --replay (gzip if it ends in .gz; -
+    /// as for --json). What came of the readings is the record: see --save
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command

@@ -41,6 +41,8 @@ measurement! {
         "Files of the spool removed because nothing collected them in time (agent).";
     counter dropped_spool_bytes: Bytes,
         "Bytes of the files removed from the spool (agent).";
+    counter dropped_records: Count,
+        "Records of jobs that could not be saved (agent).";
     counter dropped_intervals: Count,
         "Intervals lost because they could not be written and no longer fitted into memory (agent).";
     counter merged_intervals: Count,

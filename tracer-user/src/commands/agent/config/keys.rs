@@ -87,6 +87,8 @@ keys! {
         spool: SpoolKeys,
         /// The agent's own files.
         state: StateKeys,
+        /// The records of jobs.
+        records: RecordsKeys,
         /// What is written of each job.
         export: ExportKeys,
         /// What the probes may cost.
@@ -185,6 +187,27 @@ keys! {
     /// Folder for the lock that prevents a second agent on this node, the last time stamps and, with `pin`,
     /// the state that the next agent needs.
     dir: PathBuf = "/run/jobtrace".into(), Restart, folder();
+}
+
+keys! {
+    /// `[records]`: what is kept of each job on this node (docs/RECORD.md), for reports.
+    RecordsKeys: "records.", |config| config.records;
+
+    /// Whether a record of each job is saved: at its end, and while it runs.
+    save: bool = true, Restart, yes_or_no();
+
+    /// Folder for the records, on a disk: they are to outlive a reboot. The unit creates the default; a different
+    /// one needs a drop-in with ReadWritePaths=.
+    dir: PathBuf = "/var/lib/jobtrace/records".into(), Restart, folder();
+
+    /// Time between two records of a running job: what is lost if the node dies.
+    every: Time = Time::seconds(900), Restart, within(Time::seconds(1), Time::seconds(86_400));
+
+    /// Records older than this are removed, by whole days.
+    max_age: Time = Time::seconds(90 * 24 * 60 * 60), Restart, at_least(Time::seconds(24 * 60 * 60));
+
+    /// Above this limit the oldest records are removed.
+    max_bytes: Size = Size(1 << 30), Restart, at_least(Size(1 << 20));
 }
 
 keys! {

@@ -61,7 +61,7 @@ impl Node {
         let (jobs, slots) = (&mut node.jobs, &mut node.slots);
         // From the first event on: the agent after this one may have to know.
         slots.keeper = Some(keeper);
-        jobs.resume(state.jobs, &state.owners, journal, slots)?;
+        jobs.resume(state.jobs, &state.owners, journal, state.reported.wall_ns, slots)?;
         node.previous = state.reported;
         // This process's own clocks begin anew.
         for own in node.previous.own.iter_mut().filter(|own| own.is(&SELF)) {
@@ -73,13 +73,17 @@ impl Node {
         // No slot is taken back before it is known which jobs are there still.
         jobs.take_events(slots, log);
         jobs.find_again(slots, log)?;
+        // Of programs that ran meanwhile nobody was told.
+        jobs.learn_from_all(slots, log);
         node.care(log)?;
         Ok(node)
     }
 
     fn new(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
+        let NodeSettings { spare_slots, naming, overhead, gpus, records_every } = settings;
         Ok(Self {
+            records_every,
+            is_last: false,
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),
             jobs: Jobs::new(view, naming)?,
