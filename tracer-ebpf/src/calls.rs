@@ -27,6 +27,8 @@ const FILE_SHIFT: u32 = 8;
 const FILE_SLEEPS: u32 = 1 << 10;
 /// Flag: it goes on with what another call began.
 const RESUMED: u32 = 1 << 11;
+/// Flag: asleep in it is waiting for its file system where the file is a regular one.
+const FILE_MAY_SLEEP: u32 = 1 << 12;
 
 /// A call's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,12 @@ impl Call {
     #[must_use]
     pub const fn file_sleeps(self) -> Self {
         Self(self.0 | FILE_SLEEPS)
+    }
+
+    /// The same, where a regular file makes it sleep, or a pipe.
+    #[must_use]
+    pub const fn file_may_sleep(self) -> Self {
+        Self(self.0 | FILE_MAY_SLEEP)
     }
 
     /// The same, where it goes on with a call that was interrupted: with that one's sleep.
@@ -74,6 +82,12 @@ impl Call {
         self.0 & FILE_SLEEPS != 0
     }
 
+    /// Whether asleep in it is waiting for its file system where the file is a regular one.
+    #[inline(always)]
+    pub const fn may_be_file_asleep(self) -> bool {
+        self.0 & FILE_MAY_SLEEP != 0
+    }
+
     /// Whether it goes on with the call before.
     #[inline(always)]
     pub const fn is_resumed(self) -> bool {
@@ -99,6 +113,7 @@ mod tests {
         );
         assert!(!call.is_file_asleep() && call.file_sleeps().is_file_asleep());
         assert_eq!(call.file_sleeps().sleep(), sleep::PIPE);
+        assert!(!call.may_be_file_asleep() && call.file_may_sleep().may_be_file_asleep());
         assert!(!call.is_resumed() && call.resumed().is_resumed());
         assert_eq!(
             (call.resumed().blocked(), call.resumed().file()),

@@ -35,6 +35,13 @@ fn for_a_silent_socket() {
 #[test]
 fn for_the_other_end_of_a_pipe() {
     of_others("pipe", "sleep_pipe");
+    of_others("preadv2", "sleep_pipe");
+}
+
+/// The file that fills it is not what is waited for.
+#[test]
+fn for_room_in_a_pipe() {
+    of_others("splice", "sleep_pipe");
 }
 
 #[test]

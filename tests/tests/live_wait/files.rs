@@ -119,6 +119,12 @@ fn names_and_attributes() {
     of_a_call("stat", Request::Lookup, "sleep_other", "metadata", Filed::ByCall);
 }
 
+/// By a call that has a path, here an empty one.
+#[test]
+fn attributes_of_an_open_file() {
+    of_a_call("fstat", Request::Attributes, "sleep_other", "metadata", Filed::ByMount);
+}
+
 #[test]
 fn folders() {
     of_a_call("folder", Request::Folder, "sleep_other", "metadata", Filed::ByMount);

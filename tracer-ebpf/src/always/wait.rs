@@ -34,9 +34,11 @@ pub static CALLS: Calls = [OTHER.0 as u16; CALLS_KNOWN];
 
 /// The kernel's `state` of a task (`include/linux/sched.h`): stopped, traced, frozen.
 const TASK_HELD: u32 = 0x4 | 0x8 | 0x8000;
-/// Its `flags`: exiting; a worker of io_uring, which has the registers of the task that made it; frozen, on
+/// Its `flags`: exiting; waiting for others of its process to be dumped, then exiting (from 5.16 on, unused
+/// before); a worker of io_uring, which has the registers of the task that made it; frozen, on
 /// kernels below 6.1; a thread of the kernel, which has none.
 const PF_EXITING: u32 = 0x4;
+const PF_POSTCOREDUMP: u32 = 0x8;
 const PF_IO_WORKER: u32 = 0x10;
 const PF_FROZEN: u32 = 0x1_0000;
 const PF_KTHREAD: u32 = 0x20_0000;
@@ -93,9 +95,10 @@ pub fn blocked_for(task: Kernel, slot: u32) -> u32 {
         return 0;
     }
     let flags: u32 = load(task, TASK_FLAGS);
-    let own = PF_EXITING | PF_IO_WORKER | PF_FROZEN | PF_KTHREAD;
+    let exit = PF_EXITING | PF_POSTCOREDUMP;
+    let own = exit | PF_IO_WORKER | PF_FROZEN | PF_KTHREAD;
     if flags & own != 0 {
-        let is_exit = flags & own == PF_EXITING;
+        let is_exit = flags & own & !exit == 0;
         let cause = if is_exit { blocked::EXIT } else { blocked::OTHER };
         return cause << left::CAUSE_SHIFT;
     }
@@ -126,7 +129,7 @@ fn asleep_on_file(task: Kernel, how: u32, slot: u32) -> u32 {
         return how;
     }
     let call = call_of(task);
-    let inode = inode_of(task, call.file());
+    let inode = if call.may_be_file_asleep() { inode_of(task, call.file()) } else { 0 };
     if word_at(inode + global(&globals::INODE_MODE)) & S_IFMT != S_IFREG {
         return how | left::NO_FILE;
     }

@@ -120,7 +120,7 @@ measurement! {
     counter sleep_ioctl_waits: Count in sleeps(sleep::IOCTL, COUNT),
         "Number of the waits in sleep_ioctl_ns.";
     counter sleep_stopped_ns: Nanoseconds in sleeps(sleep::STOPPED, NS),
-        "Stopped (SIGSTOP), held by a debugger, or frozen with its cgroup.";
+        "Stopped (SIGSTOP), held by a debugger, or frozen with its cgroup (by cgroup v1's freezer only if it was not asleep already).";
     counter sleep_stopped_waits: Count in sleeps(sleep::STOPPED, COUNT),
         "Number of the waits in sleep_stopped_ns.";
     counter sleep_other_ns: Nanoseconds in sleeps(sleep::OTHER, NS),

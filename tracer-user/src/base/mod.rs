@@ -15,6 +15,7 @@ pub mod notify;
 pub mod open_files;
 pub mod say;
 pub mod suggest;
+pub mod tag;
 pub mod text;
 pub mod units;
 pub mod values;

@@ -34,6 +34,14 @@ pub struct Mounts {
 }
 
 impl Mounts {
+    /// Those of `mountinfo`, as just read.
+    #[cfg(test)]
+    pub fn of(mountinfo: &str) -> Self {
+        let mut mounts = Self { read_at: Some(Instant::now()), ..Self::default() };
+        mounts.take(mountinfo);
+        mounts
+    }
+
     /// The file system of that number; 0 is none. `magic` is its magic number.
     pub fn get(&mut self, device: u32, magic: u64) -> Mount {
         let patience = if self.mounted.contains_key(&device) { FRESH } else { PATIENCE };

@@ -5,10 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::point::{FieldValue, Point};
+use crate::{
+    base::tag::clean,
+    model::point::{FieldValue, Point},
+};
 
 /// Longest tag value; no consumer of ours takes less.
-pub const MAX_TAG_BYTES: usize = 256;
+pub use crate::base::tag::MAX_TAG_BYTES;
 /// Every line is shorter than this, its line feed included: Telegraf reads lines of 64 KiB, and one
 /// longer line loses it the rest of the file.
 pub const MAX_LINE_BYTES: usize = 60 * 1024;
@@ -115,22 +118,6 @@ fn clean_key(raw: &str) -> Option<String> {
 /// Whether the consumers keep `key` for themselves; a line that begins with `#` is a comment.
 pub(super) fn is_reserved(key: &str) -> bool {
     key == "time" || key.starts_with(['_', '#'])
-}
-
-/// `raw` without what no escape exists for, cut to `max` bytes; `None` where nothing is left.
-fn clean(raw: &str, max: usize) -> Option<String> {
-    let fits = raw.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= max);
-    let raw = &raw[..fits.last().unwrap_or(0)];
-    let mut chars = raw.chars().peekable();
-    let mut clean = String::with_capacity(raw.len());
-    while let Some(c) = chars.next() {
-        // `\\,` is a backslash and a separator to some and an escaped comma to others; `\\` is one
-        // backslash to InfluxDB 3 and two to InfluxDB 1.
-        let next = chars.peek();
-        let ambiguous = c == '\\' && next.is_none_or(|next| matches!(next, ',' | '=' | ' ' | '\\'));
-        clean.push(if c.is_control() || ambiguous { '_' } else { c });
-    }
-    (!clean.is_empty()).then_some(clean)
 }
 
 /// Appends a tag key, tag value or field key.

@@ -30,6 +30,11 @@ const fn of_file(blocked: u32, file: u32, calls: &'static [Named]) -> Row {
     Row { call: Call::new(sleep::OTHER, blocked, file).file_sleeps(), calls }
 }
 
+/// Where the call has a file of any kind as its first argument: a pipe makes it sleep, or a file system.
+const fn of_any(blocked: u32, calls: &'static [Named]) -> Row {
+    Row { call: Call::new(sleep::PIPE, blocked, file::FIRST).file_may_sleep(), calls }
+}
+
 static ROWS: &[Row] = &[
     row(sleep::TIMER, blocked::OTHER, file::NONE, calls![SYS_nanosleep SYS_clock_nanosleep]),
     row(sleep::LOCK, blocked::OTHER, file::NONE, calls![SYS_futex SYS_futex_waitv]),
@@ -56,8 +61,8 @@ static ROWS: &[Row] = &[
             SYS_accept4 SYS_connect
         ],
     ),
-    row(sleep::PIPE, blocked::READ, file::FIRST, calls![SYS_read SYS_readv]),
-    row(sleep::PIPE, blocked::WRITE, file::FIRST, calls![SYS_write SYS_writev]),
+    of_any(blocked::READ, calls![SYS_read SYS_readv SYS_preadv2]),
+    of_any(blocked::WRITE, calls![SYS_write SYS_writev SYS_pwritev2]),
     row(sleep::PIPE, blocked::READ, file::FIRST, calls![SYS_splice SYS_tee]),
     row(sleep::PIPE, blocked::OTHER, file::NONE, calls![SYS_vmsplice]),
     row(sleep::PIPE, blocked::READ, file::SECOND, calls![SYS_sendfile]),
@@ -77,13 +82,9 @@ static ROWS: &[Row] = &[
     of_file(
         blocked::READ,
         file::FIRST,
-        calls![SYS_pread64 SYS_preadv SYS_preadv2 SYS_copy_file_range SYS_readahead SYS_fadvise64],
+        calls![SYS_pread64 SYS_preadv SYS_copy_file_range SYS_readahead SYS_fadvise64],
     ),
-    of_file(
-        blocked::WRITE,
-        file::FIRST,
-        calls![SYS_pwrite64 SYS_pwritev SYS_pwritev2 SYS_fallocate],
-    ),
+    of_file(blocked::WRITE, file::FIRST, calls![SYS_pwrite64 SYS_pwritev SYS_fallocate]),
     of_file(blocked::SYNC, file::FIRST, calls![SYS_fsync SYS_fdatasync SYS_syncfs]),
     // By the time close waits its descriptor is gone.
     of_file(blocked::SYNC, file::NONE, calls![SYS_sync SYS_msync SYS_close SYS_close_range]),
@@ -95,15 +96,23 @@ static ROWS: &[Row] = &[
             SYS_fchdir SYS_fgetxattr SYS_fsetxattr SYS_flistxattr SYS_fremovexattr
         ],
     ),
+    // A folder that the path begins at, or the file itself (fstat); mostly neither.
+    of_file(
+        blocked::METADATA,
+        file::FIRST,
+        calls![
+            SYS_openat SYS_openat2 SYS_newfstatat SYS_statx SYS_faccessat SYS_faccessat2
+            SYS_readlinkat SYS_unlinkat SYS_renameat2 SYS_mkdirat SYS_mknodat SYS_linkat
+            SYS_fchmodat SYS_fchownat SYS_utimensat SYS_name_to_handle_at
+        ],
+    ),
     of_file(
         blocked::METADATA,
         file::NONE,
         calls![
-            SYS_openat SYS_openat2 SYS_newfstatat SYS_statx SYS_statfs SYS_truncate SYS_faccessat
-            SYS_faccessat2 SYS_readlinkat SYS_unlinkat SYS_renameat2 SYS_mkdirat SYS_mknodat
-            SYS_linkat SYS_symlinkat SYS_fchmodat SYS_fchownat SYS_utimensat SYS_chdir SYS_getcwd
-            SYS_getxattr SYS_lgetxattr SYS_setxattr SYS_lsetxattr SYS_listxattr SYS_llistxattr
-            SYS_removexattr SYS_lremovexattr SYS_name_to_handle_at SYS_open_by_handle_at
+            SYS_statfs SYS_truncate SYS_symlinkat SYS_chdir SYS_getcwd SYS_getxattr SYS_lgetxattr
+            SYS_setxattr SYS_lsetxattr SYS_listxattr SYS_llistxattr SYS_removexattr
+            SYS_lremovexattr SYS_open_by_handle_at
         ],
     ),
     row(

@@ -12,7 +12,7 @@ use super::{
     leases::Leases,
 };
 use crate::{
-    base::mounts::Mounts,
+    base::{mounts::Mounts, tag},
     bpf::maps::TakeMap,
     model::{
         group::{Group, merge_all},
@@ -150,7 +150,9 @@ fn tags_of(key: u64, magic: u64, mounts: &mut Mounts) -> Vec<String> {
     let (call, device) = key.map_or((0, 0), |key| (key.call, key.device));
     let call = FILE_CALLS[usize::from(call) % FILE_CALLS.len()];
     let mount = mounts.get(device, magic);
-    vec![call.into(), mount.fs.clone(), mount.path.clone()]
+    // As it will be written: two that are written alike are one.
+    let path = tag::clean(&mount.path, tag::MAX_TAG_BYTES).unwrap_or_default();
+    vec![call.into(), mount.fs, path]
 }
 
 #[cfg(test)]
@@ -162,6 +164,17 @@ mod tests {
     fn a_call_without_a_descriptor_is_for_an_unknown_file_system() {
         let key = WaitKey { slot: 3, call: 3, device: 0 }.word();
         assert_eq!(tags_of(key, 0, &mut Mounts::default()), ["metadata", "unknown", ""]);
+    }
+
+    #[test]
+    fn mounts_that_are_written_alike_are_one() {
+        let mut mounts = Mounts::of(
+            "40 22 0:60 / /a\\011b rw - nfs s:/ rw\n41 22 0:61 / /a_b rw - nfs s:/ rw\n",
+        );
+        let key = |device| WaitKey { slot: 3, call: 0, device }.word();
+        let [one, other] = [60, 61].map(|device| tags_of(key(device), 0, &mut mounts));
+        assert_eq!(one, ["read", "nfs", "/a_b"]);
+        assert_eq!(one, other);
     }
 
     /// The words of a cell that counted `waits` of one length.

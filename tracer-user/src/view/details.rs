@@ -7,13 +7,13 @@ use std::cmp::Reverse;
 
 use tracer_ebpf::handle::{Handle, Number};
 
-use super::{Style, facts::Facts, file_wait::doing, line::Line};
+use super::{Style, facts::Facts, file_wait::Part, line::Line};
 use crate::{
     base::{
         text,
         units::{long_duration, percent},
     },
-    model::{blocks::ON_FILES, tables::Sched},
+    model::tables::Sched,
 };
 
 /// Causes named; the rest is other.
@@ -48,18 +48,12 @@ const ELSEWHERE: [Named; 6] = [
     (Sched::blocked_ioctl_ns, "in drivers (ioctl)"),
 ];
 
-/// A cause in words, and its time.
-struct Part {
-    what: String,
-    ns: u64,
-}
-
 /// The line for sleep; `None` where causes are unknown or there is next to none.
 pub fn asleep(facts: &Facts, style: &Style) -> Option<Vec<Line>> {
     let asleep_ns = facts.asleep_ns.filter(|ns| facts.share_of_lives(*ns) >= LEAST)?;
     let share = |ns| facts.share_of_lives(ns);
     let mut parts = named(facts, &SLEEPS)?;
-    parts.push(Part { what: "file systems".into(), ns: facts.asleep_on_files_ns()? });
+    parts.extend(facts.asleep_on_files()?);
     let parts = largest(parts, asleep_ns, share, |what, share| format!("{what} {share}"));
     let (whole, time) = (percent(share(asleep_ns)), long_duration(asleep_ns));
     let text = format!("asleep {whole} of its tasks' lifetimes ({time}): {parts}");
@@ -71,7 +65,7 @@ pub fn blocked(facts: &Facts, style: &Style) -> Vec<Line> {
     let blocked_ns = facts.blocked_ns.filter(|ns| facts.share(*ns) >= LEAST);
     let parts = || {
         let blocked_ns = blocked_ns?;
-        let mut parts = on_files(facts)?;
+        let mut parts = facts.blocked_on_files()?;
         parts.extend(named(facts, &ELSEWHERE)?);
         let share = |ns| facts.share(ns);
         let parts = largest(parts, blocked_ns, share, |what, share| format!("{share} {what}"));
@@ -90,27 +84,6 @@ fn named(facts: &Facts, causes: &[Named]) -> Option<Vec<Part>> {
     let part =
         |(field, what): &Named| Some(Part { what: (*what).to_owned(), ns: facts.number(*field)? });
     causes.iter().map(part).collect()
-}
-
-/// Blocks in calls on files, by file system as far as the calls name one.
-fn on_files(facts: &Facts) -> Option<Vec<Part>> {
-    let mut parts = Vec::new();
-    for (field, call) in ON_FILES {
-        let blocked_ns = facts.number(field)?;
-        let waits = || facts.files.iter().filter(|wait| wait.call == call);
-        // Some wait for a file system asleep; that time is not among the blocks.
-        let waited_ns: u128 = waits().map(|wait| u128::from(wait.took.sum)).sum();
-        let whole_ns = waited_ns.max(u128::from(blocked_ns)).max(1);
-        let mut left_ns = blocked_ns;
-        for wait in waits().filter(|wait| wait.is_remote().is_some()) {
-            let ns = u128::from(wait.took.sum) * u128::from(blocked_ns) / whole_ns;
-            let ns = (ns as u64).min(left_ns);
-            left_ns -= ns;
-            parts.push(Part { what: doing(call).to_owned() + &wait.place(), ns });
-        }
-        parts.push(Part { what: doing(call).to_owned(), ns: left_ns });
-    }
-    Some(parts)
 }
 
 /// The largest of `parts` that are worth a word, and what they leave of `whole_ns`.

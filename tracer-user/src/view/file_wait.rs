@@ -70,17 +70,59 @@ impl<'a> FileWait<'a> {
     }
 }
 
+/// Something that tasks waited for, in words, and for how long.
+pub struct Part {
+    /// `reading on nfs (/home)`.
+    pub what: String,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
 impl Facts<'_> {
+    /// Blocks in calls on files, by file system as far as the calls name one.
+    pub fn blocked_on_files(&self) -> Option<Vec<Part>> {
+        let mut parts = Vec::new();
+        for (field, call) in ON_FILES {
+            let blocked_ns = self.number(field)?;
+            let named = self.share_out(call, blocked_ns, |wait| wait.fs.is_some());
+            let named_ns = named.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
+            let ns = blocked_ns.saturating_sub(named_ns);
+            parts.extend(named);
+            parts.push(Part { what: doing(call).to_owned(), ns });
+        }
+        Some(parts)
+    }
+
     /// Sleep of tasks that only a file system can have made sleep: what their waits for file systems took
     /// beyond those in which they were blocked.
-    pub fn asleep_on_files_ns(&self) -> Option<u64> {
-        let mut asleep_ns = 0_u64;
+    pub fn asleep_on_files(&self) -> Option<Vec<Part>> {
+        let mut left_ns = self.number(Sched::sleep_other_ns)?;
+        let mut parts = Vec::new();
         for (field, call) in ON_FILES {
-            let waits = self.files.iter().filter(|wait| wait.call == call);
-            let waited_ns = waits.fold(0, |sum: u64, wait| sum.saturating_add(wait.took.sum));
-            asleep_ns = asleep_ns.saturating_add(waited_ns.saturating_sub(self.number(field)?));
+            let asleep_ns =
+                self.waited_on_files(call).saturating_sub(self.number(field)?).min(left_ns);
+            left_ns -= asleep_ns;
+            parts.extend(self.share_out(call, asleep_ns, |_| true));
         }
-        Some(asleep_ns.min(self.number(Sched::sleep_other_ns)?))
+        Some(parts)
+    }
+
+    /// All waits in a kind of call, in nanoseconds.
+    fn waited_on_files(&self, call: &str) -> u64 {
+        let waits = self.files.iter().filter(|wait| wait.call == call);
+        waits.fold(0, |sum: u64, wait| sum.saturating_add(wait.took.sum))
+    }
+
+    /// `ns` of the waits in a kind of call by the file systems that `wanted` wants, by the length of the
+    /// waits for each: which of them were asleep and which blocked is not known of each.
+    fn share_out(&self, call: &str, ns: u64, wanted: impl Fn(&FileWait<'_>) -> bool) -> Vec<Part> {
+        let whole_ns = u128::from(self.waited_on_files(call).max(ns).max(1));
+        let waits = self.files.iter().filter(|wait| wait.call == call && wanted(wait));
+        let part = |wait: &FileWait<'_>| Part {
+            what: doing(call).to_owned() + &wait.place(),
+            ns: (u128::from(wait.took.sum) * u128::from(ns) / whole_ns) as u64,
+        };
+        waits.map(part).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use jobtrace::view::{Style, render};
 
-use crate::fixtures::waits::{asleep_for, blocked_for};
+use crate::fixtures::waits::{asleep_below_shells, asleep_for, blocked_for};
 
 const STYLE: Style = Style { width: 100, color: false, unicode: true };
 
@@ -13,7 +13,6 @@ fn said(totals: &jobtrace::model::totals::RunTotals) -> String {
 
 #[test]
 fn a_cause_of_sleep_is_named_and_explained() {
-    let unexplained = "it waited for timers, locks, the network or other programs";
     for (cause, (named, explained)) in [
         ("timers", "mostly until a timer ran out: it paused by itself (sleep)"),
         ("locks", "mostly for locks: its threads waited for each other, or for work"),
@@ -21,12 +20,12 @@ fn a_cause_of_sleep_is_named_and_explained() {
         ("sockets", "mostly on sockets: it waited for the network or other programs"),
         ("pipes", "mostly reading or writing pipes: it waited for input, or for whom it feeds"),
         ("waiting for children", "mostly for children, which did not compute either"),
-        ("signals", unexplained),
-        ("messages", unexplained),
-        ("asynchronous I/O", unexplained),
-        ("drivers (ioctl)", unexplained),
-        ("stopped", unexplained),
-        ("other", unexplained),
+        ("signals", "mostly for a signal of another program or a timer"),
+        ("messages", "mostly for messages or semaphores of other programs"),
+        ("asynchronous I/O", "mostly for asynchronous I/O to complete"),
+        ("drivers (ioctl)", "mostly in drivers (ioctl), as those of GPUs"),
+        ("stopped", "mostly stopped or frozen: by a signal, a debugger or its scheduler"),
+        ("other", "mostly in page faults that a program serves, or in calls that do not tell"),
     ]
     .into_iter()
     .enumerate()
@@ -35,6 +34,12 @@ fn a_cause_of_sleep_is_named_and_explained() {
         let line = format!("asleep 98 % of its tasks' lifetimes (58.0 s): {named} 98 %");
         assert!(text.contains(&line) && text.contains(explained), "{named}: {text}");
     }
+}
+
+#[test]
+fn parents_do_not_hide_what_their_children_wait_for() {
+    let text = said(&asleep_below_shells(2));
+    assert!(text.contains("mostly in poll: it waited for the network"), "{text}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ pub const CAUSES: &[Cause] = &[
     ("sync", sync),
     ("open", open),
     ("stat", stat),
+    ("fstat", fstat),
     ("folder", folder),
     ("ioctl", ioctl),
     ("fault", fault),
@@ -97,6 +98,11 @@ fn open(amount: &Amount) -> Waited {
 fn stat(amount: &Amount) -> Waited {
     let wait = |_| assert!(fs::metadata(amount.path()).unwrap().is_file());
     off_cpu_ns(|| (0..amount.count).for_each(wait)).into()
+}
+
+/// By its descriptor.
+fn fstat(amount: &Amount) -> Waited {
+    each(amount, |file, _| assert!(file.metadata().unwrap().is_file()))
 }
 
 /// A folder's names, each time from their begin.

@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read, Seek, Write},
+    os::fd::AsRawFd,
     ptr::null_mut,
     sync::{
         Mutex,
@@ -14,12 +15,14 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock as flock_file};
 
-use jobtrace_tests::work::{Pages, fork, off_cpu_ns, spin};
+use jobtrace_tests::work::{PAGE, Pages, fork, off_cpu_ns, spin};
 
 use super::{Amount, Cause, Waited};
 
 pub const CAUSES: &[Cause] = &[
     ("pipe", pipe),
+    ("preadv2", preadv2),
+    ("splice", splice),
     ("contention", contention),
     ("flock", flock),
     ("child", child),
@@ -54,6 +57,56 @@ fn pipe(amount: &Amount) -> Waited {
         }
     });
     reap_busily(writer);
+    off.into()
+}
+
+/// Reads of a pipe by a call that files have too.
+fn preadv2(amount: &Amount) -> Waited {
+    let (from, mut to) = io::pipe().unwrap();
+    let writer = fork(|| {
+        for _ in 0..amount.count {
+            spin(amount.time);
+            to.write_all(b"x").unwrap();
+        }
+    });
+    let mut byte = 0_u8;
+    let part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    let off = off_cpu_ns(|| {
+        for _ in 0..amount.count {
+            // SAFETY: one byte of ours. Minus one is the place that a pipe has.
+            assert_eq!(unsafe { libc::preadv2(from.as_raw_fd(), &part, 1, -1, 0) }, 1);
+        }
+    });
+    reap_busily(writer);
+    off.into()
+}
+
+/// Pages of a file that is in memory, moved into a full pipe.
+fn splice(amount: &Amount) -> Waited {
+    let (mut from, to) = io::pipe().unwrap();
+    let file = tempfile::tempfile().unwrap();
+    file.set_len((amount.count + 1) * PAGE as u64).unwrap();
+    let moved = || {
+        // SAFETY: descriptors of ours.
+        let bytes = unsafe {
+            let (file, to) = (file.as_raw_fd(), to.as_raw_fd());
+            libc::splice(file, null_mut(), to, null_mut(), PAGE, 0)
+        };
+        assert_eq!(bytes, PAGE as isize, "splice: {}", io::Error::last_os_error());
+    };
+    // SAFETY: a pipe of one page.
+    assert!(unsafe { libc::fcntl(to.as_raw_fd(), libc::F_SETPIPE_SZ, PAGE) } > 0);
+    (&file).read_exact(&mut vec![0; (amount.count + 1) as usize * PAGE]).unwrap();
+    (&file).rewind().unwrap();
+    moved();
+    let reader = fork(|| {
+        for _ in 0..amount.count {
+            spin(amount.time);
+            from.read_exact(&mut [0; PAGE]).unwrap();
+        }
+    });
+    let off = off_cpu_ns(|| (0..amount.count).for_each(|_| moved()));
+    reap_busily(reader);
     off.into()
 }
 

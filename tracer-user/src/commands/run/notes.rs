@@ -34,8 +34,9 @@ pub fn left_behind(removal: Result<Removal>) -> Vec<String> {
         Ok(Removal::LeftBehind(pids)) => {
             let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
             let (count, list) = (pids.len(), pids.join(", "));
+            let are = if count == 1 { "process is" } else { "processes are" };
             vec![format!(
-                "{count} processes are still running after the command ended, and are left in its cgroup: {list}"
+                "{count} {are} still running after the command ended, and left in its cgroup: {list}"
             )]
         }
         Err(error) => vec![format!("the command's cgroup could not be removed: {error:#}")],

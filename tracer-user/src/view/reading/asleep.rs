@@ -29,36 +29,61 @@ const LOCK: Cause = (Sched::sleep_lock_ns, Sched::sleep_lock_waits);
 const POLL: Cause = (Sched::sleep_poll_ns, Sched::sleep_poll_waits);
 const SOCKET: Cause = (Sched::sleep_socket_ns, Sched::sleep_socket_waits);
 const PIPE: Cause = (Sched::sleep_pipe_ns, Sched::sleep_pipe_waits);
+const SIGNAL: Cause = (Sched::sleep_signal_ns, Sched::sleep_signal_waits);
+const MESSAGE: Cause = (Sched::sleep_message_ns, Sched::sleep_message_waits);
+const RING: Cause = (Sched::sleep_ring_ns, Sched::sleep_ring_waits);
+const IOCTL: Cause = (Sched::sleep_ioctl_ns, Sched::sleep_ioctl_waits);
+const STOPPED: Cause = (Sched::sleep_stopped_ns, Sched::sleep_stopped_waits);
+const OTHER: Cause = (Sched::sleep_other_ns, Sched::sleep_other_waits);
 const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_waits);
 
 type Cause = (Handle<Number>, Handle<Number>);
 
 pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
     let share = facts.share(facts.all_asleep_ns()?);
-    let why = main_cause(facts).unwrap_or(
-        ": it waited for timers, locks, the network or other programs, not for CPU or disk",
-    );
+    let why = main_cause(facts).unwrap_or_else(|| {
+        ": it waited for timers, locks, the network or other programs, not for CPU or disk".into()
+    });
     let text = format!("every task slept for {} of the time{why}", at_least(share));
     (share >= ASLEEP).then_some(Finding { weight: share, tone: Tone::Warn, text })
 }
 
 /// What most of the sleep was for, and what that usually means.
-fn main_cause(facts: &Facts) -> Option<&'static str> {
-    let asleep_ns = facts.asleep_ns?;
-    let is_most = |ns: u64| ns as f64 >= asleep_ns as f64 * MOSTLY;
-    if facts.asleep_on_files_ns().is_some_and(is_most) {
-        return Some(", mostly for a file system that a program or another machine serves");
+///
+/// Who waits for a child waits for what the child does, which counts by itself: it is left out, unless
+/// nothing else is there.
+fn main_cause(facts: &Facts) -> Option<String> {
+    let child_ns = facts.waited(CHILD)?.ns;
+    let else_ns = facts.asleep_ns?.saturating_sub(child_ns);
+    if (else_ns as f64) < facts.all_asleep_ns()? as f64 * MOSTLY {
+        return Some(", mostly for children, which did not compute either".into());
     }
-    let of: [(Cause, &str); 6] = [
-        (TIMER, ", mostly until a timer ran out: it paused by itself (sleep)"),
-        (LOCK, ", mostly for locks: its threads waited for each other, or for work"),
-        (POLL, ", mostly in poll: it waited for the network or other programs, as MPI ranks do"),
-        (SOCKET, ", mostly on sockets: it waited for the network or other programs"),
-        (PIPE, ", mostly reading or writing pipes: it waited for input, or for whom it feeds"),
-        (CHILD, ", mostly for children, which did not compute either"),
+    let is_most = |ns: u64| ns as f64 >= else_ns as f64 * MOSTLY;
+    let files = facts.asleep_on_files()?;
+    let files_ns = files.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
+    if is_most(files_ns) {
+        let most = files.iter().max_by_key(|part| part.ns)?;
+        return Some(format!(
+            ", mostly in file calls: {}, which another program or machine serves",
+            most.what
+        ));
+    }
+    let of: [(Cause, &str); 11] = [
+        (TIMER, "until a timer ran out: it paused by itself (sleep)"),
+        (LOCK, "for locks: its threads waited for each other, or for work"),
+        (POLL, "in poll: it waited for the network or other programs, as MPI ranks do"),
+        (SOCKET, "on sockets: it waited for the network or other programs"),
+        (PIPE, "reading or writing pipes: it waited for input, or for whom it feeds"),
+        (SIGNAL, "for a signal of another program or a timer"),
+        (MESSAGE, "for messages or semaphores of other programs"),
+        (RING, "for asynchronous I/O to complete"),
+        (IOCTL, "in drivers (ioctl), as those of GPUs"),
+        (STOPPED, "stopped or frozen: by a signal, a debugger or its scheduler"),
+        (OTHER, "in page faults that a program serves, or in calls that do not tell what for"),
     ];
     let of_most = |cause| facts.waited(cause).is_some_and(|waited| is_most(waited.ns));
-    of.into_iter().find(|(cause, _)| of_most(*cause)).map(|(_, text)| text)
+    let most = of.into_iter().find(|(cause, _)| of_most(*cause));
+    most.map(|(_, text)| format!(", mostly {text}"))
 }
 
 /// A pool of workers that waits for one of them.
