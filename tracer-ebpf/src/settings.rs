@@ -13,7 +13,7 @@ macro_rules! settings {
     };
 }
 
-/// What is told of waits, by the setting `WAITS`.
+/// What is recorded about waits, by the setting `WAITS`.
 pub mod waits {
     /// How long they are.
     pub const OFF: u64 = 0;
@@ -40,7 +40,7 @@ settings! {
     /// 1 where a cgroup that is made outside all jobs gets a slot of its own until the agent knows whose
     /// it is, 0 where such a cgroup is the rest of the node's.
     NEW_CGROUPS_GET_SLOTS = 0,
-    /// What is told of waits: [`waits`].
+    /// What is recorded about waits: [`waits`].
     WAITS = 0,
     /// Where a task's registers lie in its stack, on kernels without a helper that tells (before 5.15); 0 on
     /// others.

@@ -57,7 +57,7 @@ const COUNT: usize = offset_of!(Waits, count);
 measurement! {
     /// `job_sched`: where the job's tasks spent their time.
     SCHED, Sched = "job_sched", key "sched", tags [],
-        "Scheduling: time on CPU, waiting for one, asleep and blocked, over all tasks of the job.";
+        "Scheduling: time on CPU, waiting for one, asleep and blocked, over all tasks of the job. The fields sleep_…_ns and blocked_…_ns divide sleep_ns and blocked_ns by what the task waited for, and add up to them exactly; with `waits = \"off\"` they are absent.";
 
     counter on_cpu_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_ns)),
         "Time on CPU, from the kernel's own sum_exec_runtime; includes tasks that are running at the moment of reading.";
@@ -80,95 +80,95 @@ measurement! {
     histogram blocked_ns: Nanoseconds in Job(offset_of!(JobBank, blocked_ns)),
         "Blocked in the kernel (uninterruptible, or in_iowait): disk, network file systems, page locks; per wait.";
     counter sleep_timer_ns: Nanoseconds in sleeps(sleep::TIMER, NS),
-        "Asleep until a clock says so (nanosleep, clock_nanosleep).";
+        "Asleep for a given time (nanosleep, clock_nanosleep).";
     counter sleep_timer_waits: Count in sleeps(sleep::TIMER, COUNT),
-        "Number of the waits in sleep_timer_ns.";
+        "Number of waits in sleep_timer_ns.";
     counter sleep_lock_ns: Nanoseconds in sleeps(sleep::LOCK, NS),
-        "Asleep until another task lets go (futex: mutexes, condition variables, joins, OpenMP barriers; flock, fcntl).";
+        "Asleep until another task releases a lock or wakes it (futex: mutexes, condition variables, joins, OpenMP barriers; flock, fcntl).";
     counter sleep_lock_waits: Count in sleeps(sleep::LOCK, COUNT),
-        "Number of the waits in sleep_lock_ns.";
+        "Number of waits in sleep_lock_ns.";
     counter sleep_poll_ns: Nanoseconds in sleeps(sleep::POLL, NS),
         "Asleep until one of several files is ready (poll, select, epoll).";
     counter sleep_poll_waits: Count in sleeps(sleep::POLL, COUNT),
-        "Number of the waits in sleep_poll_ns.";
+        "Number of waits in sleep_poll_ns.";
     counter sleep_socket_ns: Nanoseconds in sleeps(sleep::SOCKET, NS),
-        "Asleep in a call for sockets (recv, send, accept, connect).";
+        "Asleep in a socket call (recv, send, accept, connect).";
     counter sleep_socket_waits: Count in sleeps(sleep::SOCKET, COUNT),
-        "Number of the waits in sleep_socket_ns.";
+        "Number of waits in sleep_socket_ns.";
     counter sleep_pipe_ns: Nanoseconds in sleeps(sleep::PIPE, NS),
-        "Asleep in a plain read or write: pipes, terminals, sockets by descriptor. One of a regular file (FUSE) is in sleep_other_ns, but for some below 1 ms, for which the file is not asked.";
+        "Asleep in a plain read or write: of pipes, terminals and sockets. One of a regular file (FUSE) is in sleep_other_ns, but for some below 1 ms, for which the file is not asked.";
     counter sleep_pipe_waits: Count in sleeps(sleep::PIPE, COUNT),
-        "Number of the waits in sleep_pipe_ns.";
+        "Number of waits in sleep_pipe_ns.";
     counter sleep_child_ns: Nanoseconds in sleeps(sleep::CHILD, NS),
         "Asleep until a child ends or stops (wait4, waitid).";
     counter sleep_child_waits: Count in sleeps(sleep::CHILD, COUNT),
-        "Number of the waits in sleep_child_ns.";
+        "Number of waits in sleep_child_ns.";
     counter sleep_signal_ns: Nanoseconds in sleeps(sleep::SIGNAL, NS),
         "Asleep until a signal arrives (pause, sigsuspend, sigtimedwait).";
     counter sleep_signal_waits: Count in sleeps(sleep::SIGNAL, COUNT),
-        "Number of the waits in sleep_signal_ns.";
+        "Number of waits in sleep_signal_ns.";
     counter sleep_message_ns: Nanoseconds in sleeps(sleep::MESSAGE, NS),
-        "Asleep for a message or a semaphore, System V or POSIX (msgrcv, semop, mq_timedreceive).";
+        "Asleep until a message or a System V semaphore is available (msgrcv, semop, mq_timedreceive).";
     counter sleep_message_waits: Count in sleeps(sleep::MESSAGE, COUNT),
-        "Number of the waits in sleep_message_ns.";
+        "Number of waits in sleep_message_ns.";
     counter sleep_ring_ns: Nanoseconds in sleeps(sleep::RING, NS),
-        "Asleep until asynchronous I/O completes (io_uring_enter, io_getevents), and io_uring's own workers without work.";
+        "Asleep until asynchronous I/O completes (io_uring_enter, io_getevents); idle workers of io_uring count here too.";
     counter sleep_ring_waits: Count in sleeps(sleep::RING, COUNT),
-        "Number of the waits in sleep_ring_ns.";
+        "Number of waits in sleep_ring_ns.";
     counter sleep_ioctl_ns: Nanoseconds in sleeps(sleep::IOCTL, NS),
         "Asleep in an ioctl: GPU and RDMA drivers.";
     counter sleep_ioctl_waits: Count in sleeps(sleep::IOCTL, COUNT),
-        "Number of the waits in sleep_ioctl_ns.";
+        "Number of waits in sleep_ioctl_ns.";
     counter sleep_stopped_ns: Nanoseconds in sleeps(sleep::STOPPED, NS),
         "Stopped (SIGSTOP), held by a debugger, or frozen with its cgroup (by cgroup v1's freezer only if it was not asleep already).";
     counter sleep_stopped_waits: Count in sleeps(sleep::STOPPED, COUNT),
-        "Number of the waits in sleep_stopped_ns.";
+        "Number of waits in sleep_stopped_ns.";
     counter sleep_other_ns: Nanoseconds in sleeps(sleep::OTHER, NS),
         "Asleep in any other call, or in none.";
     counter sleep_other_waits: Count in sleeps(sleep::OTHER, COUNT),
-        "Number of the waits in sleep_other_ns.";
+        "Number of waits in sleep_other_ns.";
     counter blocked_read_ns: Nanoseconds in blocks(blocked::READ, NS),
         "Blocked reading a file (read, pread, sendfile).";
     counter blocked_read_waits: Count in blocks(blocked::READ, COUNT),
-        "Number of the waits in blocked_read_ns.";
+        "Number of waits in blocked_read_ns.";
     counter blocked_write_ns: Nanoseconds in blocks(blocked::WRITE, NS),
         "Blocked writing a file (write, pwrite, fallocate).";
     counter blocked_write_waits: Count in blocks(blocked::WRITE, COUNT),
-        "Number of the waits in blocked_write_ns.";
+        "Number of waits in blocked_write_ns.";
     counter blocked_sync_ns: Nanoseconds in blocks(blocked::SYNC, NS),
-        "Blocked until what was written is stored (fsync, fdatasync, sync, msync; close, which network file systems store at).";
+        "Blocked until written data is stored (fsync, fdatasync, sync, msync, and close, at which network file systems store it).";
     counter blocked_sync_waits: Count in blocks(blocked::SYNC, COUNT),
-        "Number of the waits in blocked_sync_ns.";
+        "Number of waits in blocked_sync_ns.";
     counter blocked_metadata_ns: Nanoseconds in blocks(blocked::METADATA, NS),
         "Blocked on names, attributes, directories or file locks (open, stat, getdents, unlink, rename).";
     counter blocked_metadata_waits: Count in blocks(blocked::METADATA, COUNT),
-        "Number of the waits in blocked_metadata_ns.";
+        "Number of waits in blocked_metadata_ns.";
     counter blocked_fault_ns: Nanoseconds in blocks(blocked::FAULT, NS),
         "Blocked in a page fault taken outside a system call: a mapped file, swap, or the lock of the address space.";
     counter blocked_fault_waits: Count in blocks(blocked::FAULT, COUNT),
-        "Number of the waits in blocked_fault_ns.";
+        "Number of waits in blocked_fault_ns.";
     counter blocked_memory_ns: Nanoseconds in blocks(blocked::MEMORY, NS),
         "Blocked in a call that changes the address space, mostly for its lock (mmap, munmap, brk, mprotect, madvise).";
     counter blocked_memory_waits: Count in blocks(blocked::MEMORY, COUNT),
-        "Number of the waits in blocked_memory_ns.";
+        "Number of waits in blocked_memory_ns.";
     counter blocked_child_ns: Nanoseconds in blocks(blocked::CHILD, NS),
         "Blocked until a child that borrows the memory executes a program or ends (vfork, posix_spawn).";
     counter blocked_child_waits: Count in blocks(blocked::CHILD, COUNT),
-        "Number of the waits in blocked_child_ns.";
+        "Number of waits in blocked_child_ns.";
     counter blocked_exec_ns: Nanoseconds in blocks(blocked::EXEC, NS),
         "Blocked while executing a program (execve).";
     counter blocked_exec_waits: Count in blocks(blocked::EXEC, COUNT),
-        "Number of the waits in blocked_exec_ns.";
+        "Number of waits in blocked_exec_ns.";
     counter blocked_exit_ns: Nanoseconds in blocks(blocked::EXIT, NS),
         "Blocked while exiting.";
     counter blocked_exit_waits: Count in blocks(blocked::EXIT, COUNT),
-        "Number of the waits in blocked_exit_ns.";
+        "Number of waits in blocked_exit_ns.";
     counter blocked_ioctl_ns: Nanoseconds in blocks(blocked::IOCTL, NS),
         "Blocked in an ioctl: GPU and RDMA drivers.";
     counter blocked_ioctl_waits: Count in blocks(blocked::IOCTL, COUNT),
-        "Number of the waits in blocked_ioctl_ns.";
+        "Number of waits in blocked_ioctl_ns.";
     counter blocked_other_ns: Nanoseconds in blocks(blocked::OTHER, NS),
-        "Blocked in any other call; io_uring's I/O among them, as its calls do not tell what they wait for.";
+        "Blocked in any other call; includes io_uring's I/O, because its calls do not show what they wait for.";
     counter blocked_other_waits: Count in blocks(blocked::OTHER, COUNT),
-        "Number of the waits in blocked_other_ns.";
+        "Number of waits in blocked_other_ns.";
 }

@@ -45,20 +45,20 @@ pub struct NetCounts {
 measurement! {
     /// `job_net`: what the job's tasks sent and received through sockets.
     NET, Net = "job_net", key "net", tags ["family"],
-        "Network by protocol family: tcp (with MPTCP), udp, unix, other (netlink, packet, raw, vsock and so on), as the job's tasks handed it to their sockets and took it from them: payload without headers, whichever device it went through, and none. What bypasses the kernel's sockets is not included: RDMA (InfiniBand verbs, RoCE, and most of MPI over them), AF_XDP, and what is received by TCP_ZEROCOPY_RECEIVE or io_uring's zero-copy receive. What a network file system sends counts for whoever runs it, mostly kernel threads in _system. A family without traffic has no line.";
+        "What the job's tasks sent and received through sockets, by protocol family: tcp (with MPTCP), udp, unix, other (netlink, packet, raw, vsock and so on). Payload without headers, whichever device it passes, if any. What bypasses the kernel's sockets is not included: RDMA (InfiniBand verbs, RoCE, and most of MPI over them), AF_XDP, and what is received by TCP_ZEROCOPY_RECEIVE or io_uring's zero-copy receive. The traffic of a network file system counts for whoever runs it, mostly kernel threads in _system. A family without traffic has no line.";
 
     counter sent_bytes: Bytes in OfFamily(offset_of!(NetCounts, sent_bytes)),
-        "Bytes sent (sock_send_length, Linux 6.3). Before, TCP, UDP and unix sockets count as their functions return (inet_sendmsg, inet_sendpage and the like): lost there are all other families, and what sendfile and splice send by UDP.";
+        "Bytes sent (sock_send_length, from Linux 6.3 on). Before 6.3 they are counted as the protocols' functions return (inet_sendmsg, inet_sendpage and the like); that misses the family other, and what sendfile and splice send by UDP.";
     counter sent_calls: Count in OfFamily(offset_of!(NetCounts, sent_calls)),
-        "Messages sent: calls of the socket that succeeded, none that failed or would have had to wait. A sendfile or splice is one for each 16 pages or less, a sendmmsg one for each message.";
+        "Messages sent: socket calls that succeeded, not those that failed or would have blocked. sendfile and splice count as one for every 16 pages or fewer, sendmmsg as one for each message.";
     counter received_bytes: Bytes in OfFamily(offset_of!(NetCounts, received_bytes)),
-        "Bytes received (sock_recv_length, Linux 6.3; before as inet_recvmsg and the like return, which loses all other families). Neither what was only looked at (MSG_PEEK) nor the error queue's messages. What is spliced from TCP and unix sockets is included where programs can be attached to functions (sock_splice_read).";
+        "Bytes received (sock_recv_length, from Linux 6.3 on; before as inet_recvmsg and the like return, which misses the family other). Data that was only peeked at (MSG_PEEK) and messages of the error queue are not included. Data spliced from TCP and unix sockets is included if programs can be attached to kernel functions (sock_splice_read).";
     counter received_calls: Count in OfFamily(offset_of!(NetCounts, received_calls)),
-        "Messages received: calls that succeeded, also those that found the end of a stream or an empty message.";
+        "Messages received: socket calls that succeeded, including those that found the end of the stream or an empty message.";
     counter retransmits: Count in Job(offset_of!(JobBank, retransmits)),
-        "TCP segments sent again (tcp_retransmit_skb), for the job that made the socket; only where jobs are told apart by cgroup v2, from Linux 5.15 on. Of family tcp alone.";
+        "TCP segments sent again (tcp_retransmit_skb), counted for the job that created the socket. Only in family tcp; only if jobs are identified in cgroup v2, from Linux 5.15 on.";
     counter connections: Count in Job(offset_of!(JobBank, connections)),
-        "TCP connections begun by connect (inet_sock_set_state), whether or not somebody answered; none that were accepted. Of family tcp alone.";
+        "TCP connections opened by connect (inet_sock_set_state), whether or not the peer answered; accepted connections are not included. Only in family tcp.";
 }
 
 const _: () = assert!(

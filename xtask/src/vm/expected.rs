@@ -16,6 +16,17 @@ struct Later {
 /// No version so far.
 const NEVER: (u32, u32) = (u32::MAX, 0);
 
+/// On the entry or return of a function.
+const fn of_function(program: &'static str) -> Later {
+    Later {
+        program,
+        machine: "aarch64",
+        cgroups: "",
+        since: (6, 4),
+        why: "fentry and fexit programs take direct calls of ftrace",
+    }
+}
+
 const LATER: &[Later] = &[
     Later {
         program: "page_fault_user",
@@ -31,90 +42,18 @@ const LATER: &[Later] = &[
         since: NEVER,
         why: "the tracepoint is x86-64's",
     },
-    Later {
-        program: "handle_mm_fault",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry programs take direct calls of ftrace",
-    },
-    Later {
-        program: "inet_sendmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "inet6_sendmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "unix_stream_sendmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "unix_dgram_sendmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "inet_sendpage",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "unix_stream_sendpage",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "inet_recvmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "inet6_recvmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "unix_stream_recvmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "unix_dgram_recvmsg",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
-    Later {
-        program: "sock_splice_read",
-        machine: "aarch64",
-        cgroups: "",
-        since: (6, 4),
-        why: "fentry and fexit programs take direct calls of ftrace",
-    },
+    of_function("handle_mm_fault"),
+    of_function("inet_sendmsg"),
+    of_function("inet6_sendmsg"),
+    of_function("unix_stream_sendmsg"),
+    of_function("unix_dgram_sendmsg"),
+    of_function("inet_sendpage"),
+    of_function("unix_stream_sendpage"),
+    of_function("inet_recvmsg"),
+    of_function("inet6_recvmsg"),
+    of_function("unix_stream_recvmsg"),
+    of_function("unix_dgram_recvmsg"),
+    of_function("sock_splice_read"),
     Later {
         program: "sock_send_length",
         machine: "aarch64",

@@ -93,6 +93,7 @@ const FIXED_FULL: u64 = FIXED_MAJOR + (1 << 20);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracer_ebpf::records::TaskRecord;
     use xtask::markdown::thousands;
 
     #[test]
@@ -102,11 +103,16 @@ mod tests {
         let job = size_of::<JobBank>();
         let (latency, record) = (size_of::<LatencyBank>(), size_of::<CpuRecord>());
         let event = size_of::<LifeEvent>();
-        let names = ["JobBank", "LatencyBank", "CpuRecord", "LifeEvent"];
-        for (name, bytes) in names.into_iter().zip([job, latency, record, event]) {
-            let told = format!("`{name}` {}", thousands(bytes as u64));
-            assert!(architecture.contains(&told), "docs/ARCHITECTURE.md lacks {told}");
-        }
+        let sizes = [
+            ("JobBank", job),
+            ("LatencyBank", latency),
+            ("TaskRecord", size_of::<TaskRecord>()),
+            ("CpuRecord", record),
+            ("LifeEvent", event),
+        ];
+        let sizes = sizes.map(|(name, bytes)| format!("`{name}` {}", thousands(bytes as u64)));
+        let told = format!("Bytes: {}.", sizes.join(", "));
+        assert!(architecture.contains(&told), "docs/ARCHITECTURE.md lacks {told}");
         let formula = [
             format!("+ possible CPUs × ({record} + {event})"),
             format!("major: bank = {job}, overhead = 320, fixed = {:.1} MiB", mib(FIXED_MAJOR)),

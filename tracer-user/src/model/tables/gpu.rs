@@ -68,13 +68,13 @@ measurement! {
     counter idle_other_ns: Nanoseconds,
         "Part of idle_ns that none of these accounts for: every task slept (locks, timers, children; network too if causes are unknown), was blocked on something that is not I/O, or the cause is unknown.";
     counter idle_while_network_ns: Nanoseconds,
-        "Part of idle_ns that no other state accounts for and in which tasks slept in poll or in calls for sockets, beyond those that sleep so beside a busy device too. Absent if causes are unknown.";
+        "Part of idle_ns that no other state accounts for and in which tasks slept in poll or in socket calls, not counting as many tasks as do so while the device is busy. Absent if causes are unknown.";
     counter idle_while_reading_ns: Nanoseconds,
-        "Part of idle_while_blocked_ns in which tasks were blocked reading files. What is in none of these four was blocked in other page faults, or loading programs.";
+        "Part of idle_while_blocked_ns in which tasks were blocked reading files. What none of these four fields accounts for was blocked in other page faults or loading programs.";
     counter idle_while_writing_ns: Nanoseconds,
         "Part of idle_while_blocked_ns in which tasks were blocked writing files.";
     counter idle_while_syncing_ns: Nanoseconds,
-        "Part of idle_while_blocked_ns in which tasks were blocked until what they had written was stored (fsync).";
+        "Part of idle_while_blocked_ns in which tasks were blocked until written data was stored (fsync).";
     counter idle_while_metadata_ns: Nanoseconds,
         "Part of idle_while_blocked_ns in which tasks were blocked on names, attributes and directories (open, stat).";
 }

@@ -18,6 +18,28 @@ const ALL: &str = "job_sched, minor and major of job_fault: all of jobtrace";
 const MINOR_LATENCY: &[&str] = &["minor_latency_ns", "minor_sampled", "latency_sample_every"];
 const LATENCIES: &[&str] = all_of!(MINOR_LATENCY, ["major_latency_ns"]);
 
+/// Of a protocol's message, as function `function` returns; its program has the same name.
+const fn of_return(
+    function: &'static str,
+    arguments: &'static [&'static str],
+    group: &'static str,
+    feeds: &'static [&'static str],
+    gives: &'static str,
+) -> HookRow {
+    HookRow {
+        hook: Hook {
+            program: function,
+            point: FunctionExit(function, arguments),
+            needs: OUTER_MESSAGE_NEEDS,
+            group,
+            covers: &[],
+        },
+        family: Net,
+        feeds,
+        gives,
+    }
+}
+
 /// All hooks, in the order of their attaching: what keeps slots right comes first, and what begins something
 /// before what ends it.
 pub static HOOKS: &[HookRow] = &[
@@ -286,78 +308,30 @@ pub static HOOKS: &[HookRow] = &[
         feeds: SENT,
         gives: "what is sent through sockets",
     },
-    HookRow {
-        hook: Hook {
-            program: "inet_sendmsg",
-            point: FunctionExit("inet_sendmsg", SENDING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[0],
-            covers: &[],
-        },
-        family: Net,
-        feeds: SENT,
-        gives: "what is sent by IPv4",
-    },
-    HookRow {
-        hook: Hook {
-            program: "inet6_sendmsg",
-            point: FunctionExit("inet6_sendmsg", SENDING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[1],
-            covers: &[],
-        },
-        family: Net,
-        feeds: SENT,
-        gives: "what is sent by IPv6",
-    },
-    HookRow {
-        hook: Hook {
-            program: "unix_stream_sendmsg",
-            point: FunctionExit("unix_stream_sendmsg", SENDING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[2],
-            covers: &[],
-        },
-        family: Net,
-        feeds: SENT,
-        gives: "what is sent by unix streams",
-    },
-    HookRow {
-        hook: Hook {
-            program: "unix_dgram_sendmsg",
-            point: FunctionExit("unix_dgram_sendmsg", SENDING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[3],
-            covers: &[],
-        },
-        family: Net,
-        feeds: SENT,
-        gives: "what is sent by unix datagrams",
-    },
-    HookRow {
-        hook: Hook {
-            program: "inet_sendpage",
-            point: FunctionExit("inet_sendpage", PAGE_LENGTH),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[4],
-            covers: &[],
-        },
-        family: Net,
-        feeds: &[],
-        gives: "what sendfile and splice send by TCP",
-    },
-    HookRow {
-        hook: Hook {
-            program: "unix_stream_sendpage",
-            point: FunctionExit("unix_stream_sendpage", PAGE_LENGTH),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: SENT_GROUPS[5],
-            covers: &[],
-        },
-        family: Net,
-        feeds: &[],
-        gives: "what sendfile and splice send by unix streams",
-    },
+    of_return("inet_sendmsg", SENDING, SENT_GROUPS[0], SENT, "what is sent by IPv4"),
+    of_return("inet6_sendmsg", SENDING, SENT_GROUPS[1], SENT, "what is sent by IPv6"),
+    of_return("unix_stream_sendmsg", SENDING, SENT_GROUPS[2], SENT, "what is sent by unix streams"),
+    of_return(
+        "unix_dgram_sendmsg",
+        SENDING,
+        SENT_GROUPS[3],
+        SENT,
+        "what is sent by unix datagrams",
+    ),
+    of_return(
+        "inet_sendpage",
+        PAGE_LENGTH,
+        SENT_GROUPS[4],
+        &[],
+        "what sendfile and splice send by TCP",
+    ),
+    of_return(
+        "unix_stream_sendpage",
+        PAGE_LENGTH,
+        SENT_GROUPS[5],
+        &[],
+        "what sendfile and splice send by unix streams",
+    ),
     HookRow {
         hook: Hook {
             program: "sock_recv_length",
@@ -370,66 +344,29 @@ pub static HOOKS: &[HookRow] = &[
         feeds: RECEIVED,
         gives: "what is received through sockets",
     },
-    HookRow {
-        hook: Hook {
-            program: "inet_recvmsg",
-            point: FunctionExit("inet_recvmsg", RECEIVING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: RECEIVED_GROUPS[0],
-            covers: &[],
-        },
-        family: Net,
-        feeds: RECEIVED,
-        gives: "what is received by IPv4",
-    },
-    HookRow {
-        hook: Hook {
-            program: "inet6_recvmsg",
-            point: FunctionExit("inet6_recvmsg", RECEIVING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: RECEIVED_GROUPS[1],
-            covers: &[],
-        },
-        family: Net,
-        feeds: RECEIVED,
-        gives: "what is received by IPv6",
-    },
-    HookRow {
-        hook: Hook {
-            program: "unix_stream_recvmsg",
-            point: FunctionExit("unix_stream_recvmsg", RECEIVING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: RECEIVED_GROUPS[2],
-            covers: &[],
-        },
-        family: Net,
-        feeds: RECEIVED,
-        gives: "what is received by unix streams",
-    },
-    HookRow {
-        hook: Hook {
-            program: "unix_dgram_recvmsg",
-            point: FunctionExit("unix_dgram_recvmsg", RECEIVING),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: RECEIVED_GROUPS[3],
-            covers: &[],
-        },
-        family: Net,
-        feeds: RECEIVED,
-        gives: "what is received by unix datagrams",
-    },
-    HookRow {
-        hook: Hook {
-            program: "sock_splice_read",
-            point: FunctionExit("sock_splice_read", SPLICE_LENGTH),
-            needs: OUTER_MESSAGE_NEEDS,
-            group: "pages received",
-            covers: &[],
-        },
-        family: Net,
-        feeds: &[],
-        gives: "bytes spliced from TCP and unix sockets",
-    },
+    of_return("inet_recvmsg", RECEIVING, RECEIVED_GROUPS[0], RECEIVED, "what is received by IPv4"),
+    of_return("inet6_recvmsg", RECEIVING, RECEIVED_GROUPS[1], RECEIVED, "what is received by IPv6"),
+    of_return(
+        "unix_stream_recvmsg",
+        RECEIVING,
+        RECEIVED_GROUPS[2],
+        RECEIVED,
+        "what is received by unix streams",
+    ),
+    of_return(
+        "unix_dgram_recvmsg",
+        RECEIVING,
+        RECEIVED_GROUPS[3],
+        RECEIVED,
+        "what is received by unix datagrams",
+    ),
+    of_return(
+        "sock_splice_read",
+        SPLICE_LENGTH,
+        "pages received",
+        &[],
+        "bytes spliced from TCP and unix sockets",
+    ),
     HookRow {
         hook: Hook {
             program: "tcp_retransmit_skb",
