@@ -133,7 +133,7 @@ impl Boot<'_> {
         let text = text_of(console);
         self.kernel.arch == Arch::X86
             && text.contains("Kernel panic")
-            && (EMULATORS.iter().any(|words| text.contains(words)) || is_stuck_at_entry(&text))
+            && (EMULATORS.iter().any(|words| text.contains(words)) || is_stuck_at_patch(&text))
     }
 
     fn command(&self, initramfs: &Path, console: &Path) -> Command {
@@ -234,14 +234,15 @@ fn text_of(console: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(console).unwrap_or_default()).into_owned()
 }
 
-/// Whether a CPU was stuck at a function's first instruction, a call that was patched in: it runs into the
-/// breakpoint of the patching, as in [`EMULATORS`], and the kernel, which sees that it is gone, has it try again
-/// for ever.
-fn is_stuck_at_entry(console: &str) -> bool {
+/// Whether a CPU was stuck at an instruction that the kernel patches: the call at a function's begin, or the jump of
+/// a static branch. It runs into the breakpoint of the patching, as in [`EMULATORS`], and the kernel, which sees that
+/// it is gone, has it try again for ever.
+fn is_stuck_at_patch(console: &str) -> bool {
     let mut lines = console.lines();
-    let is_entry = lines.any(|line| line.contains("RIP: 0010:") && line.contains("+0x0/"));
-    let is_call = lines.next().is_some_and(|line| line.contains("Code: ") && line.contains("<e8>"));
-    console.contains(STUCK) && is_entry && is_call
+    let Some(place) = lines.find(|line| line.contains("RIP: 0010:")) else { return false };
+    let code = lines.next().and_then(|line| line.split_once("Code: ")).map_or("", |(_, code)| code);
+    let is_call = place.contains("+0x0/") && code.contains("<e8>");
+    console.contains(STUCK) && (is_call || code.contains("<e9>") || code.contains("<0f> 1f 44 00"))
 }
 
 /// A machine that ends with its value.
@@ -283,16 +284,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_that_is_stuck_at_a_patched_call_is_the_emulators() {
-        let console = |place: &str, code: &str| {
-            format!(
+    fn a_cpu_that_is_stuck_at_a_patched_instruction_is_the_emulators() {
+        let is_patch = |place: &str, code: &str| {
+            is_stuck_at_patch(&format!(
                 "[   88.5] Kernel panic - not syncing: softlockup: hung tasks\n\
-                 [   88.5] RIP: 0010:{place}\n[   88.5] Code: 00 00 {code} bb 54 76 03 53\n\
+                 [   88.5] RIP: 0010:{place}\n[   88.5] Code: 00 00 {code} 54 76 03 53\n\
                  [   88.5]  ? inet_sk_set_state+0x0/0x60\n"
-            )
+            ))
         };
-        assert!(is_stuck_at_entry(&console("inet_recvmsg+0x0/0x120", "<e8>")));
-        assert!(!is_stuck_at_entry(&console("inet_recvmsg+0x5/0x120", "<e8>")));
-        assert!(!is_stuck_at_entry(&console("native_queued_spin_lock+0x0/0x120", "<f3>")));
+        assert!(is_patch("inet_recvmsg+0x0/0x120", "<e8> bb"));
+        assert!(!is_patch("inet_recvmsg+0x5/0x120", "<e8> bb"));
+        assert!(is_patch("handle_mm_fault+0x73e/0x1c00", "<e9> 30"));
+        assert!(is_patch("handle_mm_fault+0x73e/0x1c00", "<0f> 1f 44 00"));
+        assert!(!is_patch("native_queued_spin_lock+0x0/0x120", "<f3> 90"));
     }
 }
