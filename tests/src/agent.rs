@@ -4,12 +4,13 @@
 use std::{
     collections::BTreeMap,
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, ensure};
+use jobtrace::record::{Record, head::Head, store};
 use tempfile::TempDir;
 
 use crate::{
@@ -56,9 +57,10 @@ impl Agent {
         let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
         let interval = if settings.contains("interval") { "" } else { "interval = \"1s\"" };
         let text = format!(
-            "{slots}\n{interval}\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
+            "{slots}\n{interval}\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n[records]\ndir = {:?}\n",
             path("spool"),
-            path("state")
+            path("state"),
+            path("records")
         );
         fs::write(path("jobtrace.toml"), text)?;
         command.arg("agent").arg("--config").arg(path("jobtrace.toml"));
@@ -100,6 +102,15 @@ impl Agent {
         kib.unwrap_or(0) << 10
     }
 
+    /// The heads of its records so far, as they stand in their files.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn heads(&self) -> Result<String> {
+        let found = store::read_heads(&self.folder.path().join("records"), |_| true)?;
+        Ok(found.heads.iter().map(|(_, head)| head.line()).collect())
+    }
+
     /// What it has written so far.
     ///
     /// # Errors
@@ -137,18 +148,42 @@ impl Agent {
     ///
     /// # Errors
     /// When it does not end well, and in time.
-    pub fn stop(mut self) -> Result<Points> {
+    pub fn stop(self) -> Result<Points> {
+        self.stop_with_records().map(|(points, _)| points)
+    }
+
+    /// As [`Self::stop`], with the records that it saved, each found by its head.
+    ///
+    /// # Errors
+    /// As there, and when one is damaged.
+    pub fn stop_with_records(mut self) -> Result<(Points, Vec<Record>)> {
         self.daemon.signal(libc::SIGTERM);
         let begin = Instant::now();
         let status = wait_for("the agent's end", END, || self.daemon.ended())?;
         ensure!(status.success(), "the agent ended, {status}: {}", self.daemon.last_lines());
         eprintln!("the agent ended in {:?}", begin.elapsed());
-        self.points()
+        Ok((self.points()?, records(&self.folder.path().join("records"))?))
     }
 
     fn outbox(&self) -> PathBuf {
         self.folder.path().join("spool/outbox")
     }
+}
+
+/// The records in a folder of an agent's, each found by its head.
+///
+/// # Errors
+/// When one is damaged or lacks its head.
+pub fn records(dir: &Path) -> Result<Vec<Record>> {
+    let found = store::read_heads(dir, |_| true)?;
+    ensure!(found.damaged.is_empty(), "{:?}", found.damaged);
+    let mut records = Vec::new();
+    for (folder, head) in found.heads {
+        let record = store::read(&folder.join(head.file.as_ref().context("a head has its file")?))?;
+        ensure!(Head::from(&record) == head, "{head:?} is not of {record:?}");
+        records.push(record);
+    }
+    Ok(records)
 }
 
 /// Tags or fields by name.

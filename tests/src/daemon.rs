@@ -66,11 +66,11 @@ impl Setup {
     /// # Errors
     /// When the disk refuses.
     pub fn configure(&self, more: &str) -> Result<()> {
-        let state = self.state();
+        let (state, records) = (self.state(), self.folder.path().join("records"));
         let interval = if more.contains("interval =") { "" } else { "interval = \"1s\"\n" };
         let text = format!(
             "{interval}hierarchy = \"v2\"\nhost = \"node1\"\nspool.dir = {:?}\n\
-             state.dir = {state:?}\n{more}\n",
+             state.dir = {state:?}\nrecords.dir = {records:?}\n{more}\n",
             self.spool
         );
         fs::write(self.file(), text).context("cannot write the configuration")

@@ -8,9 +8,9 @@ use jobtrace::{
     model::{
         group::Group,
         source::Source,
-        tables::{Fault, Sched},
+        tables::{Fault, Sched, WAIT},
     },
-    probes::{self, FaultMode, Options},
+    probes::{self, FaultMode, Options, Probes, WaitMode},
 };
 use tracer_ebpf::handle::{Handle, Histogram, Number};
 
@@ -19,6 +19,13 @@ const FORKS: u32 = 20;
 /// What a job that forks [`FORKS`] times is said to have done, by probes that do `without` some fields; and
 /// the programs that are attached.
 fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
+    let (groups, probes) = traced_by(without);
+    let attached = probes.hooks().filter(|(_, state)| **state == HookState::Attached);
+    (groups, attached.map(|(row, _)| row.hook.program).collect())
+}
+
+/// The same, and the probes.
+fn traced_by(without: &'static [&'static str]) -> (Vec<Group>, Probes) {
     let hierarchies = Hierarchies::read().expect("cgroups");
     let cgroup = JobCgroup::create(&hierarchies, "lacking").expect("a cgroup of our own");
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
@@ -36,8 +43,7 @@ fn traced(without: &'static [&'static str]) -> (Vec<Group>, Vec<&'static str>) {
     assert!(Command::new("sh").args(["-c", &script]).status().expect("sh").success());
     assert_eq!(fs::read_to_string(&procs).expect("a cgroup"), "", "all have ended");
     let snapshot = probes.snapshot().expect("a snapshot").expect("probes never end");
-    let attached = probes.hooks().filter(|(_, state)| **state == HookState::Attached);
-    (snapshot.slots[&lease].clone(), attached.map(|(row, _)| row.hook.program).collect())
+    (snapshot.slots[&lease].clone(), probes)
 }
 
 fn number(groups: &[Group], field: Handle<Number>) -> Option<u64> {
@@ -78,4 +84,25 @@ fn a_field_that_one_hook_needs_takes_nothing_from_the_others() {
     assert!(programs.contains(&"major_fault"), "{programs:?}");
     assert_eq!(number(&groups, Sched::forks), Some(FORKS.into()));
     assert!(count(&groups, Sched::sleep_ns).expect("known") >= FORKS.into());
+}
+
+#[test]
+fn without_what_tells_them_causes_and_file_systems_are_unknown_and_that_is_said() {
+    for (without, lost, has_causes) in [
+        (&[][..], None, true),
+        (&["CALL_NUMBER"], Some("what tasks sleep and are blocked for"), false),
+        (&["SUPER_MAGIC"], Some("job_wait"), true),
+    ] {
+        let (groups, probes) = traced_by(without);
+        assert_eq!(probes.missing_waits(WaitMode::Files).map(|(gives, _)| gives), lost);
+        assert_eq!(probes.missing_waits(WaitMode::Off), None);
+        assert!(count(&groups, Sched::sleep_ns).expect("known") >= FORKS.into());
+        // Each child sleeps once.
+        let timers = number(&groups, Sched::sleep_timer_waits);
+        assert_eq!(timers.is_some(), has_causes, "{timers:?}");
+        let few = u64::from(FORKS * 9 / 10)..=u64::from(FORKS);
+        assert!(timers.is_none_or(|timers| few.contains(&timers)), "{timers:?}");
+        assert_eq!(number(&groups, Sched::sleep_child_ns).is_some(), has_causes);
+        assert!(lost.is_none() || !groups.iter().any(|group| group.is(&WAIT)), "{groups:?}");
+    }
 }

@@ -16,6 +16,8 @@ const FRESH_PAGES: u64 = 2000;
 const BYTES: u64 = 64 << 10;
 const TRANSFERS: u64 = 32;
 const SLEEP_NS: u64 = 5 * MS;
+const MESSAGES: u64 = 16;
+const MESSAGE_BYTES: u64 = 1000;
 
 const PAGE: u64 = 4096;
 const DEVICE_PAGES: u64 = 256;
@@ -38,7 +40,7 @@ fn everything_at_once() {
     let beside = sibling.end();
     assert!(beside[0].fact("direct") > 0, "{beside:?}");
     let mut agree = Agreement::new();
-    for kind in ["fresh", "file", "direct", "buffered", "sleeps", "forks"] {
+    for kind in ["fresh", "file", "direct", "buffered", "sleeps", "forks", "messages"] {
         assert!(report.fact(kind) > 0, "no round of {kind}: {report:?}");
     }
 
@@ -111,6 +113,15 @@ fn everything_at_once() {
     agree.exact("latencies", count_and_sum(&group["device_latency_ns"]).0, reads);
     let (bytes, _) = job.block_amount(&pages[0].name(), "read");
     agree.completed("pages read: bytes", bytes, major * PAGE, PAGE);
+
+    // One process at both ends of a connection of its own: a message is there as soon as it is sent.
+    let messages = report.fact("messages") * MESSAGES;
+    for way in ["sent", "received"] {
+        let tcp = |what: &str| job.net("tcp", &format!("{way}_{what}"));
+        agree.exact(&format!("tcp: {way}_bytes"), tcp("bytes"), messages * MESSAGE_BYTES);
+        agree.exact(&format!("tcp: {way}_calls"), tcp("calls"), messages);
+    }
+    agree.exact("tcp: connections", job.net("tcp", "connections"), 1);
     for other in [&pages[1], &files[1]] {
         agree.exact("of the sibling", job.block_amount(&other.name(), "read").1, 0);
     }

@@ -97,6 +97,7 @@ kernel_fields! {
     FILES_MOST = "fdtable.max_fds",
     FILES_FILES = "fdtable.fd",
     FILE_INODE = "file.f_inode",
+    INODE_MODE = "inode.i_mode",
     INODE_SUPER = "inode.i_sb",
     SUPER_DEVICE = "super_block.s_dev",
     SUPER_MAGIC = "super_block.s_magic",

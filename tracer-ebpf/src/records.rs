@@ -86,11 +86,21 @@ pub mod left {
     pub const CAUSE_SHIFT: u32 = 4;
     /// Where the number of its cell begins, one more than it is; 0 for none.
     pub const CELL_SHIFT: u32 = 8;
+    /// Flag: the last sleep in a plain read or write whose file was asked for was not of a regular file. Kept
+    /// as the cause of the last sleep is.
+    pub const NO_FILE: u32 = 1 << 27;
     /// Where the cause of the last sleep in a call begins, four bits, one more than it is; 0 for none. Kept
     /// while the task is on a CPU, blocked or stopped: after a stop the call goes on under another number.
     pub const LAST_SHIFT: u32 = 28;
     /// That cause's bits.
     pub const LAST: u32 = 0xf << LAST_SHIFT;
+    /// All that is kept while the task does something else.
+    pub const KEPT: u32 = NO_FILE | LAST;
+
+    const _: () = assert!(
+        crate::cells::CELLS << CELL_SHIFT < NO_FILE,
+        "one more than a cell's number fits below what is kept"
+    );
 
     /// How, without [`IN_FAULT`] and what caused it.
     #[inline(always)]
@@ -101,7 +111,7 @@ pub mod left {
     /// The number of its cell, one more than it is; 0 for none.
     #[inline(always)]
     pub const fn cell(left: u32) -> u32 {
-        (left & !LAST) >> CELL_SHIFT
+        (left & !KEPT) >> CELL_SHIFT
     }
 }
 

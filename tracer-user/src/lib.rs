@@ -16,6 +16,7 @@ pub mod launch;
 pub mod lines;
 pub mod model;
 pub mod probes;
+pub mod record;
 pub mod replay;
 pub mod resolve;
 pub mod view;

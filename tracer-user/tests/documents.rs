@@ -74,10 +74,10 @@ fn infos() -> Vec<Point> {
     }
     let mut details = Details::new(&answer, 5);
     details.learn(&facts);
-    details.add(&groups());
+    details.add(&groups(), &[], 9, 1);
     details.set_counted_from(6);
     details.set_ended(Some(8));
-    vec![of_run, details.due_info(&origin(), &job(), 9).unwrap()]
+    vec![of_run, details.due_info(&origin(), &job(), 9, false).unwrap()]
 }
 
 /// The rows of `name` in METRICS.md.

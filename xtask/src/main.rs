@@ -53,7 +53,7 @@ enum Chore {
     Demo(demo::Args),
     /// Check format, lints, docs and licences, and run all tests
     Test(test::Args),
-    /// Write docs/METRICS.md, docs/CLI.md, the default configuration and Grafana's dashboards from the code
+    /// Write docs/METRICS.md, docs/RECORD.md, docs/CLI.md, the default configuration and Grafana's dashboards from the code
     Docs(docs::Args),
     /// Measure what tracing costs, also compared with bpftrace, libbpf-tools, rezolus and below
     Bench(bench::Args),

@@ -253,13 +253,13 @@ impl Node {
             let groups =
                 kinds.of(running.job.kind, running.job.share).at(running.phase, running.ticks);
             running.ticks += 1;
-            running.details.add(groups);
+            running.details.add(groups, &[], stamp_ns, span_ns);
             if running.end_ns <= stamp_ns {
                 running.details.set_ended(Some(running.end_ns));
                 ended.push(running.tags.clone());
             }
             jobs.push(JobStats { job: running.tags.clone(), groups: groups.to_vec() });
-            facts.extend(running.details.due_info(&self.origin, &running.tags, stamp_ns));
+            facts.extend(running.details.due_info(&self.origin, &running.tags, stamp_ns, false));
         }
         let sequence = stamp_ns + WRITTEN_AFTER_NS - self.booted_ns;
         let set = SetName { boot: self.boot, sequence, start_ns: stamp_ns - span_ns };

@@ -1,12 +1,13 @@
 //! `burst DEVICE FILE MS`: reads of 4 KiB past the page cache, one after the other, until FILE is there;
 //! then rests MS milliseconds in one sleep.
 //! `burst pipe FILE MS`: the same, but two processes on one CPU that hand a byte to each other.
+//! `burst socket FILE MS`: the same, but one process that sends bytes to itself, one at a time.
 
 use std::{
     io::{Read, Write},
     os::{
         fd::{AsRawFd, FromRawFd},
-        unix::fs::FileExt,
+        unix::{fs::FileExt, net::UnixStream},
     },
     path::Path,
     thread::sleep,
@@ -28,6 +29,7 @@ fn main() {
     let before = Account::own();
     let turns = match words[0].as_str() {
         "pipe" => ping(&mut work, file),
+        "socket" => echo(file),
         device => read(Path::new(device), file),
     };
     let busy = Account::own();
@@ -83,5 +85,17 @@ fn ping(work: &mut Work, file: &Path) -> u64 {
     }
     drop(there);
     assert_eq!(work.reap(child), 0);
+    done
+}
+
+fn echo(file: &Path) -> u64 {
+    let (mut here, mut there) = UnixStream::pair().unwrap();
+    let mut byte = [0];
+    let mut done = 0;
+    while done % TURNS != 0 || !file.exists() {
+        here.write_all(&byte).unwrap();
+        there.read_exact(&mut byte).unwrap();
+        done += 1;
+    }
     done
 }

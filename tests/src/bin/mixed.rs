@@ -1,9 +1,11 @@
 //! `mixed SECONDS DEVICE FILE`: everything at once for that long: three busy processes for each CPU
-//! among them, and beside them fresh memory, pages of DEVICE, direct and buffered I/O on FILE, sleeps
-//! and short-lived children. Each kind of work repeats a known amount and reports how often.
+//! among them, and beside them fresh memory, pages of DEVICE, direct and buffered I/O on FILE, sleeps,
+//! short-lived children, and messages by TCP. Each kind of work repeats a known amount and reports how often.
 
 use std::{
     fs::File,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
     os::unix::fs::FileExt,
     path::Path,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
@@ -23,6 +25,9 @@ const BYTES: usize = 64 << 10;
 const TRANSFERS: u64 = 32;
 const SLEEP: Duration = Duration::from_millis(5);
 const SPIN: Duration = Duration::from_millis(1);
+/// Messages of a round, and bytes of each.
+const MESSAGES: u64 = 16;
+const MESSAGE_BYTES: usize = 1000;
 /// First of the shared words that sum up the short-lived children.
 const GRANDCHILDREN: usize = 16;
 
@@ -43,7 +48,8 @@ fn main() {
     let mut pids: Vec<i32> = hogs.collect();
     let shared = Pages::shared(1);
     let words = shared.words();
-    let kinds: [(&str, &dyn Fn()); 6] = [
+    let connection = connection();
+    let kinds: [(&str, &dyn Fn()); 7] = [
         ("fresh", &|| Pages::fresh(FRESH).write()),
         ("file", &|| {
             Pages::of_uncached_file(device).read();
@@ -52,6 +58,7 @@ fn main() {
         ("buffered", &|| buffered(file)),
         ("sleeps", &|| thread::sleep(SLEEP)),
         ("forks", &|| add(&words[GRANDCHILDREN..], &reap(fork(|| spin(SPIN))).0)),
+        ("messages", &|| messages(&connection)),
     ];
     for (index, (_, round)) in kinds.iter().enumerate() {
         pids.push(fork(|| {
@@ -104,4 +111,22 @@ fn buffered(path: &Path) {
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(&[7; BYTES], TRANSFERS * BYTES as u64).unwrap();
     file.sync_data().unwrap();
+}
+
+/// Both ends of a connection to ourselves, on which no message waits for the last one's confirmation.
+fn connection() -> [TcpStream; 2] {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    sender.set_nodelay(true).unwrap();
+    [sender, listener.accept().unwrap().0]
+}
+
+/// Each is received before the next is sent.
+fn messages([sender, receiver]: &[TcpStream; 2]) {
+    let (mut sender, mut receiver) = (sender, receiver);
+    let mut bytes = [7; MESSAGE_BYTES];
+    for _ in 0..MESSAGES {
+        assert_eq!(sender.write(&bytes).unwrap(), bytes.len());
+        receiver.read_exact(&mut bytes).unwrap();
+    }
 }

@@ -31,6 +31,7 @@ pub mod full_disk;
 pub mod fuse;
 pub mod influx;
 pub mod mount;
+pub mod overlay;
 pub mod read_only;
 pub mod scripts;
 pub mod shaped;

@@ -8,6 +8,7 @@ mod crowds;
 mod hostile;
 mod life;
 mod programs;
+mod records;
 mod slots;
 mod slurm;
 mod times;

@@ -200,9 +200,10 @@ fn agents() -> String {
     let path = |name: &str| folder.path().join(name);
     let text = format!(
         "interval = \"1s\"\nhierarchy = {hierarchy:?}\nhost = {HOST:?}\ncluster = \"c1\"\n\
-         [export]\nprofile = \"histogram\"\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n",
+         [export]\nprofile = \"histogram\"\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n[records]\ndir = {:?}\n",
         path("spool"),
-        path("state")
+        path("state"),
+        path("records")
     );
     fs::write(path("jobtrace.toml"), text).unwrap();
     let mut command = Command::new(program().unwrap());

@@ -14,14 +14,15 @@ use super::{
 pub const DB: &str = "jobtrace";
 
 /// Fields that a kernel may be unable to tell: stall times need PSI and cgroup v2, throttling a quota's
-/// controller.
-const KERNELS: [&str; 6] = [
+/// controller, segments sent again jobs that are told apart by cgroup v2.
+const KERNELS: [&str; 7] = [
     "cpu_some_stall_ns",
     "memory_some_stall_ns",
     "io_some_stall_ns",
     "throttled_ns",
     "queue_latency_ns_sum",
     "swap_bytes",
+    "retransmits",
 ];
 
 /// The server with all lines, and what was put into it.
@@ -34,7 +35,7 @@ pub fn filled(data: &Data) -> Influx {
 }
 
 /// Columns that are no values.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "time",
     "measurement",
     "job",
@@ -47,6 +48,7 @@ const NAMES: [&str; 12] = [
     "call",
     "fs",
     "mount",
+    "family",
 ];
 
 /// Whether a row says anything besides when and of what.

@@ -97,7 +97,7 @@ impl Agent {
 fn configure(folder: &TempDir, overhead: &str) {
     let path = folder.path().display();
     let text = format!(
-        "interval = \"1s\"\nfaults = \"full\"\nspool.dir = \"{path}/spool\"\nstate.dir = \"{path}/state\"\n\
+        "interval = \"1s\"\nfaults = \"full\"\nspool.dir = \"{path}/spool\"\nstate.dir = \"{path}/state\"\nrecords.dir = \"{path}/records\"\n\
          overhead = {{ {overhead} }}\n[[rule]]\nname = \"tests\"\nmanager = \"test\"\n\
          pattern = '/jobtrace-test-(?<job>\\d+)-overhead$'\n"
     );

@@ -1,6 +1,7 @@
 //! Live ring: what the probes cost is bounded and shown, and what was not counted is unknown.
 
 mod agent;
+mod net;
 
 use std::{fs, thread::sleep, time::Duration};
 
@@ -41,6 +42,26 @@ fn ops(points: &[Point], after_ns: i64, device: &str) -> u64 {
     points.iter().filter(is_meant).filter_map(|point| point.number("ops")).sum()
 }
 
+/// Whether some point of that moment has the field.
+fn is_told(points: &[Point], time_ns: i64, measurement: &str, field: &str) -> bool {
+    let mut same = points.iter().filter(|point| point.time_ns == time_ns);
+    same.any(|point| point.measurement == measurement && point.float(field).is_some())
+}
+
+/// Takes the limit away, and waits until every family is attached again and nothing is unknown.
+fn give_everything_back(agent: &mut Agent, back_off: &str) {
+    agent.reload(&format!("max_ratio = 1.0, patience = 1, back_off = {back_off:?}"));
+    let is_shed = |point: &Point| point.float("shed_families") > Some(0.0);
+    agent.wait_for_points("everything is known again", |points| {
+        own(points).any(is_shed) && own(points).last().is_some_and(|point| !is_shed(point))
+    });
+    let log = agent.log();
+    for family in ["block", "net", "sched", "full_fault"] {
+        let times = |what: &str| log.matches(&format!("{family} probes {what}")).count();
+        assert_eq!(times("detached"), times("attached again"), "{family}: {log}");
+    }
+}
+
 fn switches(account: &Account) -> u64 {
     account.voluntary + account.involuntary
 }
@@ -59,23 +80,10 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     sleep(Duration::from_millis(1500));
     fs::write(&stop, "").unwrap();
     sleep(Duration::from_millis(200));
-    agent.reload("max_ratio = 1.0, patience = 1, back_off = \"8s\"");
+    give_everything_back(&mut agent, "8s");
     let log = agent.log();
     let at = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words:?} not in {log}"));
     assert!(at("block probes detached, unknown for now: job_block") < at("sched probes detached"));
-    for family in ["block", "sched", "full_fault"] {
-        if agent.log().contains(&format!("{family} probes detached")) {
-            agent.wait_for(&format!("{family} probes attached again"));
-        }
-    }
-    let is_known = |points: &[Point]| {
-        own(points).last().is_some_and(|point| point.float("shed_families") == Some(0.0))
-    };
-    let was_shed =
-        |points: &[Point]| own(points).any(|point| point.float("shed_families") > Some(0.0));
-    agent.wait_for_points("everything is known again", |points| {
-        was_shed(points) && is_known(points)
-    });
     assert_eq!(agent.attachments(), attachments, "nothing is attached twice, or not again");
     let spin = start_inside(&cgroup, &[SPIN, "crowd", "2", "300"]).end();
     let count = READS.to_string();
@@ -85,20 +93,16 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
     let points = agent.end();
 
     for point in own(&points) {
-        let of_interval = |known: &&Point| known.time_ns == point.time_ns;
-        let same = points.iter().filter(of_interval);
-        let lost = |measurement: &str, field: &str| {
-            same.clone()
-                .any(|point| point.measurement == measurement && point.float(field).is_some())
-        };
+        let told = |measurement, field| is_told(&points, point.time_ns, measurement, field);
         if point.float("shed_sched") == Some(1.0) {
             for field in ["on_cpu_ns", "switches_voluntary", "sleep_ns_count", "blocked_ns_sum"] {
-                assert!(!lost("job_sched", field), "{field} of {}", point.time_ns);
+                assert!(!told("job_sched", field), "{field} of {}", point.time_ns);
             }
-            assert!(!lost("job_fault", "minor") && !lost("job_fault", "major_wait_ns_count"));
+            assert!(!told("job_sched", "blocked_read_ns") && !told("job_wait", "blocked_ns_sum"));
+            assert!(!told("job_fault", "minor") && !told("job_fault", "major_wait_ns_count"));
             assert_eq!(point.float("shed_major_fault"), Some(1.0));
         }
-        assert!(point.float("shed_block") != Some(1.0) || !lost("job_block", "ops"));
+        assert!(point.float("shed_block") != Some(1.0) || !told("job_block", "ops"));
     }
     let hidden = own(&points).filter(|point| point.float("shed_families") > Some(0.0));
     let last_ns = hidden.map(|point| point.time_ns).max().unwrap();

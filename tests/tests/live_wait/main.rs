@@ -7,6 +7,7 @@ mod asleep;
 mod blocked;
 mod files;
 mod held;
+mod modes;
 mod odd;
 
 use std::path::Path;
@@ -39,16 +40,28 @@ fn found(cause: &str, path: &str, beside: &str) -> Found {
 }
 
 /// The same of other amounts.
-fn found_amount(cause: &str, count: u64, ms: u64, [path, beside]: [&str; 2]) -> Found {
+fn found_amount(cause: &str, count: u64, ms: u64, paths: [&str; 2]) -> Found {
+    let (job, report) = traced(&[], cause, count, ms, paths);
+    let causes = Causes::of(&job);
+    causes.print();
+    Found { report, causes }
+}
+
+/// The same with `options` of jobtrace's.
+fn traced(
+    options: &[&str],
+    cause: &str,
+    count: u64,
+    ms: u64,
+    [path, beside]: [&str; 2],
+) -> (Traced, Report) {
     // Reading its own program from the disk would block it too.
     let _held = Pages::held_file(Path::new(WAIT));
     let [count, few, ms] = [count, count.div_ceil(6), ms].map(|value| value.to_string());
     let sibling = Sibling::start(&[WAIT, cause, &few, &ms, beside]);
-    let (job, report) = Traced::report(&[], &[WAIT, cause, &count, &ms, path]);
+    let traced = Traced::report(options, &[WAIT, cause, &count, &ms, path]);
     sibling.end();
-    let causes = Causes::of(&job);
-    causes.print();
-    Found { report, causes }
+    traced
 }
 
 impl Found {

@@ -19,7 +19,7 @@ use crate::{
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
     maps::{bank, cpu_record, fault_entry, slot_of, task_record},
     record::file,
-    wait::{asleep_for, blocked_for, file_wait, is_kernels},
+    wait::{asleep_for, blocked_for, file_wait, is_kernels, waited_for},
 };
 
 const TASK_UNINTERRUPTIBLE: u32 = 0x2;
@@ -196,9 +196,9 @@ unsafe fn leave<const TIMES: bool>(
     }
     record.left_at_ns = now;
     record.fault_blocked_ns = if known { cpu.fault_blocked_ns } else { 0 };
-    let last = record.left & left::LAST;
+    let kept = record.left & left::KEPT;
     record.left = if preempted || state == 0 {
-        left::RUNNABLE | last
+        left::RUNNABLE | kept
     } else if state & TASK_DEAD != 0 {
         record.task = 0;
         left::ASLEEP
@@ -208,7 +208,7 @@ unsafe fn leave<const TIMES: bool>(
         let is_blocked =
             state & TASK_UNINTERRUPTIBLE != 0 && (state & TASK_NOLOAD == 0 || !is_kernels(task));
         if !is_blocked && !in_iowait {
-            left::ASLEEP | if TIMES { asleep_for(task, state, slot, last) } else { 0 }
+            left::ASLEEP | if TIMES { asleep_for(task, state, slot, kept) } else { 0 }
         } else {
             let in_fault = if global(&FAULT_BIT_KNOWN) != 0 {
                 load_bit(task, TASK_IN_USER_FAULT, &globals::TASK_IN_USER_FAULT)
@@ -216,7 +216,7 @@ unsafe fn leave<const TIMES: bool>(
                 in_iowait
             };
             let fault = if in_fault || fault_began(pid) { left::IN_FAULT } else { 0 };
-            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) | last } else { 0 }
+            left::BLOCKED | fault | if TIMES { blocked_for(task, slot) | kept } else { 0 }
         }
     };
 }
@@ -284,6 +284,7 @@ unsafe fn enter<const TIMES: bool>(
         if left::how(record.left) == left::RUNNABLE {
             cpu.fault_blocked_ns = record.fault_blocked_ns;
         } else {
+            record.left = waited_for(task, record.left, cpu.slot, off);
             // SAFETY: the caller's.
             unsafe { file_wait(bank, record.left, cpu.slot, off) };
             if record.left & left::IN_FAULT != 0 {
@@ -297,7 +298,7 @@ unsafe fn enter<const TIMES: bool>(
         cpu.task_evictions += u64::from(record.task != 0);
         adopt(task, tag, record);
     }
-    record.left = left::ON_CPU | record.left & left::LAST;
+    record.left = left::ON_CPU | record.left & left::KEPT;
     cpu.sum_exec_ns = record.sum_exec_ns;
     if queued != 0 {
         // SAFETY: the caller's.

@@ -40,6 +40,17 @@ const PF_EXITING: u32 = 0x4;
 const PF_IO_WORKER: u32 = 0x10;
 const PF_FROZEN: u32 = 0x1_0000;
 const PF_KTHREAD: u32 = 0x20_0000;
+/// The kind of file in an inode's `i_mode`, and that of a regular file.
+const S_IFMT: u64 = 0o170_000;
+const S_IFREG: u64 = 0o100_000;
+
+/// A sleep in a plain read or write, as [`left`] holds it: which file it was of, nobody has asked.
+const IN_PIPE: u32 = left::ASLEEP | sleep::PIPE << left::CAUSE_SHIFT;
+/// After so long a sleep its file is asked for, which takes 100 ns; but below the other bound, where the task's
+/// last one was not of a regular file, for one in [`ASKED_OF`] alone.
+const ASKED_FROM_NS: u64 = 10_000;
+const ALWAYS_ASKED_FROM_NS: u64 = 1_000_000;
+const ASKED_OF: u64 = 16;
 
 /// Whether `task` is a thread of the kernel.
 #[inline(always)]
@@ -47,15 +58,15 @@ pub fn is_kernels(task: Kernel) -> bool {
     load::<u32, _>(task, TASK_FLAGS) & PF_KTHREAD != 0
 }
 
-/// What `task`, of `slot`, falls asleep for, as [`left`] holds it; `last` is what it slept for in a call before.
+/// What `task`, of `slot`, falls asleep for, as [`left`] holds it, with what it had `kept` so far.
 #[inline(always)]
-pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
+pub fn asleep_for(task: Kernel, state: u32, slot: u32, kept: u32) -> u32 {
     if global(&WAITS) == waits::OFF {
         return 0;
     }
     let frozen = has(&globals::TASK_FROZEN) && load_bit(task, TASK_FROZEN, &globals::TASK_FROZEN);
     if state & TASK_HELD != 0 || frozen {
-        return sleep::STOPPED << left::CAUSE_SHIFT | last;
+        return sleep::STOPPED << left::CAUSE_SHIFT | kept;
     }
     let flags: u32 = load(task, TASK_FLAGS);
     if flags & (PF_KTHREAD | PF_IO_WORKER) != 0 {
@@ -68,10 +79,11 @@ pub fn asleep_for(task: Kernel, state: u32, slot: u32, last: u32) -> u32 {
         cell = cell_of(task, slot, call.0);
     }
     let mut cause = call.sleep();
-    if call.is_resumed() && last != 0 {
-        cause = (last >> left::LAST_SHIFT) - 1;
+    if call.is_resumed() && kept & left::LAST != 0 {
+        cause = (kept >> left::LAST_SHIFT) - 1;
     }
-    (cause + 1) << left::LAST_SHIFT | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+    let kept = kept & left::NO_FILE | (cause + 1) << left::LAST_SHIFT;
+    kept | cause << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
 }
 
 /// What `task`, of `slot`, is blocked for, as [`left`] holds it.
@@ -93,6 +105,33 @@ pub fn blocked_for(task: Kernel, slot: u32) -> u32 {
         cell = cell_of(task, slot, call.0);
     }
     call.blocked() << left::CAUSE_SHIFT | cell << left::CELL_SHIFT
+}
+
+/// How `task`, of `slot`, waited, which enters its CPU after `ns` nanoseconds and left it as `how` says: a plain
+/// read or write that slept is told from one of a pipe by its file.
+#[inline(always)]
+pub fn waited_for(task: Kernel, how: u32, slot: u32, ns: u64) -> u32 {
+    let is_plain = (how & !left::KEPT) == IN_PIPE;
+    if !is_plain || ns < ASKED_FROM_NS {
+        return how;
+    }
+    let is_asked = ns >= ALWAYS_ASKED_FROM_NS || how & left::NO_FILE == 0 || ns % ASKED_OF == 0;
+    if is_asked { asleep_on_file(task, how, slot) } else { how }
+}
+
+/// `how`, but for a regular file that of a sleep for its file system.
+#[inline(never)]
+fn asleep_on_file(task: Kernel, how: u32, slot: u32) -> u32 {
+    if global(&WAITS) != waits::FILES {
+        return how;
+    }
+    let call = call_of(task);
+    let inode = inode_of(task, call.file());
+    if word_at(inode + global(&globals::INODE_MODE)) & S_IFMT != S_IFREG {
+        return how | left::NO_FILE;
+    }
+    let cell = cell_of(task, slot, call.0);
+    left::ASLEEP | sleep::OTHER << left::CAUSE_SHIFT | cell << left::CELL_SHIFT | how & left::LAST
 }
 
 /// Files a wait of `ns` nanoseconds of a task that left its CPU as `how` says and is in `slot` now. One
@@ -141,7 +180,7 @@ fn file_in_cell(number: u32, slot: u32, ns: u64) -> u32 {
     0
 }
 
-/// The call that `task`, which runs here, is in.
+/// The call that `task`, which leaves or enters this CPU, is in.
 #[inline(always)]
 fn call_of(task: Kernel) -> Call {
     // Where a call has the number of another machine (32 bits), its number says nothing.
@@ -189,7 +228,8 @@ fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
         return 0;
     }
     let call = Call(call);
-    let system = super_block(task, call.file());
+    let inode = inode_of(task, call.file());
+    let system = if inode == 0 { 0 } else { word_at(inode + global(&globals::INODE_SUPER)) };
     let device =
         if system == 0 { 0 } else { word_at(system + global(&globals::SUPER_DEVICE)) as u32 };
     let key = WaitKey { slot: slot as u16, call: call.blocked() as u16, device };
@@ -209,10 +249,9 @@ fn cell_of(task: Kernel, slot: u32, call: u32) -> u32 {
     number + 1
 }
 
-/// Address of the super block of the file that the argument of the call of `task` describes; 0 where there is
-/// none.
+/// Address of the inode of the file that the argument of the call of `task` describes; 0 where there is none.
 #[inline(always)]
-fn super_block(task: Kernel, argument: u32) -> u64 {
+fn inode_of(task: Kernel, argument: u32) -> u64 {
     if argument == file::NONE {
         return 0;
     }
@@ -231,8 +270,7 @@ fn super_block(task: Kernel, argument: u32) -> u64 {
     }
     let files: u64 = load(table, FILES_FILES);
     let file = word_at(files + 8 * u64::from(descriptor));
-    let inode = word_at(file + global(&globals::FILE_INODE));
-    word_at(inode + global(&globals::INODE_SUPER))
+    word_at(file + global(&globals::FILE_INODE))
 }
 
 /// The word at `address` of the kernel; 0 where it cannot be read.

@@ -96,7 +96,7 @@ measurement! {
     counter sleep_socket_waits: Count in sleeps(sleep::SOCKET, COUNT),
         "Number of the waits in sleep_socket_ns.";
     counter sleep_pipe_ns: Nanoseconds in sleeps(sleep::PIPE, NS),
-        "Asleep in a plain read or write: pipes, terminals, sockets by descriptor.";
+        "Asleep in a plain read or write: pipes, terminals, sockets by descriptor. One of a regular file (FUSE) is in sleep_other_ns, but for some below 1 ms, for which the file is not asked.";
     counter sleep_pipe_waits: Count in sleeps(sleep::PIPE, COUNT),
         "Number of the waits in sleep_pipe_ns.";
     counter sleep_child_ns: Nanoseconds in sleeps(sleep::CHILD, NS),

@@ -34,7 +34,7 @@ pub mod sleep {
         POLL,
         /// The other end of a socket, in a call for sockets.
         SOCKET,
-        /// A read or write that sleeps: pipes, terminals, sockets by descriptor.
+        /// A plain read or write that sleeps: pipes, terminals, sockets by descriptor.
         PIPE,
         /// A child's end.
         CHILD,
@@ -152,7 +152,7 @@ measurement! {
         "Waits for file systems, local and over the network, by file system, mount and kind of call.";
 
     histogram blocked_ns: Nanoseconds in BLOCKED,
-        "Time in a call on a file during which the task was off its CPU and not runnable, per wait: blocked, or asleep where only the file system can make it sleep. Page faults are not included, nor is a plain read or write that sleeps (it may be a pipe).";
+        "Time in a call on a file during which the task was off its CPU and not runnable, per wait: blocked, or asleep where only the file system can make it sleep. Page faults are not included, nor are some sleeps below 1 ms in a plain read or write, for which the file is not asked.";
 }
 
 const _: () = assert!(

@@ -9,6 +9,7 @@ pub mod devices;
 pub mod identity;
 pub mod kernel_release;
 pub mod layout;
+pub mod mountinfo;
 pub mod mounts;
 pub mod notify;
 pub mod open_files;

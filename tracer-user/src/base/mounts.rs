@@ -2,72 +2,82 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
-/// Every mount that this process sees.
-const MOUNTS: &str = "/proc/self/mountinfo";
+use super::mountinfo;
+
+mod overlay;
+
+/// For how long the mounts are taken to stay as they were read.
+const FRESH: Duration = Duration::from_secs(1);
 /// How long a number that is mounted nowhere is not looked for again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// Its type, `ext4`; `unknown` where neither its number nor its magic number tells.
+    /// Its type, `ext4`; of an overlay that of its layers, where they are all of one; `unknown` where
+    /// neither its number nor its magic number tells.
     pub fs: String,
-    /// Where it was mounted first; empty where it is not mounted here: in a container's own space, or of
-    /// the kernel itself.
+    /// Where it was mounted first; empty where it is not mounted here: in a container's own space, no
+    /// longer, or of the kernel itself.
     pub path: String,
 }
 
-/// The file systems seen so far, by number (`major << 20 | minor`).
+/// The mounted file systems, by number (`major << 20 | minor`).
 #[derive(Debug, Default)]
 pub struct Mounts {
-    known: HashMap<u32, Mount>,
+    mounted: HashMap<u32, Mount>,
     read_at: Option<Instant>,
 }
 
 impl Mounts {
     /// The file system of that number; 0 is none. `magic` is its magic number.
     pub fn get(&mut self, device: u32, magic: u64) -> Mount {
-        if device != 0 && !self.known.contains_key(&device) {
-            let is_stale = self.read_at.is_none_or(|at| at.elapsed() > PATIENCE);
-            if is_stale {
-                self.read_at = Some(Instant::now());
-                // What was unmounted keeps its name: it is still what was waited for.
-                self.known.extend(parse(&fs::read_to_string(MOUNTS).unwrap_or_default()));
-            }
+        let patience = if self.mounted.contains_key(&device) { FRESH } else { PATIENCE };
+        if device != 0 && self.read_at.is_none_or(|at| at.elapsed() > patience) {
+            self.read_at = Some(Instant::now());
+            self.take(&mountinfo::read().unwrap_or_default());
         }
-        match self.known.get(&device).filter(|_| device != 0) {
+        match self.mounted.get(&device).filter(|_| device != 0) {
             Some(mount) => mount.clone(),
             None => Mount { fs: name_of(magic).into(), path: String::new() },
         }
     }
-}
 
-/// The mounts of `mountinfo`, by number. Of several of one file system the first that shows its root.
-fn parse(mountinfo: &str) -> HashMap<u32, Mount> {
-    let mut all = HashMap::<u32, (bool, Mount)>::new();
-    for line in mountinfo.lines() {
-        let Some((number, is_root, mount)) = parse_line(line) else { continue };
-        let entry = all.entry(number).or_insert_with(|| (is_root, mount.clone()));
-        if is_root && !entry.0 {
-            *entry = (is_root, mount);
+    /// Takes the mounts of `text`; of several of one file system the first that shows its root. What is not
+    /// there any more is forgotten: the kernel gives its number to the next.
+    fn take(&mut self, text: &str) {
+        let mounts: Vec<_> = mountinfo::mounts(text).collect();
+        let mut all = HashMap::<u32, &mountinfo::Mount<'_>>::new();
+        for mount in &mounts {
+            let known = all.entry(mount.device).or_insert(mount);
+            if known.root != "/" && mount.root == "/" {
+                *known = mount;
+            }
         }
+        let mounted = all.into_iter().map(|(device, mount)| {
+            let fs = below(mount, &mounts).unwrap_or(mount.fs);
+            (device, Mount { fs: plain_type(fs).into(), path: mount.point.clone() })
+        });
+        self.mounted = mounted.collect();
     }
-    all.into_iter().map(|(number, (_, mount))| (number, mount)).collect()
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn parse_line(line: &str) -> Option<(u32, bool, Mount)> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut words = before.split(' ').skip(2);
-    let (major, minor) = words.next()?.split_once(':')?;
-    let number = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
-    let (root, path) = (words.next()?, words.next()?);
-    let fs = plain_type(after.split(' ').next()?);
-    Some((number, root == "/", Mount { fs: fs.into(), path: unescape(path) }))
+/// The type of the file systems that hold all layers of `overlay`; `None` where they differ or cannot be told,
+/// or it is no overlay.
+fn below<'a>(overlay: &mountinfo::Mount<'_>, mounts: &[mountinfo::Mount<'a>]) -> Option<&'a str> {
+    let layers =
+        if overlay.fs == overlay::TYPE { overlay::layers(overlay.fs_options) } else { vec![] };
+    let mut types = layers.iter().map(|layer| {
+        let holders = mounts.iter().filter(|mount| Path::new(layer).starts_with(&mount.point));
+        // What was mounted last hides what was there before.
+        Some(holders.max_by_key(|mount| mount.point.len())?.fs)
+    });
+    let first = types.next()??;
+    types.all(|fs| fs == Some(first)).then_some(first)
 }
 
 /// The type without its version or the program behind it: `nfs4` is nfs, `fuse.sshfs` and `fuseblk` are fuse.
@@ -77,19 +87,6 @@ fn plain_type(name: &str) -> &str {
         "fuseblk" => "fuse",
         _ => name.split('.').next().unwrap_or(name),
     }
-}
-
-/// Blanks and the like are written as `\040` there.
-fn unescape(path: &str) -> String {
-    let mut plain = Vec::new();
-    let mut bytes = path.as_bytes();
-    while let [first, rest @ ..] = bytes {
-        let octal = rest.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = octal.filter(|_| *first == b'\\').and_then(|it| u8::from_str_radix(it, 8).ok());
-        plain.push(byte.unwrap_or(*first));
-        bytes = if byte.is_some() { &rest[3..] } else { rest };
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// The type of a file system that is mounted nowhere here, by its magic number (the kernel's
@@ -128,20 +125,33 @@ fn name_of(magic: u64) -> &'static str {
 mod tests {
     use super::*;
 
+    /// The file system of that number, without a look at what is mounted now.
+    fn known(mounts: &mut Mounts, device: u32) -> (String, String) {
+        mounts.read_at = Some(Instant::now());
+        let Mount { fs, path } = mounts.get(device, 0);
+        (fs, path)
+    }
+
     #[test]
-    fn mounts_are_known_by_their_numbers() {
-        let all = parse(
-            "22 1 254:0 / / rw - ext4 /dev/vda rw\n\
-             23 22 254:0 /home /srv/my\\040home rw - ext4 /dev/vda rw\n\
+    fn mounts_are_known_by_their_numbers_until_these_are_used_again() {
+        let mut mounts = Mounts::default();
+        mounts.take(
+            "23 22 254:0 /home /srv/home rw - ext4 /dev/vda rw\n\
+             22 1 254:0 / / rw - ext4 /dev/vda rw\n\
              30 22 0:44 /export /data rw - nfs4 server:/export rw\n\
-             31 22 0:45 / /mnt/a\\134b rw master:1 - fuse.sshfs host: rw\n\
-             damaged\n32 22 x:y / / rw - ext4 a rw\n",
+             31 22 0:45 / /mnt/a rw master:1 - fuse.sshfs host: rw\n\
+             40 22 0:60 / /c/one rw - overlay overlay rw,lowerdir=/data/a:/data/b,upperdir=/data/c\n\
+             41 22 0:61 / /c/two rw - overlay overlay rw,lowerdir=/data/a,upperdir=/c\n",
         );
-        let mount = |fs: &str, path: &str| Mount { fs: fs.into(), path: path.into() };
-        assert_eq!(all[&(254 << 20)], mount("ext4", "/"));
-        assert_eq!(all[&44], mount("nfs", "/data"));
-        assert_eq!(all[&45], mount("fuse", "/mnt/a\\b"));
-        assert_eq!(all.len(), 3);
+        let of = |fs: &str, path: &str| (fs.to_owned(), path.to_owned());
+        assert_eq!(known(&mut mounts, 254 << 20), of("ext4", "/"));
+        assert_eq!(known(&mut mounts, 44), of("nfs", "/data"));
+        assert_eq!(known(&mut mounts, 45), of("fuse", "/mnt/a"));
+        assert_eq!(known(&mut mounts, 60), of("nfs", "/c/one"));
+        assert_eq!(known(&mut mounts, 61), of("overlay", "/c/two"));
+        mounts.take("32 22 0:44 / /run/user/7 rw - tmpfs tmpfs rw\n");
+        assert_eq!(known(&mut mounts, 44), of("tmpfs", "/run/user/7"));
+        assert_eq!(known(&mut mounts, 45), of("unknown", ""));
     }
 
     #[test]

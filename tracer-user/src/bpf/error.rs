@@ -94,10 +94,12 @@ pub fn with_causes(error: &dyn Error) -> String {
         !line.trim().is_empty() && !statistics.iter().any(|words| line.starts_with(words))
     };
     let lines: Vec<_> = text.lines().filter(is_said).collect();
-    match lines.as_slice() {
+    let said = match lines.as_slice() {
         [first, .., before, last] => format!("{first} … {before} {last}"),
         _ => lines.join(" "),
-    }
+    };
+    // Where it said nothing, its heading stands alone.
+    said.trim_end().trim_end_matches(". Verifier output:").to_owned()
 }
 
 #[cfg(test)]

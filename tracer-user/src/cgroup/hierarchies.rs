@@ -10,8 +10,13 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use crate::base::mountinfo;
+
 #[cfg(test)]
 mod tests;
+
+/// The caller's cgroup in each hierarchy.
+const OWN_CGROUPS: &str = "/proc/self/cgroup";
 
 /// One hierarchy, as the caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +53,10 @@ impl Hierarchies {
     /// # Errors
     /// When /proc is not mounted, or no cgroup hierarchy is.
     pub fn read() -> Result<Self> {
-        let text = |path: &str| -> Result<String> {
-            let bytes =
-                fs::read(path).with_context(|| format!("cannot read {path}: mount /proc"))?;
-            // A foreign mount's name in another encoding must not hide the cgroup mounts.
-            Ok(String::from_utf8_lossy(&bytes).into_owned())
-        };
-        let mut found = Self::parse(&text("/proc/self/mountinfo")?, &text("/proc/self/cgroup")?);
+        let cure = |path: &str| format!("cannot read {path}: mount /proc");
+        let mounts = mountinfo::read().with_context(|| cure(mountinfo::OWN))?;
+        let cgroups = fs::read(OWN_CGROUPS).with_context(|| cure(OWN_CGROUPS))?;
+        let mut found = Self::parse(&mounts, &String::from_utf8_lossy(&cgroups));
         // A mount above may cover one that mountinfo still lists.
         let is_seen = |hierarchy: &Hierarchy| hierarchy.own.join("cgroup.procs").exists();
         found.v2 = found.v2.filter(is_seen);
@@ -78,7 +80,7 @@ impl Hierarchies {
     /// Joins /proc/self/mountinfo and /proc/self/cgroup; lines of another shape are passed over. The
     /// controllers of v2 are in neither: they stay empty.
     pub fn parse(mountinfo: &str, own_cgroups: &str) -> Self {
-        let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
+        let mounts: Vec<Mount> = mountinfo::mounts(mountinfo).filter_map(Mount::of).collect();
         let mut found = Self::default();
         for line in own_cgroups.lines() {
             let Some((number, controllers, path)) = parse_own_line(line) else { continue };
@@ -128,21 +130,17 @@ struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
-    /// `31 23 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate`; the fields
-    /// before the dash vary in number.
-    fn parse(line: &'a str) -> Option<Self> {
-        let fields: Vec<&str> = line.split(' ').collect();
-        let dash = fields.iter().skip(6).position(|field| *field == "-")? + 6;
-        let options: Vec<&str> = fields.get(dash + 3)?.split(',').collect();
+    fn of(mount: mountinfo::Mount<'a>) -> Option<Self> {
+        let mountinfo::Mount { root, point, options, fs, fs_options, .. } = mount;
         // Below a path that does not begin at the root, anything might lie.
-        fields[3..5].iter().all(|path| path.starts_with('/')).then_some(())?;
-        let is_read_only = |mut options: std::str::Split<char>| options.any(|name| name == "ro");
+        (root.starts_with('/') && point.starts_with('/')).then_some(())?;
+        let is_read_only = |options: &str| options.split(',').any(|name| name == "ro");
         Some(Self {
-            root: unescape(fields[3]).into(),
-            point: unescape(fields[4]).into(),
-            read_only: is_read_only(fields[5].split(',')) || options.contains(&"ro"),
-            kind: fields[dash + 1],
-            options,
+            root: root.into(),
+            point: point.into(),
+            read_only: is_read_only(options) || is_read_only(fs_options),
+            kind: fs,
+            options: fs_options.split(',').collect(),
         })
     }
 
@@ -180,27 +178,4 @@ fn best_mount(mounts: &[Mount], controllers: &[String], path: &Path) -> Option<(
     let (mount, own) =
         candidates.min_by_key(|(mount, _)| (mount.read_only, mount.root.components().count()))?;
     Some((mount.point.clone(), own))
-}
-
-/// Undoes the kernel's octal escapes (`\040` is a space); anything else stays as it is.
-fn unescape(field: &str) -> String {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let octal = tail.get(..3).filter(|digits| {
-            byte == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit))
-        });
-        let value = octal.map(|d| d.iter().fold(0, |sum, d| sum * 8 + u32::from(d - b'0')));
-        match value.and_then(|value| u8::try_from(value).ok()) {
-            Some(value) => {
-                bytes.push(value);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -1,8 +1,8 @@
 //! Files that appear whole or not at all: written and synced in one folder, then renamed into another
 //! of the same file system.
 //!
-//! Owns the two phases and the words for what can go wrong there; refuses to choose names, to write
-//! over a file that is there, and to look into one.
+//! Owns the two phases and the words for what can go wrong there; refuses to choose names, to look into a file,
+//! and, but for [`Stage::replace`], to write over one that is there.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -64,6 +64,22 @@ impl Stage {
             renamed => renamed,
         };
         renamed.inspect(|()| sync_folder(&self.done))
+    }
+
+    /// Both phases for a file that may take the place of an earlier one: readers see the one or the other, whole.
+    /// The name is the caller's alone.
+    ///
+    /// # Errors
+    /// As for any file; the earlier one then stands.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.make()?;
+        let tmp = self.tmp.join(name);
+        let written = File::create(&tmp).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+        written.inspect_err(|_| drop(fs::remove_file(&tmp)))?;
+        self.publish(name)
     }
 
     /// Removes a prepared file that is not to appear.

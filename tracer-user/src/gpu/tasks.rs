@@ -1,9 +1,8 @@
 //! What a job's tasks did in a stretch of time, from two looks at the kernel's counters. Pure.
 
-use tracer_ebpf::handle::{Handle, Number};
-
 use super::waits::Waits;
 use crate::model::{
+    blocks::{io_ns, on_files_ns},
     group::Group,
     hist::Hist,
     tables::{FAULT, Fault, SCHED, Sched},
@@ -73,22 +72,18 @@ impl TaskTimes {
         let faulting = faults.map(waits);
         let ended = sched.hist(Sched::blocked_ns)?;
         let all = waits(ended);
-        let causes = Causes::of(&sched);
-        let io_ns = causes.as_ref().map_or(ended.sum, |causes| causes.io_ns.min(ended.sum));
+        let causes = on_files_ns(&sched).zip(io_ns(&sched));
+        let io_ns = causes.map_or(ended.sum, |(_, io_ns)| io_ns.min(ended.sum));
         let io = all.part(io_ns, ended.sum);
         Some(Self {
             on_cpu_ns: sched.number(Sched::on_cpu_ns)?,
             run_queue: waits(sched.hist(Sched::run_queue_wait_ns)?),
             // A task that a major fault blocks is blocked, and charged as that, too.
             blocked: io.less(faulting.unwrap_or_default()),
-            calls: causes.as_ref().map(|causes| {
+            calls: causes.map(|(of_ns, _)| {
                 let faults_ns = faults.map_or(0, |hist| hist.sum);
-                let of_ns = causes.calls_ns;
-                let all_ns = io_ns.saturating_sub(faults_ns);
-                Calls {
-                    of_ns,
-                    all_ns: all_ns.max(of_ns.iter().fold(0, |a, b| a.saturating_add(*b))),
-                }
+                let told_ns = of_ns.into_iter().fold(0, u64::saturating_add);
+                Calls { of_ns, all_ns: io_ns.saturating_sub(faults_ns).max(told_ns) }
             }),
             otherwise: all.less(io),
             faulting,
@@ -123,36 +118,6 @@ impl TaskTimes {
         }
     }
 }
-
-/// What blocks on I/O were for.
-struct Causes {
-    calls_ns: [u64; 4],
-    io_ns: u64,
-}
-
-impl Causes {
-    fn of(sched: &Group) -> Option<Self> {
-        let sum = |fields: &[Handle<Number>]| {
-            let add =
-                |sum: u64, field: &Handle<Number>| Some(sum.saturating_add(sched.number(*field)?));
-            fields.iter().try_fold(0, add)
-        };
-        let mut calls_ns = [0; 4];
-        for (of, field) in calls_ns.iter_mut().zip(CALLS) {
-            *of = sched.number(field)?;
-        }
-        let rest_ns = sum(&[Sched::blocked_fault_ns, Sched::blocked_exec_ns])?;
-        Some(Self { calls_ns, io_ns: sum(&CALLS)?.saturating_add(rest_ns) })
-    }
-}
-
-/// Calls on files, in the order of [`Calls::of_ns`].
-const CALLS: [Handle<Number>; 4] = [
-    Sched::blocked_read_ns,
-    Sched::blocked_write_ns,
-    Sched::blocked_sync_ns,
-    Sched::blocked_metadata_ns,
-];
 
 impl Asleep {
     fn of(sched: &Group, span_ns: u64) -> Option<Self> {
@@ -189,23 +154,15 @@ mod tests {
     const MS: u64 = 1_000_000;
     const S: u64 = 1_000 * MS;
 
-    fn hist(waits: &[(u64, u64)]) -> Hist {
-        let mut hist = Hist::default();
-        for (length, count) in waits {
-            (0..*count).for_each(|_| hist.record(*length));
-        }
-        hist
-    }
-
     #[test]
     fn what_major_faults_blocked_counts_once() {
         let groups = |blocked: &[(u64, u64)], faults: Option<&[(u64, u64)]>| {
             let mut sched = Group::unknown(&SCHED, Vec::new());
             let mut fault = Group::unknown(&FAULT, Vec::new());
             sched.set(Sched::on_cpu_ns, 5 * MS);
-            sched.set_hist(Sched::run_queue_wait_ns, hist(&[]));
-            sched.set_hist(Sched::blocked_ns, hist(blocked));
-            faults.iter().for_each(|faults| fault.set_hist(Fault::major_wait_ns, hist(faults)));
+            sched.set_hist(Sched::run_queue_wait_ns, Hist::of(&[]));
+            sched.set_hist(Sched::blocked_ns, Hist::of(blocked));
+            faults.iter().for_each(|faults| fault.set_hist(Fault::major_wait_ns, Hist::of(faults)));
             vec![sched, fault]
         };
         let zero = groups(&[], Some(&[]));

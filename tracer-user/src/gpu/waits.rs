@@ -85,14 +85,6 @@ mod tests {
     const MS: u64 = 1_000_000;
     const S: u64 = 1_000 * MS;
 
-    fn hist(waits: &[(u64, u64)]) -> Hist {
-        let mut hist = Hist::default();
-        for (length, count) in waits {
-            (0..*count).for_each(|_| hist.record(*length));
-        }
-        hist
-    }
-
     #[test]
     fn a_wait_reaches_before_the_stretch_in_which_it_ended() {
         for (what, waits, before_ms, reach_ms) in [
@@ -110,16 +102,16 @@ mod tests {
             ("eight tasks", &[(5 * S, 8)], 36_000, 5_000),
             ("one long and many short ones", &[(5 * S, 1), (MS, 300)], 4_500, 5_000),
         ] {
-            let hist = hist(waits);
+            let hist = Hist::of(waits);
             let got = Waits::of(&hist, S);
             assert_eq!(got.within_ns + got.before_ns, hist.sum, "{what}");
             let near = |got: u64, wanted_ms: u64| got.abs_diff(wanted_ms * MS) <= 2 * MS + got / 10;
             assert!(near(got.before_ns, before_ms), "{what}: {got:?}");
             assert!(near(got.reach_ns, reach_ms), "{what}: {got:?}");
         }
-        let one = Waits::of(&hist(&[(5 * S + 7, 1)]), S);
+        let one = Waits::of(&Hist::of(&[(5 * S + 7, 1)]), S);
         assert_eq!(one.before_ns, 4_500 * MS + 7, "a single wait is known to the nanosecond");
-        assert_eq!(Waits::of(&hist(&[(7, 1)]), 0).within_ns, 0, "no time, nothing in it");
+        assert_eq!(Waits::of(&Hist::of(&[(7, 1)]), 0).within_ns, 0, "no time, nothing in it");
     }
 
     #[test]

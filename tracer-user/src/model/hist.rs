@@ -75,6 +75,16 @@ impl Hist {
         self.counts().get(index).copied().unwrap_or(0)
     }
 
+    /// Values, each with how often it came.
+    #[cfg(test)]
+    pub fn of(values: &[(u64, u64)]) -> Self {
+        let mut hist = Self::default();
+        for (value, count) in values {
+            (0..*count).for_each(|_| hist.record(*value));
+        }
+        hist
+    }
+
     /// Adds one value.
     pub fn record(&mut self, value: u64) {
         self.add(bucket_of(value) as usize, 1);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use tracer_ebpf::table::Unit;
 
 use super::{
@@ -66,6 +66,22 @@ impl Facts {
         self.0.contains_key(fact.name)
     }
 
+    /// A number; `None` where it is unknown.
+    pub fn number(&self, fact: &Fact) -> Option<u64> {
+        match self.0.get(fact.name) {
+            Some(FieldValue::Integer(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A text; empty where it is unknown.
+    pub fn text(&self, fact: &Fact) -> &str {
+        match self.0.get(fact.name) {
+            Some(FieldValue::Text(text)) => text,
+            _ => "",
+        }
+    }
+
     /// Takes over what `other` knows.
     pub fn extend(&mut self, other: &Self) {
         self.0.extend(other.0.iter().map(|(name, value)| (*name, value.clone())));
@@ -76,6 +92,61 @@ impl Facts {
         let known = |fact: &Fact| Some((fact.name.to_owned(), self.0.get(fact.name)?.clone()));
         FACTS.iter().filter_map(known)
     }
+}
+
+impl From<&Facts> for JobInfo {
+    /// What the facts tell of its begin. They do not name its user, whom the job names.
+    fn from(facts: &Facts) -> Self {
+        Self {
+            name: facts.text(const { fact("name") }).to_owned(),
+            user: String::new(),
+            uid: facts
+                .number(const { fact("uid") })
+                .and_then(|uid| uid.try_into().ok())
+                .unwrap_or(0),
+            command: facts.text(const { fact("command") }).to_owned(),
+            start_wall_ns: facts.number(const { fact("start") }).unwrap_or(0),
+        }
+    }
+}
+
+/// The form in JSON: `{"name":"md","uid":1000}`.
+impl Serialize for Facts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let known = FACTS.iter().filter_map(|fact| Some((fact.name, self.0.get(fact.name)?)));
+        let told = known.map(|(name, value)| match value {
+            FieldValue::Text(text) => (name, Told::Text(text.clone())),
+            FieldValue::Integer(number) => (name, Told::Number(*number)),
+            FieldValue::Float(_) => unreachable!("no fact is a float: `Facts::set`"),
+        });
+        serializer.collect_map(told)
+    }
+}
+
+/// What this program has no row for is left out: a later one wrote it.
+impl<'de> Deserialize<'de> for Facts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let told = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+        let mut facts = Self::default();
+        for fact in FACTS {
+            let Some(value) = told.get(fact.name) else { continue };
+            let value = match (fact.unit, value.as_u64(), value.as_str()) {
+                (Some(_), Some(number), _) => FieldValue::Integer(number),
+                (None, _, Some(text)) => FieldValue::Text(text.to_owned()),
+                _ => return Err(D::Error::custom(format!("{} is of another kind", fact.name))),
+            };
+            facts.0.insert(fact.name, value);
+        }
+        Ok(facts)
+    }
+}
+
+/// A fact as JSON has it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Told {
+    Number(u64),
+    Text(String),
 }
 
 /// How a command ended: one of the two.

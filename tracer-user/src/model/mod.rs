@@ -3,6 +3,7 @@
 //!
 //! Everything here is pure: no clock, no file, no environment. Time arrives as an argument.
 
+pub mod blocks;
 pub mod buckets;
 pub mod group;
 pub mod hist;

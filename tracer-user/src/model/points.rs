@@ -31,7 +31,15 @@ pub fn interval_points(
     points
 }
 
-/// The point of `job_info` of a run; `end` is the wall time and way of its end, once it has ended.
+/// The facts of a run; `end` is the wall time and way of its end, once it has ended.
+pub fn ended_facts(info: &JobInfo, end: Option<(u64, Exit)>) -> Facts {
+    let mut facts = info.facts();
+    facts.set(const { fact("end") }, end.map(|(wall_ns, _)| wall_ns));
+    facts.set(const { fact("exit") }, end.map(|(_, exit)| exit.status() as u64));
+    facts
+}
+
+/// The point of `job_info` of a run, as [`ended_facts`].
 pub fn info_point(
     origin: &Origin,
     job: &Job,
@@ -39,10 +47,7 @@ pub fn info_point(
     end: Option<(u64, Exit)>,
     time_ns: u64,
 ) -> Point {
-    let mut facts = info.facts();
-    facts.set(const { fact("end") }, end.map(|(wall_ns, _)| wall_ns));
-    facts.set(const { fact("exit") }, end.map(|(_, exit)| exit.status() as u64));
-    facts_point(origin, job, &facts, Vec::new(), time_ns)
+    facts_point(origin, job, &ended_facts(info, end), Vec::new(), time_ns)
 }
 
 /// The point of `job_info` that tells `facts` and `totals`.

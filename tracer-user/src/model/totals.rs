@@ -1,5 +1,6 @@
 //! A whole run added up: what the summary and the JSON are made of.
 
+use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::Measurement;
 
 use super::{
@@ -10,7 +11,8 @@ use super::{
 };
 
 /// Highest rates over single intervals, which no total shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Peaks {
     /// Thousandths of a core busy over the busiest interval.
     pub millicores: u64,

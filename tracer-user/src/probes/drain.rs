@@ -49,8 +49,6 @@ pub struct Probes {
     reclaims: bool,
     /// From when on all programs were attached, CLOCK_MONOTONIC.
     since_ns: u64,
-    /// As [`Parts::missing_waits`].
-    pub(super) missing_waits: Option<&'static str>,
     own: own::Spent,
 }
 
@@ -64,28 +62,14 @@ pub(super) struct Parts {
     pub readings: Readings,
     /// From when on all programs were attached, CLOCK_MONOTONIC; 0 where an agent before this one did it.
     pub since_ns: u64,
-    /// What of waits was asked for and this kernel lacks; that of an agent before this one has been said.
-    pub missing_waits: Option<&'static str>,
 }
 
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options) -> Self {
-        let Parts { set, records, slots, blocks, waits, readings, since_ns, missing_waits } = parts;
+        let Parts { set, records, slots, blocks, waits, readings, since_ns } = parts;
         let (closed, own) = (BTreeMap::new(), own::Spent::default());
         let reclaims = !options.whole_node;
-        Self {
-            set,
-            records,
-            slots,
-            readings,
-            blocks,
-            waits,
-            closed,
-            reclaims,
-            since_ns,
-            missing_waits,
-            own,
-        }
+        Self { set, records, slots, readings, blocks, waits, closed, reclaims, since_ns, own }
     }
 
     /// Pins what is attached, and gives the set its name.

@@ -63,15 +63,15 @@ macro_rules! families {
 }
 
 families! {
-    /// Context switches, and tasks that change their cgroup: most of `job_sched`, and the counts of
-    /// faults.
+    /// Context switches, and tasks that change their cgroup: most of `job_sched`, `job_wait`, and the counts
+    /// of faults.
     Sched = FamilyRow {
         name: "sched",
         event: "context switches",
         counted_by: &[Field(Sched::switches_voluntary), Field(Sched::switches_involuntary)],
         event_ns: 160,
         source: "cargo xtask bench, AMD EPYC, sched pipe: 5397 - 5080 ns for two switches",
-        gives: "job_sched except forks and execs, minor and major of job_fault",
+        gives: "job_sched except forks and execs, job_wait, minor and major of job_fault",
         needs: None,
         sheddable: true,
         shed: Some(Own::shed_sched),
@@ -177,8 +177,11 @@ mod tests {
         let fields = SELF.fields.iter().map(|field| field.name);
         let fields = fields.filter(|name| name.starts_with("shed_") && *name != "shed_families");
         let mut named = Vec::new();
-        for row in Family::ALL.map(Family::row) {
+        for family in Family::ALL {
+            let row = family.row();
             assert_eq!(row.shed.is_some(), row.sheddable || row.needs.is_some(), "{}", row.name);
+            let mut measurements = family.fields().filter(|field| field.starts_with("job_"));
+            assert!(measurements.all(|name| row.gives.contains(name)), "{}", row.name);
             let Some(shed) = row.shed.map(|shed| shed.field()) else { continue };
             assert_eq!(shed.name, format!("shed_{}", row.name));
             assert!(shed.help.contains(row.gives), "{} does not say {:?}", shed.name, row.gives);

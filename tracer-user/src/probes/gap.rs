@@ -77,11 +77,6 @@ impl Probes {
         last.into_iter().map(move |index| missing[index])
     }
 
-    /// What of waits was asked for and this kernel lacks, and why.
-    pub fn missing_waits(&self) -> Option<&'static str> {
-        self.missing_waits
-    }
-
     /// Whether the switch hook is attached.
     pub(super) fn runs_switches(&self) -> bool {
         let mut required = HOOKS.iter().filter(|row| row.hook.group == REQUIRED_GROUP);

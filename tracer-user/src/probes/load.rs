@@ -15,7 +15,7 @@ use super::{
     readings::Readings,
     records::Records,
     slots::Slots,
-    unknown::{missing_waits, unknown_fields, unknown_waits},
+    unknown::{unknown_fields, unknown_waits},
     waits::Waits,
 };
 use crate::{
@@ -92,9 +92,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     unknown.extend(unknown_waits(globals[settings::WAITS]));
     let set = Set::new(programs, all_hooks(), states, log);
     let readings = Readings::new(unknown, sample_every);
-    let missing = missing_waits(options.waits, globals[settings::WAITS]);
-    let parts =
-        Parts { set, records, slots, blocks, waits, readings, since_ns, missing_waits: missing };
+    let parts = Parts { set, records, slots, blocks, waits, readings, since_ns };
     let mut probes = Probes::new(parts, options);
     if let Some(pinning) = pinning {
         probes.pin(pinning).map_err(LoadError::Unsupported)?;

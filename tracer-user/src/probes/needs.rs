@@ -54,7 +54,7 @@ pub const TIMES_NEED: [&str; 7] = [
 /// What the causes of waits are told by, on any kernel from which they can be.
 pub const CALLS_NEED: [&str; 3] = ["TASK_COMPAT", "TASK_STACK", "CALL_NUMBER"];
 /// What the file systems that are waited for are told by.
-pub const FILES_NEED: [&str; 10] = [
+pub const FILES_NEED: [&str; 11] = [
     "CALL_FIRST",
     "CALL_SECOND",
     "TASK_FILES",
@@ -62,6 +62,7 @@ pub const FILES_NEED: [&str; 10] = [
     "FILES_MOST",
     "FILES_FILES",
     "FILE_INODE",
+    "INODE_MODE",
     "INODE_SUPER",
     "SUPER_DEVICE",
     "SUPER_MAGIC",

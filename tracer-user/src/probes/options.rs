@@ -35,7 +35,7 @@ pub enum FaultMode {
     Full,
 }
 
-/// What is told of waits.
+/// What is recorded about waits.
 #[derive(
     Clone,
     Copy,
@@ -49,11 +49,11 @@ pub enum FaultMode {
 )]
 #[serde(rename_all = "lowercase")]
 pub enum WaitMode {
-    /// How long they are.
+    /// Only how long tasks sleep and are blocked.
     Off,
-    /// Also their causes.
+    /// Also the causes, by system call.
     Calls,
-    /// Also the file systems that they are for.
+    /// Also the file systems that they wait for (job_wait).
     #[default]
     Files,
 }
@@ -63,7 +63,7 @@ pub enum WaitMode {
 pub struct Options {
     /// Which faults are timed.
     pub faults: FaultMode,
-    /// What is told of waits.
+    /// What is recorded about waits.
     pub waits: WaitMode,
     /// Log level of the programs' rare warnings: 0 is off.
     pub log_level: u8,

@@ -17,7 +17,7 @@ use super::{
     records::Records,
     running::Reported,
     slots::Slots,
-    waits::Waits,
+    waits::{CarriedWaits, Waits},
 };
 use crate::{
     base::layout::Layout,
@@ -45,6 +45,7 @@ pub struct Carried {
     unknown: Vec<String>,
     reported: Reported,
     no_room: u64,
+    waits: CarriedWaits,
 }
 
 impl Probes {
@@ -59,6 +60,7 @@ impl Probes {
             unknown: self.readings.unknown().iter().map(|name| (*name).to_owned()).collect(),
             reported: self.readings.reported().clone(),
             no_room: self.slots.no_room(),
+            waits: self.waits.carried(),
         })
     }
 }
@@ -94,14 +96,13 @@ pub fn take_over(
     let unknown = carried.unknown.iter().filter_map(|name| known_name(name)).collect();
     let mut readings = Readings::new(unknown, sample_every);
     readings.set_reported(carried.reported.clone());
-    let parts =
-        Parts { set, records, slots, blocks, waits, readings, since_ns: 0, missing_waits: None };
+    let parts = Parts { set, records, slots, blocks, waits, readings, since_ns: 0 };
     let mut probes = Probes::new(parts, options);
     for (lease, groups) in &last.slots {
         probes.readings.go_on(*lease, groups);
         probes.blocks.go_on(*lease, groups);
-        probes.waits.go_on(*lease, groups);
     }
+    probes.waits.go_on(carried.waits.clone());
     probes.attach_all().context("cannot attach the programs that did not stay attached")?;
     Ok(probes)
 }

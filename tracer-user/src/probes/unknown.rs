@@ -3,11 +3,15 @@
 use tracer_ebpf::settings::waits;
 
 use super::{
+    drain::Probes,
     hooks::{HOOKS, HookRow},
     needs::CAUSES,
     options::{FaultMode, WaitMode},
 };
-use crate::{bpf::hook::HookState, model::tables::WAIT};
+use crate::{
+    bpf::hook::HookState,
+    model::tables::{Sched, WAIT},
+};
 
 /// Fields (or whole measurements) that cannot be known where the hooks fared as `states` say: of those that
 /// were asked for, some hook feeds them and neither it nor an alternative that does so too is attached.
@@ -45,14 +49,26 @@ pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
     unknown
 }
 
-/// What of waits was `asked` for and is unknown on this kernel, whose setting `WAITS` is `found`.
-pub fn missing_waits(asked: WaitMode, found: u64) -> Option<&'static str> {
-    match (asked, found) {
-        (WaitMode::Calls | WaitMode::Files, waits::OFF) => {
-            Some("what tasks wait for (its types do not tell where a task's registers lie)")
-        }
-        (WaitMode::Files, waits::CALLS) => {
-            Some("which file systems tasks wait for (its types do not tell where a file's is)")
+impl Probes {
+    /// What of waits was `asked` for and this kernel cannot tell, in words, and why.
+    pub fn missing_waits(&self, asked: WaitMode) -> Option<(&'static str, &'static str)> {
+        missing_waits(self.readings.unknown(), asked)
+    }
+}
+
+fn missing_waits(unknown: &[&str], asked: WaitMode) -> Option<(&'static str, &'static str)> {
+    let lacks = |name: &str| unknown.contains(&name);
+    match asked {
+        WaitMode::Calls | WaitMode::Files if lacks(CAUSES[0]) => Some((
+            "what tasks sleep and are blocked for",
+            if lacks(Sched::sleep_ns.field().name) {
+                "for how long is unknown too"
+            } else {
+                "its types do not show the call that a task is in"
+            },
+        )),
+        WaitMode::Files if lacks(WAIT.name) => {
+            Some(("job_wait", "its types do not show the file system of a file"))
         }
         _ => None,
     }
@@ -61,18 +77,6 @@ pub fn missing_waits(asked: WaitMode, found: u64) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn waits_are_missing_where_more_was_asked_for() {
-        use WaitMode::{Calls, Files, Off};
-        let is_missing = |asked, found| missing_waits(asked, found).is_some();
-        for (asked, found) in [(Calls, waits::OFF), (Files, waits::OFF), (Files, waits::CALLS)] {
-            assert!(is_missing(asked, found), "{asked:?} {found}");
-        }
-        for (asked, found) in [(Off, waits::OFF), (Calls, waits::CALLS), (Files, waits::FILES)] {
-            assert!(!is_missing(asked, found), "{asked:?} {found}");
-        }
-    }
 
     /// What is unknown where these programs alone are attached.
     fn unknown(programs: &[&str], faults: FaultMode) -> Vec<&'static str> {
@@ -181,5 +185,17 @@ mod tests {
         ] {
             assert_eq!(unknown(&with(program, others), FaultMode::Full), lost, "without {program}");
         }
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_missing() {
+        use WaitMode::{Calls, Files, Off};
+        let gives = |unknown: &[&str], asked| missing_waits(unknown, asked).map(|(gives, _)| gives);
+        let (none, calls) = (unknown_waits(waits::OFF), unknown_waits(waits::CALLS));
+        let causes = Some("what tasks sleep and are blocked for");
+        assert_eq!([Off, Calls, Files].map(|asked| gives(&none, asked)), [None, causes, causes]);
+        let files = Some("job_wait");
+        assert_eq!([Off, Calls, Files].map(|asked| gives(&calls, asked)), [None, None, files]);
+        assert_eq!(gives(&unknown_waits(waits::FILES), Files), None);
     }
 }

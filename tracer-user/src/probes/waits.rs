@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use tracer_ebpf::tables::wait::{FILE_CALLS, WaitCell, WaitKey};
 
 use super::{
@@ -28,13 +29,28 @@ pub struct Waits {
     cells: Cells<WaitCell>,
     readers: BTreeMap<usize, Reader>,
     mounts: Mounts,
-    /// Last values that the agent before this one reported.
-    seeds: Vec<(Lease, Group)>,
+    before: CarriedWaits,
+}
+
+/// What the agent before this one read last from each cell, by its number. Which cell a value is of does not
+/// follow from its tags: two file systems may have the same, and one may have been unmounted since.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CarriedWaits(BTreeMap<usize, CarriedCell>);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CarriedCell {
+    lease: Lease,
+    key: u64,
+    last: Group,
 }
 
 /// What is remembered of a cell.
 struct Reader {
     slot: Slot,
+    lease: Lease,
+    key: u64,
     /// What it counts: the same at each reading, though what was mounted there may be gone.
     tags: Vec<String>,
     unwrapper: Unwrapper,
@@ -52,14 +68,22 @@ impl Waits {
             cells: Cells::new(take, "WAIT_CELLS", "WAIT_CLAIMS")?,
             readers: BTreeMap::new(),
             mounts: Mounts::default(),
-            seeds: Vec::new(),
+            before: CarriedWaits::default(),
         })
     }
 
-    /// Goes on where another agent ended, whose values of `lease` were `last`.
-    pub fn go_on(&mut self, lease: Lease, last: &[Group]) {
-        let waits = last.iter().filter(|group| group.is(&WAIT));
-        self.seeds.extend(waits.map(|group| (lease, group.clone())));
+    /// Goes on where another agent ended.
+    pub fn go_on(&mut self, before: CarriedWaits) {
+        self.before = before;
+    }
+
+    /// What the next agent has to know.
+    pub fn carried(&self) -> CarriedWaits {
+        let cell = |(number, reader): (&usize, &Reader)| {
+            let (_, last) = reader.last.clone()?;
+            Some((*number, CarriedCell { lease: reader.lease, key: reader.key, last }))
+        };
+        CarriedWaits(self.readers.iter().filter_map(cell).collect())
     }
 
     /// Adds to `slots` what the slots among `of` have waited for, by who holds them.
@@ -73,17 +97,12 @@ impl Waits {
             // A spare slot, taken a moment ago: next time it is known whose it is.
             let Some(lease) = leases.holder(slot).filter(|_| of(slot)) else { continue };
             let cell = self.cells.read(number);
-            let (mounts, seeds) = (&mut self.mounts, &self.seeds);
+            let (mounts, before) = (&mut self.mounts, &self.before);
             let reader = self.readers.entry(number).or_insert_with(|| {
-                let tags = tags(key, cell[MAGIC], mounts);
-                let seed = seeds.iter().find(|(of, group)| *of == lease && group.tags == tags);
-                let last = seed.map(|(_, group)| group.clone());
-                Reader {
-                    slot,
-                    tags,
-                    unwrapper: Unwrapper::after(&WAIT, last.as_slice()),
-                    last: None,
-                }
+                let last = before.last(number, lease, key);
+                let tags = last.map(|last| last.tags.clone());
+                let tags = tags.unwrap_or_else(|| tags_of(key, cell[MAGIC], mounts));
+                Reader::after(last, slot, lease, key, tags)
             });
             merge_all(slots.entry(lease).or_default(), std::slice::from_ref(reader.read(cell)));
         }
@@ -96,7 +115,22 @@ impl Waits {
     }
 }
 
+impl CarriedWaits {
+    /// What was read last from cell `number`, where it still counts what it did.
+    fn last(&self, number: usize, lease: Lease, key: u64) -> Option<&Group> {
+        let known = self.0.get(&number)?;
+        let is_same = known.lease == lease && known.key == key && known.last.is(&WAIT);
+        is_same.then_some(&known.last)
+    }
+}
+
 impl Reader {
+    /// Of a cell that was read last as `last`; of a new one where there is none.
+    fn after(last: Option<&Group>, slot: Slot, lease: Lease, key: u64, tags: Vec<String>) -> Self {
+        let unwrapper = Unwrapper::after(&WAIT, last.cloned().as_slice());
+        Self { slot, lease, key, tags, unwrapper, last: None }
+    }
+
     fn read(&mut self, cell: Vec<u64>) -> &Group {
         let last = match self.last.take() {
             Some(same) if same.0 == cell => same,
@@ -111,7 +145,7 @@ impl Reader {
 }
 
 /// The tags of the cell that `key` names and whose file system has the number `magic`.
-fn tags(key: u64, magic: u64, mounts: &mut Mounts) -> Vec<String> {
+fn tags_of(key: u64, magic: u64, mounts: &mut Mounts) -> Vec<String> {
     let key = WaitKey::of_word(key);
     let (call, device) = key.map_or((0, 0), |key| (key.call, key.device));
     let call = FILE_CALLS[usize::from(call) % FILE_CALLS.len()];
@@ -122,10 +156,43 @@ fn tags(key: u64, magic: u64, mounts: &mut Mounts) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{model::tables::Wait, probes::decode::bytes_of};
 
     #[test]
     fn a_call_without_a_descriptor_is_for_an_unknown_file_system() {
         let key = WaitKey { slot: 3, call: 3, device: 0 }.word();
-        assert_eq!(tags(key, 0, &mut Mounts::default()), ["metadata", "unknown", ""]);
+        assert_eq!(tags_of(key, 0, &mut Mounts::default()), ["metadata", "unknown", ""]);
+    }
+
+    /// The words of a cell that counted `waits` of one length.
+    fn cell(waits: u32) -> Vec<u64> {
+        // SAFETY: integers.
+        let mut cell: WaitCell = unsafe { std::mem::zeroed() };
+        cell.blocked_buckets[3] = waits;
+        cell.blocked_ends.sum = u64::from(waits) * 200;
+        bytes_of(&cell).chunks_exact(8).map(|w| u64::from_ne_bytes(w.try_into().unwrap())).collect()
+    }
+
+    /// Two file systems of containers have the same tags; each cell goes on with its own count, also past 2^32.
+    #[test]
+    fn cells_of_the_same_tags_go_on_each_by_itself() {
+        let tags = || vec!["read".to_owned(), "overlay".to_owned(), String::new()];
+        let mut carried = CarriedWaits::default();
+        for (number, waits) in [(1, 5), (2, u32::MAX)] {
+            let mut reader = Reader::after(None, 3, 70, number as u64, tags());
+            let last = reader.read(cell(waits)).clone();
+            carried.0.insert(number, CarriedCell { lease: 70, key: number as u64, last });
+        }
+        let text = serde_json::to_string(&carried).unwrap();
+        let carried: CarriedWaits = serde_json::from_str(&text).unwrap();
+        for (number, waits, count) in [(1, 7, 7), (2, 1, 1 + u64::from(u32::MAX) + 1)] {
+            let last = carried.last(number, 70, number as u64);
+            assert_eq!(last.unwrap().tags, tags());
+            let mut reader = Reader::after(last, 3, 70, number as u64, tags());
+            assert_eq!(reader.read(cell(waits)).hist(Wait::blocked_ns).unwrap().count(), count);
+        }
+        // Used again meanwhile.
+        assert!(carried.last(1, 71, 1).is_none() && carried.last(1, 70, 2).is_none());
+        assert!(carried.last(3, 70, 1).is_none());
     }
 }

@@ -7,18 +7,13 @@ use std::cmp::Reverse;
 
 use tracer_ebpf::handle::{Handle, Number};
 
-use super::{
-    Style,
-    facts::Facts,
-    file_wait::{ON_FILES, doing},
-    line::Line,
-};
+use super::{Style, facts::Facts, file_wait::doing, line::Line};
 use crate::{
     base::{
         text,
         units::{long_duration, percent},
     },
-    model::tables::Sched,
+    model::{blocks::ON_FILES, tables::Sched},
 };
 
 /// Causes named; the rest is other.

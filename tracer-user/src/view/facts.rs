@@ -7,9 +7,10 @@ use super::{disk::Disk, file_wait::FileWait};
 use crate::{
     base::text,
     model::{
+        blocks::io_ns,
         group::Group,
         hist::Hist,
-        tables::{Cpu, Fault, Memory, NET, Net, SELF, Sched},
+        tables::{Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
         totals::RunTotals,
     },
 };
@@ -18,16 +19,6 @@ use crate::{
 pub const MEMORY_IS_SHORT: f64 = 0.95;
 /// Columns of a protocol family's name.
 const MAX_FAMILY: usize = 12;
-/// What a task is blocked on that is I/O. `other` is not known to be.
-const IO: [Handle<Number>; 6] = [
-    Sched::blocked_read_ns,
-    Sched::blocked_write_ns,
-    Sched::blocked_sync_ns,
-    Sched::blocked_metadata_ns,
-    Sched::blocked_fault_ns,
-    Sched::blocked_exec_ns,
-];
-
 /// Waits of one cause.
 #[derive(Clone, Copy)]
 pub struct Waited {
@@ -112,10 +103,8 @@ impl<'a> Facts<'a> {
             retransmits: group.number(Net::retransmits),
         };
         let blocked_ns = sum(Sched::blocked_ns);
-        let told_ns = IO
-            .iter()
-            .try_fold(0, |sum: u64, field| Some(sum.saturating_add(number(*field)?)))
-            .and_then(|told_ns| Some(told_ns.min(blocked_ns?)));
+        let told_ns = totals.stats.group(&SCHED).and_then(io_ns);
+        let told_ns = told_ns.and_then(|told_ns| Some(told_ns.min(blocked_ns?)));
         let io_ns = told_ns.or(blocked_ns);
         let major_ns = sum(Fault::major_wait_ns);
         Self {

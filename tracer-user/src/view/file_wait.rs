@@ -2,12 +2,11 @@
 
 use std::cmp::Reverse;
 
-use tracer_ebpf::handle::{Handle, Number};
-
 use super::facts::Facts;
 use crate::{
     base::text,
     model::{
+        blocks::ON_FILES,
         group::Group,
         hist::Hist,
         tables::{Sched, WAIT, Wait},
@@ -24,14 +23,6 @@ const UNNAMED: &str = "unknown";
 const REMOTE: [&str; 14] = [
     "nfs", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb2", "smb3", "afs", "9p", "orangefs",
     "panfs", "wekafs", "daos",
-];
-
-/// The causes of blocks that are calls on files, by the tag of their file systems' waits.
-pub const ON_FILES: [(Handle<Number>, &str); 4] = [
-    (Sched::blocked_read_ns, "read"),
-    (Sched::blocked_write_ns, "write"),
-    (Sched::blocked_sync_ns, "sync"),
-    (Sched::blocked_metadata_ns, "metadata"),
 ];
 
 /// Waits in one kind of call for one file system.

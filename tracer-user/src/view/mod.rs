@@ -13,7 +13,6 @@ mod footer;
 mod gpu_idle;
 mod gpus;
 mod headline;
-pub mod json;
 mod line;
 mod plots;
 mod reading;

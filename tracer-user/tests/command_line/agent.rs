@@ -28,13 +28,15 @@ fn a_good_configuration_is_status_0_and_tells_what_it_does() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.toml");
     let state = dir.path().join("state");
-    fs::write(&file, format!("[state]\ndir = {:?}\n", state.to_str().unwrap())).unwrap();
+    let records = dir.path().join("records");
+    fs::write(&file, format!("[state]\ndir = {state:?}\n[records]\ndir = {records:?}\n")).unwrap();
     let mut command = jobtrace();
     command.args(["agent", "--check", "--interval", "30s", "--config"]).arg(&file);
     let ended = end(command.arg("--spool").arg(dir.path()));
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
     assert!(ended.stdout.contains("every 30s"), "{}", ended.stdout);
-    assert!(!state.exists(), "a check makes nothing");
+    assert!(ended.stdout.contains("/records, at a job's end and every 15m"), "{}", ended.stdout);
+    assert!(!state.exists() && !records.exists(), "a check makes nothing");
 }
 
 #[test]

@@ -5,6 +5,11 @@ use std::{
     process::{Command, Stdio},
 };
 
+use jobtrace::{
+    record::{document::document, head::Head, store},
+    view::{Style, render},
+};
+
 use super::program::{end, jobtrace, recording, replay};
 
 #[test]
@@ -18,6 +23,7 @@ fn output_that_cannot_be_written_is_refused_with_a_cure() {
         ("--json", &tmp.path().to_owned(), "name a file that you may write"),
         ("--out", &file, "name a folder you may write to"),
         ("--out", &below, "name a folder you may write to"),
+        ("--save", &file, "remove the file that is in the way or name another folder"),
     ] {
         let ended = replay(&recording("forks"), &[option.as_ref(), path.as_ref()]);
         assert_eq!(ended.status, 2, "{ended:?}");
@@ -123,4 +129,41 @@ fn a_terminal_without_utf8_gets_ascii() {
     command.args(["run", "--replay"]).arg(recording("disk")).env("LC_ALL", "C");
     let ended = end(&mut command);
     assert!(ended.stderr.is_ascii(), "{}", ended.stderr);
+}
+
+#[test]
+fn the_saved_record_is_the_json_and_the_summary_is_made_of_it() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (json, saved) = (tmp.path().join("run.json"), tmp.path().join("runs"));
+    let arguments = ["--json".as_ref(), json.as_path(), "--save".as_ref(), saved.as_path()];
+    let ended = replay(&recording("disk"), &arguments.map(|word| word.as_os_str()));
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let found = store::read_heads(&saved, |_| true).unwrap();
+    assert_eq!(found.damaged, Vec::<String>::new());
+    let [(folder, head)] = &found.heads[..] else { panic!("{found:?}") };
+    let record = store::read(&folder.join(head.file.as_ref().unwrap())).unwrap();
+    assert_eq!(document(&record).unwrap(), fs::read_to_string(json).unwrap());
+    assert_eq!(head, &Head::from(&record));
+    assert!(head.on_cpu_ns > Some(0) && head.end.is_some() && head.exit == Some(0), "{head:?}");
+    let style = Style { width: 80, color: false, unicode: false };
+    let summary = render(&record.totals, &style);
+    let plain = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric()).collect::<String>();
+    assert_eq!(plain(&ended.stderr), plain(&summary));
+    assert_eq!(fs::read_dir(saved.join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_that_cannot_be_saved_is_status_1() {
+    let tmp = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    // The folder's probe fits into a block, the record of a run with disks does not.
+    let limited = "trap '' XFSZ; ulimit -f 1; exec \"$@\"";
+    command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_jobtrace"), "run", "--save", "runs"]);
+    command.arg("--replay").arg(recording("disk")).current_dir(tmp.path());
+    let ended = end(&mut command);
+    assert_eq!(ended.status, 1, "{ended:?}");
+    let expected =
+        "cannot save a record in runs: raise the limit on the size of a file (ulimit -f)";
+    assert!(ended.stderr.contains(expected), "{ended:?}");
+    assert_eq!(fs::read_dir(tmp.path().join("runs/tmp")).unwrap().count(), 0);
 }

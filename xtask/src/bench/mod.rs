@@ -18,6 +18,7 @@ mod one_liners;
 mod pairs;
 mod peers;
 mod quiet;
+mod record;
 mod report;
 mod roll;
 mod shares;
@@ -54,6 +55,7 @@ Examples:
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
   cargo xtask bench --only merge --write          adding up banks, into docs/SIZING.md
+  cargo xtask bench --only record --write         the record of a job, into docs/SIZING.md
 
 Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
@@ -89,7 +91,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["write", "pairs"])]
     quick: bool,
     /// Write the result to docs/OVERHEAD.md too, to docs/COMPARE.md with --peers; to docs/SIZING.md with
-    /// --only merge
+    /// --only merge or record
     #[arg(long)]
     write: bool,
 }
@@ -101,8 +103,8 @@ fn peer_ids() -> PossibleValuesParser {
 impl Args {
     fn wants(&self, kind: Kind) -> bool {
         match kind {
-            // It needs neither root nor a quiet machine: only when it is asked for.
-            Kind::Merge => self.only == [Kind::Merge],
+            // They need neither root nor a quiet machine: only when they are asked for.
+            Kind::Merge | Kind::Record => self.only == [kind],
             kind => self.only.is_empty() || self.only.contains(&kind),
         }
     }
@@ -133,6 +135,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     if args.wants(Kind::Merge) {
         return merge::run(args.write);
+    }
+    if args.wants(Kind::Record) {
+        return record::run(args.write);
     }
     args.refuse_to_write_parts()?;
     if !is_root() {

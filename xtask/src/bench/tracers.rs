@@ -148,10 +148,11 @@ impl Tracer {
 
 /// `jobtrace agent` with its configuration, spool and state in `folder`.
 fn agent(folder: &Path, interval_s: u64, slots: Option<usize>) -> Result<Command> {
-    let (spool, state) = (folder.join("spool"), folder.join("state"));
+    let [spool, state, records] = ["spool", "state", "records"].map(|name| folder.join(name));
     let slots = slots.map_or(String::new(), |slots| format!("slots = {slots}\n"));
     let text = format!(
-        "interval = \"{interval_s}s\"\n{slots}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n"
+        "interval = \"{interval_s}s\"\n{slots}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n\
+         [records]\ndir = {records:?}\n"
     );
     let config = folder.join("jobtrace.toml");
     fs::write(&config, text).context("write the agent's configuration")?;

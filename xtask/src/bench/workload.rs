@@ -33,6 +33,8 @@ pub enum Kind {
     Sizes,
     /// No workload: adding up what a reading of a large node copies. Without root
     Merge,
+    /// No workload: what the record of a job costs the agent. Without root
+    Record,
 }
 
 /// How the time per operation is read from what a workload prints.

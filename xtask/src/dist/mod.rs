@@ -120,6 +120,9 @@ mod tests {
         assert!(text("jobtrace-push.service").contains(&format!("\nReadWritePaths={spool}\n")));
         let state = config.state.dir.strip_prefix("/run").expect("below /run");
         assert!(unit.contains(&format!("\nRuntimeDirectory={}\n", state.display())));
+        let records = config.records.dir.strip_prefix("/var/lib").expect("below /var/lib");
+        let records = records.parent().expect("a folder of its own").display();
+        assert!(unit.contains(&format!("\nStateDirectory={records}\n")));
         let manifest = fs::read_to_string(root().join("tracer-user/Cargo.toml")).expect("there");
         assert!(manifest.contains(&format!("conf-files = [{DEFAULT_FILE:?}, ")));
     }

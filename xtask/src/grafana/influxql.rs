@@ -174,10 +174,10 @@ fn groups(step: Option<&str>, by: &[&str]) -> String {
     if all.is_empty() { String::new() } else { format!(" GROUP BY {}", all.join(", ")) }
 }
 
-/// Whether no line means zero: nothing was read, written or faulted in the interval.
+/// Whether no line means zero: nothing was read, written, sent, received or faulted in the interval.
 fn is_rest_zero(term: &Term) -> bool {
     let counts = matches!(term.value, Value::Rate(_) | Value::Sum(_));
-    counts && ["job_block", "job_fault"].contains(&term.of)
+    counts && ["job_block", "job_fault", "job_net"].contains(&term.of)
 }
 
 /// This edition.

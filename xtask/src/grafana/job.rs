@@ -3,6 +3,7 @@
 use super::{
     compose::{term, whole},
     job_devices::{disk, gpu, heat, memory, percentiles},
+    job_net::network,
     job_waits::causes,
     spec::{Ask, Dashboard, Facts, Look, Panel, Row, Scope, Term, Value, Variable, What},
 };
@@ -34,7 +35,17 @@ pub fn dashboard() -> Dashboard {
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-6h",
-        rows: vec![overview(), time(), causes(), waiting(), disk(), memory(), gpu(), nodes()],
+        rows: vec![
+            overview(),
+            time(),
+            causes(),
+            waiting(),
+            disk(),
+            network(),
+            memory(),
+            gpu(),
+            nodes(),
+        ],
     }
 }
 

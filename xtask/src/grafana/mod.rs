@@ -10,6 +10,7 @@ pub mod flux;
 pub mod influxql;
 pub mod job;
 mod job_devices;
+mod job_net;
 mod job_waits;
 mod json;
 pub mod layout;

@@ -62,3 +62,17 @@ fn through_files(folder: &TempDir, state: &[u8], journal: &[u8], whole: usize) {
     }
     keeper.clear().expect("files of ours");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state that is refused tests little: a field that is new must be put into the corpus.
+    #[test]
+    fn the_real_states_of_the_corpus_are_read() {
+        for name in ["real", "other-boot"] {
+            let input = fs::read(crate::corpus("agent_state").join(name)).expect("a file");
+            serde_json::from_slice::<AgentState>(paragraph(&input).0).expect(name);
+        }
+    }
+}

@@ -16,10 +16,10 @@ use jobtrace::{
         points::{info_point, job_points},
         snapshot::Snapshot,
         source::Source,
-        totals::RunTotals,
     },
+    record::{Record, document::document, parse},
     replay::{Header, Replay},
-    view::{Style, json, render},
+    view::{Style, render},
 };
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -33,23 +33,27 @@ pub fn run(data: &[u8]) {
     let Ok(mut replay) = Replay::open(&path) else { return };
     let header = replay.header().clone();
     let Some(job) = header.jobs.values().next().cloned() else { return };
-    let mut totals = RunTotals::new(job.clone(), header.info.clone());
+    let info = header.info.clone();
+    let mut record = Record::new(&header.origin, job.clone(), info, header.info.start_wall_ns);
     let mut previous: Option<Snapshot> = None;
     while let Ok(Some(snapshot)) = replay.snapshot() {
         if let Some(previous) = &previous {
-            interval(&header, &job, &snapshot, previous, &mut totals);
+            interval(&header, &job, &snapshot, previous, &mut record);
         }
         previous = Some(snapshot);
     }
+    let totals = &mut record.totals;
     totals.exit = replay.end().map(|end| end.exit);
     totals.notes = replay.notes().to_vec();
     let end = replay.end().map(|end| (end.wall_ns, end.exit));
     lines::sound(&[info_point(&header.origin, &job, &header.info, end, 1)]);
-    let document = json::document(&totals).expect("a document");
+    let document = document(&record).expect("a document");
     serde_json::from_str::<serde_json::Value>(&document).expect("JSON");
+    // Of a recording that adds up to more than any node counts, it is refused.
+    drop(parse(document.as_bytes()));
     for width in [40, 100] {
         for unicode in [false, true] {
-            let screen = render(&totals, &Style { width, color: false, unicode });
+            let screen = render(&record.totals, &Style { width, color: false, unicode });
             let harmless = screen.chars().all(|c| c == '\n' || !c.is_control());
             assert!(harmless && (unicode || screen.is_ascii()), "{screen}");
         }
@@ -61,12 +65,12 @@ fn interval(
     job: &Job,
     snapshot: &Snapshot,
     previous: &Snapshot,
-    totals: &mut RunTotals,
+    record: &mut Record,
 ) {
     let interval = snapshot.since(previous);
     let jobs = attribute(&interval, &header.jobs);
     let mine = jobs.iter().find(|stats| stats.job == *job);
-    totals.add(interval.span_ns, mine.map_or(&[][..], |stats| &stats.groups), &interval.own);
+    record.add(interval.span_ns, mine.map_or(&[][..], |stats| &stats.groups), &interval.own);
     for stats in &jobs {
         let mut points = job_points(&header.origin, stats, interval.end_wall_ns);
         points.extend(hist_points(&header.origin, stats, interval.end_wall_ns));

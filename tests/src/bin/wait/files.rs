@@ -50,8 +50,11 @@ fn opened(amount: &Amount) -> File {
 }
 
 fn each(amount: &Amount, wait: impl Fn(&File, u64)) -> Waited {
-    let file = opened(amount);
-    off_cpu_ns(|| (0..amount.count).for_each(|index| wait(&file, index))).into()
+    each_of(&opened(amount), amount, wait)
+}
+
+fn each_of(file: &File, amount: &Amount, wait: impl Fn(&File, u64)) -> Waited {
+    off_cpu_ns(|| (0..amount.count).for_each(|index| wait(file, index))).into()
 }
 
 /// `read`, and no page that was read before.
@@ -67,8 +70,10 @@ fn read(amount: &Amount) -> Waited {
     })
 }
 
+/// Of a file that may be there for reading alone.
 fn pread(amount: &Amount) -> Waited {
-    each(amount, |file, index| file.read_exact_at(&mut [0; PAGE], page(index)).unwrap())
+    let file = File::open(amount.path()).unwrap();
+    each_of(&file, amount, |file, index| file.read_exact_at(&mut [0; PAGE], page(index)).unwrap())
 }
 
 fn write(amount: &Amount) -> Waited {

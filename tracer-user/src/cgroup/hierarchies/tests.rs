@@ -124,12 +124,3 @@ fn what_is_no_such_line_is_passed_over() {
     assert_eq!(seen(good, "0::/gone (deleted)\n"), [row(0, "", "/cg", "/cg/gone")]);
     assert_eq!(seen(good, "0::/a:b\n"), [row(0, "", "/cg", "/cg/a:b")]);
 }
-
-#[test]
-fn escapes() {
-    for (field, plain) in
-        [("a\\040b", "a b"), ("\\134", "\\"), ("\\04", "\\04"), ("\\777", "\\777"), ("\\", "\\")]
-    {
-        assert_eq!(unescape(field), plain);
-    }
-}

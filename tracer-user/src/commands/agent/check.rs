@@ -22,7 +22,10 @@ use crate::{
 /// When it could not write where it has to.
 pub fn check(config: &Config) -> Result<String> {
     let mut problems = Vec::new();
-    for (key, dir) in [("spool.dir", &config.spool.dir), ("state.dir", &config.state.dir)] {
+    let (spool, state, records) = (&config.spool, &config.state, &config.records);
+    let records = records.save.then_some(("records.dir", &records.dir));
+    let folders = [("spool.dir", &spool.dir), ("state.dir", &state.dir)];
+    for (key, dir) in folders.into_iter().chain(records) {
         if let Err(error) = is_writable(dir) {
             problems.push(format!("`{key}`: {error:#}"));
         }
@@ -70,7 +73,7 @@ fn intentions(config: &Config) -> String {
         FaultMode::Full => "major and minor faults timed",
     };
     let waits = match config.waits {
-        WaitMode::Off => "waits not told apart",
+        WaitMode::Off => "waits without causes",
         WaitMode::Calls => "waits by cause",
         WaitMode::Files => "waits by cause and file system",
     };
@@ -85,6 +88,20 @@ fn intentions(config: &Config) -> String {
             spool.max_files,
             spool.max_age
         ),
+    );
+    let records = &config.records;
+    line(
+        "records",
+        match records.save {
+            true => format!(
+                "in {}, at a job's end and every {}, at most {} of the last {}",
+                records.dir.display(),
+                records.every,
+                records.max_bytes,
+                records.max_age
+            ),
+            false => "none".to_owned(),
+        },
     );
     let statistics = match config.overhead.statistics {
         Statistics::Off => "estimated from counts of events",
@@ -126,6 +143,7 @@ mod tests {
         let mut config = Config::default();
         config.spool.dir = dir.path().to_owned();
         config.state.dir = dir.path().join("not/yet");
+        config.records.dir = dir.path().join("records");
         let text = check(&config).unwrap();
         assert!(
             text.contains("every 10s, major faults timed, waits by cause and file system")
@@ -140,6 +158,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut config = Config::default();
         config.spool.dir = file.path().to_owned();
+        config.records.save = false;
         let error = check(&config).unwrap_err().to_string();
         assert!(error.contains("`spool.dir`: cannot write in"), "{error}");
     }

@@ -26,7 +26,8 @@ use super::{
     lock::NodeLock,
     log::Log,
     node::{Node, NodeSettings},
-    output::{Losses, Output},
+    output::{Losses, Output, origin},
+    records::Records,
 };
 use crate::{
     base::{
@@ -100,7 +101,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     }
     notify.stopping();
     agent.attempt(Node::look_at_gpus);
-    agent.node.settle_gpus();
+    agent.node.settle();
     agent.tick();
     let complete = agent.finish();
     agent.log.info("ended");
@@ -136,6 +137,7 @@ struct Agent {
     options: Options,
     node: Node,
     output: Output,
+    records: Option<Records>,
     grid: Grid,
     last_stamp: LastStamp,
     log: Log,
@@ -148,6 +150,8 @@ struct Agent {
 impl Agent {
     fn start(config: Config, settings: NodeSettings, view: View, log: Log) -> Result<Self> {
         let options = options(&config)?;
+        // First: no probe is loaded where the folder cannot be written to.
+        let records = Records::start(&config, &origin(&config).host)?;
         let Begun { node, output, last_stamp_ns } =
             Begun::begin(&config, settings, view, &options, &log)?;
         if config.pin {
@@ -165,12 +169,13 @@ impl Agent {
         let last_stamp = LastStamp::in_folder(&config.state.dir);
         let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
         let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
-        let (losses_told, late_told, watchdog) = (output.losses(), 0, Instant::now());
+        let (losses_told, late_told, watchdog) = (output.losses(0), 0, Instant::now());
         let mut agent = Self {
             config,
             options,
             node,
             output,
+            records,
             grid,
             last_stamp,
             log,
@@ -239,7 +244,7 @@ impl Agent {
             }
         };
         let mut jobs = measured.jobs;
-        let losses = self.output.losses();
+        let losses = self.output.losses(self.records.as_ref().map_or(0, Records::lost));
         let system = jobs.iter_mut().find(|stats| stats.job == Job::system());
         let own = system.and_then(|stats| stats.groups.iter_mut().find(|group| group.is(&SELF)));
         if let Some(own) = own {
@@ -248,6 +253,10 @@ impl Agent {
             own.set(Own::jobs, measured.live as u64);
         }
         (self.losses_told, self.late_told) = (losses, self.grid.late());
+        if let Some(records) = &self.records {
+            records.save(measured.records);
+            records.tell(&self.log);
+        }
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
         let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
@@ -260,10 +269,15 @@ impl Agent {
         written
     }
 
-    /// Writes what the last tick left waiting. Gives whether all is written.
+    /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
     fn finish(&mut self) -> bool {
+        let saved = self.records.take().is_none_or(|records| {
+            let stamp_ns = self.grid.last_stamp_ns();
+            records.save(self.node.all_records(self.output.origin(), stamp_ns));
+            records.finish(&self.log)
+        });
         let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
-        self.output.finish(monotonic_ns(), commit, &self.log)
+        self.output.finish(monotonic_ns(), commit, &self.log) && saved
     }
 
     fn reload(&mut self, sources: &Sources) {

@@ -5,11 +5,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
 
+mod told;
 mod totals;
 
-use totals::SoFar;
-
-use super::asking::Asking;
+use super::{asking::Asking, state::Counted};
 use crate::{
     cgroup::{place::Places, read::CgroupReader},
     gpu::{Claim, Claims},
@@ -17,21 +16,19 @@ use crate::{
         group::Group,
         info::{Facts, JobInfo},
         job::Job,
-        point::{Origin, Point},
-        points::facts_point,
+        point::Origin,
         tables::fact,
     },
+    record::{Record, timeline::Timeline},
     resolve::{Answer, facts::JobFacts},
 };
 
-/// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
-pub const REPEAT_NS: u64 = 300_000_000_000;
+pub use told::REPEAT_NS;
 
 /// Readings after which a job's directories and limits are taken for settled.
 const SETTLING: u32 = 2;
 
 /// The facts of a job.
-#[derive(Default)]
 pub struct Details {
     /// Its name, owner and begin.
     pub info: JobInfo,
@@ -48,23 +45,66 @@ pub struct Details {
     reader: Option<CgroupReader>,
     /// Readings so far: limits are set, and directories made, after the first directory.
     readings: u32,
-    totals: SoFar,
+    /// Its values so far, and what came when.
+    record: Record,
     told_ns: Option<u64>,
     ended: Option<u64>,
+    /// Whether its time is counted up to its end.
+    counted_to_end: bool,
     end_told: bool,
+    /// Whether something came after that.
+    late: bool,
+    /// Whether nothing comes any more.
+    settled: bool,
+    /// When its record was made last; its first is due a while after the job was seen first.
+    recorded_ns: Option<u64>,
+    /// Whether its record tells of its end.
+    end_recorded: bool,
 }
 
 impl Details {
     /// Of a job that began at `start_wall_ns`.
     pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let mut details = Self { info, ..Self::default() };
+        let mut details = Self::of(info);
         details.note(answer);
         details
     }
 
+    /// Of a job that came after `reported_ns`, of which an agent that was killed then told nobody.
+    pub fn found(reported_ns: u64) -> Self {
+        let mut details = Self::of(JobInfo::default());
+        details.record.timeline = Timeline::new(reported_ns);
+        details
+    }
+
+    /// Of a job of which no more is known than `info`.
+    fn of(info: JobInfo) -> Self {
+        let begin_ns = info.start_wall_ns;
+        Self {
+            record: Record::new(&Origin::default(), Job::default(), info.clone(), begin_ns),
+            info,
+            uid: None,
+            made_by: None,
+            asking: Asking::default(),
+            facts: Facts::default(),
+            claims: None,
+            reader: None,
+            readings: 0,
+            told_ns: None,
+            ended: None,
+            counted_to_end: false,
+            end_told: false,
+            late: false,
+            settled: false,
+            recorded_ns: None,
+            end_recorded: false,
+        }
+    }
+
     /// Its values are counted from `wall_ns` on, when it had begun already.
     pub fn set_counted_from(&mut self, wall_ns: u64) {
+        self.record.timeline = Timeline::new(wall_ns);
         self.facts.set(const { fact("counted_from") }, Some(wall_ns));
     }
 
@@ -91,12 +131,37 @@ impl Details {
         info: JobInfo,
         uid: Option<u32>,
         end: Option<(u64, bool)>,
-        totals: Vec<Group>,
+        counted: Counted,
     ) -> Self {
-        let (ended, end_told) =
-            (end.map(|(wall_ns, _)| wall_ns), end.is_some_and(|(_, told)| told));
-        let totals = SoFar(totals);
-        Self { info, uid, totals, ended, end_told, ..Self::default() }
+        let mut details = Self::of(info);
+        details.uid = uid;
+        (details.ended, details.end_told) =
+            end.map_or((None, false), |(ns, told)| (Some(ns), told));
+        details.counted_to_end = details.ended.is_some();
+        details.facts = counted.facts;
+        let totals = &mut details.record.totals;
+        (totals.elapsed_ns, totals.intervals, totals.peaks) =
+            (counted.elapsed_ns, counted.intervals, counted.peaks);
+        (totals.stats.groups, totals.own) = (counted.totals, counted.losses);
+        details.record.timeline = counted.timeline;
+        // What came late before is in its values.
+        (details.told_ns, details.late) = (counted.end_stamp_ns, details.end_told);
+        details
+    }
+
+    /// What the next agent has to know of its values.
+    pub fn counted(&self) -> Counted {
+        let totals = &self.record.totals;
+        Counted {
+            facts: self.facts.clone(),
+            end_stamp_ns: self.told_ns.filter(|_| self.end_told),
+            elapsed_ns: totals.elapsed_ns,
+            intervals: totals.intervals,
+            peaks: totals.peaks,
+            totals: totals.stats.groups.clone(),
+            losses: totals.own.clone(),
+            timeline: self.record.timeline.clone(),
+        }
     }
 
     /// When its last cgroup was removed, and whether that has been told.
@@ -112,11 +177,6 @@ impl Details {
     /// As an agent before this one knew them.
     pub fn set_claims(&mut self, claims: Option<Claims>) {
         self.claims = claims;
-    }
-
-    /// Its values so far.
-    pub fn totals(&self) -> &[Group] {
-        &self.totals.0
     }
 
     /// Adds what a task's environment tells.
@@ -175,41 +235,32 @@ impl Details {
         }
     }
 
-    /// Adds an interval of the job's to its totals.
-    pub fn add(&mut self, groups: &[Group]) {
-        self.totals.add(groups);
+    /// Adds an interval of `span_ns` that ended at `wall_ns`: the job did `groups`, and `losses` were counted on the
+    /// node.
+    pub fn add(&mut self, groups: &[Group], losses: &[Group], wall_ns: u64, span_ns: u64) {
+        let mut own_ns = if self.counted_to_end { 0 } else { span_ns };
+        if self.record.totals.elapsed_ns == 0 {
+            // It began within it.
+            own_ns = own_ns.min(wall_ns.saturating_sub(self.record.timeline.begin_ns()));
+        }
+        if let Some(ended_ns) = self.ended.filter(|_| !self.counted_to_end) {
+            own_ns = own_ns.saturating_sub(wall_ns.saturating_sub(ended_ns));
+            self.counted_to_end = true;
+        }
+        self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
+        self.record.add(own_ns, groups, losses);
     }
 
     /// The job's last cgroup was removed at `wall_ns`; `None`: it has one again.
     pub fn set_ended(&mut self, wall_ns: Option<u64>) {
         if self.ended.is_some() != wall_ns.is_some() {
             self.ended = wall_ns;
-            self.end_told = false;
+            self.counted_to_end = false;
+            (self.end_told, self.end_recorded) = (false, false);
+            (self.late, self.settled) = (false, false);
             self.told_ns = None;
             self.readings = 0;
         }
-    }
-
-    /// Whether its end has been told.
-    pub fn is_end_told(&self) -> bool {
-        self.end_told
-    }
-
-    /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended.
-    pub fn due_info(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Option<Point> {
-        let fresh = |told: u64| stamp_ns.saturating_sub(told) < REPEAT_NS;
-        if self.end_told || self.told_ns.is_some_and(fresh) {
-            return None;
-        }
-        self.told_ns = Some(stamp_ns);
-        self.info.uid = self.uid.unwrap_or_default();
-        let mut facts = self.info.facts();
-        facts.set(const { fact("uid") }, self.uid.map(u64::from));
-        facts.extend(&self.facts);
-        facts.set(const { fact("end") }, self.ended);
-        self.end_told = self.ended.is_some();
-        let totals = if self.end_told { self.totals.fields() } else { Vec::new() };
-        Some(facts_point(origin, job, &facts, totals, stamp_ns))
     }
 }
 

@@ -5,6 +5,7 @@ use std::{io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 use anyhow::Result;
 
 mod arrivals;
+mod begin;
 mod belief;
 mod care;
 mod gpus;
@@ -14,28 +15,29 @@ mod net_devices;
 mod resume;
 mod slots;
 
-use care::{Care, START_MOST};
+use care::Care;
 use jobs::Jobs;
 use slots::Slots;
 
 use super::{
     gpus::{GpuSettings, Gpus},
-    hierarchy::View,
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
-    state::{AgentState, JournalEntry, Keeper},
+    state::{AgentState, Keeper},
 };
 use crate::{
     base::clock::monotonic_ns,
     model::{
+        group::{Group, Value},
         job::{Job, JobStats, attribute},
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
         tables::{BLOCK, Own, SELF},
     },
-    probes::{Options, Probes},
+    probes::Options,
+    record::Record,
 };
 
 /// Where the kernel shows the node's devices.
@@ -52,6 +54,8 @@ pub struct NodeSettings {
     pub overhead: OverheadSettings,
     /// How GPUs are sampled.
     pub gpus: GpuSettings,
+    /// Time between two records of a running job; `None`: no records.
+    pub records_every: Option<Duration>,
 }
 
 /// An interval of the whole node.
@@ -61,6 +65,8 @@ pub struct Measured {
     pub jobs: Vec<JobStats>,
     /// What is known of jobs that began, changed or ended.
     pub facts: Vec<Point>,
+    /// The records that are due.
+    pub records: Vec<Record>,
     /// Jobs with cgroups now.
     pub live: usize,
     /// Length of the interval.
@@ -74,6 +80,9 @@ pub struct Node {
     care: Care,
     gpus: Gpus,
     overhead: Overhead,
+    records_every: Option<Duration>,
+    /// Whether the interval to come is the last.
+    is_last: bool,
     /// What was reported last.
     previous: Snapshot,
     /// Events of cgroups that were lost up to then.
@@ -83,73 +92,6 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that is traced from now on: the jobs that are there are found, what they did so far is not
-    /// counted.
-    ///
-    /// # Errors
-    /// When the cgroups or the maps cannot be read.
-    pub fn start(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let mut node = Self::new(probes, view, settings, log)?;
-        // Before any job has a slot: all that is in theirs from now on is told of.
-        node.previous = node.read()?;
-        node.lost_events = node.count_lost_events();
-        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
-        let told = node.jobs.tracker.wanting();
-        node.jobs.find_existing(&mut node.slots, log)?;
-        node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
-        // The kernel counted none of them: they were made before it was asked to.
-        let wanting = node.jobs.tracker.wanting();
-        node.unserved = wanting.iter().filter(|job| !told.contains(job)).count() as u64;
-        Ok(node)
-    }
-
-    /// A node whose programs ran on since an agent before this one reported `state`: the first interval
-    /// covers all that came since.
-    ///
-    /// # Errors
-    /// When the cgroups or the maps cannot be read.
-    pub fn resume(
-        probes: Probes,
-        view: View,
-        settings: NodeSettings,
-        (state, journal): (AgentState, Vec<JournalEntry>),
-        keeper: Keeper,
-        log: &Log,
-    ) -> Result<Self> {
-        let mut node = Self::new(probes, view, settings, log)?;
-        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
-        // From the first event on: the agent after this one may have to know.
-        slots.keeper = Some(keeper);
-        jobs.resume(state.jobs, &state.owners, journal, slots)?;
-        node.previous = state.reported;
-        // This process's own clocks begin anew.
-        for own in node.previous.own.iter_mut().filter(|own| own.is(&SELF)) {
-            own.set(Own::cpu_ns, 0);
-            own.set(Own::drain_ns, 0);
-        }
-        node.lost_events = node.count_lost_events();
-        let (jobs, slots) = (&mut node.jobs, &mut node.slots);
-        // No slot is taken back before it is known which jobs are there still.
-        jobs.take_events(slots, log);
-        jobs.find_again(slots, log)?;
-        node.care(log)?;
-        Ok(node)
-    }
-
-    fn new(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
-        Ok(Self {
-            overhead: Overhead::new(overhead, &probes),
-            gpus: Gpus::start(gpus, &naming, log),
-            jobs: Jobs::new(view, naming)?,
-            slots: Slots::new(probes, spare_slots),
-            care: Care::default(),
-            previous: Snapshot::default(),
-            lost_events: 0,
-            unserved: 0,
-        })
-    }
-
     /// From now on, what the next agent has to know is kept.
     pub fn keep_with(&mut self, keeper: Keeper) {
         self.slots.keeper = Some(keeper);
@@ -170,7 +112,7 @@ impl Node {
 
     /// Takes over other settings.
     pub fn set(&mut self, settings: NodeSettings, log: &Log) {
-        let NodeSettings { spare_slots, naming, overhead, gpus } = settings;
+        let NodeSettings { spare_slots, naming, overhead, gpus, .. } = settings;
         self.gpus.set(gpus, &naming, monotonic_ns(), log);
         self.jobs.naming = naming;
         self.slots.wanted_spares = spare_slots;
@@ -224,9 +166,10 @@ impl Node {
         self.gpus.look_at_tasks(&self.jobs, &mut self.slots)
     }
 
-    /// The last interval comes: nothing of the GPUs waits for a later one.
-    pub fn settle_gpus(&self) {
+    /// The last interval comes: nothing waits for a later one, but what the next agent goes on with.
+    pub fn settle(&mut self) {
         self.gpus.settle_all();
+        self.is_last = self.slots.keeper.is_none();
     }
 
     /// A snapshot with the jobs' files and the node's network devices.
@@ -248,6 +191,7 @@ impl Node {
         self.jobs.find_users(&mut self.slots);
         let snapshot = self.read()?;
         let mut interval = snapshot.since(&self.previous);
+        net_devices::leave_out_new(&mut interval.own, &self.previous.own);
         self.previous = snapshot;
         let now_ns = self.previous.monotonic_ns;
         self.look_at_gpus(log)?;
@@ -256,8 +200,10 @@ impl Node {
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
         let mut jobs = attribute(&interval, self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
-        self.jobs.add(&jobs);
-        let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns);
+        let losses = Vec::from_iter(interval.own.iter().find_map(losses));
+        self.jobs.add(&jobs, &losses, interval.end_wall_ns, interval.span_ns);
+        let every_ns = self.records_every.map(|every| every.as_nanos() as u64);
+        let (facts, records) = self.jobs.due(&self.slots, origin, stamp_ns, every_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             own.set(
@@ -282,7 +228,12 @@ impl Node {
             self.care(log)?;
             self.jobs.learn_from_all(&mut self.slots, log);
         }
-        Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })
+        Ok(Measured { jobs, facts, records, live: self.jobs.live(), span_ns: interval.span_ns })
+    }
+
+    /// The records of all jobs that run now: the agent ends.
+    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Record> {
+        self.jobs.all_records(origin, stamp_ns)
     }
 
     /// Of jobs that ended before all programs were attached, nothing is known of what they ran.
@@ -300,4 +251,14 @@ impl Node {
         let own = self.previous.own.iter().filter(|own| own.is(&SELF));
         own.filter_map(|own| own.number(Own::dropped_cgroup_event)).sum()
     }
+}
+
+/// What of the tracing's own values tells that something could not be counted; `None` where nothing does.
+fn losses(own: &Group) -> Option<Group> {
+    let mut losses = own.clone();
+    for (field, value) in own.measurement.fields.iter().zip(&mut losses.values) {
+        let is_loss = field.name.starts_with("dropped_") && *value != Some(Value::Number(0));
+        *value = value.take().filter(|_| is_loss);
+    }
+    (own.is(&SELF) && losses.values.iter().any(Option::is_some)).then_some(losses)
 }

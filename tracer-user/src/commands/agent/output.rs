@@ -31,6 +31,7 @@ pub struct Losses {
     bytes: u64,
     intervals: u64,
     merged: u64,
+    records: u64,
 }
 
 impl Output {
@@ -63,11 +64,11 @@ impl Output {
         self.spool.set_limits(limits(config));
     }
 
-    /// What was lost and held back so far.
-    pub fn losses(&self) -> Losses {
+    /// What was lost and held back so far, with the `records` lost.
+    pub fn losses(&self, records: u64) -> Losses {
         let dropped = self.spool.dropped();
         let (intervals, merged) = (self.lost_intervals, self.backlog.merged());
-        Losses { files: dropped.files, bytes: dropped.bytes, intervals, merged }
+        Losses { files: dropped.files, bytes: dropped.bytes, intervals, merged, records }
     }
 
     /// Takes an interval and writes it with all that waits; `commit` makes sure, before anything
@@ -173,6 +174,7 @@ impl Losses {
     pub fn set(self, before: Self, own: &mut Group) {
         own.set(Own::dropped_spool_files, self.files - before.files);
         own.set(Own::dropped_spool_bytes, self.bytes - before.bytes);
+        own.set(Own::dropped_records, self.records - before.records);
         own.set(Own::dropped_intervals, self.intervals - before.intervals);
         own.set(Own::merged_intervals, self.merged - before.merged);
     }
@@ -189,7 +191,8 @@ fn form(config: &Config, origin: Origin) -> Form {
     Form { origin, style, profiles, bucket_style, hlog }
 }
 
-fn origin(config: &Config) -> Origin {
+/// The node and its cluster by `config`.
+pub fn origin(config: &Config) -> Origin {
     let host = if config.host.is_empty() { host() } else { config.host.clone() };
     Origin { cluster: config.cluster.clone(), host }
 }

@@ -17,8 +17,16 @@ use serde::{Deserialize, Serialize};
 use crate::{
     base::identity::boot_id,
     gpu::Claims,
-    model::{group::Group, info::JobInfo, job::Job, lease::Lease, snapshot::Snapshot},
+    model::{
+        group::Group,
+        info::{Facts, JobInfo},
+        job::Job,
+        lease::Lease,
+        snapshot::Snapshot,
+        totals::Peaks,
+    },
     probes::{Carried, Cgroup},
+    record::timeline::Timeline,
 };
 
 const STATE: &str = "state.json";
@@ -44,11 +52,35 @@ pub struct KnownJob {
     pub ended_ns: Option<u64>,
     /// When its last cgroup was removed, nanoseconds since the Unix epoch, and whether that has been told.
     pub ended: Option<(u64, bool)>,
-    /// Its values so far.
-    pub totals: Vec<Group>,
+    /// Whether all its programs could tell is known.
+    pub known: bool,
+    /// What was counted of it.
+    pub counted: Counted,
     /// The GPUs that its environment names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpus: Option<Claims>,
+}
+
+/// What a job's record is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counted {
+    /// What was told of it.
+    pub facts: Facts,
+    /// By which stamp its end was told.
+    pub end_stamp_ns: Option<u64>,
+    /// For how long it was counted.
+    pub elapsed_ns: u64,
+    /// Over how many intervals.
+    pub intervals: u64,
+    /// Its busiest ones.
+    pub peaks: Peaks,
+    /// Its values so far.
+    pub totals: Vec<Group>,
+    /// What was lost on the node meanwhile.
+    pub losses: Vec<Group>,
+    /// Its values over time.
+    pub timeline: Timeline,
 }
 
 /// All of it.

@@ -118,7 +118,7 @@ impl Tracker {
         now_ns: u64,
     ) {
         let (cgroups, ended_ns) = (BTreeSet::new(), Some(ended_ns));
-        let tracked = Tracked { lease, cgroups, root, since_ns: now_ns, ended_ns, known: true };
+        let tracked = Tracked { lease, cgroups, root, since_ns: now_ns, ended_ns, known: false };
         self.jobs.insert(job.clone(), tracked);
         self.names.extend(names.iter().map(|name| (name.clone(), job.clone())));
     }

@@ -165,21 +165,21 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
             vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
         Ok(probes) => {
-            let missing = |subject: &'static str, detail: String| {
+            let lost = |subject, gives: &str, why: &str| {
                 let cure = "nothing to do: all other values are complete";
-                Some(Finding::new(subject, Severity::Missing, detail, cure))
+                Finding::new(subject, Severity::Missing, format!("no {gives}: {why}"), cure)
             };
             let hooks = probes.hooks().filter_map(|(row, state)| match state {
                 HookState::Attached => Some(Finding::ok(row.hook.program, row.gives)),
                 HookState::NotNeeded => None,
-                HookState::Missing(why) => {
-                    missing(row.hook.program, format!("no {}: {why}", row.gives))
-                }
+                HookState::Missing(why) => Some(lost(row.hook.program, row.gives, why)),
             });
-            let waits = probes
-                .missing_waits()
-                .and_then(|what| missing("waits", format!("unknown on this kernel: {what}")));
-            hooks.chain(waits).collect()
+            let subject = "causes of waits";
+            let waits = match probes.missing_waits(options.waits) {
+                Some((gives, why)) => lost(subject, gives, why),
+                None => Finding::ok(subject, "by call and file system"),
+            };
+            hooks.chain([waits]).collect()
         }
     }
 }

@@ -105,6 +105,7 @@ fn table(findings: &[Finding]) -> String {
     let missing = findings.iter().filter(|finding| finding.state == Severity::Missing).count();
     text + &match (fatal, missing) {
         (0, 0) => "\njobtrace run works here, and nothing is missing.\n".to_owned(),
+        (0, 1) => "\njobtrace run works here; 1 thing is missing.\n".to_owned(),
         (0, _) => format!("\njobtrace run works here; {missing} things are missing.\n"),
         _ => "\njobtrace run does not work here.\n".to_owned(),
     }
@@ -118,6 +119,8 @@ mod tests {
     fn the_table_names_the_cure_and_the_verdict() {
         let mut findings = vec![Finding::ok("kernel", "6.1.0")];
         assert!(table(&findings).ends_with("and nothing is missing.\n"));
+        findings.push(Finding::new("hook", Severity::Missing, "no hook", "nothing to do"));
+        assert!(table(&findings).ends_with("works here; 1 thing is missing.\n"));
         findings.push(Finding::new("types", Severity::Fatal, "no file", "boot another kernel"));
         let text = table(&findings);
         assert!(text.contains("FATAL    types   no file\n"), "{text}");

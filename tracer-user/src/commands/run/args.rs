@@ -27,9 +27,11 @@ Examples:
       jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
   Extract one number:
       jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
+  Keep a record of each run, a few kB:
+      jobtrace run --save runs/ -- ./simulate input.toml
   Load the line protocol into InfluxDB 1.x:
       influx -import -compressed -precision ns -path metrics/FILE.lp.gz
-  Record now, replay elsewhere, without privileges:
+  Write a recording now, replay it elsewhere, without privileges:
       jobtrace run --record run.jobtrace.gz -- ./simulate
       jobtrace run --replay run.jobtrace.gz --json run.json"
 )]
@@ -53,8 +55,8 @@ pub struct Args {
     /// Which page faults to time: major ones only, which adds no cost to minor ones, or all (full)
     #[arg(long, value_enum, default_value_t = FaultMode::Full)]
     pub faults: FaultMode,
-    /// What to tell of the time asleep and blocked: nothing but how long (off), also in which calls, or
-    /// also on which file systems
+    /// What to record about waits: only how long tasks sleep and are blocked (off), also the causes, by
+    /// system call (calls), or also the file systems that they wait for (files)
     #[arg(long, value_enum, default_value_t = WaitMode::Files)]
     pub waits: WaitMode,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
@@ -64,7 +66,12 @@ pub struct Args {
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
-    /// Record every reading to FILE for --replay (gzip if it ends in .gz; - as for --json)
+    /// Save the record of the run in DIR (created if missing): what --json writes, compressed, under a name
+    /// and day of its own, to be read when the run is over
+    #[arg(long, value_name = "DIR")]
+    pub save: Option<PathBuf>,
+    /// Write a recording to FILE: every reading, to be computed anew by --replay (gzip if it ends in .gz; -
+    /// as for --json). What came of the readings is the record: see --save
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command

@@ -69,7 +69,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     )?;
     let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
-    let mut header = header(args, notes(&cgroup, &probes))?;
+    let mut header = header(args, notes(&cgroup, &probes, args.waits))?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }
@@ -124,7 +124,7 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     notes.extend(left_behind(cgroup.remove()));
     let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
     match recorder.0.take().map(|recorder| recorder.end(end)) {
-        Some(Ok(record)) => pipeline.give_record_back(record),
+        Some(Ok(recording)) => pipeline.give_recording_back(recording),
         Some(Err(error)) => pipeline.complain(&error),
         None => {}
     }
@@ -190,7 +190,7 @@ struct Recording(Option<Recorder>);
 
 impl Recording {
     fn begin(pipeline: &mut Pipeline, header: &Header) -> Self {
-        let recorder = pipeline.take_record().map(|target| Recorder::create(target, header));
+        let recorder = pipeline.take_recording().map(|target| Recorder::create(target, header));
         Self(recorder.transpose().inspect_err(|error| pipeline.complain(error)).unwrap_or(None))
     }
 }

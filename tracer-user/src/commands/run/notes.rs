@@ -4,18 +4,18 @@ use anyhow::Result;
 
 use crate::{
     cgroup::{job::JobCgroup, remove::Removal},
-    probes::Probes,
+    probes::{Probes, WaitMode},
 };
 
 /// What the reader of the numbers must know before the run begins.
-pub fn notes(cgroup: &JobCgroup, probes: &Probes) -> Vec<String> {
+pub fn notes(cgroup: &JobCgroup, probes: &Probes, waits: WaitMode) -> Vec<String> {
     let mut notes = cgroup.notes().to_vec();
     for (row, why) in probes.missing_hooks() {
         let (gives, program) = (row.gives, row.hook.program);
         notes.push(format!("unknown on this kernel: {gives} ({program}: {why})"));
     }
-    if let Some(missing) = probes.missing_waits() {
-        notes.push(format!("unknown on this kernel: {missing}"));
+    if let Some((gives, why)) = probes.missing_waits(waits) {
+        notes.push(format!("unknown on this kernel: {gives} ({why})"));
     }
     if cgroup.block().is_none() {
         notes.push(

@@ -13,8 +13,9 @@ use crate::{
         target::{Target, is_same, metadata_of_input, stream_of},
     },
     lines::file_sink::{FileSink, Rotation, Writer},
-    model::{point::Origin, totals::RunTotals},
-    view::{Style, json, render},
+    model::point::Origin,
+    record::{Record, document::document, store::Store},
+    view::{Style, render},
 };
 
 /// The outputs asked for.
@@ -22,8 +23,9 @@ pub struct Outputs {
     /// Line protocol.
     pub sink: Option<FileSink>,
     json: Option<Target>,
+    save: Option<Store>,
     /// The recording: to be, until the recorder takes it, and whole, when it gave it back.
-    pub record: Option<Target>,
+    pub recording: Option<Target>,
     quiet: bool,
     failed: bool,
 }
@@ -47,14 +49,15 @@ impl Outputs {
             Writer { host: origin.host.clone(), boot_id: boot_id(), pid: std::process::id() };
         let sink = args.out.as_ref().map(|dir| FileSink::create(dir, &writer, Rotation::default()));
         let sink = sink.transpose()?;
+        let save = args.save.as_ref().map(|dir| Store::open(dir, &origin.host)).transpose()?;
         let open = |path| Target::open(path, &go_on);
         let json = args.json.as_deref().map(open).transpose()?;
-        let record = args.record.as_deref().map(open).transpose()?;
+        let recording = args.record.as_deref().map(open).transpose()?;
         if let Some(json) = &json {
-            let recording = record.as_ref().map(Target::metadata);
+            let recorded = recording.as_ref().map(Target::metadata);
             let replayed = args.replay.as_deref().map(metadata_of_input);
             // All are open, whatever way led to them: a link, a name that was not there yet.
-            for other in recording.into_iter().chain(replayed) {
+            for other in recorded.into_iter().chain(replayed) {
                 ensure!(
                     !is_same(&json.metadata()?, &other?),
                     "--json {} would overwrite the recording: name another file",
@@ -62,7 +65,7 @@ impl Outputs {
                 );
             }
         }
-        Ok(Self { sink, json, record, quiet: args.quiet, failed: false })
+        Ok(Self { sink, json, save, recording, quiet: args.quiet, failed: false })
     }
 
     /// The command has started: what the files held before goes.
@@ -85,10 +88,10 @@ impl Outputs {
 
     /// Writes what is written at the end, then waits for readers; `go_on` is asked meanwhile. Gives whether
     /// all output is complete.
-    pub fn finish(mut self, totals: &RunTotals, go_on: impl Fn() -> Result<()>) -> bool {
-        let mut whole = Vec::from_iter(self.record.take());
+    pub fn finish(mut self, record: &Record, go_on: impl Fn() -> Result<()>) -> bool {
+        let mut whole = Vec::from_iter(self.recording.take());
         if let Some(mut file) = self.json.take() {
-            let written = json::document(totals).and_then(|text| {
+            let written = document(record).and_then(|text| {
                 file.begin()?;
                 file.keep();
                 file.write_all(text.as_bytes()).and_then(|()| file.sync())?;
@@ -99,8 +102,11 @@ impl Outputs {
                 Err(error) => self.complain(&cannot(&file, error)),
             }
         }
+        if let Some(Err(error)) = self.save.take().map(|store| store.save(record)) {
+            self.complain(&error);
+        }
         if !self.quiet {
-            let text = render(totals, &Style::for_stderr());
+            let text = render(&record.totals, &Style::for_stderr());
             match io::stderr().write_all(text.as_bytes()) {
                 Err(error) if !has_gone(&error) => {
                     let cure = cure(&error);

@@ -14,11 +14,11 @@ use crate::{
         job::{Job, JobStats, attribute},
         lease::Lease,
         point::{Origin, Point},
-        points::{info_point, job_points},
+        points::{ended_facts, info_point, job_points},
         snapshot::{Interval, Snapshot},
         tables::{BLOCK, Block, Own, SCHED, Sched},
-        totals::RunTotals,
     },
+    record::{Record, timeline::Timeline},
     replay::Header,
 };
 
@@ -28,7 +28,7 @@ pub struct Pipeline {
     jobs: BTreeMap<Lease, Job>,
     job: Job,
     previous: Option<Snapshot>,
-    totals: RunTotals,
+    record: Record,
     outputs: Outputs,
 }
 
@@ -39,11 +39,12 @@ impl Pipeline {
     /// When the header names no job.
     pub fn new(header: &Header, outputs: Outputs) -> Result<Self> {
         let job = header.jobs.values().next().context("the recording names no job")?.clone();
-        let mut totals = RunTotals::new(job.clone(), header.info.clone());
-        totals.notes.clone_from(&header.notes);
-        totals.unknown.clone_from(&header.unknown);
         let (origin, jobs) = (header.origin.clone(), header.jobs.clone());
-        Ok(Self { origin, jobs, job, previous: None, totals, outputs })
+        let info = header.info.clone();
+        let mut record = Record::new(&origin, job.clone(), info, header.info.start_wall_ns);
+        record.totals.notes.clone_from(&header.notes);
+        record.totals.unknown.clone_from(&header.unknown);
+        Ok(Self { origin, jobs, job, previous: None, record, outputs })
     }
 
     /// The command has started: its outputs are this run's from now on.
@@ -52,24 +53,25 @@ impl Pipeline {
     }
 
     /// The recording to be, once.
-    pub fn take_record(&mut self) -> Option<Target> {
-        self.outputs.record.take()
+    pub fn take_recording(&mut self) -> Option<Target> {
+        self.outputs.recording.take()
     }
 
     /// The recording, with all that is to be in it.
-    pub fn give_record_back(&mut self, record: Target) {
-        self.outputs.record = Some(record);
+    pub fn give_recording_back(&mut self, recording: Target) {
+        self.outputs.recording = Some(recording);
     }
 
     /// Bytes written so far, by all block requests charged to the job.
     pub fn written_bytes(&self) -> u64 {
-        let writes = self.totals.stats.groups(&BLOCK).filter(|group| group.tags[1] == "write");
+        let writes =
+            self.record.totals.stats.groups(&BLOCK).filter(|group| group.tags[1] == "write");
         writes.filter_map(|group| group.number(Block::bytes)).fold(0, u64::saturating_add)
     }
 
     /// Whether the job is known to have made no other task so far.
     pub fn is_alone(&self) -> bool {
-        let sched = self.totals.stats.group(&SCHED);
+        let sched = self.record.totals.stats.group(&SCHED);
         sched.and_then(|group| group.number(Sched::forks)) == Some(0)
     }
 
@@ -78,6 +80,8 @@ impl Pipeline {
         if let Some(previous) = &self.previous {
             let interval = snapshot.since(previous);
             self.add(&interval, snapshot.monotonic_ns);
+        } else {
+            self.record.timeline = Timeline::new(snapshot.wall_ns);
         }
         self.previous = Some(snapshot);
     }
@@ -86,7 +90,7 @@ impl Pipeline {
         // A run tells of its own job: the rest of the node would be told by every run at once.
         let stats = attribute(interval, &self.jobs).into_iter().find(|stats| stats.job == self.job);
         let groups = stats.as_ref().map_or(&[][..], |stats| &stats.groups);
-        self.totals.add(interval.span_ns, groups, &interval.own);
+        self.record.add(interval.span_ns, groups, &interval.own);
         let time_ns = interval.end_wall_ns;
         let own = JobStats { job: self.job.clone(), groups: interval.own.clone() };
         let mut points = job_points(&self.origin, &own, time_ns);
@@ -117,22 +121,27 @@ impl Pipeline {
         notes: Vec<String>,
         go_on: impl Fn() -> Result<()>,
     ) -> bool {
-        self.totals.exit = end.map(|(_, exit)| exit);
-        self.totals.notes.extend(notes);
+        let totals = &mut self.record.totals;
+        totals.exit = end.map(|(_, exit)| exit);
+        totals.notes.extend(notes);
         let last = self.previous.take().unwrap_or_default();
         let wall_ns = end.map_or(last.wall_ns, |(wall_ns, _)| wall_ns);
-        let info = info_point(&self.origin, &self.job, &self.totals.info, end, wall_ns);
+        self.record.facts = ended_facts(&totals.info, end);
+        let info = info_point(&self.origin, &self.job, &totals.info, end, wall_ns);
         self.write(&[info], wall_ns, last.monotonic_ns);
         if let Some(Err(error)) = self.outputs.sink.as_mut().map(|sink| sink.finish()) {
             self.outputs.complain(&error);
         }
         let lost = self.outputs.lost_bytes();
         if lost > 0 {
-            self.totals.notes.push(format!("{lost} bytes of line protocol could not be written"));
-            for own in &mut self.totals.own {
+            self.record
+                .totals
+                .notes
+                .push(format!("{lost} bytes of line protocol could not be written"));
+            for own in &mut self.record.totals.own {
                 own.set(Own::dropped_output_bytes, lost);
             }
         }
-        self.outputs.finish(&self.totals, go_on)
+        self.outputs.finish(&self.record, go_on)
     }
 }

@@ -41,6 +41,8 @@ measurement! {
         "Files of the spool removed because nothing collected them in time (agent).";
     counter dropped_spool_bytes: Bytes,
         "Bytes of the files removed from the spool (agent).";
+    counter dropped_records: Count,
+        "Records of jobs that could not be saved (agent).";
     counter dropped_intervals: Count,
         "Intervals lost because they could not be written and no longer fitted into memory (agent).";
     counter merged_intervals: Count,
@@ -64,7 +66,7 @@ measurement! {
     gauge shed_families: Count,
         "Families of probes that were detached for all or part of the interval: their values are unknown (agent).";
     gauge shed_sched: Count,
-        "1: the switch hook was detached; unknown: job_sched except forks and execs, minor and major of job_fault (agent).";
+        "1: the switch hook was detached; unknown: job_sched except forks and execs, job_wait, minor and major of job_fault (agent).";
     gauge shed_major_fault: Count,
         "1: the probe of major faults was detached; unknown: major_wait_ns (agent).";
     gauge shed_full_fault: Count,

@@ -72,7 +72,7 @@ fn traced(agree: &mut Agreement, name: &str, causes: &[&str]) -> Result<(Waits, 
 
 /// The causes of a job's waits, or why this kernel does not tell them.
 pub fn known(job: &Traced) -> Result<Causes, String> {
-    unknown(job, "tasks wait for").map_or_else(|| Ok(Causes::of(job)), Err)
+    unknown(job, "what tasks sleep and are blocked for").map_or_else(|| Ok(Causes::of(job)), Err)
 }
 
 /// Reads past the page cache of a device, whose file system is told by the descriptor.

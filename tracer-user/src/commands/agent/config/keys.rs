@@ -87,6 +87,8 @@ keys! {
         spool: SpoolKeys,
         /// The agent's own files.
         state: StateKeys,
+        /// The records of jobs.
+        records: RecordsKeys,
         /// What is written of each job.
         export: ExportKeys,
         /// What the probes may cost.
@@ -114,10 +116,10 @@ keys! {
     faults: FaultMode = FaultMode::Major, Restart, one_of(),
         flag("faults", "FAULTS", "Which page faults to time");
 
-    /// What is told of the time that tasks are asleep and blocked: "off": how long, "calls": also its causes,
-    /// by the system call, "files": also the file systems waited for.
+    /// What is recorded about waits. "off": only how long tasks sleep and are blocked; "calls": also the
+    /// causes, by system call; "files": also the file systems that they wait for (`job_wait`).
     waits: WaitMode = WaitMode::Files, Restart, one_of(),
-        flag("waits", "WAITS", "What to tell of the time asleep and blocked");
+        flag("waits", "WAITS", "What to record about waits");
 
     /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
     /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
@@ -185,6 +187,27 @@ keys! {
     /// Folder for the lock that prevents a second agent on this node, the last time stamps and, with `pin`,
     /// the state that the next agent needs.
     dir: PathBuf = "/run/jobtrace".into(), Restart, folder();
+}
+
+keys! {
+    /// `[records]`: what is kept of each job on this node (docs/RECORD.md), for reports.
+    RecordsKeys: "records.", |config| config.records;
+
+    /// Whether a record of each job is saved: at its end, and while it runs.
+    save: bool = true, Restart, yes_or_no();
+
+    /// Folder for the records, on a disk: they are to outlive a reboot. The unit creates the default; a different
+    /// one needs a drop-in with ReadWritePaths=.
+    dir: PathBuf = "/var/lib/jobtrace/records".into(), Restart, folder();
+
+    /// Time between two records of a running job: what is lost if the node dies.
+    every: Time = Time::seconds(900), Restart, within(Time::seconds(1), Time::seconds(86_400));
+
+    /// Records older than this are removed, by whole days.
+    max_age: Time = Time::seconds(90 * 24 * 60 * 60), Restart, at_least(Time::seconds(24 * 60 * 60));
+
+    /// Above this limit the oldest records are removed.
+    max_bytes: Size = Size(1 << 30), Restart, at_least(Size(1 << 20));
 }
 
 keys! {

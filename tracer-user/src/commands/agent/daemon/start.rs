@@ -64,7 +64,7 @@ impl Begun {
         }
         let output = Output::open(config, Resume::Anew, log)?;
         let probes = probes::load(view.layout(), options)?;
-        tell_missing(&probes, log);
+        tell_missing(&probes, options, log);
         let mut node = Node::start(probes, view, settings, log)?;
         if config.pin {
             node.keep_with(keeper);
@@ -88,6 +88,7 @@ pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
         naming: Arc::new(Naming { resolver, steps, ignored }),
         overhead: (&config.overhead).into(),
         gpus: (&config.gpu).into(),
+        records_every: config.records.save.then_some(config.records.every.0),
     })
 }
 
@@ -106,12 +107,10 @@ pub(super) fn options(config: &Config) -> Result<Options> {
     })
 }
 
-fn tell_missing(probes: &Probes, log: &Log) {
-    for (row, why) in probes.missing_hooks() {
-        log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
-    }
-    if let Some(missing) = probes.missing_waits() {
-        log.warning(format_args!("unknown on this kernel: {missing}"));
+fn tell_missing(probes: &Probes, options: &Options, log: &Log) {
+    let hooks = probes.missing_hooks().map(|(row, why)| (row.gives, why));
+    for (gives, why) in hooks.chain(probes.missing_waits(options.waits)) {
+        log.warning(format_args!("unknown on this kernel: {gives} ({why})"));
     }
 }
 

@@ -11,53 +11,37 @@ use crate::model::{
     tables::total_name,
 };
 
-/// The job's values so far.
-#[derive(Default)]
-pub(super) struct SoFar(pub Vec<Group>);
-
-impl SoFar {
-    /// Adds an interval.
-    pub fn add(&mut self, groups: &[Group]) {
-        for group in groups {
-            match self.0.iter_mut().find(|known| known.same_series(group)) {
-                Some(known) => known.follow(group),
-                None => self.0.push(group.clone()),
-            }
-        }
-    }
-
-    /// The job's totals as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
-    pub fn fields(&self) -> Vec<(String, FieldValue)> {
-        let mut fields = BTreeMap::<String, FieldValue>::new();
-        for group in &self.0 {
-            let last_tag = group.tags.last().map(String::as_str);
-            for (field, value) in group.measurement.fields.iter().zip(&group.values) {
-                let number = match value {
-                    Some(Value::Number(number)) => *number,
-                    Some(Value::Histogram(hist)) => hist.sum,
-                    None => continue,
-                };
-                let name = total_name(group.measurement, last_tag, field);
-                let value = number_value(field.unit, number);
-                match (fields.get_mut(&name), value) {
-                    // Alike, or of one device: no sum means anything.
-                    (Some(_), _) if field.kind == Kind::Constant => {}
-                    // The highest of any device.
-                    (Some(FieldValue::Integer(most)), FieldValue::Integer(other))
-                        if field.kind == Kind::Peak =>
-                    {
-                        *most = (*most).max(other);
-                    }
-                    (Some(FieldValue::Integer(sum)), FieldValue::Integer(more)) => {
-                        *sum = sum.saturating_add(more);
-                    }
-                    (Some(FieldValue::Float(sum)), FieldValue::Float(more)) => *sum += more,
-                    (_, value) => drop(fields.insert(name, value)),
+/// The totals in `groups` as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
+pub fn fields(groups: &[Group]) -> Vec<(String, FieldValue)> {
+    let mut fields = BTreeMap::<String, FieldValue>::new();
+    for group in groups {
+        let last_tag = group.tags.last().map(String::as_str);
+        for (field, value) in group.measurement.fields.iter().zip(&group.values) {
+            let number = match value {
+                Some(Value::Number(number)) => *number,
+                Some(Value::Histogram(hist)) => hist.sum,
+                None => continue,
+            };
+            let name = total_name(group.measurement, last_tag, field);
+            let value = number_value(field.unit, number);
+            match (fields.get_mut(&name), value) {
+                // Alike, or of one device: no sum means anything.
+                (Some(_), _) if field.kind == Kind::Constant => {}
+                // The highest of any device.
+                (Some(FieldValue::Integer(most)), FieldValue::Integer(other))
+                    if field.kind == Kind::Peak =>
+                {
+                    *most = (*most).max(other);
                 }
+                (Some(FieldValue::Integer(sum)), FieldValue::Integer(more)) => {
+                    *sum = sum.saturating_add(more);
+                }
+                (Some(FieldValue::Float(sum)), FieldValue::Float(more)) => *sum += more,
+                (_, value) => drop(fields.insert(name, value)),
             }
         }
-        fields.into_iter().collect()
     }
+    fields.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -67,7 +51,7 @@ mod tests {
 
     #[test]
     fn the_devices_of_a_job_are_one_in_its_totals() {
-        let mut so_far = SoFar::default();
+        let mut groups = Vec::new();
         for (uuid, celsius) in [("GPU-a", 61), ("GPU-b", 55)] {
             let tags = ["0", uuid, "H100", "nvidia", ""].map(str::to_owned);
             let mut group = Group::unknown(&GPU, tags.into());
@@ -75,9 +59,9 @@ mod tests {
             group.set(Gpu::held_ns, 7);
             group.set(Gpu::xid_last, 31);
             group.set(Gpu::temperature_max_celsius, celsius);
-            so_far.add(&[group]);
+            groups.push(group);
         }
-        let fields: BTreeMap<_, _> = so_far.fields().into_iter().collect();
+        let fields: BTreeMap<_, _> = fields(&groups).into_iter().collect();
         assert_eq!(fields["gpu_energy_joules"], FieldValue::Float(3.0));
         assert_eq!(fields["gpu_held_ns"], FieldValue::Integer(14));
         assert_eq!(fields["gpu_xid_last"], FieldValue::Integer(31));

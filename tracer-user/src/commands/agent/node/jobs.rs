@@ -16,10 +16,12 @@ use crate::{
         tracker::Tracker, users::Users,
     },
     model::{
+        group::Group,
         job::{Job, JobStats},
         point::{Origin, Point},
         snapshot::Snapshot,
     },
+    record::Record,
 };
 
 /// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
@@ -38,6 +40,8 @@ pub(super) struct Jobs {
     pub details: BTreeMap<Job, Details>,
     /// The names of their owners.
     pub users: Users,
+    /// Wall time up to which an agent before this one reported, where this one goes on there.
+    pub(super) reported_ns: u64,
 }
 
 impl Jobs {
@@ -47,7 +51,7 @@ impl Jobs {
     /// When there can be no thread that asks for names.
     pub fn new(view: View, naming: Arc<Naming>) -> Result<Self> {
         let (tracker, details) = (Tracker::default(), BTreeMap::new());
-        Ok(Self { view, naming, tracker, details, users: Users::start()? })
+        Ok(Self { view, naming, tracker, details, users: Users::start()?, reported_ns: 0 })
     }
 
     /// Has done with the slots what the tracker asks for.
@@ -71,28 +75,50 @@ impl Jobs {
         }
     }
 
-    /// Adds an interval to the jobs' totals, once it is known which of them have ended.
-    pub fn add(&mut self, jobs: &[JobStats]) {
+    /// Adds an interval of `span_ns` that ended at `wall_ns` to the jobs' totals, once it is known which of them have
+    /// ended, with what was lost on the node meanwhile.
+    pub fn add(&mut self, jobs: &[JobStats], losses: &[Group], wall_ns: u64, span_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
         for stats in jobs {
             if let Some(details) = self.details.get_mut(&stats.job) {
-                details.add(&stats.groups);
+                details.add(&stats.groups, losses, wall_ns, span_ns);
             }
         }
     }
 
-    /// The `job_info` that are due. Of a job that was let go before its last values were read, not before
-    /// they are: they belong to the totals at its end.
-    pub fn due_infos(&mut self, slots: &Slots, origin: &Origin, stamp_ns: u64) -> Vec<Point> {
-        let unread = self.tracker.owners().iter().filter(|(lease, job)| {
-            self.tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
+    /// The `job_info` and the records that are due. Of a job that was let go before its last values were read, not
+    /// before they are: they belong to the totals at its end. After an `is_last` interval nothing comes for any job.
+    pub fn due(
+        &mut self,
+        slots: &Slots,
+        origin: &Origin,
+        stamp_ns: u64,
+        records_every_ns: Option<u64>,
+        is_last: bool,
+    ) -> (Vec<Point>, Vec<Record>) {
+        let tracker = &self.tracker;
+        let unread = tracker.owners().iter().filter(|(lease, job)| {
+            tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
         });
         let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
-        let ready = self.details.iter_mut().filter(|(job, _)| !unread.contains(*job));
-        let due = ready.filter_map(|(job, details)| details.due_info(origin, job, stamp_ns));
-        due.collect()
+        let (mut infos, mut records) = (Vec::new(), Vec::new());
+        for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
+            let has_settled = is_last || tracker.job(job).is_none();
+            infos.extend(details.due_info(origin, job, stamp_ns, has_settled));
+            let every_ns = records_every_ns.into_iter();
+            records.extend(
+                every_ns.filter_map(|every_ns| details.due_record(origin, job, stamp_ns, every_ns)),
+            );
+        }
+        (infos, records)
+    }
+
+    /// The records of all jobs that run now.
+    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Record> {
+        let running = self.details.iter_mut().filter(|(_, details)| details.end().is_none());
+        running.map(|(job, details)| details.record(origin, job, stamp_ns)).collect()
     }
 
     /// Gives `jobs` slots as far as there are any; gives how many have one.
@@ -130,7 +156,7 @@ impl Jobs {
             }
         }
         let tracker = &self.tracker;
-        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_end_told());
+        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done());
     }
 
     /// Gives `job` another name and tells which it has then.

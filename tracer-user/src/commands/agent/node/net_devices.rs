@@ -59,6 +59,13 @@ pub fn read(sysfs: &Path) -> Vec<Group> {
     network.chain(ports).filter(is_known).collect()
 }
 
+/// Leaves out of `interval` the devices that are not in `before`: what they counted until they came here (from
+/// a container, say) is of no interval.
+pub fn leave_out_new(interval: &mut Vec<Group>, before: &[Group]) {
+    let is_known = |group: &Group| before.iter().any(|known| known.same_series(group));
+    interval.retain(|group| !group.is(&NODE_NET) || is_known(group));
+}
+
 impl Counters {
     fn read(&self, name: String, folder: &Path) -> Group {
         let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
@@ -88,6 +95,7 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tables::SELF;
 
     fn write(folder: &Path, files: &[(&str, &str)]) {
         fs::create_dir_all(folder).unwrap();
@@ -125,5 +133,19 @@ mod tests {
         assert_eq!(groups[1].number(NodeNet::sent_bytes), Some(400));
         assert_eq!(groups[1].number(NodeNet::received_bytes), Some(u64::MAX));
         assert!(read(&sysfs.path().join("nothing")).is_empty());
+    }
+
+    #[test]
+    fn a_device_counts_from_its_second_reading_on() {
+        let device = |name: &str, bytes: u64| {
+            let mut group = Group::unknown(&NODE_NET, vec![name.into()]);
+            group.set(NodeNet::sent_bytes, bytes);
+            group
+        };
+        let own = Group::unknown(&SELF, Vec::new());
+        let before = [device("eth0", 5), own.clone()];
+        let mut interval = vec![device("eth0", 2), device("eth1", 7000), own.clone()];
+        leave_out_new(&mut interval, &before);
+        assert_eq!(interval, [device("eth0", 2), own]);
     }
 }

@@ -16,12 +16,13 @@ use crate::{
         state::{JournalEntry, KnownJob},
         tracker::{Action, Tracked},
     },
-    model::{info::JobInfo, job::Job, lease::Lease},
+    model::{job::Job, lease::Lease},
     probes::Cgroup,
 };
 
 impl Jobs {
-    /// Goes on where the agent before ended: with what it knew, and what came to light after that.
+    /// Goes on where the agent before ended, which reported up to `reported_ns` (wall time): with what it knew, and
+    /// what came to light after that.
     ///
     /// # Errors
     /// When the last values of a slot cannot be taken over.
@@ -30,9 +31,11 @@ impl Jobs {
         known: Vec<KnownJob>,
         owners: &[(Lease, Job)],
         journal: Vec<JournalEntry>,
+        reported_ns: u64,
         slots: &mut Slots,
     ) -> Result<()> {
         let now_ns = monotonic_ns();
+        self.reported_ns = reported_ns;
         for known in known {
             self.resume_job(known, now_ns);
         }
@@ -104,7 +107,8 @@ impl Jobs {
                 uid: details.uid,
                 ended_ns: tracked.ended_ns,
                 ended: details.end(),
-                totals: details.totals().to_vec(),
+                known: tracked.known,
+                counted: details.counted(),
                 gpus: details.claims().cloned(),
             })
         };
@@ -117,7 +121,10 @@ impl Jobs {
         let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
         let KnownJob { job, names, lease, root, .. } = &known;
         self.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
-        let mut details = Details::resumed(known.info, known.uid, known.ended, known.totals);
+        if known.known {
+            self.tracker.know(job);
+        }
+        let mut details = Details::resumed(known.info, known.uid, known.ended, known.counted);
         details.set_claims(known.gpus);
         self.details.insert(known.job, details);
     }
@@ -135,8 +142,7 @@ impl Jobs {
     fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
         if self.tracker.job(job).is_none() {
             self.tracker.resume(job, &[], None, root, now_ns, now_ns);
-            let details = Details::resumed(JobInfo::default(), None, None, Vec::new());
-            self.details.insert(job.clone(), details);
+            self.details.insert(job.clone(), Details::found(self.reported_ns));
         }
         self.tracker.resume_owner(lease, job);
     }

@@ -1,41 +1,47 @@
-//! The `--json` document: a whole run under the names of the tables.
+//! A record as JSON, under the names of the tables: what `--json` writes and, compressed, the files under
+//! `records/`.
 //!
-//! What is unknown is absent, never zero or null: a field, a measurement, an empty histogram's
-//! percentiles. Names no field itself.
+//! What is unknown is absent, never zero: a field, a measurement, an empty histogram's percentiles; in a column of
+//! time it is null. Names no field itself; the keys beside the tables' are in `schema.rs`.
 
 use anyhow::{Context, Result};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use tracer_ebpf::table::Unit;
 
+use super::{Record, series::SERIES, timeline::Timeline};
 use crate::model::{
     group::{Group, Value},
     hist::{Hist, QUANTILES},
     point::FieldValue,
     points::number_value,
     tables,
-    totals::RunTotals,
+    totals::Peaks,
 };
 
 /// Version of the document's form; a new field does not change it.
 pub const SCHEMA: u32 = 1;
 
-/// The document of `totals` on one line, line feed included.
+/// The document of `record` on one line, line feed included.
 ///
 /// # Errors
 /// None that its input could cause.
-pub fn document(totals: &RunTotals) -> Result<String> {
-    let text = serde_json::to_string(&Document(totals)).context("cannot write the run as json")?;
+pub fn document(record: &Record) -> Result<String> {
+    let text = serde_json::to_string(&Document(record)).context("cannot write a record as json")?;
     Ok(text + "\n")
 }
 
-struct Document<'a>(&'a RunTotals);
+struct Document<'a>(&'a Record);
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let totals = self.0;
+        let totals = &self.0.totals;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("schema", &SCHEMA)?;
-        map.serialize_entry("job", &Job(totals))?;
+        if !self.0.cluster.is_empty() {
+            map.serialize_entry("cluster", &self.0.cluster)?;
+        }
+        map.serialize_entry("hosts", &self.0.hosts)?;
+        map.serialize_entry("job", &Job(self.0))?;
         map.serialize_entry("elapsed_ns", &totals.elapsed_ns)?;
         if let Some(exit) = &totals.exit {
             map.serialize_entry("exit", exit)?;
@@ -53,32 +59,65 @@ impl Serialize for Document<'_> {
                 map.serialize_entry(table.key, &Values(group))?;
             }
         }
-        if !totals.notes.is_empty() {
-            map.serialize_entry("notes", &totals.notes)?;
+        map.serialize_entry("intervals", &totals.intervals)?;
+        map.serialize_entry("peaks", &Busiest(totals.peaks))?;
+        map.serialize_entry("timeline", &Columns(&self.0.timeline))?;
+        for (key, texts) in [("unknown", &totals.unknown), ("notes", &totals.notes)] {
+            if !texts.is_empty() {
+                map.serialize_entry(key, texts)?;
+            }
         }
         map.end()
     }
 }
 
-struct Job<'a>(&'a RunTotals);
+struct Job<'a>(&'a Record);
 
 impl Serialize for Job<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (job, info) = (&self.0.stats.job, &self.0.info);
+        let (job, info) = (self.0.job(), &self.0.totals.info);
         let user = if job.user.is_empty() { &info.user } else { &job.user };
-        let texts = [
-            ("job", &job.job),
-            ("manager", &job.manager),
-            ("user", user),
-            ("name", &info.name),
-            ("command", &info.command),
-        ];
+        let texts =
+            [("job", &job.job), ("manager", &job.manager), ("user", user), ("step", &job.step)];
         let mut map = serializer.serialize_map(None)?;
         for (key, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
             map.serialize_entry(key, text)?;
         }
-        if info.start_wall_ns != 0 {
-            map.serialize_entry("start", &info.start_wall_ns)?;
+        for (name, value) in self.0.facts.fields() {
+            map.serialize_entry(&name, &Plain(value))?;
+        }
+        map.end()
+    }
+}
+
+struct Busiest(Peaks);
+
+impl Serialize for Busiest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("cores", &Number(Unit::Millicores, self.0.millicores))?;
+        map.serialize_entry("disk_bytes_per_s", &self.0.disk_bytes_per_s)?;
+        map.end()
+    }
+}
+
+struct Columns<'a>(&'a Timeline);
+
+impl Serialize for Columns<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let timeline = self.0;
+        let columns: Vec<_> = timeline.columns().collect();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("begin", &timeline.begin_ns())?;
+        map.serialize_entry("end", &timeline.end_ns())?;
+        map.serialize_entry("width_ns", &timeline.width_ns())?;
+        map.serialize_entry("columns", &columns.len())?;
+        for (at, series) in SERIES.iter().enumerate() {
+            let values: Vec<Option<Number>> =
+                columns.iter().map(|column| Some(Number(series.unit, column[at]?))).collect();
+            if values.iter().any(Option::is_some) {
+                map.serialize_entry(series.name, &values)?;
+            }
         }
         map.end()
     }
@@ -114,7 +153,16 @@ struct Number(Unit, u64);
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match number_value(self.0, self.1) {
+        Plain(number_value(self.0, self.1)).serialize(serializer)
+    }
+}
+
+/// A value without anything around it.
+struct Plain(FieldValue);
+
+impl Serialize for Plain {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
             FieldValue::Integer(number) => number.serialize(serializer),
             FieldValue::Float(number) => number.serialize(serializer),
             FieldValue::Text(text) => text.serialize(serializer),
@@ -152,10 +200,11 @@ mod tests {
     use crate::model::{
         info::{Exit, JobInfo},
         job,
+        point::Origin,
         tables::{BLOCK, Block, CPU, Cpu, FAULT, Fault, Own, SCHED, SELF, Sched},
     };
 
-    fn totals() -> RunTotals {
+    fn record() -> Record {
         let job = job::Job {
             job: "r1".into(),
             manager: "run".into(),
@@ -163,23 +212,28 @@ mod tests {
             ..job::Job::default()
         };
         let info = JobInfo { user: "ada".into(), start_wall_ns: 5, ..JobInfo::default() };
-        RunTotals::new(job, info)
+        let origin = Origin { host: "n1".into(), ..Origin::default() };
+        Record::new(&origin, job, info, 5)
     }
 
-    fn parsed(totals: &RunTotals) -> serde_json::Value {
-        let text = document(totals).unwrap();
+    fn parsed(record: &Record) -> serde_json::Value {
+        let text = document(record).unwrap();
         assert_eq!(text.matches('\n').count(), 1, "one line: {text}");
         serde_json::from_str(&text).unwrap()
     }
 
     #[test]
     fn a_run_of_which_nothing_is_known_has_no_measurement() {
-        let mut run = totals();
-        run.stats.groups.push(Group::unknown(&FAULT, vec![]));
+        let mut run = record();
+        run.totals.stats.groups.push(Group::unknown(&FAULT, vec![]));
         let expected = json!({
             "schema": 1,
-            "job": {"job": "r1", "manager": "run", "user": "ada", "start": 5},
+            "hosts": ["n1"],
+            "job": {"job": "r1", "manager": "run", "user": "ada", "uid": 0, "start": 5},
             "elapsed_ns": 0,
+            "intervals": 0,
+            "peaks": {"cores": 0.0, "disk_bytes_per_s": 0},
+            "timeline": {"begin": 5, "end": 5, "width_ns": 1_000_000_000, "columns": 1},
         });
         assert_eq!(parsed(&run), expected);
     }
@@ -197,15 +251,14 @@ mod tests {
         cpu.set(Cpu::cores_held, 1500);
         let mut own = Group::unknown(&SELF, vec![]);
         own.set(Own::hooks_missing, 1);
-        let mut run = totals();
-        run.stats.groups = vec![sched, block, cpu];
-        run.own = vec![own];
-        run.elapsed_ns = 9;
-        run.exit = Some(Exit { code: None, signal: Some(9) });
-        run.notes = vec!["a \"note\"".into()];
+        let mut run = record();
+        run.add(9, &[sched, block, cpu], &[own]);
+        run.totals.exit = Some(Exit { code: None, signal: Some(9) });
+        run.totals.notes = vec!["a \"note\"".into()];
         let expected = json!({
             "schema": 1,
-            "job": {"job": "r1", "manager": "run", "user": "ada", "start": 5},
+            "hosts": ["n1"],
+            "job": {"job": "r1", "manager": "run", "user": "ada", "uid": 0, "start": 5},
             "elapsed_ns": 9,
             "exit": {"code": null, "signal": 9},
             "sched": {
@@ -221,6 +274,13 @@ mod tests {
             "block": [{"device": "nvme0n1", "op": "write", "ops": 2}],
             "cpu": {"cores_held": 1.5},
             "self": {"hooks_missing": 1},
+            "intervals": 0,
+            "peaks": {"cores": 0.0, "disk_bytes_per_s": 0},
+            "timeline": {
+                "begin": 5, "end": 14, "width_ns": 1_000_000_000, "columns": 1,
+                "on_cpu_ns": [7], "run_queue_wait_ns": [130],
+                "disk_read_bytes": [0],
+            },
             "notes": ["a \"note\""],
         });
         assert_eq!(parsed(&run), expected);
@@ -228,13 +288,13 @@ mod tests {
 
     #[test]
     fn the_order_is_the_tables() {
-        let mut run = totals();
+        let mut run = record();
         let mut fault = Group::unknown(&FAULT, vec![]);
         fault.set(Fault::major, 1);
         fault.set(Fault::minor, 2);
         let mut sched = Group::unknown(&SCHED, vec![]);
         sched.set(Sched::execs, 1);
-        run.stats.groups = vec![fault, sched];
+        run.totals.stats.groups = vec![fault, sched];
         let text = document(&run).unwrap();
         let at = |key: &str| text.find(&format!("\"{key}\":")).unwrap();
         assert!(at("schema") < at("elapsed_ns") && at("sched") < at("fault"));

@@ -1,0 +1,133 @@
+//! `jobtrace agent` with `pin = true`: killed at any moment, upgraded, unpinned. What happens while no
+//! agent is there is counted by the next one, once.
+
+mod site;
+mod waits;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread::{self, sleep},
+    time::{Duration, Instant},
+};
+
+use jobtrace::model::tables::{SCHED, Sched};
+use jobtrace_tests::{agent::records, rig::bpffs::PINS};
+use site::{Site, kill, sums, terminate};
+
+#[test]
+fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
+    const KILLS: u32 = 50;
+    let site = Site::new();
+    let mut agent = site.agent();
+    let done = AtomicBool::new(false);
+    let begin = Instant::now();
+    let expected = thread::scope(|scope| {
+        let jobs = scope.spawn(|| {
+            let mut expected = BTreeMap::new();
+            for n in 0.. {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (name, count) = (format!("j{n}"), 3 + n % 17);
+                site.job(&name, count);
+                expected.insert(name, u64::from(count));
+                sleep(Duration::from_millis(20));
+            }
+            expected
+        });
+        // No seed is worth more than another: any moment will do.
+        for n in 0..KILLS {
+            sleep(Duration::from_millis(u64::from(n * 7919 % 1300)));
+            kill(&mut agent);
+            sleep(Duration::from_millis(u64::from(n * 104_729 % 200)));
+            agent = site.agent();
+        }
+        done.store(true, Ordering::Relaxed);
+        jobs.join().expect("jobs")
+    });
+    sleep(Duration::from_millis(1200));
+    terminate(agent);
+    let span = begin.elapsed();
+    let lines = site.lines();
+    let counted = sums(&lines, "job_sched", "forks");
+    let wrong: Vec<_> = expected
+        .iter()
+        .filter(|(job, count)| counted.get(*job) != Some(count))
+        .map(|(job, count)| format!("{job}: {count} forks, counted {:?}", counted.get(job)))
+        .collect();
+    eprintln!("{} jobs, {KILLS} kills in {span:?}, {} wrong", expected.len(), wrong.len());
+    let dropped = sums(&lines, "jobtrace_self", "dropped_slot").values().sum::<u64>();
+    // On a busy machine the agent may be killed too often to keep slots to spare: then, and only then,
+    // something may be missing, and is counted.
+    assert!(wrong.len() as u64 <= dropped, "{:?}\n{}", &wrong[..wrong.len().min(20)], site.log());
+    let told_twice = |(job, count): &(&String, &u64)| counted.get(*job).is_some_and(|n| n > count);
+    assert_eq!(expected.iter().filter(told_twice).count(), 0);
+    assert!(expected.len() > 50, "{} jobs", expected.len());
+    let took_over = site.log().matches("took over").count();
+    assert_eq!(took_over, KILLS as usize, "{}", site.log());
+    // Each interval once, and together all the time there was.
+    let own: Vec<_> = lines.iter().filter(|line| line.starts_with("jobtrace_self,")).collect();
+    let stamps: BTreeSet<_> = own.iter().map(|line| line.rsplit(' ').next()).collect();
+    assert_eq!(stamps.len(), own.len(), "no interval is told twice");
+    let spans: u64 = sums(&lines, "jobtrace_self", "interval_ns").values().sum();
+    let spans = Duration::from_nanos(spans);
+    assert!(spans <= span + Duration::from_secs(10) && spans + Duration::from_secs(2) >= span);
+    // A kill at any moment costs no record, and none is told twice.
+    let mut recorded = BTreeMap::new();
+    for record in records(&site.path("records")).expect("records") {
+        let sched = record.totals.stats.group(&SCHED).and_then(|sched| sched.number(Sched::forks));
+        let earlier = recorded.insert(record.job().job.clone(), sched.unwrap_or(0));
+        assert_eq!(earlier, None, "{:?}", record.job());
+    }
+    let of_lines: BTreeMap<_, _> = counted
+        .iter()
+        .filter(|(job, _)| expected.contains_key(*job))
+        .map(|(a, b)| (a.clone(), *b))
+        .collect();
+    recorded.retain(|job, forks| of_lines.contains_key(job) || *forks > 0);
+    assert_eq!(recorded, of_lines, "the records are the sums of the lines");
+    let dropped = sums(&lines, "jobtrace_self", "dropped_cgroup_event");
+    assert_eq!(dropped.values().sum::<u64>(), 0);
+    assert!(fs::read_dir(site.path("spool/tmp")).expect("tmp").next().is_none(), "tmp is empty");
+}
+
+#[test]
+fn other_settings_and_half_a_set_are_replaced_and_unpinning_leaves_nothing() {
+    let site = Site::new();
+    let mut agent = site.agent();
+    site.job("one", 5);
+    sleep(Duration::from_millis(1300));
+    kill(&mut agent);
+    fs::create_dir(format!("{PINS}/new-1234")).expect("bpffs");
+    site.configure("slots = 77\nspare_slots = 5");
+    let agent = site.agent();
+    let log = site.log();
+    assert!(log.contains("ran other programs or settings"), "{log}");
+    assert!(log.contains("removed set-") && log.contains("removed new-1234"), "{log}");
+    let sets: Vec<_> = fs::read_dir(PINS).expect("bpffs").collect();
+    assert_eq!(sets.len(), 1, "{sets:?}");
+    site.job("two", 6);
+    sleep(Duration::from_millis(1300));
+    terminate(agent);
+    let forks = sums(&site.lines(), "job_sched", "forks");
+    assert_eq!((forks["one"], forks["two"]), (5, 6));
+    let said = site.unpin();
+    assert!(said.contains("removed set-"), "{said}");
+    assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
+    assert!(site.unpin().contains("nothing is pinned"));
+}
+
+#[test]
+fn an_agent_that_does_not_pin_removes_what_is_pinned() {
+    let site = Site::new();
+    let mut agent = site.agent();
+    kill(&mut agent);
+    assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 1);
+    let text = fs::read_to_string(site.path("agent.toml")).expect("a file");
+    fs::write(site.path("agent.toml"), text.replace("pin = true", "pin = false")).expect("a file");
+    terminate(site.agent());
+    assert!(site.log().contains("which a previous agent left attached"), "{}", site.log());
+    assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
+}

@@ -1,0 +1,144 @@
+//! The head of a record: one line with what a list of jobs and the use of a node need, so that nobody has to read
+//! ten thousand records for them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tracer_ebpf::handle::{Handle, Number};
+
+use super::{Record, name};
+use crate::model::{
+    info::Facts,
+    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Sched, fact},
+};
+
+/// What a line is to have at most: texts of a job's are short.
+const LONGEST_BYTES: usize = 64 << 10;
+
+/// The struct, what fills it, and its rows for docs/RECORD.md.
+macro_rules! head {
+    ($($(#[doc = $help:literal])+ $field:ident: $Type:ty = |$record:ident| $value:expr;)*) => {
+        /// What the line holds; each where known.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        pub struct Head {
+            $($(#[doc = $help])+ #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$Type>,)*
+        }
+
+        /// Name, type and meaning of each field.
+        pub static FIELDS: &[(&str, &str, &str)] =
+            &[$((stringify!($field), stringify!($Type), concat!($($help),+))),*];
+
+        impl From<&Record> for Head {
+            fn from(record: &Record) -> Self {
+                Self { $($field: (|$record: &Record| -> Option<$Type> { $value })(record),)* }
+            }
+        }
+    };
+}
+
+head! {
+    /// The record's file, in the same folder. Of several lines with the same file the last one counts.
+    file: String = |record| Some(name::place(record).1);
+    /// Name of the cluster.
+    cluster: String = |record| known(&record.cluster);
+    /// The node.
+    host: String = |record| record.hosts.first().cloned();
+    /// The job's id.
+    job: String = |record| known(&record.job().job);
+    /// The scheduler or runtime whose job it is.
+    manager: String = |record| known(&record.job().manager);
+    /// Its owner.
+    user: String = |record| known(&record.job().user);
+    /// The step, if steps are series of their own.
+    step: String = |record| known(&record.job().step);
+    /// Name of the job.
+    name: String = |record| text(record, const { fact("name") });
+    /// Account or project.
+    account: String = |record| text(record, const { fact("account") });
+    /// Partition or queue.
+    partition: String = |record| text(record, const { fact("partition") });
+    /// Start of the job, nanoseconds since the Unix epoch, as all times here.
+    start: u64 = |record| record.facts.number(const { fact("start") });
+    /// Its end; absent while it runs.
+    end: u64 = |record| record.facts.number(const { fact("end") });
+    /// From here it was counted.
+    begin: u64 = |record| Some(record.timeline.begin_ns());
+    /// Up to here it was counted: when it was last seen, if it has no end.
+    seen: u64 = |record| Some(record.timeline.end_ns());
+    /// Time for which it was counted.
+    elapsed_ns: u64 = |record| Some(record.totals.elapsed_ns);
+    /// Exit status as a shell shows it.
+    exit: u64 = |record| record.facts.number(const { fact("exit") });
+    /// Time on CPU, all tasks.
+    on_cpu_ns: u64 = |record| sum(record, Sched::on_cpu_ns);
+    /// Cores that it may use, in thousandths.
+    millicores_held: u64 = |record| sum(record, Cpu::cores_held);
+    /// Largest memory charged, page cache included.
+    memory_peak_bytes: u64 = |record| sum(record, Memory::peak_bytes);
+    /// Its memory limit.
+    memory_limit_bytes: u64 = |record| sum(record, Memory::limit_bytes);
+    /// Processes killed for lack of memory.
+    oom_kills: u64 = |record| sum(record, Fault::oom_kills);
+    /// Read from and written to local disks.
+    disk_bytes: u64 = |record| block(record);
+    /// Sent and received through sockets.
+    net_bytes: u64 = |record| add(sum(record, Net::sent_bytes), sum(record, Net::received_bytes));
+    /// Time for which GPUs were held, all added up.
+    gpu_held_ns: u64 = |record| sum(record, Gpu::held_ns);
+    /// Part of it in which a kernel ran on them.
+    gpu_busy_ns: u64 = |record| sum(record, Gpu::busy_ns);
+}
+
+impl Head {
+    /// The line, line feed included.
+    ///
+    /// # Panics
+    /// Never: texts and numbers have a form in JSON.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("texts and numbers") + "\n"
+    }
+
+    /// The heads in the text of a file, by the record's file: the last line of each. Gives also the numbers, from 1
+    /// on, of lines that are damaged: one may be torn, where a node died in it.
+    pub fn parse(file: &[u8]) -> (BTreeMap<String, Self>, Vec<u64>) {
+        let (mut heads, mut damaged) = (BTreeMap::new(), Vec::new());
+        for (number, line) in (1..).zip(file.split(|byte| *byte == b'\n')) {
+            if line.is_empty() {
+                continue;
+            }
+            let head = Some(line).filter(|line| line.len() <= LONGEST_BYTES);
+            let head = head.and_then(|line| serde_json::from_slice::<Self>(line).ok());
+            match head.and_then(|head| Some((head.file.clone()?, head))) {
+                Some((file, head)) => drop(heads.insert(file, head)),
+                None => damaged.push(number),
+            }
+        }
+        (heads, damaged)
+    }
+}
+
+fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+fn text(record: &Record, fact: &'static Fact) -> Option<String> {
+    let facts: &Facts = &record.facts;
+    known(facts.text(fact))
+}
+
+fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).reduce(u64::saturating_add)
+}
+
+/// The sum over devices or families.
+fn sum(record: &Record, field: Handle<Number>) -> Option<u64> {
+    let groups = record.totals.stats.groups(field.measurement());
+    groups.filter_map(|group| group.number(field)).reduce(u64::saturating_add)
+}
+
+fn block(record: &Record) -> Option<u64> {
+    let groups = record.totals.stats.groups(Block::bytes.measurement());
+    let groups = groups.filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
+    groups.filter_map(|group| group.number(Block::bytes)).reduce(u64::saturating_add)
+}

@@ -1,0 +1,71 @@
+//! The record of a job: all that is known of it on a node, in one gzip JSON file of some kB that stays readable
+//! (docs/RECORD.md). What the summary, `--json` and the files under `records/` are made of.
+//!
+//! Pure but for `store.rs`, which alone touches the disk. Not to be mixed up with a recording (`replay`): that
+//! holds every reading, to be computed anew; a record holds what came of them.
+
+pub mod document;
+pub mod file;
+pub mod head;
+mod merge;
+pub mod name;
+mod packed;
+mod parse;
+pub mod schema;
+pub mod series;
+pub mod store;
+pub mod timeline;
+
+pub use merge::merge;
+pub use parse::parse;
+
+use timeline::Timeline;
+
+use crate::model::{
+    group::Group,
+    info::{Facts, JobInfo},
+    job::Job,
+    point::Origin,
+    totals::RunTotals,
+};
+
+/// Everything known of a job on a node, or on all of its nodes where [`merge`] made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Name of the cluster; empty for none.
+    pub cluster: String,
+    /// The nodes that it tells of, in their order.
+    pub hosts: Vec<String>,
+    /// What is told of the job besides its values. `end` is known once the job has ended, `counted_from` where
+    /// values lack from before.
+    pub facts: Facts,
+    /// Its values, added up.
+    pub totals: RunTotals,
+    /// Its values over time.
+    pub timeline: Timeline,
+}
+
+impl Record {
+    /// Of a job that is counted from `wall_ns` on.
+    pub fn new(origin: &Origin, job: Job, info: JobInfo, wall_ns: u64) -> Self {
+        Self {
+            cluster: origin.cluster.clone(),
+            hosts: vec![origin.host.clone()],
+            facts: info.facts(),
+            totals: RunTotals::new(job, info),
+            timeline: Timeline::new(wall_ns),
+        }
+    }
+
+    /// Adds an interval of `span_ns`, which began where the one before ended: the job did `groups`, and the
+    /// tracing `own`.
+    pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
+        self.totals.add(span_ns, groups, own);
+        self.timeline.add(span_ns, groups);
+    }
+
+    /// Whose it is.
+    pub fn job(&self) -> &Job {
+        &self.totals.stats.job
+    }
+}

@@ -1,0 +1,60 @@
+//! What a record holds beside the tables of the measurements, of `job_info` and of the timeline: each key's
+//! meaning, for docs/RECORD.md.
+
+/// A key of the document.
+#[derive(Debug)]
+pub struct Key {
+    /// Where it stands: `peaks.cores`. Never renamed.
+    pub path: &'static str,
+    /// What it holds.
+    pub form: &'static str,
+    /// One sentence on its meaning.
+    pub help: &'static str,
+}
+
+/// All of them, in the order of the document.
+pub static KEYS: &[Key] = &[
+    key("schema", "integer", "Version of the form. A field that is added does not change it."),
+    key("cluster", "string", "Name of the cluster, if it has one."),
+    key("hosts", "list of strings", "The node that the record tells of."),
+    key("job.job", "string", "The job's id."),
+    key("job.manager", "string", "The scheduler or runtime whose job it is."),
+    key("job.user", "string", "Its owner."),
+    key("job.step", "string", "The step, if steps are series of their own (agent)."),
+    key(
+        "elapsed_ns",
+        "integer, ns",
+        "Time for which the job was counted: from its start, or from `job.counted_from`, to its end, or to `timeline.end`.",
+    ),
+    key("exit.code", "integer", "Exit status of the command; null if a signal ended it (run)."),
+    key("exit.signal", "integer", "Number of the signal that ended the command, else null (run)."),
+    key("intervals", "integer", "Intervals measured, without those of less than 100 ms."),
+    key("peaks.cores", "float", "Cores in use over the busiest interval."),
+    key(
+        "peaks.disk_bytes_per_s",
+        "integer, bytes/s",
+        "Read and written per second over the busiest interval, all local disks.",
+    ),
+    key(
+        "timeline.begin",
+        "integer, ns",
+        "Time from which the job was counted, since the Unix epoch. Rounded down to a multiple of the width it is the begin of the first column.",
+    ),
+    key(
+        "timeline.end",
+        "integer, ns",
+        "Time up to which the job was counted, since the Unix epoch: of a job without `job.end`, when it was last seen.",
+    ),
+    key("timeline.width_ns", "integer, ns", "Width of each column: a second times a power of two."),
+    key("timeline.columns", "integer", "Number of columns."),
+    key(
+        "unknown",
+        "list of strings",
+        "What cannot be known on this node: keys of measurements, and `write_back`, writes that the kernel does later.",
+    ),
+    key("notes", "list of strings", "What the reader must know besides, as the summary says it."),
+];
+
+const fn key(path: &'static str, form: &'static str, help: &'static str) -> Key {
+    Key { path, form, help }
+}

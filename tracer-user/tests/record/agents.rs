@@ -1,0 +1,144 @@
+//! What an agent keeps of a job until its last line and record: late values, times, and the way through a restart.
+
+use jobtrace::{
+    commands::agent::{details::Details, state::Counted},
+    model::{point::FieldValue, tables::Block},
+    resolve::{Resolver, facts::JobFacts},
+};
+
+use super::*;
+
+const BEGIN: u64 = 1_000 * SECOND;
+const EVERY: u64 = 900 * SECOND;
+
+fn origin() -> Origin {
+    Origin { cluster: "c1".into(), host: "n1".into() }
+}
+
+/// A job that began half a second before the end of its first interval.
+fn details() -> Details {
+    let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_1000/job_4711");
+    let mut details = Details::new(&answer, BEGIN + SECOND / 2);
+    let name = Some("md".to_owned());
+    details.learn(&JobFacts { name, account: Some("physics".into()), ..JobFacts::default() });
+    details
+}
+
+fn written(bytes: u64) -> Vec<Group> {
+    let mut sched = Group::unknown(&SCHED, vec![]);
+    sched.set(Sched::on_cpu_ns, bytes * 3);
+    let mut block = Group::unknown(&BLOCK, vec!["sda".into(), "write".into()]);
+    block.set(Block::bytes, bytes);
+    vec![sched, block]
+}
+
+fn bytes(record: &Record) -> Option<u64> {
+    record.totals.stats.groups(&BLOCK).next().and_then(|group| group.number(Block::bytes))
+}
+
+#[test]
+fn what_comes_after_the_end_is_in_the_last_line_and_record() {
+    let mut details = details();
+    let told = |details: &mut Details, stamp_s: u64, has_settled: bool| {
+        let point = details.due_info(&origin(), &job(), stamp_s * SECOND, has_settled)?;
+        let of =
+            |name: &str| point.fields.iter().find(|(key, _)| key == name).map(|(_, v)| v.clone());
+        Some((point.time_ns / SECOND, of("end").is_some(), of("block_write_bytes")))
+    };
+    let due = |details: &mut Details, stamp_s: u64| {
+        details.due_record(&origin(), &job(), stamp_s * SECOND, EVERY)
+    };
+    details.add(&written(400), &[], BEGIN + SECOND, SECOND);
+    assert_eq!(told(&mut details, 1001, false), Some((1001, false, None)));
+    assert!(due(&mut details, 1001).is_none());
+    details.set_ended(Some(BEGIN + 5 * SECOND));
+    details.add(&written(600), &[], BEGIN + 11 * SECOND, 10 * SECOND);
+    let total = |bytes| Some(FieldValue::Integer(bytes));
+    assert_eq!(told(&mut details, 1011, false), Some((1011, true, total(1000))));
+    let at_end = due(&mut details, 1011).unwrap();
+    assert_eq!(bytes(&at_end), Some(1000));
+    assert_eq!(number(&at_end, const { fact("end") }), Some(BEGIN + 5 * SECOND));
+    // Write-back, two minutes later.
+    details.add(&written(5000), &[], BEGIN + 101 * SECOND, 90 * SECOND);
+    assert_eq!(told(&mut details, 1101, false), None, "more may come");
+    assert!(due(&mut details, 1101).is_none());
+    details.add(&written(0), &[], BEGIN + 131 * SECOND, 30 * SECOND);
+    assert_eq!(
+        told(&mut details, 1131, true),
+        Some((1011, true, total(6000))),
+        "by the same stamp"
+    );
+    let last = due(&mut details, 1131).unwrap();
+    assert_eq!(bytes(&last), Some(6000), "the sum of its lines");
+    assert!(details.is_done());
+    assert_eq!(told(&mut details, 1141, true), None);
+    // Its time is that from its begin to its end, whenever its values came.
+    for record in [&at_end, &last] {
+        assert_eq!(record.totals.elapsed_ns, 4 * SECOND + SECOND / 2);
+        let timeline = &record.timeline;
+        assert_eq!(
+            (timeline.begin_ns(), timeline.end_ns()),
+            (BEGIN + SECOND / 2, BEGIN + 5 * SECOND)
+        );
+    }
+    let sum: u64 = last.timeline.columns().filter_map(|column| column[5]).sum();
+    assert_eq!(sum, 6000, "late or not, the columns are the total");
+    assert_eq!(jobtrace::record::name::place(&at_end), jobtrace::record::name::place(&last));
+}
+
+#[test]
+fn an_end_after_which_nothing_came_is_told_once() {
+    let mut details = details();
+    details.add(&written(7), &[], BEGIN + SECOND, SECOND);
+    details.set_ended(Some(BEGIN + SECOND));
+    let mut due = |stamp_s: u64, has_settled| {
+        let info = details.due_info(&origin(), &job(), stamp_s * SECOND, has_settled).is_some();
+        let record = details.due_record(&origin(), &job(), stamp_s * SECOND, EVERY).is_some();
+        (info, record, details.is_done())
+    };
+    assert_eq!(due(1001, false), (true, true, false));
+    assert_eq!(due(1011, false), (false, false, false));
+    assert_eq!(due(1131, true), (false, false, true));
+}
+
+#[test]
+fn a_running_job_has_a_record_every_quarter_of_an_hour() {
+    let mut details = details();
+    let mut made = Vec::new();
+    for tick in 1..=200u64 {
+        let stamp_ns = BEGIN + tick * 10 * SECOND;
+        details.add(&written(1), &[], stamp_ns, 10 * SECOND);
+        if let Some(record) = details.due_record(&origin(), &job(), stamp_ns, EVERY) {
+            assert_eq!(number(&record, const { fact("end") }), None);
+            assert_eq!(record.timeline.end_ns(), stamp_ns, "last seen");
+            made.push((tick, bytes(&record)));
+        }
+    }
+    assert_eq!(made, [(91, Some(91)), (181, Some(181))]);
+}
+
+#[test]
+fn facts_and_values_survive_a_restart_that_takes_over() {
+    let mut details = details();
+    details.set_counted_from(BEGIN + SECOND);
+    let mut lost = Group::unknown(&tables::SELF, vec![]);
+    lost.set(tables::Own::dropped_slot, 3);
+    for tick in 1..400u64 {
+        let end_ns = BEGIN + tick * 10 * SECOND;
+        details.add(&written(tick), std::slice::from_ref(&lost), end_ns, 10 * SECOND);
+    }
+    let before = details.record(&origin(), &job(), 1);
+    let text = serde_json::to_string(&details.counted()).unwrap();
+    let counted: Counted = serde_json::from_str(&text).unwrap();
+    assert_eq!(counted, details.counted());
+    let info = details.info.clone();
+    let mut resumed = Details::resumed(info, details.uid, details.end(), counted);
+    assert_eq!(resumed.record(&origin(), &job(), 1), before);
+    assert_eq!(before.facts.text(const { fact("account") }), "physics");
+    assert_eq!(before.facts.text(const { fact("name") }), "md");
+    assert_eq!(number(&before, const { fact("counted_from") }), Some(BEGIN + SECOND));
+    for damage in ["", "A", "AA=="] {
+        let damaged = text.replacen("\"columns\":\"", &format!("\"columns\":\"{damage}!"), 1);
+        assert!(serde_json::from_str::<Counted>(&damaged).is_err());
+    }
+}

@@ -1,0 +1,145 @@
+//! The arithmetic of records: written and read back nothing changes, merging has no order, sums are exact.
+
+use jobtrace::{
+    model::tables::ALL,
+    record::{document::document, file, merge, parse},
+};
+use proptest::{collection::vec, prelude::*};
+use tracer_ebpf::table::{Kind, Measurement};
+
+use super::*;
+
+fn hist() -> impl Strategy<Value = Hist> {
+    vec(0..1u64 << 42, 0..6).prop_map(|values| {
+        let mut hist = Hist::default();
+        values.into_iter().for_each(|value| hist.record(value));
+        hist
+    })
+}
+
+/// A group of any table, its values absent here and there.
+fn group() -> impl Strategy<Value = Group> {
+    let numbers = vec(prop::option::of(0..1u64 << 48), 16);
+    let hists = vec(prop::option::of(hist()), 16);
+    let tags =
+        (prop_oneof![Just("sda"), Just("ö \"\\\n")], prop_oneof![Just("read"), Just("write")]);
+    (0..ALL.len(), numbers, hists, tags).prop_map(|(table, numbers, hists, (device, op))| {
+        let table: &'static Measurement = ALL[table];
+        let tags = [device, op].into_iter().cycle().take(table.tags.len()).map(str::to_owned);
+        let mut group = Group::unknown(table, tags.collect());
+        for (at, (field, value)) in table.fields.iter().zip(&mut group.values).enumerate() {
+            *value = match field.kind {
+                Kind::Histogram => hists[at % 16].clone().map(Value::Histogram),
+                _ => numbers[at % 16].map(Value::Number),
+            };
+        }
+        group
+    })
+}
+
+/// A record of one of 40 nodes, or of one of the parts of a node's job.
+fn record() -> impl Strategy<Value = Record> {
+    let intervals = vec((0..400 * SECOND, vec(group(), 0..4)), 0..6);
+    let end = prop::option::of(0..1u64 << 40);
+    (0..40u32, 0..4u64, intervals, end).prop_map(|(node, part, intervals, end)| {
+        let mut record = begun(&format!("n{node}"), 1_000 * SECOND * (part + 1) + 13);
+        for (span_ns, groups) in intervals {
+            let is_own = |group: &Group| group.is(&tables::SELF) || group.is(&tables::NODE_NET);
+            let (own, groups): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_own);
+            record.add(span_ns, &groups, &own);
+        }
+        record.facts.set(const { fact("end") }, end);
+        record.totals.exit = end.map(|end| Exit { code: Some((end % 3) as i32), signal: None });
+        record
+    })
+}
+
+fn known(groups: &[Group]) -> Vec<Group> {
+    let is_known = |group: &&Group| group.values.iter().any(Option::is_some);
+    let mut known: Vec<_> = groups.iter().filter(is_known).cloned().collect();
+    let order = |group: &Group| ALL.iter().position(|table| group.is(table));
+    known.sort_by_key(order);
+    known
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 16, ..Default::default() })]
+
+    #[test]
+    fn what_is_written_is_read(record in record()) {
+        let again = file::decode(&file::encode(&record).unwrap()).unwrap();
+        // A series of which nothing is known is not written, and series stand in the tables' order.
+        let mut expected = record;
+        expected.totals.stats.groups = known(&expected.totals.stats.groups);
+        expected.totals.own = known(&expected.totals.own);
+        prop_assert_eq!(again, expected);
+    }
+
+    #[test]
+    fn what_a_later_program_adds_is_no_damage(record in record()) {
+        let text = document(&record).unwrap();
+        let more = text.replacen("{\"schema\":1,", "{\"schema\":1,\"new\":{\"x\":[null]},", 1);
+        let more = more.replace("\"timeline\":{", "\"timeline\":{\"new_ns\":[1],");
+        let more = more.replace("\"job\":{", "\"job\":{\"new\":3,");
+        prop_assert_eq!(parse(more.as_bytes()).unwrap(), parse(text.as_bytes()).unwrap());
+    }
+
+    #[test]
+    fn sixty_four_records_are_one_in_any_order(
+        (records, shuffled) in vec(record(), 64).prop_flat_map(|records| {
+            (Just(records.clone()), Just(records).prop_shuffle())
+        }),
+    ) {
+        // Written and read on the way, as a report gets them.
+        let read = |record: &Record| file::decode(&file::encode(record).unwrap()).unwrap();
+        let one = merge(records.iter().map(read).collect()).unwrap();
+        let other = merge(shuffled.iter().map(read).collect()).unwrap();
+        prop_assert_eq!(&one, &other);
+        // One that is there twice counts once.
+        let twice = records.iter().chain(&shuffled).map(read).collect();
+        prop_assert_eq!(merge(twice).unwrap(), one);
+    }
+
+    #[test]
+    fn counters_of_different_nodes_add_up(records in vec(record(), 1..12)) {
+        let mut records = records;
+        for (node, record) in records.iter_mut().enumerate() {
+            record.hosts = vec![format!("m{node}")];
+        }
+        let on_cpu = |record: &Record| {
+            record.totals.stats.groups(&SCHED).filter_map(|group| group.number(Sched::on_cpu_ns)).sum::<u64>()
+        };
+        let sum: u64 = records.iter().map(on_cpu).sum();
+        let hosts = records.len();
+        let longest = records.iter().map(|record| record.totals.elapsed_ns).max();
+        let ended = records.iter().all(|record| number(record, const { fact("end") }).is_some());
+        let one = merge(records).unwrap();
+        prop_assert_eq!(on_cpu(&one), sum);
+        prop_assert_eq!(one.timeline.columns().filter_map(|column| column[0]).sum::<u64>(), sum);
+        prop_assert_eq!(one.hosts.len(), hosts);
+        prop_assert_eq!(Some(one.totals.elapsed_ns), longest);
+        prop_assert_eq!(number(&one, const { fact("end") }).is_some(), ended);
+    }
+}
+
+#[test]
+fn a_later_part_on_the_same_node_follows_the_earlier_one() {
+    let part = |begin_s: u64, memory: u64, end: Option<u64>| {
+        let mut record = begun("n1", begin_s * SECOND);
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set(Sched::on_cpu_ns, SECOND);
+        let mut held = Group::unknown(&tables::MEMORY, vec![]);
+        held.set(Memory::current_bytes, memory);
+        record.add(2 * SECOND, &[sched, held], &[]);
+        record.facts.set(const { fact("end") }, end);
+        record
+    };
+    let whole = merge(vec![part(100, 7, None), part(50, 9, Some(60 * SECOND))]).unwrap();
+    let group = |table| whole.totals.stats.group(table).unwrap();
+    assert_eq!(group(&SCHED).number(Sched::on_cpu_ns), Some(2 * SECOND));
+    assert_eq!(group(&tables::MEMORY).number(Memory::current_bytes), Some(7), "the later state");
+    assert_eq!(whole.totals.elapsed_ns, 4 * SECOND);
+    assert_eq!(number(&whole, const { fact("counted_from") }), Some(50 * SECOND));
+    assert_eq!(number(&whole, const { fact("end") }), None, "it goes on");
+    assert_eq!(merge(Vec::new()), None);
+}

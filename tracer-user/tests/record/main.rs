@@ -1,0 +1,132 @@
+//! Records: what goes in comes out, many are one in any order, and what is damaged is refused by name.
+
+mod agents;
+mod damaged;
+mod laws;
+mod stores;
+mod timelines;
+
+use jobtrace::{
+    docs,
+    model::{
+        group::{Group, Value},
+        hist::Hist,
+        info::{Exit, JobInfo},
+        job::Job,
+        point::Origin,
+        tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
+    },
+    record::{Record, document::document, schema::KEYS, series::SERIES},
+    view::{Style, render},
+};
+use tracer_ebpf::table::Kind;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn job() -> Job {
+    let [job, manager, user] = ["4711", "slurm", "ada"].map(str::to_owned);
+    Job { job, manager, user, ..Job::default() }
+}
+
+/// A job that is counted on `host` from `begin_ns` on.
+fn begun(host: &str, begin_ns: u64) -> Record {
+    let origin = Origin { cluster: "c1".into(), host: host.into() };
+    let info = JobInfo {
+        name: "md \"x\"\n".into(),
+        user: "ada".into(),
+        uid: 1000,
+        command: "./md -n 8".into(),
+        start_wall_ns: 5,
+    };
+    let mut record = Record::new(&origin, job(), info, begin_ns);
+    record.facts.set(const { fact("counted_from") }, begin_ns);
+    record
+}
+
+/// Every measurement with every field known.
+fn groups() -> Vec<Group> {
+    let full = |table: &'static tracer_ebpf::table::Measurement| {
+        let tags = table
+            .tags
+            .iter()
+            .map(|tag| if *tag == "op" { "read".into() } else { format!("a {tag}") });
+        let mut group = Group::unknown(table, tags.collect());
+        for (at, (field, value)) in (1u64..).zip(table.fields.iter().zip(&mut group.values)) {
+            *value = Some(match field.kind {
+                Kind::Histogram => {
+                    let mut hist = Hist::default();
+                    [70, 5 * at, 1 << 45].into_iter().for_each(|value| hist.record(value));
+                    Value::Histogram(hist)
+                }
+                _ => Value::Number(1000 + at),
+            });
+        }
+        group
+    };
+    tables::ALL.map(full).into()
+}
+
+/// A record of which everything is known.
+fn full() -> Record {
+    let mut record = begun("n1", 10 * SECOND + 7);
+    let own = |group: &Group| group.is(&tables::SELF) || group.is(&tables::NODE_NET);
+    let (own, groups): (Vec<_>, Vec<_>) = groups().into_iter().partition(own);
+    record.add(3 * SECOND, &groups, &own);
+    for fact in FACTS {
+        match fact.unit {
+            Some(_) => record.facts.set(fact, 42),
+            None => record.facts.set_text(fact, "a \"text\""),
+        }
+    }
+    record.totals.info = JobInfo { user: "ada".into(), ..JobInfo::from(&record.facts) };
+    record.totals.exit = Some(Exit { code: Some(3), signal: None });
+    record.totals.unknown = vec!["block".into()];
+    record.totals.notes = vec!["a note".into()];
+    record
+}
+
+#[test]
+fn each_key_is_explained_and_each_explained_one_is_written() {
+    let mut record = full();
+    record.totals.stats.job.step = "0".into();
+    let json: serde_json::Value = serde_json::from_str(&document(&record).unwrap()).unwrap();
+    let mut paths = Vec::new();
+    for (key, value) in json.as_object().unwrap() {
+        let is_split = ["job", "exit", "peaks", "timeline"].contains(&key.as_str());
+        match value.as_object().filter(|_| is_split) {
+            Some(map) => paths.extend(map.keys().map(|inner| format!("{key}.{inner}"))),
+            None => paths.push(key.clone()),
+        }
+    }
+    let keys = KEYS.iter().map(|key| key.path.to_owned());
+    let facts = FACTS.iter().map(|fact| format!("job.{}", fact.name));
+    let series = SERIES.iter().map(|series| format!("timeline.{}", series.name));
+    let tables = tables::ALL.iter().map(|table| table.key.to_owned());
+    let mut explained: Vec<_> = keys.chain(facts).chain(series).chain(tables).collect();
+    paths.sort();
+    explained.sort();
+    assert_eq!(paths, explained);
+    let text = docs::record();
+    let (text, _) = text.split_once("## Files").unwrap();
+    for key in KEYS {
+        assert_eq!(text.matches(&format!("\n| `{}` |", key.path)).count(), 1, "{}", key.path);
+    }
+}
+
+#[test]
+fn the_summary_is_the_same_from_a_saved_record() {
+    let mut record = full();
+    record.totals.intervals = 3;
+    let again = jobtrace::record::file::decode(&jobtrace::record::file::encode(&record).unwrap());
+    let again = again.unwrap();
+    assert_eq!(again, record);
+    let style = Style { width: 90, color: false, unicode: true };
+    let text = render(&again.totals, &style);
+    assert!(text.contains("./md") || text.contains("a \"text\""), "{text}");
+    assert_eq!(text, render(&record.totals, &style));
+}
+
+/// A fact by its name.
+fn number(record: &Record, fact: &'static Fact) -> Option<u64> {
+    record.facts.number(fact)
+}

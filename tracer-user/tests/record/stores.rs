@@ -1,0 +1,179 @@
+//! Folders of records: names, states, limits, damage.
+
+use std::{fs, path::Path};
+
+use jobtrace::record::{
+    head::{FIELDS, Head},
+    name,
+    store::{Dropped, Limits, Store, read, read_heads},
+};
+
+use super::*;
+
+const DAY: u64 = 86_400 * SECOND;
+/// 2026-11-22.
+const TODAY: u64 = 1_795_305_600 * SECOND;
+
+fn files(dir: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    for folder in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        for file in fs::read_dir(&folder).unwrap() {
+            let path = file.unwrap().path();
+            files.push(path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    files.sort();
+    files
+}
+
+fn named(job: &str, begin_ns: u64) -> Record {
+    let mut record = begun("n1", begin_ns);
+    record.totals.stats.job.job = job.into();
+    record.add(SECOND, &groups()[..4], &[]);
+    record
+}
+
+#[test]
+fn a_record_is_replaced_by_its_later_state_and_heads_tell_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("a/records"), "n1").unwrap();
+    let dir = dir.path().join("a/records");
+    // Over midnight: a job stays in the day of its begin.
+    let mut record = named("4711", TODAY - SECOND / 2);
+    let path = store.save(&record).unwrap();
+    assert_eq!(read(&path).unwrap(), record);
+    record.add(3 * DAY, &groups()[..4], &[]);
+    record.facts.set(const { fact("end") }, TODAY + 3 * DAY);
+    assert_eq!(store.save(&record).unwrap(), path);
+    assert_eq!(read(&path).unwrap(), record);
+    // The same id again, on the same node.
+    let again = store.save(&named("4711", TODAY)).unwrap();
+    assert_eq!(
+        files(&dir),
+        [
+            "2026-11-21/heads@n1.jsonl",
+            "2026-11-21/slurm-4711-1795305599500000000@n1.json.gz",
+            "2026-11-22/heads@n1.jsonl",
+            "2026-11-22/slurm-4711-1795305600000000000@n1.json.gz",
+        ]
+    );
+    let found = read_heads(&dir, |_| true).unwrap();
+    assert_eq!(found.damaged, Vec::<String>::new());
+    let [(first_day, first), (_, second)] = &found.heads[..] else { panic!("{found:?}") };
+    assert_eq!(first, &Head::from(&record));
+    assert_eq!(first_day.join(first.file.as_ref().unwrap()), path);
+    assert_eq!(second.file.as_deref(), again.file_name().unwrap().to_str());
+    assert_eq!((first.end, second.end), (Some(TODAY + 3 * DAY), None));
+    assert_eq!(read_heads(&dir, |day| day > "2026-11-21").unwrap().heads.len(), 1);
+}
+
+#[test]
+fn hostile_ids_stay_in_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("records");
+    let store = Store::open(&root, "n1").unwrap();
+    for job in ["../../../etc/cron.d/x", "..", "", ".", "a\nb\0", "@heads", &"/".repeat(4096)] {
+        let mut record = named(job, TODAY);
+        record.totals.stats.job.manager = "../m\n".into();
+        let path = store.save(&record).unwrap();
+        assert_eq!(path.parent(), Some(root.join("2026-11-22").as_path()), "{job:?}");
+        assert!(path.file_name().unwrap().len() <= 255);
+        assert_eq!(read(&path).unwrap().job().job, job);
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside the store");
+    let found = read_heads(&root, |_| true).unwrap();
+    assert!(found.damaged.is_empty() && found.heads.len() == 7, "{found:?}");
+}
+
+#[test]
+fn what_is_damaged_is_named_and_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), "n1").unwrap();
+    let path = store.save(&named("1", TODAY)).unwrap();
+    let heads = dir.path().join("2026-11-22").join(name::heads("n1"));
+    let whole = fs::read_to_string(&heads).unwrap();
+    // A node died in a line; those of others, and what nobody wrote.
+    fs::write(&heads, format!("{whole}no json\n{{\"job\":\"x\"}}\n{}", &whole[..40])).unwrap();
+    store.save(&named("2", TODAY)).unwrap();
+    let found = read_heads(dir.path(), |_| true).unwrap();
+    let jobs: Vec<_> = found.heads.iter().filter_map(|(_, head)| head.job.clone()).collect();
+    assert_eq!(jobs, ["1", "2"]);
+    let at = heads.display();
+    assert_eq!(found.damaged, [2, 3, 4].map(|line| format!("{at}: line {line} is damaged")));
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let error = format!("{:#}", read(&path).unwrap_err());
+    assert!(error.starts_with(&format!("{}: the record is damaged: ", path.display())), "{error}");
+}
+
+#[test]
+fn age_and_size_are_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), "n1").unwrap();
+    for day in 0..5 {
+        for job in 0..3u64 {
+            store.save(&named(&format!("{day}-{job}"), TODAY - day * DAY + job)).unwrap();
+        }
+    }
+    let other = Store::open(dir.path(), "n2").unwrap();
+    let mut of_other = begun("n2", TODAY - 4 * DAY);
+    of_other.add(SECOND, &[], &[]);
+    other.save(&of_other).unwrap();
+    let limits = Limits { age_ns: 2 * DAY, bytes: u64::MAX };
+    let dropped = store.enforce(&limits, TODAY + DAY / 2).unwrap();
+    assert_eq!(dropped.files, 2 * 4, "three records and the heads of each of two days");
+    let mut left = files(dir.path());
+    left.retain(|file| file.ends_with("n2.json.gz") || file.contains("n1"));
+    assert_eq!(left.len(), 3 * 4 + 1, "another node's stays: {left:?}");
+    assert!(!dir.path().join("2026-11-19").exists());
+    // Now only the newest record fits beside the heads.
+    let size = |file: &str| fs::metadata(dir.path().join(file)).unwrap().len();
+    let own: u64 = left.iter().filter(|file| file.contains("n1")).map(|file| size(file)).sum();
+    let newest = left.iter().rfind(|file| file.starts_with("2026-11-22/slurm")).unwrap().clone();
+    let heads: u64 =
+        left.iter().filter(|file| file.contains("heads@n1")).map(|file| size(file)).sum();
+    let limits = Limits { bytes: heads + size(&newest), ..limits };
+    let expected = Dropped { files: 8, bytes: own - heads - size(&newest) };
+    assert_eq!(store.enforce(&limits, TODAY).unwrap(), expected);
+    assert!(dir.path().join(newest).exists());
+    assert_eq!(store.enforce(&limits, TODAY).unwrap(), Dropped::default());
+    assert_eq!(read_heads(dir.path(), |day| day > "2026-11-19").unwrap().heads.len(), 9);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_refused_with_a_cure() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    let error = format!("{:#}", Store::open(&file, "n1").unwrap_err());
+    assert!(error.contains("remove the file that is in the way or name another folder"), "{error}");
+    let error = format!("{:#}", read_heads(&dir.path().join("none"), |_| true).unwrap_err());
+    assert!(error.starts_with("cannot read the records in "), "{error}");
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), "n1").unwrap();
+    let tmp = dir.path().join("tmp");
+    for name in ["slurm-1-5@n1.json.gz", "slurm-1-5@n2.json.gz", "mine.txt"] {
+        fs::write(tmp.join(name), "half").unwrap();
+    }
+    store.recover();
+    assert_eq!(files(dir.path()), ["tmp/mine.txt", "tmp/slurm-1-5@n2.json.gz"]);
+}
+
+#[test]
+fn each_field_of_a_head_is_written_and_explained() {
+    let mut record = full();
+    record.totals.stats.job.step = "0".into();
+    let line = Head::from(&record).line();
+    let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let text = docs::record();
+    let (_, heads) = text.split_once("## Files").unwrap();
+    for (field, ..) in FIELDS {
+        assert!(!json[field].is_null(), "{field}");
+        assert_eq!(heads.matches(&format!("\n| `{field}` |")).count(), 1, "{field}");
+    }
+    assert!(line.len() < 1200, "{} bytes: {line}", line.len());
+}
