@@ -2,7 +2,7 @@
 //! guest's lines on its standard output. What it is made of is `arch`'s.
 
 use super::Cgroups;
-use super::arch::Arch;
+use super::emulator;
 use super::initramfs::Contents;
 use super::kernels::Kernel;
 use crate::process::{in_words, relative, say};
@@ -20,15 +20,6 @@ pub const CPUS: u32 = 2;
 /// Linux 6.12 crashes under emulation about every second time, before the first process runs and so
 /// before any code of ours; another attempt is fair then, and only then.
 const ATTEMPTS: u32 = 8;
-/// Words of the console by which a crash of an x86-64 machine is the emulator's, both seen in qemu 7.2. With Linux 6.12,
-/// cmpxchg16b on per-CPU data, in the memory allocator, leaves bits of a pointer in the flags. With
-/// 6.12 and 7.2, a CPU runs into the breakpoint by which the kernel patches its own code (as attaching
-/// to a tracepoint does) after it is gone again.
-const EMULATORS: [&str; 2] = [" 65 48 0f c7 ", "Oops: int3"];
-/// Words of the console of a machine whose CPUs were stuck in the kernel. Seen once in Linux 5.10, both CPUs at
-/// once and answering timers, as where one waits for an interrupt from the other that the emulator lost: one more
-/// attempt is fair. Programs of ours that lock up would do so again.
-const STUCK: &str = "softlockup: hung tasks";
 /// Bytes of memory, as qemu takes them.
 const MEMORY: &str = "1536M";
 /// How long the machine may take to go once the guest has said its last line.
@@ -91,7 +82,7 @@ impl Boot<'_> {
             let mut told = self.once(&initramfs, &console)?;
             told.lost = lost;
             let ran = !told.lines.is_empty();
-            if told.broken.is_some() && self.is_emulators(&console) {
+            if told.broken.is_some() && emulator::erred(self.kernel.arch, &text_of(&console)) {
                 say(format_args!(
                     "{}: attempt {attempt} crashed where the emulator is known to err: again",
                     self.name()
@@ -99,7 +90,7 @@ impl Boot<'_> {
                 *if ran { &mut lost.late } else { &mut lost.early } += 1;
                 continue;
             }
-            if told.broken.is_some() && !was_stuck && text_of(&console).contains(STUCK) {
+            if told.broken.is_some() && !was_stuck && text_of(&console).contains(emulator::STUCK) {
                 was_stuck = true;
                 let kept = console.with_extension("stuck");
                 std::fs::rename(&console, &kept)
@@ -126,14 +117,6 @@ impl Boot<'_> {
             console.display(),
             super::tail(&console, CONSOLE_LINES)
         )
-    }
-
-    /// Whether the kernel crashed where qemu is known to emulate wrongly.
-    fn is_emulators(&self, console: &Path) -> bool {
-        let text = text_of(console);
-        self.kernel.arch == Arch::X86
-            && text.contains("Kernel panic")
-            && (EMULATORS.iter().any(|words| text.contains(words)) || is_stuck_at_entry(&text))
     }
 
     fn command(&self, initramfs: &Path, console: &Path) -> Command {
@@ -234,16 +217,6 @@ fn text_of(console: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(console).unwrap_or_default()).into_owned()
 }
 
-/// Whether a CPU was stuck at a function's first instruction, a call that was patched in: it runs into the
-/// breakpoint of the patching, as in [`EMULATORS`], and the kernel, which sees that it is gone, has it try again
-/// for ever.
-fn is_stuck_at_entry(console: &str) -> bool {
-    let mut lines = console.lines();
-    let is_entry = lines.any(|line| line.contains("RIP: 0010:") && line.contains("+0x0/"));
-    let is_call = lines.next().is_some_and(|line| line.contains("Code: ") && line.contains("<e8>"));
-    console.contains(STUCK) && is_entry && is_call
-}
-
 /// A machine that ends with its value.
 struct Machine(Child);
 
@@ -275,24 +248,5 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         self.wait(Duration::ZERO);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cpu_that_is_stuck_at_a_patched_call_is_the_emulators() {
-        let console = |place: &str, code: &str| {
-            format!(
-                "[   88.5] Kernel panic - not syncing: softlockup: hung tasks\n\
-                 [   88.5] RIP: 0010:{place}\n[   88.5] Code: 00 00 {code} bb 54 76 03 53\n\
-                 [   88.5]  ? inet_sk_set_state+0x0/0x60\n"
-            )
-        };
-        assert!(is_stuck_at_entry(&console("inet_recvmsg+0x0/0x120", "<e8>")));
-        assert!(!is_stuck_at_entry(&console("inet_recvmsg+0x5/0x120", "<e8>")));
-        assert!(!is_stuck_at_entry(&console("native_queued_spin_lock+0x0/0x120", "<f3>")));
     }
 }

@@ -3,6 +3,7 @@
 //! prints what came of it.
 
 mod arch;
+mod emulator;
 mod expected;
 mod fetch;
 mod initramfs;

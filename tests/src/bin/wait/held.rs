@@ -1,7 +1,7 @@
 //! Tasks that are held: stopped by a signal, frozen with their cgroup; and sleeps that go on afterwards.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
     ptr::null_mut,
     sync::atomic::Ordering,
@@ -15,7 +15,7 @@ use jobtrace_tests::{
 
 use super::{
     Amount, Cause, Waited,
-    alone::{ended_with, timespec},
+    alone::{ended_with, ignore, timespec},
     partners::reap_busily,
 };
 
@@ -30,6 +30,8 @@ pub const CAUSES: &[Cause] = &[
 
 /// How long a task may take to be held, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A sleep that no busy machine lets come to its end before the last stop.
+const LONGER_THAN_ALL: Duration = Duration::from_secs(600);
 
 /// A child that is busy until it is told to end, after it has done `first`; what it was off its CPU for
 /// lies in shared memory. `hold` holds it, and gives what it waited for itself.
@@ -142,47 +144,44 @@ fn write(file: &Path, text: &str) {
 }
 
 /// One long sleep in a child, which is stopped each time for a while: the kernel has it call
-/// restart_syscall afterwards. Between two stops it sleeps as long as it is stopped.
-fn stopped(amount: &Amount, sleep: impl Fn(Duration)) -> Waited {
+/// restart_syscall afterwards. Between two stops it sleeps as long as it is stopped. A signal ends it.
+fn stopped(amount: &Amount, sleep: impl Fn(Duration) -> i64) -> Waited {
     let page = Pages::shared(1);
     let off = &page.words()[0];
-    // It sleeps on after the last stop, also where each took long to begin.
-    let whole = amount.time * (3 * amount.count as u32 + 10);
-    let pid = fork(|| off.store(off_cpu_ns(|| sleep(whole)), Ordering::Release));
+    let pid = fork(|| {
+        // SAFETY: a handler that lives as long as the program.
+        unsafe { libc::signal(libc::SIGALRM, ignore as *const () as usize) };
+        let ns = off_cpu_ns(|| ended_with(libc::EINTR, sleep(LONGER_THAN_ALL)));
+        off.store(ns, Ordering::Release);
+    });
     let (mut least, mut most) = (0, 0);
     for _ in 0..amount.count {
         spin(amount.time);
         let held = stop_for(pid, amount.time);
         (least, most) = (least + held[0], most + held[1]);
     }
+    spin(amount.time);
+    // SAFETY: a signal to a child of ours.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGALRM) }, 0);
     reap_busily(pid);
     let off = off.load(Ordering::Acquire);
     Waited { facts: vec![("held_least_ns", least), ("held_most_ns", most)], ..off.into() }
 }
 
 fn stopped_timer(amount: &Amount) -> Waited {
-    stopped(amount, |time| {
-        let time = timespec(time);
-        // SAFETY: a time of ours.
-        let result = unsafe { libc::nanosleep(&time, null_mut()) };
-        assert_eq!(result, 0, "{}", io::Error::last_os_error());
-    })
+    // SAFETY: a time of ours.
+    stopped(amount, |time| unsafe { libc::nanosleep(&timespec(time), null_mut()).into() })
 }
 
 fn stopped_futex(amount: &Amount) -> Waited {
     stopped(amount, |time| {
         let (word, time) = (0_u32, timespec(time));
         // SAFETY: a word and a time of ours.
-        let result =
-            unsafe { libc::syscall(libc::SYS_futex, &raw const word, libc::FUTEX_WAIT, 0, &time) };
-        ended_with(libc::ETIMEDOUT, result);
+        unsafe { libc::syscall(libc::SYS_futex, &raw const word, libc::FUTEX_WAIT, 0, &time) }
     })
 }
 
 fn stopped_poll(amount: &Amount) -> Waited {
-    stopped(amount, |time| {
-        // SAFETY: no file at all.
-        let result = unsafe { libc::poll(null_mut(), 0, time.as_millis() as i32) };
-        assert_eq!(result, 0, "{}", io::Error::last_os_error());
-    })
+    // SAFETY: no file at all.
+    stopped(amount, |time| unsafe { libc::poll(null_mut(), 0, time.as_millis() as i32).into() })
 }
