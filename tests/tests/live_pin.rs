@@ -168,7 +168,8 @@ fn terminate(mut agent: Child) {
     // SAFETY: our own child.
     unsafe { libc::kill(agent.id() as i32, libc::SIGTERM) };
     let begin = Instant::now();
-    assert!(agent.wait().expect("a child").success());
+    let status = agent.wait().expect("a child");
+    assert!(status.success(), "{status} after {:?}", begin.elapsed());
     assert!(begin.elapsed() < Duration::from_secs(2), "ended after {:?}", begin.elapsed());
 }
 
@@ -247,7 +248,8 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
         .filter(|(job, _)| expected.contains_key(*job))
         .map(|(a, b)| (a.clone(), *b))
         .collect();
-    recorded.retain(|job, forks| of_lines.contains_key(job) || *forks > 0);
+    // Others have jobs on this machine.
+    recorded.retain(|job, _| expected.contains_key(job));
     assert_eq!(recorded, of_lines, "the records are the sums of the lines");
     let dropped = sums(&lines, "jobtrace_self", "dropped_cgroup_event");
     assert_eq!(dropped.values().sum::<u64>(), 0);

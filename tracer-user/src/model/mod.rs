@@ -5,6 +5,7 @@
 
 pub mod buckets;
 pub mod group;
+pub mod held;
 pub mod hist;
 pub mod hist_points;
 pub mod info;
