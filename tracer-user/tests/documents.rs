@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use jobtrace::{
+    base::identity::Capacity,
     commands::agent::details::Details,
     docs,
     lines::profile::{BucketStyle, Profile, points},
@@ -62,7 +63,11 @@ fn infos() -> Vec<Point> {
         array_job: text(),
         array_task: text(),
         gpus: text(),
+        cores: Some(1),
         memory_per_node_bytes: Some(1),
+        memory_per_core_bytes: Some(1),
+        memory_per_gpu_bytes: Some(1),
+        restarts: Some(1),
         start_s: Some(1),
         end_s: Some(1),
         uid: Some(1),
@@ -74,7 +79,8 @@ fn infos() -> Vec<Point> {
     }
     let mut details = Details::new(&answer, 5);
     details.learn(&facts);
-    details.add(&groups(), &[], 9, 1);
+    details.set_node(Capacity { cores: Some(2), memory_bytes: Some(1) });
+    details.add(&mut groups(), &[], 9, 1);
     details.set_counted_from(6);
     details.set_ended(Some(8));
     vec![of_run, details.due_info(&origin(), &job(), 9, false).unwrap()]

@@ -15,8 +15,8 @@ use tracer_ebpf::table::Place;
 const HANDLES: [&str; 10] =
     ["Sched", "Fault", "Block", "Wait", "Net", "Memory", "Cpu", "Gpu", "NodeNet", "Own"];
 
-/// What reads the kernel, its files and devices. What shows values reads fields and sets none.
-const READERS: [&str; 5] = ["cgroup", "commands/agent", "commands/run", "gpu", "probes"];
+/// What reads the kernel, its files and devices, and computes. What shows values reads fields and sets none.
+const READERS: [&str; 6] = ["cgroup", "commands/agent", "commands/run", "gpu", "model", "probes"];
 
 /// The sources in `folder`, the tests in them left out, with single spaces.
 fn sources(folder: &Path) -> String {

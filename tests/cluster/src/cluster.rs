@@ -253,12 +253,13 @@ impl Node {
             let groups =
                 kinds.of(running.job.kind, running.job.share).at(running.phase, running.ticks);
             running.ticks += 1;
-            running.details.add(groups, &[], stamp_ns, span_ns);
+            let mut groups = groups.to_vec();
+            running.details.add(&mut groups, &[], stamp_ns, span_ns);
             if running.end_ns <= stamp_ns {
                 running.details.set_ended(Some(running.end_ns));
                 ended.push(running.tags.clone());
             }
-            jobs.push(JobStats { job: running.tags.clone(), groups: groups.to_vec() });
+            jobs.push(JobStats { job: running.tags.clone(), groups });
             facts.extend(running.details.due_info(&self.origin, &running.tags, stamp_ns, false));
         }
         let sequence = stamp_ns + WRITTEN_AFTER_NS - self.booted_ns;

@@ -53,13 +53,12 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     let shaped = Shaped::make(&[controller]);
     let disk = jobtrace_tests::disk::RamDisk::new(8 << 20);
     let pages = disk.path();
-    // Its interval is not a second, so that some come after the end alone.
     let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
     let [mixed, forks, runs] = [9_401, 9_402, 9_403].map(|job| shaped.job(0, job, "step_0"));
     let mut sleeper = runs.command("sleep").arg("600").spawn().unwrap();
     mixed.run(&[MIXED, "2", &pages, &pages]);
     forks.run(&[TEST_JOB, "forks", "41"]);
-    [&mixed, &forks].into_iter().for_each(|job| job.remove());
+    [9_401, 9_402].into_iter().for_each(|job| shaped.remove_job(0, job));
     // Without the agent's end: a job's own is enough.
     let heads =
         || agent.heads().ok().filter(|heads| heads.contains("9401") && heads.contains("9402"));

@@ -177,7 +177,8 @@ pub fn terminate(mut agent: Child) {
     // SAFETY: our own child.
     unsafe { libc::kill(agent.id() as i32, libc::SIGTERM) };
     let begin = Instant::now();
-    assert!(agent.wait().expect("a child").success());
+    let status = agent.wait().expect("a child");
+    assert!(status.success(), "{status} after {:?}", begin.elapsed());
     assert!(begin.elapsed() < Duration::from_secs(2), "ended after {:?}", begin.elapsed());
 }
 

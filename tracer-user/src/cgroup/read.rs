@@ -61,6 +61,8 @@ pub struct CgroupReader {
     places: Places,
     /// Largest `current` seen, for kernels without a peak (v2 before 5.19).
     largest_seen: Option<u64>,
+    /// Largest anonymous and shared memory seen.
+    most_used: Option<u64>,
     /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
     oom_kills: Option<u64>,
     cores_held: Option<u64>,
@@ -89,6 +91,7 @@ impl CgroupReader {
         Self {
             places: places.clone(),
             largest_seen: None,
+            most_used: None,
             oom_kills: None,
             cores_held,
             limit_above: read_memory_limit_above(places),
@@ -114,9 +117,13 @@ impl CgroupReader {
             let known = [self.limit_above, own, parse_hierarchical_limit(&stat)];
             group.set(Memory::limit_bytes, known.into_iter().flatten().min());
             group.set(Memory::current_bytes, current);
-            group.set(Memory::anon_bytes, parse_stat(&stat, files.anon));
+            let (anon, shmem) = (parse_stat(&stat, files.anon), parse_stat(&stat, files.shmem));
+            group.set(Memory::anon_bytes, anon);
             group.set(Memory::file_bytes, parse_stat(&stat, files.file));
-            group.set(Memory::shmem_bytes, parse_stat(&stat, files.shmem));
+            group.set(Memory::shmem_bytes, shmem);
+            let used = anon.zip(shmem).map(|(anon, shmem)| anon.saturating_add(shmem));
+            self.most_used = self.most_used.max(used);
+            group.set(Memory::used_peak_bytes, self.most_used);
             group.set(Memory::swap_bytes, swap);
             self.largest_seen = self.largest_seen.max(current);
             group.set(Memory::peak_bytes, peak.or(self.largest_seen));

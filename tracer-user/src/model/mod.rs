@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod buckets;
 pub mod group;
+pub mod held;
 pub mod hist;
 pub mod hist_points;
 pub mod info;

@@ -33,6 +33,8 @@ measurement! {
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
     peak peak_bytes: Bytes,
         "Largest memory charged (memory.peak, v1 memory.max_usage_in_bytes; else the largest seen).";
+    peak used_peak_bytes: Bytes,
+        "Largest anonymous and shared memory of any reading: what the job needs, without the page cache.";
     gauge anon_bytes: Bytes,
         "Anonymous memory (memory.stat anon, v1 total_rss).";
     gauge file_bytes: Bytes,
@@ -64,6 +66,8 @@ measurement! {
 
     constant cores_held: Millicores,
         "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";
+    counter held_ns: Nanoseconds,
+        "Core time held: `cores_held` times the time for which the job was there.";
     counter throttled_ns: Nanoseconds,
         "Time throttled by the quota (cpu.stat).";
     gauge tasks: Count,

@@ -68,12 +68,20 @@ head! {
     seen: u64 = |record| Some(record.timeline.end_ns());
     /// Time for which it was counted.
     elapsed_ns: u64 = |record| Some(record.totals.elapsed_ns);
+    /// Why it ended, if that is known.
+    end_reason: String = |record| text(record, const { fact("end_reason") });
+    /// Quality of service.
+    qos: String = |record| text(record, const { fact("qos") });
     /// Exit status as a shell shows it.
     exit: u64 = |record| record.facts.number(const { fact("exit") });
     /// Time on CPU, all tasks.
     on_cpu_ns: u64 = |record| sum(record, Sched::on_cpu_ns);
     /// Cores that it may use, in thousandths.
     millicores_held: u64 = |record| sum(record, Cpu::cores_held);
+    /// Core time held, used or not.
+    core_held_ns: u64 = |record| sum(record, Cpu::held_ns);
+    /// Largest memory needed: anonymous and shared.
+    memory_used_peak_bytes: u64 = |record| sum(record, Memory::used_peak_bytes);
     /// Largest memory charged, page cache included.
     memory_peak_bytes: u64 = |record| sum(record, Memory::peak_bytes);
     /// Its memory limit.

@@ -74,18 +74,22 @@ impl Store {
         }
     }
 
-    /// Writes `record` in place of its earlier state, and its head; gives its path.
+    /// Writes `record` in place of its earlier state, and its head; gives its path. One that is there already is left
+    /// alone: after a restart an agent cannot know what the one before still saved.
     ///
     /// # Errors
     /// When the disk refuses; the earlier state stands.
     pub fn save(&self, record: &Record) -> Result<PathBuf> {
         let (day, name) = name::place(record);
-        let bytes = file::encode(record)?;
+        let (bytes, line) = (file::encode(record)?, Head::from(record).line());
         let stage = self.stage(&day);
-        let path = stage.done.join(&name);
-        let saved = stage.replace(&name, &bytes);
-        let line = Head::from(record).line();
-        let saved = saved.and_then(|()| append(&stage.done.join(name::heads(&self.host)), &line));
+        let (path, heads) = (stage.done.join(&name), stage.done.join(name::heads(&self.host)));
+        let is_there = fs::read(&path).is_ok_and(|there| there == bytes);
+        if is_there && fs::read_to_string(&heads).is_ok_and(|heads| heads.contains(&line)) {
+            return Ok(path);
+        }
+        let saved = if is_there { Ok(()) } else { stage.replace(&name, &bytes) };
+        let saved = saved.and_then(|()| append(&heads, &line));
         self.told(saved, "save a record in")?;
         Ok(path)
     }

@@ -62,6 +62,18 @@ pub struct JobFacts {
     /// Memory asked for on each node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_per_node_bytes: Option<u64>,
+    /// Memory asked for for each core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_per_core_bytes: Option<u64>,
+    /// Memory asked for for each GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_per_gpu_bytes: Option<u64>,
+    /// Quality of service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qos: Option<String>,
+    /// How often it began anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
     /// Its cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
@@ -97,6 +109,8 @@ impl JobFacts {
             of_fact.filter_map(|(_, value)| *value).map(text).find(|value| !value.is_empty())
         };
         let number = |fact| get(fact).and_then(|text| text.parse::<u64>().ok());
+        // Zero is Slurm's word for all there is.
+        let mib = |fact| number(fact).filter(|mib| *mib > 0)?.checked_mul(1 << 20);
         let is_other = get(Fact::Job).is_some_and(|job| !is_same_job(answer, &job))
             || get(Fact::Sluid)
                 .is_some_and(|sluid| answer.sluid.as_ref().is_some_and(|own| *own != sluid));
@@ -126,10 +140,11 @@ impl JobFacts {
                     *fact == Fact::Gpus && value.is_some_and(|v| !v.is_empty())
                 })
                 .map(|((name, _), _)| (*name).to_owned()),
-            // Zero is Slurm's word for all there is.
-            memory_per_node_bytes: number(Fact::MemoryMib)
-                .filter(|mib| *mib > 0)
-                .and_then(|mib| mib.checked_mul(1 << 20)),
+            memory_per_node_bytes: mib(Fact::MemoryMib),
+            memory_per_core_bytes: mib(Fact::MemoryPerCoreMib),
+            memory_per_gpu_bytes: mib(Fact::MemoryPerGpuMib),
+            qos: get(Fact::Qos),
+            restarts: number(Fact::Restarts),
             cluster: get(Fact::Cluster),
             start_s: number(Fact::Start).filter(|seconds| *seconds > 0),
             end_s: number(Fact::End).filter(|seconds| *seconds > 0),

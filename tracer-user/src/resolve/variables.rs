@@ -19,8 +19,13 @@ pub(super) enum Fact {
     ArrayJob,
     ArrayTask,
     Gpus,
-    /// Memory on this node, in MiB.
+    /// Memory on this node, in MiB; for each core; for each GPU.
     MemoryMib,
+    MemoryPerCoreMib,
+    MemoryPerGpuMib,
+    Qos,
+    /// How often the job began anew.
+    Restarts,
     Cluster,
     /// Seconds since the Unix epoch.
     Start,
@@ -28,8 +33,8 @@ pub(super) enum Fact {
 }
 
 use Fact::{
-    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, Job, MemoryMib, Name, NodeCount,
-    Nodes, Queue, Sluid, Start, Tasks, Uid, User,
+    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, Job, MemoryMib, MemoryPerCoreMib,
+    MemoryPerGpuMib, Name, NodeCount, Nodes, Qos, Queue, Restarts, Sluid, Start, Tasks, Uid, User,
 };
 
 /// By manager. Of two variables for one fact the earlier counts.
@@ -56,6 +61,10 @@ pub(super) static VARIABLES: &[(&str, &[(&str, Fact)])] = &[
             ("CUDA_VISIBLE_DEVICES", Gpus),
             ("ROCR_VISIBLE_DEVICES", Gpus),
             ("SLURM_MEM_PER_NODE", MemoryMib),
+            ("SLURM_MEM_PER_CPU", MemoryPerCoreMib),
+            ("SLURM_MEM_PER_GPU", MemoryPerGpuMib),
+            ("SLURM_JOB_QOS", Qos),
+            ("SLURM_RESTART_COUNT", Restarts),
             ("SLURM_CLUSTER_NAME", Cluster),
             ("SLURM_JOB_START_TIME", Start),
             ("SLURM_JOB_END_TIME", End),

@@ -48,21 +48,21 @@ fn what_comes_after_the_end_is_in_the_last_line_and_record() {
     let due = |details: &mut Details, stamp_s: u64| {
         details.due_record(&origin(), &job(), stamp_s * SECOND, EVERY)
     };
-    details.add(&written(400), &[], BEGIN + SECOND, SECOND);
+    details.add(&mut written(400), &[], BEGIN + SECOND, SECOND);
     assert_eq!(told(&mut details, 1001, false), Some((1001, false, None)));
     assert!(due(&mut details, 1001).is_none());
     details.set_ended(Some(BEGIN + 5 * SECOND));
-    details.add(&written(600), &[], BEGIN + 11 * SECOND, 10 * SECOND);
+    details.add(&mut written(600), &[], BEGIN + 11 * SECOND, 10 * SECOND);
     let total = |bytes| Some(FieldValue::Integer(bytes));
     assert_eq!(told(&mut details, 1011, false), Some((1011, true, total(1000))));
     let at_end = due(&mut details, 1011).unwrap();
     assert_eq!(bytes(&at_end), Some(1000));
     assert_eq!(number(&at_end, const { fact("end") }), Some(BEGIN + 5 * SECOND));
     // Write-back, two minutes later.
-    details.add(&written(5000), &[], BEGIN + 101 * SECOND, 90 * SECOND);
+    details.add(&mut written(5000), &[], BEGIN + 101 * SECOND, 90 * SECOND);
     assert_eq!(told(&mut details, 1101, false), None, "more may come");
     assert!(due(&mut details, 1101).is_none());
-    details.add(&written(0), &[], BEGIN + 131 * SECOND, 30 * SECOND);
+    details.add(&mut written(0), &[], BEGIN + 131 * SECOND, 30 * SECOND);
     assert_eq!(
         told(&mut details, 1131, true),
         Some((1011, true, total(6000))),
@@ -89,7 +89,7 @@ fn what_comes_after_the_end_is_in_the_last_line_and_record() {
 #[test]
 fn an_end_after_which_nothing_came_is_told_once() {
     let mut details = details();
-    details.add(&written(7), &[], BEGIN + SECOND, SECOND);
+    details.add(&mut written(7), &[], BEGIN + SECOND, SECOND);
     details.set_ended(Some(BEGIN + SECOND));
     let mut due = |stamp_s: u64, has_settled| {
         let info = details.due_info(&origin(), &job(), stamp_s * SECOND, has_settled).is_some();
@@ -107,7 +107,7 @@ fn a_running_job_has_a_record_every_quarter_of_an_hour() {
     let mut made = Vec::new();
     for tick in 1..=200u64 {
         let stamp_ns = BEGIN + tick * 10 * SECOND;
-        details.add(&written(1), &[], stamp_ns, 10 * SECOND);
+        details.add(&mut written(1), &[], stamp_ns, 10 * SECOND);
         if let Some(record) = details.due_record(&origin(), &job(), stamp_ns, EVERY) {
             assert_eq!(number(&record, const { fact("end") }), None);
             assert_eq!(record.timeline.end_ns(), stamp_ns, "last seen");
@@ -125,7 +125,7 @@ fn facts_and_values_survive_a_restart_that_takes_over() {
     lost.set(tables::Own::dropped_slot, 3);
     for tick in 1..400u64 {
         let end_ns = BEGIN + tick * 10 * SECOND;
-        details.add(&written(tick), std::slice::from_ref(&lost), end_ns, 10 * SECOND);
+        details.add(&mut written(tick), std::slice::from_ref(&lost), end_ns, 10 * SECOND);
     }
     let before = details.record(&origin(), &job(), 1);
     let text = serde_json::to_string(&details.counted()).unwrap();
@@ -141,4 +141,40 @@ fn facts_and_values_survive_a_restart_that_takes_over() {
         let damaged = text.replacen("\"columns\":\"", &format!("\"columns\":\"{damage}!"), 1);
         assert!(serde_json::from_str::<Counted>(&damaged).is_err());
     }
+}
+
+#[test]
+fn held_cores_and_the_reason_of_the_end_are_told() {
+    let mut details = details();
+    let limit_s = (BEGIN + 20 * SECOND) / SECOND;
+    details.learn(&JobFacts { end_s: Some(limit_s), cores: Some(4), ..JobFacts::default() });
+    let cpu = || {
+        let mut cpu = Group::unknown(&tables::CPU, vec![]);
+        cpu.set(tables::Cpu::cores_held, 4000);
+        cpu
+    };
+    let mut first = [written(1), vec![cpu()]].concat();
+    details.add(&mut first, &[], BEGIN + 10 * SECOND, 10 * SECOND);
+    let held = |groups: &[Group]| {
+        groups
+            .iter()
+            .find_map(|group| group.is(&tables::CPU).then(|| group.number(tables::Cpu::held_ns))?)
+    };
+    assert_eq!(held(&first), Some(38 * SECOND), "nine and a half seconds, in the line too");
+    details.set_ended(Some(BEGIN + 20 * SECOND + 1));
+    let mut last = written(1);
+    details.add(&mut last, &[], BEGIN + 30 * SECOND, 20 * SECOND);
+    assert_eq!(held(&last), Some(40 * SECOND + 4), "its cgroup had gone");
+    let mut late = written(1);
+    details.add(&mut late, &[], BEGIN + 40 * SECOND, 10 * SECOND);
+    assert_eq!(held(&late), None);
+    let record = details.record(&origin(), &job(), 1);
+    assert_eq!(held(&record.totals.stats.groups), Some(78 * SECOND + 4));
+    assert_eq!(record.facts.text(const { fact("end_reason") }), "time_limit");
+    assert_eq!(number(&record, const { fact("core_count") }), Some(4));
+    let mut faults = Group::unknown(&tables::FAULT, vec![]);
+    faults.set(tables::Fault::oom_kills, 1);
+    details.add(&mut vec![faults], &[], BEGIN + 50 * SECOND, 10 * SECOND);
+    let record = details.record(&origin(), &job(), 1);
+    assert_eq!(record.facts.text(const { fact("end_reason") }), "out_of_memory");
 }

@@ -68,6 +68,27 @@ fn a_record_is_replaced_by_its_later_state_and_heads_tell_the_last() {
 }
 
 #[test]
+fn what_is_there_already_is_written_again_only_as_far_as_it_lacks() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), "n1").unwrap();
+    let record = named("1", TODAY);
+    let path = store.save(&record).unwrap();
+    let heads = path.with_file_name(name::heads("n1"));
+    let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+    let (before, whole) = (inode(&path), fs::read(&heads).unwrap());
+    store.save(&record).unwrap();
+    assert_eq!((inode(&path), fs::read(&heads).unwrap()), (before, whole.clone()));
+    // Killed between the two files, or before both.
+    fs::remove_file(&heads).unwrap();
+    store.save(&record).unwrap();
+    assert_eq!((inode(&path), fs::read(&heads).unwrap()), (before, whole));
+    fs::remove_file(&path).unwrap();
+    store.save(&record).unwrap();
+    assert_eq!(read(&path).unwrap(), record);
+    assert_eq!(read_heads(dir.path(), |_| true).unwrap().heads.len(), 1);
+}
+
+#[test]
 fn hostile_ids_stay_in_their_place() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("records");

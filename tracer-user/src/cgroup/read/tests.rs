@@ -68,6 +68,7 @@ fn v2_with_all_its_files() {
         [
             ("current_bytes", 1000),
             ("peak_bytes", 5000),
+            ("used_peak_bytes", 620),
             ("anon_bytes", 600),
             ("file_bytes", 300),
             ("shmem_bytes", 20),
@@ -118,6 +119,7 @@ fn v1_with_all_its_files() {
         [
             ("current_bytes", 1000),
             ("peak_bytes", 5000),
+            ("used_peak_bytes", 620),
             ("anon_bytes", 600),
             ("file_bytes", 300),
             ("shmem_bytes", 20),
@@ -137,6 +139,22 @@ fn without_a_peak_file_it_is_the_largest_seen() {
     for (current, peak) in [("10\n", 10), ("30\n", 30), ("20\n", 30)] {
         write(&directory, &[("memory.current", current)]);
         assert_eq!(reader.read_memory().number(Memory::peak_bytes), Some(peak));
+    }
+}
+
+#[test]
+fn what_a_job_needs_is_the_largest_of_all_readings_without_the_cache() {
+    let (_mount, place) = place(0, &[], "job");
+    let directory = place.directory.clone();
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    for (stat, peak) in [
+        ("file 900\n", None),
+        ("anon 10\nshmem 4\nfile 900\n", Some(14)),
+        ("anon 30\nshmem 5\nfile 9\n", Some(35)),
+        ("anon 20\nshmem 1\nfile 900\n", Some(35)),
+    ] {
+        write(&directory, &[("memory.current", "1000\n"), ("memory.stat", stat)]);
+        assert_eq!(reader.read_memory().number(Memory::used_peak_bytes), peak);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The measuring loop: events of cgroups, ticks, signals and the watchdog, one after the other.
 
 use std::{
+    cell::Cell,
     os::fd::OwnedFd,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
@@ -253,27 +254,30 @@ impl Agent {
             own.set(Own::jobs, measured.live as u64);
         }
         (self.losses_told, self.late_told) = (losses, self.grid.late());
-        if let Some(records) = &self.records {
-            records.save(measured.records);
-            records.tell(&self.log);
-        }
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
         let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
+        let is_committed = Cell::new(false);
         let commit = |files: Option<&str>| {
             last_stamp.write(tick.stamp_ns)?;
-            node.commit(files, tick.stamp_ns, options)
+            node.commit(files, tick.stamp_ns, options)?;
+            is_committed.set(true);
+            Ok(())
         };
         let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
+        if let Some(records) = &mut self.records {
+            records.save(measured.records, is_committed.get());
+            records.tell(&self.log);
+        }
         self.log.tick();
         written
     }
 
     /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
     fn finish(&mut self) -> bool {
-        let saved = self.records.take().is_none_or(|records| {
+        let saved = self.records.take().is_none_or(|mut records| {
             let stamp_ns = self.grid.last_stamp_ns();
-            records.save(self.node.all_records(self.output.origin(), stamp_ns));
+            records.save(self.node.all_records(self.output.origin(), stamp_ns), true);
             records.finish(&self.log)
         });
         let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());

@@ -10,10 +10,12 @@ mod totals;
 
 use super::{asking::Asking, state::Counted};
 use crate::{
+    base::identity::Capacity,
     cgroup::{place::Places, read::CgroupReader},
     gpu::{Claim, Claims},
     model::{
         group::Group,
+        held::add_held,
         info::{Facts, JobInfo},
         job::Job,
         point::Origin,
@@ -100,6 +102,12 @@ impl Details {
             recorded_ns: None,
             end_recorded: false,
         }
+    }
+
+    /// It runs on this node.
+    pub fn set_node(&mut self, capacity: Capacity) {
+        self.facts.set(const { fact("node_cores") }, capacity.cores);
+        self.facts.set(const { fact("node_memory_bytes") }, capacity.memory_bytes);
     }
 
     /// Its values are counted from `wall_ns` on, when it had begun already.
@@ -191,13 +199,18 @@ impl Details {
             (const { fact("array_job") }, &facts.array_job),
             (const { fact("array_task") }, &facts.array_task),
             (const { fact("gpus_held") }, &facts.gpus),
+            (const { fact("qos") }, &facts.qos),
         ];
         let end_ns = facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000));
         let numbers = [
             (const { fact("node_count") }, facts.node_count),
             (const { fact("task_count") }, facts.tasks),
             (const { fact("gpu_count") }, facts.gpu_count()),
+            (const { fact("core_count") }, facts.cores),
             (const { fact("memory_per_node_bytes") }, facts.memory_per_node_bytes),
+            (const { fact("memory_per_core_bytes") }, facts.memory_per_core_bytes),
+            (const { fact("memory_per_gpu_bytes") }, facts.memory_per_gpu_bytes),
+            (const { fact("restarts") }, facts.restarts),
             (const { fact("time_limit_end") }, end_ns),
         ];
         for (fact, text) in texts {
@@ -236,8 +249,16 @@ impl Details {
     }
 
     /// Adds an interval of `span_ns` that ended at `wall_ns`: the job did `groups`, and `losses` were counted on the
-    /// node.
-    pub fn add(&mut self, groups: &[Group], losses: &[Group], wall_ns: u64, span_ns: u64) {
+    /// node. Sets in `groups` what the job held.
+    pub fn add(&mut self, groups: &mut Vec<Group>, losses: &[Group], wall_ns: u64, span_ns: u64) {
+        let own_ns = self.own_span_ns(wall_ns, span_ns);
+        add_held(groups, &self.record.totals.stats.groups, own_ns);
+        self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
+        self.record.add(own_ns, groups, losses);
+    }
+
+    /// The part of an interval in which the job was there.
+    fn own_span_ns(&mut self, wall_ns: u64, span_ns: u64) -> u64 {
         let mut own_ns = if self.counted_to_end { 0 } else { span_ns };
         if self.record.totals.elapsed_ns == 0 {
             // It began within it.
@@ -247,8 +268,7 @@ impl Details {
             own_ns = own_ns.saturating_sub(wall_ns.saturating_sub(ended_ns));
             self.counted_to_end = true;
         }
-        self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
-        self.record.add(own_ns, groups, losses);
+        own_ns
     }
 
     /// The job's last cgroup was removed at `wall_ns`; `None`: it has one again.

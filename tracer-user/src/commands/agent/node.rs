@@ -201,7 +201,7 @@ impl Node {
         let mut jobs = attribute(&interval, self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
         let losses = Vec::from_iter(interval.own.iter().find_map(losses));
-        self.jobs.add(&jobs, &losses, interval.end_wall_ns, interval.span_ns);
+        self.jobs.add(&mut jobs, &losses, interval.end_wall_ns, interval.span_ns);
         let every_ns = self.records_every.map(|every| every.as_nanos() as u64);
         let (facts, records) = self.jobs.due(&self.slots, origin, stamp_ns, every_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);

@@ -30,6 +30,8 @@ const LIMITS_EVERY: Duration = Duration::from_secs(3600);
 
 /// The way of the records.
 pub struct Records {
+    /// Those of intervals that are not committed to.
+    waiting: Vec<Record>,
     queue: SyncSender<Record>,
     thread: JoinHandle<()>,
     complaints: Receiver<String>,
@@ -59,12 +61,18 @@ impl Records {
         let thread =
             thread::Builder::new().name("records".into()).spawn(move || writer.run(&records));
         let thread = thread.context("cannot start the thread that saves records")?;
-        Ok(Some(Self { queue, thread, complaints, lost }))
+        Ok(Some(Self { waiting: Vec::new(), queue, thread, complaints, lost }))
     }
 
-    /// Has `records` saved; what does not fit because the disk hangs is lost, and counted.
-    pub fn save(&self, records: Vec<Record>) {
-        for record in records {
+    /// Has `records` saved, those of an interval that `is_committed` to, or may be measured again: then they wait for
+    /// the next one, so that no record knows more than the next agent does. What does not fit because the disk hangs
+    /// is lost, and counted.
+    pub fn save(&mut self, records: Vec<Record>, is_committed: bool) {
+        self.waiting.extend(records);
+        if !is_committed && self.waiting.len() < MOST_WAITING {
+            return;
+        }
+        for record in self.waiting.drain(..) {
             if self.queue.try_send(record).is_err() {
                 self.lost.fetch_add(1, Ordering::Relaxed);
             }
@@ -83,7 +91,7 @@ impl Records {
 
     /// Waits until all is saved, for a moment. Gives whether nothing was lost.
     pub fn finish(self, log: &Log) -> bool {
-        let Self { queue, thread, complaints, lost } = self;
+        let Self { queue, thread, complaints, lost, .. } = self;
         drop(queue);
         let begin = Instant::now();
         while !thread.is_finished() {

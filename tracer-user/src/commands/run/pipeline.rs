@@ -9,6 +9,7 @@ use super::outputs::Outputs;
 use crate::{
     files::target::Target,
     model::{
+        held::add_held,
         hist_points::hist_points,
         info::Exit,
         job::{Job, JobStats, attribute},
@@ -88,7 +89,12 @@ impl Pipeline {
 
     fn add(&mut self, interval: &Interval, monotonic_ns: u64) {
         // A run tells of its own job: the rest of the node would be told by every run at once.
-        let stats = attribute(interval, &self.jobs).into_iter().find(|stats| stats.job == self.job);
+        let jobs = attribute(interval, &self.jobs);
+        let mut stats = jobs.into_iter().find(|stats| stats.job == self.job);
+        if let Some(stats) = &mut stats {
+            let before = &self.record.totals.stats.groups;
+            add_held(&mut stats.groups, before, interval.span_ns);
+        }
         let groups = stats.as_ref().map_or(&[][..], |stats| &stats.groups);
         self.record.add(interval.span_ns, groups, &interval.own);
         let time_ns = interval.end_wall_ns;

@@ -58,7 +58,21 @@ pub const FACTS: &[Fact] = &[
         "GPUs allocated on this node, as the scheduler's environment lists them: numbers, ranges, UUIDs (agent).",
     ),
     number("gpu_count", Count, "Number of these GPUs (agent)."),
+    number("core_count", Count, "Number of cores allocated on this node (agent)."),
     number("memory_per_node_bytes", Bytes, "Memory requested on each node (agent)."),
+    number("memory_per_core_bytes", Bytes, "Memory requested per core (agent)."),
+    number("memory_per_gpu_bytes", Bytes, "Memory requested per GPU (agent)."),
+    number(
+        "restarts",
+        Count,
+        "How often its scheduler has started it anew, after a requeue or a failure (agent).",
+    ),
+    text(
+        "end_reason",
+        "Why it ended, if its values show it: `out_of_memory` (processes were killed for lack of memory) or `time_limit` (it ended at its limit or later) (agent).",
+    ),
+    number("node_cores", Count, "CPUs of the node (agent)."),
+    number("node_memory_bytes", Bytes, "Memory of the node (agent)."),
     number(
         "time_limit_end",
         Nanoseconds,
@@ -72,7 +86,10 @@ pub const FACTS: &[Fact] = &[
         "container",
         "First 12 digits of the container's id, if the cgroup's path contains it (agent).",
     ),
-    text("qos", "Quality of service of a pod: `guaranteed`, `burstable` or `besteffort` (agent)."),
+    text(
+        "qos",
+        "Quality of service: of a pod `guaranteed`, `burstable` or `besteffort`; else the scheduler's (agent).",
+    ),
     text("runtime", "Runtime of a pod's container: `containerd`, `crio` or `docker` (agent)."),
 ];
 

@@ -7,7 +7,7 @@ use crate::{
         job::Job,
         point::{Origin, Point},
         points::facts_point,
-        tables::fact,
+        tables::{FAULT, Fault, fact},
     },
     record::Record,
 };
@@ -79,6 +79,21 @@ impl Details {
         facts.set(const { fact("uid") }, self.uid.map(u64::from));
         facts.extend(&self.facts);
         facts.set(const { fact("end") }, self.ended);
+        facts.set_text(const { fact("end_reason") }, self.end_reason());
         facts
+    }
+
+    /// Why it ended, where its values show that; else empty.
+    fn end_reason(&self) -> &'static str {
+        let Some(ended_ns) = self.ended else { return "" };
+        let faults = self.record.totals.stats.group(&FAULT);
+        let limit_ns = self.facts.number(const { fact("time_limit_end") });
+        if faults.and_then(|group| group.number(Fault::oom_kills)) > Some(0) {
+            "out_of_memory"
+        } else if limit_ns.is_some_and(|limit_ns| ended_ns >= limit_ns) {
+            "time_limit"
+        } else {
+            ""
+        }
     }
 }

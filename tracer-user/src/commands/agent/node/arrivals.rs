@@ -166,7 +166,7 @@ impl Jobs {
         if start < traced_ns && tracked.lease.is_some() {
             details.set_counted_from(traced_ns);
         }
-        self.details.insert(job.clone(), details);
+        self.insert(job.clone(), details);
         self.know_by_path(&job, slots, log);
         if is_untold {
             self.learn_from_tasks(&job, slots, log);

@@ -10,7 +10,10 @@ use anyhow::Result;
 
 use super::slots::Slots;
 use crate::{
-    base::clock::{monotonic_ns, wall_at, wall_ns},
+    base::{
+        clock::{monotonic_ns, wall_at, wall_ns},
+        identity::Capacity,
+    },
     commands::agent::{
         details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
         tracker::Tracker, users::Users,
@@ -42,6 +45,8 @@ pub(super) struct Jobs {
     pub users: Users,
     /// Wall time up to which an agent before this one reported, where this one goes on there.
     pub(super) reported_ns: u64,
+    /// What the node has.
+    capacity: Capacity,
 }
 
 impl Jobs {
@@ -51,7 +56,15 @@ impl Jobs {
     /// When there can be no thread that asks for names.
     pub fn new(view: View, naming: Arc<Naming>) -> Result<Self> {
         let (tracker, details) = (Tracker::default(), BTreeMap::new());
-        Ok(Self { view, naming, tracker, details, users: Users::start()?, reported_ns: 0 })
+        Ok(Self {
+            view,
+            naming,
+            tracker,
+            details,
+            users: Users::start()?,
+            reported_ns: 0,
+            capacity: Capacity::read(),
+        })
     }
 
     /// Has done with the slots what the tracker asks for.
@@ -77,13 +90,13 @@ impl Jobs {
 
     /// Adds an interval of `span_ns` that ended at `wall_ns` to the jobs' totals, once it is known which of them have
     /// ended, with what was lost on the node meanwhile.
-    pub fn add(&mut self, jobs: &[JobStats], losses: &[Group], wall_ns: u64, span_ns: u64) {
+    pub fn add(&mut self, jobs: &mut [JobStats], losses: &[Group], wall_ns: u64, span_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
         for stats in jobs {
             if let Some(details) = self.details.get_mut(&stats.job) {
-                details.add(&stats.groups, losses, wall_ns, span_ns);
+                details.add(&mut stats.groups, losses, wall_ns, span_ns);
             }
         }
     }
@@ -167,6 +180,12 @@ impl Jobs {
         slots.note_name(job, &to);
         self.move_details(job, to.clone());
         to
+    }
+
+    /// A job that was not known so far.
+    pub fn insert(&mut self, job: Job, mut details: Details) {
+        details.set_node(self.capacity);
+        self.details.insert(job, details);
     }
 
     /// What is known of `job` is of `to` now.

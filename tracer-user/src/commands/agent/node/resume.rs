@@ -126,7 +126,7 @@ impl Jobs {
         }
         let mut details = Details::resumed(known.info, known.uid, known.ended, known.counted);
         details.set_claims(known.gpus);
-        self.details.insert(known.job, details);
+        self.insert(known.job, details);
     }
 
     /// `lease` was given to a cgroup, and the agent before may have been killed before it knew whose that is.
@@ -142,7 +142,7 @@ impl Jobs {
     fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
         if self.tracker.job(job).is_none() {
             self.tracker.resume(job, &[], None, root, now_ns, now_ns);
-            self.details.insert(job.clone(), Details::found(self.reported_ns));
+            self.insert(job.clone(), Details::found(self.reported_ns));
         }
         self.tracker.resume_owner(lease, job);
     }
