@@ -142,7 +142,7 @@ pub struct CpuRecord {
     pub no_spare: u64,
     /// Completions that found no room for a new device and operation.
     pub block_full: u64,
-    /// Waits that found no room for a new file system and call.
+    /// Waits that found no room for a new file system and call, or whose task changed its slot.
     pub wait_full: u64,
     /// Life-cycle events that found the ring buffer full.
     pub ring_full: u64,

@@ -178,6 +178,8 @@ fn file_in_cell(number: u32, slot: u32, ns: u64) -> u32 {
         if of == slot {
             let (ends, buckets) = (&raw mut (*cell).blocked_ends, &raw mut (*cell).blocked_buckets);
             file_shared(ends, buckets, ns);
+        } else if let Some(cpu) = cpu_record() {
+            (*cpu).wait_full += 1;
         }
     }
     0

@@ -32,7 +32,7 @@ measurement! {
     counter dropped_block_cell: Count,
         "Block completions for which there was no room for a new device and operation.";
     counter dropped_wait_cell: Count,
-        "Waits for which there was no room for a new file system and kind of call; they are missing in job_wait only.";
+        "Waits that are missing in job_wait: there was no room for a new file system and kind of call, or the task was in another job when the wait ended. job_sched has them.";
     counter dropped_cgroup_event: Count,
         "Cgroup events lost because the ring buffer was full.";
     counter dropped_output_bytes: Bytes,
