@@ -12,8 +12,12 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace::{
+    cgroup::hierarchies::Hierarchies,
+    model::tables::{SCHED, Sched},
+};
 use jobtrace_tests::{
+    agent::records,
     rig::{
         bpffs::{Bpffs, PINS},
         shaped::Directories,
@@ -133,6 +137,21 @@ impl Site {
             lines.extend(text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned));
         }
         lines
+    }
+
+    /// The forks in the record of each of `jobs`, of which there is one.
+    pub fn recorded(&self, jobs: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let mut forks = BTreeMap::new();
+        for record in records(&self.path("records")).expect("records") {
+            let sched = record.totals.stats.group(&SCHED);
+            let count = sched.and_then(|sched| sched.number(Sched::forks)).unwrap_or(0);
+            let job = record.job().job.clone();
+            // Others have jobs on this machine.
+            if jobs.contains_key(&job) {
+                assert_eq!(forks.insert(job.clone(), count), None, "two records of {job}");
+            }
+        }
+        forks
     }
 
     pub fn unpin(&self) -> String {

@@ -278,7 +278,7 @@ impl Agent {
         let saved = self.records.take().is_none_or(|mut records| {
             let stamp_ns = self.grid.last_stamp_ns();
             records.save(self.node.all_records(self.output.origin(), stamp_ns), true);
-            records.finish(&self.log)
+            records.finish(self.config.pin, &self.log)
         });
         let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
         self.output.finish(monotonic_ns(), commit, &self.log) && saved

@@ -1,7 +1,10 @@
 //! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
 //! totals for the line at its end.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use procfs::process::Process;
 
@@ -62,6 +65,7 @@ pub struct Details {
     recorded_ns: Option<u64>,
     /// Whether its record tells of its end.
     end_recorded: bool,
+    hold: Arc<()>,
 }
 
 impl Details {
@@ -101,6 +105,7 @@ impl Details {
             settled: false,
             recorded_ns: None,
             end_recorded: false,
+            hold: Arc::default(),
         }
     }
 
@@ -146,7 +151,7 @@ impl Details {
         (details.ended, details.end_told) =
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
-        details.facts = counted.facts;
+        (details.facts, details.end_recorded) = (counted.facts, counted.end_saved);
         let totals = &mut details.record.totals;
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
@@ -163,6 +168,7 @@ impl Details {
         Counted {
             facts: self.facts.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
+            end_saved: self.end_recorded && Arc::strong_count(&self.hold) == 1,
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,

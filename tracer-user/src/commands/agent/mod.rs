@@ -17,7 +17,7 @@ pub mod naming;
 pub mod node;
 pub mod output;
 pub mod overhead;
-mod records;
+pub mod records;
 pub mod state;
 pub mod tracker;
 pub mod users;

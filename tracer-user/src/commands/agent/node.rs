@@ -24,6 +24,7 @@ use super::{
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
+    records::Unsaved,
     state::{AgentState, Keeper},
 };
 use crate::{
@@ -37,7 +38,6 @@ use crate::{
         tables::{BLOCK, Own, SELF},
     },
     probes::Options,
-    record::Record,
 };
 
 /// Where the kernel shows the node's devices.
@@ -59,14 +59,14 @@ pub struct NodeSettings {
 }
 
 /// An interval of the whole node.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Measured {
     /// What each job did, the rest of the node and the tracing itself included.
     pub jobs: Vec<JobStats>,
     /// What is known of jobs that began, changed or ended.
     pub facts: Vec<Point>,
     /// The records that are due.
-    pub records: Vec<Record>,
+    pub records: Vec<Unsaved>,
     /// Jobs with cgroups now.
     pub live: usize,
     /// Length of the interval.
@@ -232,7 +232,7 @@ impl Node {
     }
 
     /// The records of all jobs that run now: the agent ends.
-    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Record> {
+    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Unsaved> {
         self.jobs.all_records(origin, stamp_ns)
     }
 

@@ -23,16 +23,24 @@ use crate::{
 
 /// Records that wait for the disk at most; of some 20 kB each.
 const MOST_WAITING: usize = 1024;
-/// How long the agent's end waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the agent's end waits for the disk: it promises to end within two seconds.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Time between two looks at what is too old or too much.
 const LIMITS_EVERY: Duration = Duration::from_secs(3600);
+
+/// A record to be saved. Until it is, or is lost, its job is kept: an agent that is killed leaves it to the next one.
+pub struct Unsaved {
+    /// What is to be saved.
+    pub record: Record,
+    /// Held by the job too.
+    pub hold: Arc<()>,
+}
 
 /// The way of the records.
 pub struct Records {
     /// Those of intervals that are not committed to.
-    waiting: Vec<Record>,
-    queue: SyncSender<Record>,
+    waiting: Vec<Unsaved>,
+    queue: SyncSender<Unsaved>,
     thread: JoinHandle<()>,
     complaints: Receiver<String>,
     lost: Arc<AtomicU64>,
@@ -67,7 +75,7 @@ impl Records {
     /// Has `records` saved, those of an interval that `is_committed` to, or may be measured again: then they wait for
     /// the next one, so that no record knows more than the next agent does. What does not fit because the disk hangs
     /// is lost, and counted.
-    pub fn save(&mut self, records: Vec<Record>, is_committed: bool) {
+    pub fn save(&mut self, records: Vec<Unsaved>, is_committed: bool) {
         self.waiting.extend(records);
         if !is_committed && self.waiting.len() < MOST_WAITING {
             return;
@@ -89,17 +97,18 @@ impl Records {
         self.complaints.try_iter().for_each(|complaint| log.error(complaint));
     }
 
-    /// Waits until all is saved, for a moment. Gives whether nothing was lost.
-    pub fn finish(self, log: &Log) -> bool {
+    /// Waits until all is saved, for a moment; what is not is lost, unless the next agent goes on (`pin`) and saves it.
+    /// Gives whether nothing was lost.
+    pub fn finish(self, goes_on: bool, log: &Log) -> bool {
         let Self { queue, thread, complaints, lost, .. } = self;
         drop(queue);
         let begin = Instant::now();
         while !thread.is_finished() {
             if begin.elapsed() > PATIENCE {
-                log.error(
-                    "the disk takes too long: records of the jobs that run now are not saved",
-                );
-                return false;
+                if !goes_on {
+                    log.error("the disk takes too long: the last records are not saved");
+                }
+                return goes_on;
             }
             thread::sleep(Duration::from_millis(1));
         }
@@ -121,7 +130,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(&self, records: &Receiver<Record>) {
+    fn run(&self, records: &Receiver<Unsaved>) {
         let mut due = Instant::now();
         loop {
             if Instant::now() >= due {
@@ -132,8 +141,8 @@ impl Writer {
                 }
             }
             match records.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(record) => {
-                    if let Err(error) = self.store.save(&record) {
+                Ok(unsaved) => {
+                    if let Err(error) = self.store.save(&unsaved.record) {
                         self.lost.fetch_add(1, Ordering::Relaxed);
                         self.complain(&error);
                     }

@@ -48,6 +48,8 @@ pub struct KnownJob {
     pub info: JobInfo,
     /// Its owner.
     pub uid: Option<u32>,
+    /// Whether it was let go, and only its last values or records are awaited.
+    pub is_released: bool,
     /// When its last cgroup was removed, CLOCK_MONOTONIC; `None` while it has some.
     pub ended_ns: Option<u64>,
     /// When its last cgroup was removed, nanoseconds since the Unix epoch, and whether that has been told.
@@ -69,6 +71,8 @@ pub struct Counted {
     pub facts: Facts,
     /// By which stamp its end was told.
     pub end_stamp_ns: Option<u64>,
+    /// Whether a record that tells of its end is saved.
+    pub end_saved: bool,
     /// For how long it was counted.
     pub elapsed_ns: u64,
     /// Over how many intervals.

@@ -1,5 +1,7 @@
 //! What is told of a job, and when: its lines of `job_info` and its records.
 
+use std::sync::Arc;
+
 use super::{Details, totals};
 use crate::{
     model::{
@@ -16,9 +18,14 @@ use crate::{
 pub const REPEAT_NS: u64 = 300_000_000_000;
 
 impl Details {
-    /// Whether all is told of it that ever will be.
+    /// Whether all is told of it that ever will be, and its records are saved.
     pub fn is_done(&self) -> bool {
-        self.settled
+        self.settled && Arc::strong_count(&self.hold) == 1
+    }
+
+    /// What each of its records holds until it is saved.
+    pub fn hold(&self) -> Arc<()> {
+        Arc::clone(&self.hold)
     }
 
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended. Told again, with the stamp

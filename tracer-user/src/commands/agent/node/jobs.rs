@@ -15,8 +15,8 @@ use crate::{
         identity::Capacity,
     },
     commands::agent::{
-        details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
-        tracker::Tracker, users::Users,
+        details::Details, hierarchy::View, log::Log, naming::Naming, records::Unsaved,
+        tracker::Action, tracker::Tracker, users::Users,
     },
     model::{
         group::Group,
@@ -24,7 +24,6 @@ use crate::{
         point::{Origin, Point},
         snapshot::Snapshot,
     },
-    record::Record,
 };
 
 /// A job that has ended keeps its slot this long, for block requests that complete late; less where slots
@@ -110,7 +109,7 @@ impl Jobs {
         stamp_ns: u64,
         records_every_ns: Option<u64>,
         is_last: bool,
-    ) -> (Vec<Point>, Vec<Record>) {
+    ) -> (Vec<Point>, Vec<Unsaved>) {
         let tracker = &self.tracker;
         let unread = tracker.owners().iter().filter(|(lease, job)| {
             tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
@@ -120,18 +119,22 @@ impl Jobs {
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let has_settled = is_last || tracker.job(job).is_none();
             infos.extend(details.due_info(origin, job, stamp_ns, has_settled));
-            let every_ns = records_every_ns.into_iter();
-            records.extend(
-                every_ns.filter_map(|every_ns| details.due_record(origin, job, stamp_ns, every_ns)),
-            );
+            let record = records_every_ns
+                .and_then(|every_ns| details.due_record(origin, job, stamp_ns, every_ns));
+            records.extend(record.map(|record| Unsaved { record, hold: details.hold() }));
         }
         (infos, records)
     }
 
     /// The records of all jobs that run now.
-    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Record> {
+    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Unsaved> {
         let running = self.details.iter_mut().filter(|(_, details)| details.end().is_none());
-        running.map(|(job, details)| details.record(origin, job, stamp_ns)).collect()
+        running
+            .map(|(job, details)| Unsaved {
+                record: details.record(origin, job, stamp_ns),
+                hold: details.hold(),
+            })
+            .collect()
     }
 
     /// Gives `jobs` slots as far as there are any; gives how many have one.

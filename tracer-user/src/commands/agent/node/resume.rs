@@ -14,7 +14,7 @@ use crate::{
         details::Details,
         log::Log,
         state::{JournalEntry, KnownJob},
-        tracker::{Action, Tracked},
+        tracker::Action,
     },
     model::{job::Job, lease::Lease},
     probes::Cgroup,
@@ -96,23 +96,24 @@ impl Jobs {
 
     /// What the next agent has to know of the jobs.
     pub fn known(&self) -> Vec<KnownJob> {
-        let known = |(job, tracked): (&Job, &Tracked)| {
-            let details = self.details.get(job)?;
-            Some(KnownJob {
+        let known = |(job, details): (&Job, &Details)| {
+            let tracked = self.tracker.job(job);
+            KnownJob {
                 job: job.clone(),
                 names: self.tracker.names(job),
-                lease: tracked.lease,
-                root: tracked.root.clone(),
+                lease: tracked.and_then(|tracked| tracked.lease),
+                root: tracked.map_or_else(PathBuf::new, |tracked| tracked.root.clone()),
                 info: details.info.clone(),
                 uid: details.uid,
-                ended_ns: tracked.ended_ns,
+                is_released: tracked.is_none(),
+                ended_ns: tracked.and_then(|tracked| tracked.ended_ns),
                 ended: details.end(),
-                known: tracked.known,
+                known: tracked.is_some_and(|tracked| tracked.known),
                 counted: details.counted(),
                 gpus: details.claims().cloned(),
-            })
+            }
         };
-        self.tracker.jobs().filter_map(known).collect()
+        self.details.iter().map(known).collect()
     }
 
     /// A job as the agent before knew it.
@@ -120,7 +121,9 @@ impl Jobs {
         // Else each restart would keep the slots of ended jobs for another two minutes.
         let ended_ns = known.ended_ns.unwrap_or(now_ns).min(now_ns);
         let KnownJob { job, names, lease, root, .. } = &known;
-        self.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
+        if !known.is_released {
+            self.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
+        }
         if known.known {
             self.tracker.know(job);
         }
