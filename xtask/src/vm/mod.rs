@@ -30,7 +30,7 @@ use xtask::guest::Work;
 use xtask::sections;
 
 /// How long a boot may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(900);
 
 const EXAMPLES: &str = "\
 Examples:
