@@ -29,7 +29,7 @@ use crate::model::{
     totals::RunTotals,
 };
 
-/// Everything known of a job on a node, or on all of its nodes where [`merge`] made it.
+/// Everything known of a job on a node, or on all of its nodes where [`merge()`] made it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Name of the cluster; empty for none.
