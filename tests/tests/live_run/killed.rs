@@ -133,7 +133,7 @@ fn processes_that_outlive_the_command_are_named_and_left_alone() {
     assert_eq!(ended.status, 8);
     let pid = command.0.as_raw_nonzero().to_string();
     let told = ended.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("are still running after the command ended"), "{told}");
+    assert!(told.contains("is still running after the command ended"), "{told}");
     assert!(told.contains(&pid), "{pid}: {told}");
     assert!(command.is_alive() && !cgroups.is_empty());
     command.end(&cgroups);

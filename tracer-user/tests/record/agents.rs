@@ -72,6 +72,7 @@ fn what_comes_after_the_end_is_in_the_last_line_and_record() {
     assert_eq!(bytes(&last), Some(6000), "the sum of its lines");
     assert!(details.is_done());
     assert_eq!(told(&mut details, 1141, true), None);
+    assert!(due(&mut details, 1141).is_none(), "its last record is saved once");
     // Its time is that from its begin to its end, whenever its values came.
     for record in [&at_end, &last] {
         assert_eq!(record.totals.elapsed_ns, 4 * SECOND + SECOND / 2);

@@ -71,6 +71,8 @@ impl Details {
     /// Its record now.
     pub fn record(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Record {
         (self.recorded_ns, self.end_recorded) = (Some(stamp_ns), self.ended.is_some());
+        // It holds what came late too: nothing more makes it due.
+        self.late &= !self.settled;
         let mut record = self.record.clone();
         record.cluster.clone_from(&origin.cluster);
         record.hosts = vec![origin.host.clone()];
