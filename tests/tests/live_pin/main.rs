@@ -53,7 +53,11 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
         let dropped: u64 = sums(&site.lines(), "jobtrace_self", "dropped_slot").values().sum();
         (site.recorded(&expected).len() + dropped as usize >= expected.len()).then_some(())
     };
-    wait_for("a record of each job", Duration::from_secs(60), is_saved).expect("records");
+    wait_for("a record of each job", Duration::from_secs(60), is_saved).unwrap_or_else(|error| {
+        let recorded = site.recorded(&expected);
+        let missing: Vec<_> = expected.keys().filter(|job| !recorded.contains_key(*job)).collect();
+        panic!("{error}: {} of {}, without {missing:?}", recorded.len(), expected.len())
+    });
     terminate(agent);
     let span = begin.elapsed();
     let lines = site.lines();
