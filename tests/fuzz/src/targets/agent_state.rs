@@ -67,7 +67,7 @@ fn through_files(folder: &TempDir, state: &[u8], journal: &[u8], whole: usize) {
 mod tests {
     use super::*;
 
-    /// A state that is refused tests little: a field that is new must be put into the corpus.
+    /// A state that is refused tests little: after a change of its form, `real_agent_state.sh` makes them anew.
     #[test]
     fn the_real_states_of_the_corpus_are_read() {
         for name in ["real", "other-boot"] {
