@@ -147,7 +147,7 @@ impl Details {
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
         details.facts = counted.facts;
-        details.saving = Saving::resumed(counted.end_saved);
+        details.saving = Saving::resumed(counted.end_saved, &counted.places);
         let totals = &mut details.record.totals;
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
@@ -165,6 +165,7 @@ impl Details {
             facts: self.facts.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
             end_saved: self.saving.end_is_saved(),
+            places: self.saving.places(),
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,

@@ -4,7 +4,10 @@ use super::Details;
 use crate::{
     commands::agent::records::{Fate, Handed, Unsaved},
     model::{info::JobInfo, job::Job, point::Origin},
-    record::Record,
+    record::{
+        Record,
+        name::{self, Place},
+    },
 };
 
 /// How far a record tells of its job.
@@ -27,12 +30,15 @@ pub(super) struct Saving {
     made_ns: Option<u64>,
     /// The same, before the one that was handed over.
     before_ns: Option<u64>,
+    /// Where records of it may lie, the newest last.
+    places: Vec<Place>,
 }
 
 impl Saving {
-    /// Of a job whose record with its end `is_saved`.
-    pub fn resumed(end_is_saved: bool) -> Self {
-        Self { saved: end_is_saved.then_some(Reach::End), ..Self::default() }
+    /// Of a job whose record with its end `is_saved`, and whose records may lie at `places`.
+    pub fn resumed(end_is_saved: bool, places: &[String]) -> Self {
+        let places = places.iter().filter_map(|place| Place::parse(place)).collect();
+        Self { saved: end_is_saved.then_some(Reach::End), places, ..Self::default() }
     }
 
     /// Whether a record that tells of its end is on the disk.
@@ -43,7 +49,13 @@ impl Saving {
 
     /// The job goes on: all that was saved tells of a part.
     pub fn restart(&mut self) {
-        *self = Self { made_ns: self.made_ns, ..Self::default() };
+        let places = std::mem::take(&mut self.places);
+        *self = Self { made_ns: self.made_ns, places, ..Self::default() };
+    }
+
+    /// Where records of it may lie.
+    pub fn places(&self) -> Vec<String> {
+        self.places.iter().map(Place::to_string).collect()
     }
 
     /// How far those tell that are saved or on their way.
@@ -51,6 +63,8 @@ impl Saving {
         match self.handed.as_ref().map(|(reach, handed)| (*reach, handed.fate())) {
             Some((reach, Fate::Saved)) => {
                 self.saved = self.saved.max(Some(reach));
+                // The others were removed.
+                self.places.drain(..self.places.len().saturating_sub(1));
                 self.handed = None;
             }
             Some((_, Fate::Failed)) => (self.handed, self.made_ns) = (None, self.before_ns),
@@ -107,7 +121,11 @@ impl Details {
         if self.reach() != reach {
             return None;
         }
-        let (unsaved, handed) = Unsaved::new(self.record(origin, job));
+        let record = self.record(origin, job);
+        let place = name::place(&record);
+        self.saving.places.retain(|earlier| *earlier != place);
+        let (unsaved, handed) = Unsaved::new(record, self.saving.places.clone());
+        self.saving.places.push(place);
         self.saving.handed = Some((reach, handed));
         (self.saving.before_ns, self.saving.made_ns) = (self.saving.made_ns, Some(stamp_ns));
         Some(unsaved)
