@@ -276,8 +276,7 @@ impl Agent {
     /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
     fn finish(&mut self) -> bool {
         let saved = self.records.take().is_none_or(|mut records| {
-            let stamp_ns = self.grid.last_stamp_ns();
-            records.save(self.node.all_records(self.output.origin(), stamp_ns), true);
+            records.save(self.node.all_records(self.output.origin()), true);
             records.finish(self.config.pin, &self.log)
         });
         let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());

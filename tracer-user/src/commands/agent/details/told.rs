@@ -9,13 +9,19 @@ use crate::{
         job::Job,
         point::{Origin, Point},
         points::facts_point,
-        tables::{FAULT, Fault, fact},
+        tables::{BLOCK, fact},
     },
     record::Record,
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
 pub const REPEAT_NS: u64 = 300_000_000_000;
+
+/// An end this long after the interval of the last kill is its consequence.
+const KILL_TO_END_NS: u64 = 5_000_000_000;
+/// An end this long after the time limit is its consequence: Slurm looks for such jobs every 30 s, and gives them
+/// another 30 s (KillWait) before they are killed.
+const LIMIT_TO_END_NS: u64 = 90_000_000_000;
 
 impl Details {
     /// Whether all is told of it that ever will be, and its records are saved.
@@ -51,32 +57,31 @@ impl Details {
         Some(facts_point(origin, job, &self.all_facts(), totals, stamp_ns))
     }
 
-    /// Its record, where it is due at `stamp_ns`: every `every_ns`, at its end, and when what came late has settled.
-    pub fn due_record(
-        &mut self,
-        origin: &Origin,
-        job: &Job,
-        stamp_ns: u64,
-        every_ns: u64,
-    ) -> Option<Record> {
-        let recorded_ns = *self.recorded_ns.get_or_insert(stamp_ns);
+    /// Its record, where it is due: every `every_ns`, at its end, and when what came late has settled.
+    pub fn due_record(&mut self, origin: &Origin, job: &Job, every_ns: u64) -> Option<Record> {
+        let now_ns = self.record.timeline.end_ns();
+        let recorded_ns = *self.recorded_ns.get_or_insert(now_ns);
         let is_due = match (self.ended, self.end_recorded) {
             (Some(_), false) => true,
             (Some(_), true) => self.settled && self.late,
-            (None, _) => stamp_ns.saturating_sub(recorded_ns) >= every_ns,
+            (None, _) => now_ns.saturating_sub(recorded_ns) >= every_ns,
         };
-        is_due.then(|| self.record(origin, job, stamp_ns))
+        is_due.then(|| self.record(origin, job))
     }
 
     /// Its record now.
-    pub fn record(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Record {
-        (self.recorded_ns, self.end_recorded) = (Some(stamp_ns), self.ended.is_some());
+    pub fn record(&mut self, origin: &Origin, job: &Job) -> Record {
+        self.recorded_ns = Some(self.record.timeline.end_ns());
+        self.end_recorded = self.ended.is_some();
         // It holds what came late too: nothing more makes it due.
         self.late &= !self.settled;
         let mut record = self.record.clone();
         record.cluster.clone_from(&origin.cluster);
         record.hosts = vec![origin.host.clone()];
         record.totals.stats.job = job.clone();
+        let is_apart = self.files.has_block() != Some(false);
+        record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
+        record.totals.forget_known();
         record.facts = self.all_facts();
         record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
         record
@@ -92,14 +97,16 @@ impl Details {
         facts
     }
 
-    /// Why it ended, where its values show that; else empty.
+    /// Why it ended, where its values show that; else empty. A job may go on for hours after one of its processes was
+    /// killed, and its limit may be raised: only an end that follows at once is the consequence.
     fn end_reason(&self) -> &'static str {
         let Some(ended_ns) = self.ended else { return "" };
-        let faults = self.record.totals.stats.group(&FAULT);
         let limit_ns = self.facts.number(const { fact("time_limit_end") });
-        if faults.and_then(|group| group.number(Fault::oom_kills)) > Some(0) {
+        let follows = |cause_ns: u64, within_ns| ended_ns <= cause_ns.saturating_add(within_ns);
+        if self.killed_ns.is_some_and(|killed_ns| follows(killed_ns, KILL_TO_END_NS)) {
             "out_of_memory"
-        } else if limit_ns.is_some_and(|limit_ns| ended_ns >= limit_ns) {
+        } else if limit_ns.is_some_and(|at_ns| ended_ns >= at_ns && follows(at_ns, LIMIT_TO_END_NS))
+        {
             "time_limit"
         } else {
             ""
