@@ -9,7 +9,7 @@ use tracer_ebpf::handle::{Handle, Number};
 use super::{Record, name};
 use crate::model::{
     info::Facts,
-    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Sched, fact},
+    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Own, SELF, Sched, fact},
 };
 
 /// What a line is to have at most: texts of a job's are short.
@@ -88,6 +88,10 @@ head! {
     memory_limit_bytes: u64 = |record| sum(record, Memory::limit_bytes);
     /// Processes killed for lack of memory.
     oom_kills: u64 = |record| sum(record, Fault::oom_kills);
+    /// What was not counted for a part of the time, as in the record: `block,sched`.
+    not_counted: String = |record| known(&not_counted(record));
+    /// Events lost on the node meanwhile, of all causes: some of them may have been the job's.
+    lost: u64 = |record| lost(record);
     /// Read from and written to local disks.
     disk_bytes: u64 = |record| block(record);
     /// Sent and received through sockets.
@@ -166,4 +170,26 @@ fn block(record: &Record) -> Option<u64> {
     let groups = record.totals.stats.groups(Block::bytes.measurement());
     let groups = groups.filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
     groups.filter_map(|group| group.number(Block::bytes)).reduce(u64::saturating_add)
+}
+
+fn not_counted(record: &Record) -> String {
+    let kinds: Vec<_> = record.totals.gaps.iter().map(|gap| gap.what.as_str()).collect();
+    kinds.join(",")
+}
+
+/// Of what the tracing lost, all that is a count of events.
+fn lost(record: &Record) -> Option<u64> {
+    const LOST: [Handle<Number>; 8] = [
+        Own::bpf_missed,
+        Own::dropped_no_bank,
+        Own::dropped_task_record,
+        Own::dropped_cgroup,
+        Own::dropped_slot,
+        Own::dropped_block_cell,
+        Own::dropped_wait_cell,
+        Own::dropped_cgroup_event,
+    ];
+    let own = record.totals.own.iter().filter(|own| own.is(&SELF));
+    let counts = own.flat_map(|own| LOST.map(|field| own.number(field)));
+    counts.flatten().reduce(u64::saturating_add).filter(|lost| *lost > 0)
 }

@@ -61,7 +61,7 @@ impl Record {
     /// Adds an interval of `span_ns`, which began where the one before ended: the job did `groups`, and the
     /// tracing `own`.
     pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
-        self.totals.add(span_ns, groups, own);
+        self.totals.add(self.timeline.end_ns(), span_ns, groups, own);
         self.timeline.add(span_ns, groups);
     }
 

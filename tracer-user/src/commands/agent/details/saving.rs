@@ -3,7 +3,7 @@
 use super::Details;
 use crate::{
     commands::agent::records::{Fate, Handed, Unsaved},
-    model::{info::JobInfo, job::Job, point::Origin},
+    model::{info::JobInfo, job::Job, point::Origin, tables::BLOCK},
     record::{
         Record,
         name::{self, Place},
@@ -81,11 +81,12 @@ impl Details {
         self.settled && (!records || self.saving.handed.is_none() && told >= Some(self.wanted()))
     }
 
-    /// How far its record has to tell now, where it is due at `stamp_ns`: at its end, and when what came late has
+    /// How far its record has to tell now, where it is due: at its end, and when what came late has
     /// settled; while it runs every `every_ns` from its own begin on, so that not all come at once.
-    pub fn due_record(&mut self, stamp_ns: u64, every_ns: u64) -> Option<Reach> {
+    pub fn due_record(&mut self, every_ns: u64) -> Option<Reach> {
         let (told, wanted) = (self.saving.told(), self.wanted());
-        let made_ns = *self.saving.made_ns.get_or_insert(stamp_ns);
+        let now_ns = self.record.timeline.end_ns();
+        let made_ns = *self.saving.made_ns.get_or_insert(now_ns);
         if wanted > Reach::Running {
             return (told < Some(wanted)).then(|| self.reach());
         }
@@ -94,14 +95,14 @@ impl Details {
             begin_ns => begin_ns,
         };
         let number = |ns: u64| ns.saturating_sub(begin_ns) / every_ns.max(1);
-        (number(stamp_ns) > number(made_ns)).then_some(Reach::Running)
+        (number(now_ns) > number(made_ns)).then_some(Reach::Running)
     }
 
     /// As the agent ends: whether a record of it is due.
-    pub fn last_record(&mut self, stamp_ns: u64) -> Option<Reach> {
+    pub fn last_record(&mut self) -> Option<Reach> {
         match self.wanted() {
             Reach::Running => Some(Reach::Running),
-            _ => self.due_record(stamp_ns, u64::MAX),
+            _ => self.due_record(u64::MAX),
         }
     }
 
@@ -110,14 +111,8 @@ impl Details {
         (self.saving.saved, self.saving.handed) = (Some(Reach::All), None);
     }
 
-    /// Its record up to `stamp_ns`, to be saved; `None` where it does not tell as far as `reach`, or further.
-    pub fn hand_over(
-        &mut self,
-        origin: &Origin,
-        job: &Job,
-        stamp_ns: u64,
-        reach: Reach,
-    ) -> Option<Unsaved> {
+    /// Its record, to be saved; `None` where it does not tell as far as `reach`, or further.
+    pub fn hand_over(&mut self, origin: &Origin, job: &Job, reach: Reach) -> Option<Unsaved> {
         if self.reach() != reach {
             return None;
         }
@@ -127,7 +122,8 @@ impl Details {
         let (unsaved, handed) = Unsaved::new(record, self.saving.places.clone());
         self.saving.places.push(place);
         self.saving.handed = Some((reach, handed));
-        (self.saving.before_ns, self.saving.made_ns) = (self.saving.made_ns, Some(stamp_ns));
+        (self.saving.before_ns, self.saving.made_ns) =
+            (self.saving.made_ns, Some(self.record.timeline.end_ns()));
         Some(unsaved)
     }
 
@@ -137,6 +133,9 @@ impl Details {
         record.cluster.clone_from(&origin.cluster);
         record.hosts = vec![origin.host.clone()];
         record.totals.stats.job = job.clone();
+        let is_apart = self.files.has_block() != Some(false);
+        record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
+        record.totals.forget_known();
         record.facts = self.all_facts();
         record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
         record
