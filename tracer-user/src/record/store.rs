@@ -15,6 +15,9 @@ use anyhow::{Context, Result};
 use super::{Record, file, head::Head, name};
 use crate::files::publish::{Stage, cure};
 
+/// Where an agent saves them, if it is not told otherwise.
+pub const DEFAULT_DIR: &str = "/var/lib/jobtrace/records";
+
 /// What may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
