@@ -26,6 +26,7 @@ pub mod cgroups;
 pub mod churn;
 pub mod clock;
 pub mod container;
+pub mod core_dumps;
 pub mod daemon;
 pub mod full_disk;
 pub mod fuse;

@@ -2,5 +2,6 @@
 //! command line names as the place for an output. Refuses to know what is in them.
 
 pub mod feed;
+pub mod folder;
 pub mod publish;
 pub mod target;

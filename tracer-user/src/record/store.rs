@@ -5,36 +5,35 @@
 //! time.
 
 use std::{
-    fs::{self, OpenOptions},
+    collections::{BTreeMap, HashSet},
+    fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result};
+use rustix::fs::RawMode;
+
+mod limits;
+
+pub use limits::{Dropped, Enforcing, Limits};
 
 use super::{Record, file, head::Head, name};
-use crate::files::publish::{Stage, cure};
+use crate::files::{
+    folder::{Folder, Kind, is_torn},
+    publish::cure,
+};
 
 /// Where an agent saves them, if it is not told otherwise.
 pub const DEFAULT_DIR: &str = "/var/lib/jobtrace/records";
-
-/// What may stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Age of a day's folder.
-    pub age_ns: u64,
-    /// Bytes of all files.
-    pub bytes: u64,
-}
-
-/// What had to go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// Files.
-    pub files: u64,
-    /// Their size.
-    pub bytes: u64,
-}
+/// Files that are not yet whole.
+const TMP: &str = "tmp";
+/// Rights of files and folders, whatever the umask.
+const FILE_MODE: RawMode = 0o640;
+const FOLDER_MODE: RawMode = 0o750;
+/// Longest file that is read: no program wrote one a tenth as long.
+const LONGEST_BYTES: u64 = 64 << 20;
 
 /// What a folder's heads tell.
 #[derive(Debug, Default)]
@@ -52,90 +51,213 @@ pub struct Store {
     host: String,
 }
 
+/// A record on its way to its place.
+struct Written {
+    name: String,
+    line: String,
+    /// In tmp; `None` where the one in place is the same.
+    file: Option<File>,
+}
+
 impl Store {
     /// The store of `host` in `dir`, which is made where it is absent.
     ///
     /// # Errors
-    /// When it cannot be made or written to; the message names the cure.
+    /// When it cannot be made or written to; the message names the cure. A full disk is no error: space may come.
     pub fn open(dir: &Path, host: &str) -> Result<Self> {
         let store = Self { dir: dir.to_owned(), host: host.to_owned() };
-        let probe = store.dir.join("tmp").join(name::heads(host)).with_extension("probe");
-        let made = store.stage("").make().and_then(|()| fs::write(&probe, "jobtrace\n"));
-        // Full or not, it must not stay.
-        let removed = fs::remove_file(&probe);
-        store.told(made.and(removed), "write to")?;
+        let probe = format!("{}.probe", name::heads(host));
+        let tried = store.folders().and_then(|(_, tmp)| {
+            let made = tmp.create(&probe, FILE_MODE).map(drop);
+            let removed = tmp.remove(&probe);
+            made.and(removed)
+        });
+        match tried {
+            Err(error) if is_full(&error) => {}
+            tried => drop(store.told(tried, "write to")?),
+        }
         Ok(store)
     }
 
     /// Removes what a writer that was killed left half. For the only writer of this node.
     pub fn recover(&self) {
-        for entry in entries(&self.dir.join("tmp")) {
-            if name::begin_ns(&self.host, &entry.0).is_some() {
+        let Ok((_, tmp)) = self.folders() else { return };
+        for (name, _) in tmp.entries().unwrap_or_default() {
+            if name::begin_ns(&self.host, &name).is_some() {
                 // What cannot be removed is written over, or found at the next start.
-                let _ = fs::remove_file(entry.1);
+                let _ = tmp.remove(&name);
             }
         }
     }
 
-    /// Writes `record` in place of its earlier state, and its head; gives its path. One that is there already is left
-    /// alone: after a restart an agent cannot know what the one before still saved.
+    /// As [`Self::save_all`], of one; gives its path.
     ///
     /// # Errors
     /// When the disk refuses; the earlier state stands.
     pub fn save(&self, record: &Record) -> Result<PathBuf> {
         let (day, name) = name::place(record);
-        let (bytes, line) = (file::encode(record)?, Head::from(record).line());
-        let stage = self.stage(&day);
-        let (path, heads) = (stage.done.join(&name), stage.done.join(name::heads(&self.host)));
-        let is_there = fs::read(&path).is_ok_and(|there| there == bytes);
-        if is_there && fs::read_to_string(&heads).is_ok_and(|heads| heads.contains(&line)) {
-            return Ok(path);
-        }
-        let saved = if is_there { Ok(()) } else { stage.replace(&name, &bytes) };
-        let saved = saved.and_then(|()| append(&heads, &line));
-        self.told(saved, "save a record in")?;
-        Ok(path)
+        self.save_all(&[record]).pop().context("one record has one result")??;
+        Ok(self.dir.join(day).join(name))
     }
 
-    /// Drops the days that are too old at `wall_ns`, and the oldest records of what is too much. Heads stay as long as
-    /// their day.
+    /// Writes each of `records` in place of its earlier state, and its head; of several states of one record the last.
+    /// What is saved is on the disk when this returns: the disk is waited for once for all of them, not for each. One
+    /// that is there already is left alone: after a restart an agent cannot know what the one before still saved.
     ///
-    /// # Errors
-    /// When a file cannot be removed.
-    pub fn enforce(&self, limits: &Limits, wall_ns: u64) -> Result<Dropped> {
-        let mut dropped = Dropped::default();
-        let oldest = name::day(wall_ns.saturating_sub(limits.age_ns));
-        let (mut kept, mut bytes) = (Vec::new(), 0);
-        for (day, folder) in days(&self.dir) {
-            for (name, path) in entries(&folder) {
-                let size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-                let begin_ns = name::begin_ns(&self.host, &name);
-                if begin_ns.is_none() && name != name::heads(&self.host) {
+    /// Gives for each what became of it: where the disk refused, its earlier state stands.
+    pub fn save_all(&self, records: &[&Record]) -> Vec<Result<()>> {
+        let mut last = BTreeMap::new();
+        for (at, record) in records.iter().enumerate() {
+            last.insert(name::place(record), at);
+        }
+        let mut results: Vec<io::Result<()>> = records.iter().map(|_| Ok(())).collect();
+        match self.folders() {
+            Ok(folders) => self.save_into(&folders, records, &last, &mut results),
+            Err(error) => results.iter_mut().for_each(|result| *result = Err(again(&error))),
+        }
+        // Of an earlier state of the same record there is nothing to be said but that.
+        let shared = |at: usize| last.get(&name::place(records[at])).copied().unwrap_or(at);
+        let errors: Vec<Option<io::Error>> =
+            results.iter().map(|result| result.as_ref().err().map(again)).collect();
+        let of = |at: usize| errors[shared(at)].as_ref().map_or(Ok(()), |error| Err(again(error)));
+        (0..records.len()).map(|at| self.told(of(at), "save a record in")).collect()
+    }
+
+    fn save_into(
+        &self,
+        (root, tmp): &(Folder, Folder),
+        records: &[&Record],
+        last: &BTreeMap<(String, String), usize>,
+        results: &mut [io::Result<()>],
+    ) {
+        let mut written = BTreeMap::<String, Vec<(usize, Written)>>::new();
+        for ((day, name), at) in last {
+            match self.write((root, tmp), records[*at], day, name) {
+                Ok(one) => written.entry(day.clone()).or_default().push((*at, one)),
+                Err(error) => results[*at] = Err(error),
+            }
+        }
+        // All are on their way to the disk already.
+        for of_day in written.values_mut() {
+            of_day.retain(|(at, one)| {
+                let synced = one.file.as_ref().map_or(Ok(()), File::sync_all);
+                if synced.is_err() {
+                    let _ = tmp.remove(&one.name);
+                }
+                results[*at] = synced;
+                results[*at].is_ok()
+            });
+        }
+        for (day, mut of_day) in written {
+            let folder = match self.day(root, &day) {
+                Ok(folder) => folder,
+                Err(error) => {
+                    of_day.iter().for_each(|(at, _)| results[*at] = Err(again(&error)));
                     continue;
                 }
-                if day < oldest {
-                    self.told(dropped.remove(&path, size), "remove old records of")?;
-                } else {
-                    bytes += size;
-                    kept.extend(begin_ns.map(|begin_ns| (begin_ns, path, size)));
-                }
+            };
+            of_day.retain(|(at, one)| {
+                let moved = one.file.as_ref().map(|_| tmp.rename(&one.name, &folder, &one.name));
+                results[*at] = moved.unwrap_or(Ok(())).inspect_err(|_| drop(tmp.remove(&one.name)));
+                results[*at].is_ok()
+            });
+            if let Err(error) = self.add_heads(&folder, of_day.iter().map(|(_, one)| one)) {
+                of_day.iter().for_each(|(at, _)| results[*at] = Err(again(&error)));
             }
-            // Where nothing of another node's is in it.
-            let _ = if day < oldest { fs::remove_dir(&folder) } else { Ok(()) };
         }
-        kept.sort();
-        for (_, path, size) in kept {
-            if bytes <= limits.bytes {
-                break;
-            }
-            self.told(dropped.remove(&path, size), "remove old records of")?;
-            bytes -= size;
-        }
-        Ok(dropped)
     }
 
-    fn stage(&self, day: &str) -> Stage {
-        Stage { tmp: self.dir.join("tmp"), done: self.dir.join(day) }
+    /// Writes `record` into tmp, from where it goes to the disk meanwhile.
+    fn write(
+        &self,
+        (root, tmp): (&Folder, &Folder),
+        record: &Record,
+        day: &str,
+        name: &str,
+    ) -> io::Result<Written> {
+        let bytes = file::encode(record).map_err(io::Error::other)?;
+        let line = Head::from(record).line();
+        let name = name.to_owned();
+        let is_there = root.folder(day).and_then(|folder| folder.read(&name, LONGEST_BYTES));
+        if is_there.is_ok_and(|there| there == bytes) {
+            return Ok(Written { name, line, file: None });
+        }
+        let written = tmp.create(&name, FILE_MODE).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            // Its age is that of what it tells.
+            file.set_modified(UNIX_EPOCH + Duration::from_nanos(record.timeline.end_ns()))?;
+            start_write_out(&file);
+            Ok(file)
+        });
+        match written {
+            Ok(file) => Ok(Written { name, line, file: Some(file) }),
+            Err(error) => {
+                let _ = tmp.remove(&name);
+                Err(error)
+            }
+        }
+    }
+
+    /// The folder of a day, made where it is absent.
+    fn day(&self, root: &Folder, day: &str) -> io::Result<Folder> {
+        let (folder, is_new) = root.make_folder(day, FOLDER_MODE)?;
+        if is_new {
+            root.sync()?;
+        }
+        Ok(folder)
+    }
+
+    /// Adds the heads of `all` in `folder`, and sees that they are on the disk.
+    fn add_heads<'a>(
+        &self,
+        folder: &Folder,
+        all: impl Iterator<Item = &'a Written>,
+    ) -> io::Result<()> {
+        let (mut there, mut lines) = (None::<HashSet<String>>, String::new());
+        for one in all {
+            // One that is there already may lack its head: its writer was killed between the two.
+            let is_told = one.file.is_none()
+                && there.get_or_insert_with(|| self.heads_in(folder)).contains(one.line.trim_end());
+            if !is_told {
+                lines.push_str(&one.line);
+            }
+        }
+        if !lines.is_empty() {
+            let mut heads = folder.append(&name::heads(&self.host), FILE_MODE)?;
+            if is_torn(&heads)? {
+                // What a node that died left of a line is one of its own.
+                lines.insert(0, '\n');
+            }
+            // By one call: lines of several writers do not mix.
+            heads.write_all(lines.as_bytes())?;
+            heads.sync_all()?;
+        }
+        folder.sync()
+    }
+
+    /// The lines of this node's heads there.
+    fn heads_in(&self, folder: &Folder) -> HashSet<String> {
+        let text = folder.read(&name::heads(&self.host), LONGEST_BYTES).unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
+    }
+
+    /// What has to go now that it is `wall_ns`, to be removed step by step: what was seen last too long ago, and the
+    /// oldest of what is too much. Heads stay as long as there are records beside them.
+    pub fn enforce(&self, limits: &Limits, wall_ns: u64) -> Enforcing {
+        Enforcing::new(&self.dir, &self.host, *limits, wall_ns)
+    }
+
+    /// The folder, and that of files that are not yet whole.
+    fn folders(&self) -> io::Result<(Folder, Folder)> {
+        let root = match Folder::open(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir_all(&self.dir)?;
+                Folder::open(&self.dir)?
+            }
+            opened => opened?,
+        };
+        let (tmp, _) = root.make_folder(TMP, FOLDER_MODE)?;
+        Ok((root, tmp))
     }
 
     /// `result` with what was tried, where, and the cure.
@@ -147,15 +269,24 @@ impl Store {
     }
 }
 
-impl Dropped {
-    fn remove(&mut self, path: &Path, bytes: u64) -> io::Result<()> {
-        match fs::remove_file(path) {
-            Ok(()) => (self.files, self.bytes) = (self.files + 1, self.bytes + bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
+/// Whether `error` is that there is no space.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The same error, for another record.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(
+        || io::Error::new(error.kind(), error.to_string()),
+        io::Error::from_raw_os_error,
+    )
+}
+
+/// Has what was written to `file` go to the disk without waiting for it.
+fn start_write_out(file: &File) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: numbers alone, of a file that is open. Where it fails, the wait for the file does it.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 /// The heads of all nodes in `dir`, of the days that `wanted` wants.
@@ -163,11 +294,18 @@ impl Dropped {
 /// # Errors
 /// When there is no such folder.
 pub fn read_heads(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Heads> {
-    fs::read_dir(dir).with_context(|| format!("cannot read the records in {}", dir.display()))?;
+    let cannot = || format!("cannot read the records in {}", dir.display());
+    let root = Folder::open(dir).with_context(cannot)?;
     let mut found = Heads::default();
-    for (_, folder) in days(dir).into_iter().filter(|(day, _)| wanted(day)) {
-        for (_, path) in entries(&folder).into_iter().filter(|(name, _)| name::is_heads(name)) {
-            let text = match fs::read(&path) {
+    let days = root.entries().with_context(cannot)?.into_iter();
+    for (day, _) in
+        days.filter(|(name, kind)| *kind == Kind::Folder && name::is_day(name) && wanted(name))
+    {
+        let Ok(folder) = root.folder(&day) else { continue };
+        let names = folder.entries().unwrap_or_default().into_iter();
+        for (name, _) in names.filter(|(name, _)| name::is_heads(name)) {
+            let path = folder.path().join(&name);
+            let text = match folder.read(&name, LONGEST_BYTES) {
                 Ok(text) => text,
                 Err(error) => {
                     found.damaged.push(format!("{}: {error}", path.display()));
@@ -175,7 +313,7 @@ pub fn read_heads(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Heads> {
                 }
             };
             let (heads, lines) = Head::parse(&text);
-            found.heads.extend(heads.into_values().map(|head| (folder.clone(), head)));
+            found.heads.extend(heads.into_values().map(|head| (folder.path().to_owned(), head)));
             found.damaged.extend(
                 lines.iter().map(|line| format!("{}: line {line} is damaged", path.display())),
             );
@@ -191,37 +329,4 @@ pub fn read_heads(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Heads> {
 pub fn read(path: &Path) -> Result<Record> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     file::decode(&bytes).with_context(|| path.display().to_string())
-}
-
-/// Appends a line by one call: lines of several writers do not mix.
-fn append(path: &Path, line: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
-    // What a node that died left of a line is one of its own.
-    let is_torn = !ends_with_line_feed(&file)?;
-    let line = if is_torn { format!("\n{line}") } else { line.to_owned() };
-    file.write_all(line.as_bytes())
-}
-
-fn ends_with_line_feed(file: &fs::File) -> io::Result<bool> {
-    let (mut last, length) = ([0], file.metadata()?.len());
-    if length == 0 {
-        return Ok(true);
-    }
-    std::os::unix::fs::FileExt::read_exact_at(file, &mut last, length - 1)?;
-    Ok(last == *b"\n")
-}
-
-/// The folders of days, in their order.
-fn days(dir: &Path) -> Vec<(String, PathBuf)> {
-    entries(dir).into_iter().filter(|(name, _)| name::is_day(name)).collect()
-}
-
-/// Names and paths of what lies in `folder`, in their order; nothing where there is none.
-fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let named =
-        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
-    let mut named: Vec<_> = named.collect();
-    named.sort();
-    named
 }

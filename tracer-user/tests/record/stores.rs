@@ -140,13 +140,18 @@ fn age_and_size_are_limited() {
     let mut of_other = begun("n2", TODAY - 4 * DAY);
     of_other.add(SECOND, &[], &[]);
     other.save(&of_other).unwrap();
+    // A job that began then and was seen yesterday.
+    let mut long = named("long", TODAY - 4 * DAY);
+    long.add(3 * DAY, &groups()[..4], &[]);
+    store.save(&long).unwrap();
     let limits = Limits { age_ns: 2 * DAY, bytes: u64::MAX };
-    let dropped = store.enforce(&limits, TODAY + DAY / 2).unwrap();
-    assert_eq!(dropped.files, 2 * 4, "three records and the heads of each of two days");
+    let enforce = |limits, wall_ns| store.enforce(&limits, wall_ns).finish().unwrap();
+    let dropped = enforce(limits, TODAY + DAY / 2);
+    assert_eq!((dropped.old, dropped.beyond), (9, 0), "three of each of three days");
     let mut left = files(dir.path());
     left.retain(|file| file.ends_with("n2.json.gz") || file.contains("n1"));
-    assert_eq!(left.len(), 3 * 4 + 1, "another node's stays: {left:?}");
-    assert!(!dir.path().join("2026-11-19").exists());
+    assert_eq!(left.len(), 2 * 4 + 2 + 1, "another node's stays: {left:?}");
+    assert!(!dir.path().join("2026-11-20").exists() && dir.path().join("2026-11-18").exists());
     // Now only the newest record fits beside the heads.
     let size = |file: &str| fs::metadata(dir.path().join(file)).unwrap().len();
     let own: u64 = left.iter().filter(|file| file.contains("n1")).map(|file| size(file)).sum();
@@ -154,11 +159,38 @@ fn age_and_size_are_limited() {
     let heads: u64 =
         left.iter().filter(|file| file.contains("heads@n1")).map(|file| size(file)).sum();
     let limits = Limits { bytes: heads + size(&newest), ..limits };
-    let expected = Dropped { files: 8, bytes: own - heads - size(&newest) };
-    assert_eq!(store.enforce(&limits, TODAY).unwrap(), expected);
+    let stays = size(&newest) + size("2026-11-22/heads@n1.jsonl");
+    let expected = Dropped { old: 0, beyond: 6, bytes: own - stays };
+    assert_eq!(enforce(limits, TODAY), expected);
     assert!(dir.path().join(newest).exists());
-    assert_eq!(store.enforce(&limits, TODAY).unwrap(), Dropped::default());
-    assert_eq!(read_heads(dir.path(), |day| day > "2026-11-19").unwrap().heads.len(), 9);
+    assert_eq!(enforce(limits, TODAY), Dropped::default());
+    assert_eq!(read_heads(dir.path(), |_| true).unwrap().heads.len(), 3 + 1);
+}
+
+#[test]
+fn many_records_are_saved_together_and_each_has_its_own_fate() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), "n1").unwrap();
+    let mut records: Vec<_> = (0..600).map(|job| named(&job.to_string(), TODAY + job)).collect();
+    // Two states of one, and one that finds a folder in its place.
+    let mut later = records[7].clone();
+    later.add(SECOND, &groups()[..4], &[]);
+    records.push(later.clone());
+    let (day, name) = name::place(&records[3]);
+    fs::create_dir_all(dir.path().join(&day).join(&name)).unwrap();
+    let all: Vec<_> = records.iter().collect();
+    let failed = |results: Vec<anyhow::Result<()>>| -> Vec<_> {
+        results.iter().enumerate().filter(|(_, result)| result.is_err()).map(|(at, _)| at).collect()
+    };
+    assert_eq!(failed(store.save_all(&all)), [3]);
+    let found = read_heads(dir.path(), |_| true).unwrap();
+    assert_eq!((found.heads.len(), found.damaged.len()), (599, 0));
+    assert_eq!(files(dir.path()).iter().filter(|file| file.starts_with("tmp/")).count(), 0);
+    let (seventh_day, seventh) = name::place(&later);
+    assert_eq!(read(&dir.path().join(seventh_day).join(seventh)).unwrap(), later);
+    fs::remove_dir(dir.path().join(&day).join(&name)).unwrap();
+    assert_eq!(failed(store.save_all(&all[3..4])), [0usize; 0]);
+    assert_eq!(read_heads(dir.path(), |_| true).unwrap().heads.len(), 600);
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
 //! totals for the line at its end.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
 
+mod saving;
 mod told;
 mod totals;
 
@@ -28,6 +26,8 @@ use crate::{
     resolve::{Answer, facts::JobFacts},
 };
 
+pub use saving::Reach;
+use saving::Saving;
 pub use told::REPEAT_NS;
 
 /// Readings after which a job's directories and limits are taken for settled.
@@ -61,11 +61,8 @@ pub struct Details {
     late: bool,
     /// Whether nothing comes any more.
     settled: bool,
-    /// When its record was made last; its first is due a while after the job was seen first.
-    recorded_ns: Option<u64>,
-    /// Whether its record tells of its end.
-    end_recorded: bool,
-    hold: Arc<()>,
+    /// What of it is saved.
+    saving: Saving,
 }
 
 impl Details {
@@ -103,9 +100,7 @@ impl Details {
             end_told: false,
             late: false,
             settled: false,
-            recorded_ns: None,
-            end_recorded: false,
-            hold: Arc::default(),
+            saving: Saving::default(),
         }
     }
 
@@ -151,7 +146,8 @@ impl Details {
         (details.ended, details.end_told) =
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
-        (details.facts, details.end_recorded) = (counted.facts, counted.end_saved);
+        details.facts = counted.facts;
+        details.saving = Saving::resumed(counted.end_saved);
         let totals = &mut details.record.totals;
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
@@ -168,7 +164,7 @@ impl Details {
         Counted {
             facts: self.facts.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
-            end_saved: self.end_recorded && Arc::strong_count(&self.hold) == 1,
+            end_saved: self.saving.end_is_saved(),
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,
@@ -282,7 +278,8 @@ impl Details {
         if self.ended.is_some() != wall_ns.is_some() {
             self.ended = wall_ns;
             self.counted_to_end = false;
-            (self.end_told, self.end_recorded) = (false, false);
+            self.saving.restart();
+            self.end_told = false;
             (self.late, self.settled) = (false, false);
             self.told_ns = None;
             self.readings = 0;
