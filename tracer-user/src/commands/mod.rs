@@ -4,5 +4,6 @@
 pub mod agent;
 pub mod doctor;
 pub mod push;
+pub mod report;
 pub mod resolve;
 pub mod run;

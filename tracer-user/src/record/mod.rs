@@ -13,6 +13,7 @@ pub mod name;
 mod packed;
 mod parse;
 pub mod schema;
+pub mod select;
 pub mod series;
 pub mod store;
 pub mod timeline;

@@ -6,6 +6,7 @@ mod gpus;
 mod outputs;
 mod program;
 mod replayed;
+mod report;
 mod resolve;
 mod standard;
 mod targets;
