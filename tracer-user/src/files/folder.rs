@@ -44,6 +44,15 @@ pub struct Stat {
     pub bytes: u64,
     /// When it was changed last, nanoseconds since the Unix epoch.
     pub modified_ns: u64,
+    /// When it, its rights or its name were changed last, likewise: nobody can set that.
+    pub changed_ns: u64,
+}
+
+impl Stat {
+    /// Whether the one is a copy of the other, by size and time.
+    pub fn is_like(self, other: Self) -> bool {
+        (self.bytes, self.modified_ns) == (other.bytes, other.modified_ns)
+    }
 }
 
 impl Folder {
@@ -136,7 +145,9 @@ impl Folder {
         let (s, ns) = (stat.st_mtime.max(0) as u64, stat.st_mtime_nsec as u64);
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let modified_ns = s.saturating_mul(1_000_000_000).saturating_add(ns);
-        is_file.then_some(Stat { bytes: stat.st_size as u64, modified_ns })
+        let (s, ns) = (stat.st_ctime.max(0) as u64, stat.st_ctime_nsec as u64);
+        let changed_ns = s.saturating_mul(1_000_000_000).saturating_add(ns);
+        is_file.then_some(Stat { bytes: stat.st_size as u64, modified_ns, changed_ns })
     }
 
     /// Moves the file `name` into `to`, in place of the one there.

@@ -14,10 +14,12 @@ use anyhow::{Context, Result};
 mod batch;
 mod heads;
 mod limits;
+mod mirror;
 mod rights;
 
 pub use heads::LONGEST_BYTES as HEADS_LONGEST_BYTES;
 pub use limits::{Dropped, Enforcing, Limits};
+pub use mirror::{Access, Copied, Mirror};
 use rights::{Rights, Users};
 
 pub use super::find::{Heads, Skipped, read, read_heads, read_of, records_of, visit_heads};

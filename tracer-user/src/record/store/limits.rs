@@ -163,7 +163,7 @@ impl Enforcing {
 }
 
 /// All folders of days.
-fn all_days(root: &Folder) -> io::Result<VecDeque<(String, String)>> {
+pub(super) fn all_days(root: &Folder) -> io::Result<VecDeque<(String, String)>> {
     let mut all = VecDeque::new();
     let owners = root.entries()?.into_iter();
     for (owner, _) in owners.filter(|(name, kind)| *kind == Kind::Folder && name::is_owner(name)) {

@@ -24,6 +24,8 @@ const MOST_KNOWN: usize = 10_000;
 pub(super) enum Rights {
     /// Whom the umask lets.
     Umask,
+    /// Everybody.
+    Open,
     /// The group, and each user his own.
     Users(Users),
 }
@@ -84,8 +86,8 @@ impl Rights {
             {
                 users.has_lists.replace(false);
                 users.remark.replace(Some(
-                    "the file system of `records.dir` has no access control lists: users cannot read \
-                     the records of their own jobs; root and the group can",
+                    "the file system of the records has no access control lists: users cannot read \
+                     those of their own jobs; root and the group can",
                 ));
             }
             let mut known = users.known.borrow_mut();
@@ -107,16 +109,22 @@ impl Rights {
     /// What is to be said, once.
     pub fn take_remark(&self) -> Option<&'static str> {
         match self {
-            Self::Umask => None,
+            Self::Umask | Self::Open => None,
             Self::Users(users) => users.remark.take(),
         }
     }
 
     fn set(&self, fd: impl AsFd, mode: RawMode) -> io::Result<()> {
-        let Self::Users(users) = self else { return Ok(()) };
-        if users.group.is_some() {
-            fchown(&fd, None, users.group)?;
-        }
+        let mode = match self {
+            Self::Umask => return Ok(()),
+            Self::Open => mode | (mode & 0o050) >> 3,
+            Self::Users(users) => {
+                if users.group.is_some() {
+                    fchown(&fd, None, users.group)?;
+                }
+                mode
+            }
+        };
         // Whatever the umask says. With a list it sets the most that a user in it may have.
         Ok(fchmod(fd, Mode::from_raw_mode(mode))?)
     }
