@@ -6,6 +6,7 @@
 
 pub mod document;
 pub mod file;
+pub mod find;
 pub mod head;
 mod merge;
 pub mod name;
