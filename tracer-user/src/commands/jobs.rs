@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::{
     base::{clock::wall_ns, say::print, values::Time},
     record::{
-        find::{Folders, first_day},
+        folders::{Folders, first_day},
         head::Head,
         select::{Run, runs},
     },

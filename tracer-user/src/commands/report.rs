@@ -7,11 +7,10 @@ use anyhow::{Context, Result, bail};
 use crate::{
     base::say::{print, say},
     record::{
-        Record,
-        find::Folders,
+        Record, find,
+        folders::Folders,
         head::Head,
         select::{is_named, runs},
-        store,
     },
     report::{Report, Whole, json::json, moment, render},
     view::Style,
@@ -31,7 +30,7 @@ Examples:
   A run of one's own, by its name or its file:
       jobtrace run --save runs/ --name train -- python train.py
       jobtrace report train --from runs/
-      jobtrace report runs/2026-11-22/run-4711-1795305600-1795305600000000000@n1.json.gz
+      jobtrace report runs/1000/2026-11-22/run-4711-1795305600-1795305600000000000@n1.json.gz
   Extract the findings:
       jobtrace report 4711 --json | jq -r '.advice[] | .rule + \": \" + .text'")]
 pub struct Args {
@@ -75,7 +74,7 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
     let mut found = Vec::new();
     for file in files {
-        found.push((file.clone(), vec![store::read(Path::new(file))?]));
+        found.push((file.clone(), vec![find::read(Path::new(file))?]));
     }
     if jobs.is_empty() {
         return Ok(found);

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::{
     base::{clock::wall_ns, say::print, values::Time},
-    record::find::Folders,
+    record::folders::Folders,
     report::{
         json::lines,
         usage::{By, Usage, csv, table},
@@ -62,14 +62,14 @@ pub fn list(args: &Args) -> Result<String> {
         wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
     });
     let mut usage = Usage::new(args.by);
-    // A day at a time: memory for one is enough.
-    for today in args.folders.days()? {
-        for (_, head) in args.folders.heads(|day| day == today)? {
+    args.folders.visit(
+        |_| true,
+        |_, head| {
             if head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns {
                 usage.add(&head);
             }
-        }
-    }
+        },
+    )?;
     let rows = usage.rows();
     Ok(match (args.csv, args.json) {
         (true, _) => csv(&rows),

@@ -13,11 +13,11 @@ use std::{
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::{
-        AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, mkdirat, openat, renameat, statat,
-        unlinkat,
-    },
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat},
 };
+
+/// Entries that are read at most.
+const MOST_ENTRIES: usize = 1_000_000;
 
 /// A folder.
 #[derive(Debug)]
@@ -71,48 +71,40 @@ impl Folder {
         Ok(Self { fd, path: self.path.join(name) })
     }
 
-    /// The folder `name` in it, made with `mode` where it is absent; gives whether it was.
+    /// The folder `name` in it, made by the umask where it is absent; gives whether it was.
     ///
     /// # Errors
     /// As for any folder.
-    pub fn make_folder(&self, name: &str, mode: RawMode) -> io::Result<(Self, bool)> {
-        let mode = Mode::from_raw_mode(mode);
-        let is_new = match mkdirat(&self.fd, plain(name)?, mode) {
+    pub fn make_folder(&self, name: &str) -> io::Result<(Self, bool)> {
+        let is_new = match mkdirat(&self.fd, plain(name)?, Mode::from_raw_mode(0o777)) {
             Ok(()) => true,
             Err(error) if error == rustix::io::Errno::EXIST => false,
             Err(error) => return Err(error.into()),
         };
-        let folder = self.folder(name)?;
-        if is_new {
-            // Whatever the umask says.
-            rustix::fs::fchmod(&folder.fd, mode)?;
-        }
-        Ok((folder, is_new))
+        Ok((self.folder(name)?, is_new))
     }
 
-    /// The file `name`, emptied or new with `mode`, to be written.
+    /// The file `name`, emptied or new, to be written.
     ///
     /// # Errors
     /// As for any file; a link is refused.
-    pub fn create(&self, name: &str, mode: RawMode) -> io::Result<File> {
-        let file = self.write(name, mode, OFlags::TRUNC)?;
-        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
-        Ok(file)
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        self.write(name, OFlags::TRUNC)
     }
 
-    /// The file `name`, new with `mode` where it is absent, to be appended to and read.
+    /// The file `name`, new where it is absent, to be appended to and read.
     ///
     /// # Errors
     /// As for any file; a link is refused.
-    pub fn append(&self, name: &str, mode: RawMode) -> io::Result<File> {
-        self.write(name, mode, OFlags::APPEND)
+    pub fn append(&self, name: &str) -> io::Result<File> {
+        self.write(name, OFlags::APPEND)
     }
 
-    fn write(&self, name: &str, mode: RawMode, flags: OFlags) -> io::Result<File> {
+    fn write(&self, name: &str, flags: OFlags) -> io::Result<File> {
         let flags = flags | OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A pipe that waits for a reader would hang its writer.
         let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        Ok(File::from(openat(&self.fd, plain(name)?, flags, Mode::from_raw_mode(mode))?))
+        Ok(File::from(openat(&self.fd, plain(name)?, flags, Mode::from_raw_mode(0o666))?))
     }
 
     /// All of the file `name`, of at most `most_bytes`.
@@ -178,12 +170,15 @@ impl Folder {
     /// The names in it, in their order, with what they stand for. What is no text is left out: no file of ours.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When it cannot be read, or has more than a million.
     pub fn entries(&self) -> io::Result<Vec<(String, Kind)>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
+            if entries.len() >= MOST_ENTRIES {
+                return Err(io::Error::other("it has more than a million entries"));
+            }
             let kind = match entry.file_type() {
                 FileType::Unknown => self.kind(name),
                 FileType::RegularFile => Kind::File,
@@ -265,15 +260,15 @@ mod tests {
         std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
         std::os::unix::fs::symlink(outside.join("file"), inside.join("file")).unwrap();
         let folder = Folder::open(&inside).unwrap();
-        assert!(folder.folder("link").is_err() && folder.make_folder("link", 0o700).is_err());
-        for refused in [folder.create("file", 0o600), folder.append("file", 0o600)] {
+        assert!(folder.folder("link").is_err() && folder.make_folder("link").is_err());
+        for refused in [folder.create("file"), folder.append("file")] {
             assert!(refused.is_err());
         }
         assert!(folder.read("file", 10).is_err() && folder.stat("file").is_none());
         for name in ["", ".", "..", "../outside/file", "a/b", "/etc/passwd", "a\0b"] {
             let error = folder.read(name, 10).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}");
-            assert!(folder.create(name, 0o600).is_err() && folder.remove(name).is_err());
+            assert!(folder.create(name).is_err() && folder.remove(name).is_err());
         }
         assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
         assert_eq!(
@@ -285,19 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_as_asked_and_sizes_bounded() {
-        use std::os::unix::fs::PermissionsExt;
+    fn what_is_read_is_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let (sub, is_new) = folder.make_folder("sub", 0o757).unwrap();
-        assert!(is_new && !folder.make_folder("sub", 0o700).unwrap().1);
-        sub.create("file", 0o666).unwrap().write_all(b"12345").unwrap();
-        let mode =
-            |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o7777;
-        assert_eq!((mode("sub"), mode("sub/file")), (0o757, 0o666));
+        let (sub, is_new) = folder.make_folder("sub").unwrap();
+        assert!(is_new && !folder.make_folder("sub").unwrap().1);
+        sub.create("file").unwrap().write_all(b"12345").unwrap();
         assert_eq!(sub.read("file", 5).unwrap(), b"12345");
         assert_eq!(sub.read("file", 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        assert!(is_torn(&sub.append("file", 0o600).unwrap()).unwrap());
+        assert!(is_torn(&sub.append("file").unwrap()).unwrap());
         sub.rename("file", &folder, "moved").unwrap();
         assert_eq!(folder.stat("moved").unwrap().bytes, 5);
         assert!(folder.remove("moved").unwrap() && !folder.remove("moved").unwrap());

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::program::{Ended, end, jobtrace};
 
+/// Whose folder it is.
+const OWNER: &str = "1000";
 const HOUR: u64 = 3_600_000_000_000;
 const DAY: u64 = 24 * HOUR;
 /// 2025-11-20.
@@ -36,7 +38,7 @@ fn job(dir: &Path, id: u64, user: &str, host: &str, begin_ns: u64, hours: u64) -
 }
 
 fn write(dir: &Path, head: &Head) {
-    let folder = dir.join(name::day(head.begin.unwrap()));
+    let folder = dir.join(OWNER).join(name::day(head.begin.unwrap()));
     fs::create_dir_all(&folder).unwrap();
     let heads = folder.join(name::heads(head.host.as_ref().unwrap()));
     let text = fs::read_to_string(&heads).unwrap_or_default() + &head.line();
@@ -139,7 +141,7 @@ fn names_reach_neither_the_terminal_nor_the_spreadsheet_as_commands() {
 #[test]
 fn damaged_heads_are_told_and_the_rest_is_listed() {
     let dir = filled();
-    let folder = dir.path().join(name::day(BEGIN));
+    let folder = dir.path().join(OWNER).join(name::day(BEGIN));
     fs::write(folder.join(name::heads("n9")), "no head\n").unwrap();
     let ended = list("jobs", dir.path(), &["--all", "--csv"]);
     assert_eq!(ended.status, 1);

@@ -26,6 +26,8 @@ const SECOND: u64 = 1_000_000_000;
 /// 2026-10-24.
 const BEGIN: u64 = 1_792_800_000 * SECOND;
 const DAY: u64 = 86_400 * SECOND;
+/// Whose records they are.
+const OWNER: &str = "1000";
 /// Nodes of the long job.
 const NODES: u64 = 64;
 /// Jobs on nodes, each with a head: 10,000 jobs, and a month of a thousand nodes.
@@ -121,7 +123,7 @@ fn peak_mib() -> Result<u64> {
 }
 
 fn write_files(dir: &Path, begin_ns: u64, host: &str, heads: &str) -> Result<()> {
-    let folder = dir.join(name::day(begin_ns));
+    let folder = dir.join(OWNER).join(name::day(begin_ns));
     fs::create_dir_all(&folder)?;
     Ok(fs::write(folder.join(name::heads(host)), heads)?)
 }
@@ -138,9 +140,9 @@ fn write_job(dir: &Path) -> Result<()> {
         // Six minutes each: the columns are as many as in intervals of seconds.
         (0..240).for_each(|at| record.add(DAY / 240, &all[(at + node as usize) % all.len()], &[]));
         record.facts.set(const { fact("end") as &Fact }, BEGIN + DAY);
-        let (_, file_name) = name::place(&record);
+        let file_name = name::place(&record).file;
         write_files(dir, BEGIN, &host, &Head::from(&record).line())?;
-        fs::write(dir.join(name::day(BEGIN)).join(file_name), file::encode(&record)?)?;
+        fs::write(dir.join(OWNER).join(name::day(BEGIN)).join(file_name), file::encode(&record)?)?;
     }
     Ok(())
 }

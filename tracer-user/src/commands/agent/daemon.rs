@@ -272,7 +272,7 @@ impl Agent {
         };
         let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
         self.is_committed = is_committed.get();
-        self.save_records(tick.stamp_ns);
+        self.save_records();
         self.log.tick();
         written
     }

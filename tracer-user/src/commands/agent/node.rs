@@ -32,7 +32,7 @@ use crate::{
     base::clock::monotonic_ns,
     model::{
         group::{Group, Value},
-        job::{Job, JobStats, attribute},
+        job::{Job, JobStats, Losses, attribute},
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
@@ -199,8 +199,8 @@ impl Node {
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
         let mut jobs = attribute(&interval, self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
-        let losses = Vec::from_iter(interval.own.iter().find_map(losses));
-        self.jobs.add(&mut jobs, &losses, interval.end_wall_ns, interval.span_ns);
+        let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
+        self.jobs.add(&mut jobs, &losses, now_ns);
         let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
@@ -229,16 +229,16 @@ impl Node {
         Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })
     }
 
-    /// Whose records are due after the interval stamped `stamp_ns`, the oldest end first; where it `is_end` of the
+    /// Whose records are due, the oldest end first; where it `is_end` of the
     /// agent, those of all jobs that run now too. Gives also how many jobs will have none.
-    pub fn due_records(&mut self, stamp_ns: u64, is_end: bool) -> (VecDeque<Due>, u64) {
+    pub fn due_records(&mut self, is_end: bool) -> (VecDeque<Due>, u64) {
         let Some(every) = self.records_every else { return Default::default() };
-        self.jobs.due_records(&self.slots, stamp_ns, every.as_nanos() as u64, is_end)
+        self.jobs.due_records(&self.slots, every.as_nanos() as u64, is_end)
     }
 
     /// The record of `due`; `None` where the job has changed since.
-    pub fn hand_over(&mut self, origin: &Origin, due: &Due, stamp_ns: u64) -> Option<Unsaved> {
-        self.jobs.hand_over(origin, due, stamp_ns)
+    pub fn hand_over(&mut self, origin: &Origin, due: &Due) -> Option<Unsaved> {
+        self.jobs.hand_over(origin, due)
     }
 
     /// Of jobs that ended before all programs were attached, nothing is known of what they ran.
@@ -258,12 +258,17 @@ impl Node {
     }
 }
 
-/// What of the tracing's own values tells that something could not be counted; `None` where nothing does.
-fn losses(own: &Group) -> Option<Group> {
-    let mut losses = own.clone();
-    for (field, value) in own.measurement.fields.iter().zip(&mut losses.values) {
-        let is_loss = field.name.starts_with("dropped_") && *value != Some(Value::Number(0));
-        *value = value.take().filter(|_| is_loss);
+/// What of the tracing's own values tells that something could not be counted.
+fn losses(own: &Group) -> Losses {
+    let (mut lost, mut shed) = (own.clone(), Vec::new());
+    for (field, value) in own.measurement.fields.iter().zip(&mut lost.values) {
+        let is_some = value.as_ref().is_some_and(|value| *value != Value::Number(0));
+        let is_family = field.name != Own::shed_families.field().name;
+        shed.extend(field.name.strip_prefix("shed_").filter(|_| is_some && is_family));
+        let is_loss =
+            field.name.starts_with("dropped_") || field.name == Own::bpf_missed.field().name;
+        *value = value.take().filter(|_| is_some && is_loss);
     }
-    (own.is(&SELF) && losses.values.iter().any(Option::is_some)).then_some(losses)
+    let is_any = lost.values.iter().any(Option::is_some);
+    Losses { own: Vec::from_iter(is_any.then_some(lost)), shed }
 }

@@ -80,10 +80,9 @@ impl Records {
         if !keys.save {
             return Ok(None);
         }
-        let store = Store::open(&keys.dir, host).context(
+        let store = Store::open_for_users(&keys.dir, host).context(
             "no records can be saved (`records.dir`; `records.save = false` does without)",
         )?;
-        store.recover();
         let age_ns = u64::try_from(keys.max_age.0.as_nanos()).unwrap_or(u64::MAX);
         let limits = Limits { age_ns, bytes: keys.max_bytes.0 };
         let (queue, records) = sync_channel(MOST_IN_FLIGHT);

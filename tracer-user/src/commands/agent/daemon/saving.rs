@@ -15,9 +15,9 @@ pub(super) async fn room(records: Option<&Records>) {
 
 impl Agent {
     /// An interval has ended: has the records saved that are due.
-    pub(super) fn save_records(&mut self, stamp_ns: u64) {
+    pub(super) fn save_records(&mut self) {
         if let Some(records) = &mut self.records {
-            let (due, dropped) = self.node.due_records(stamp_ns, false);
+            let (due, dropped) = self.node.due_records(false);
             records.tick(due, dropped, self.is_committed);
             records.tell(&self.log);
             self.hand_over();
@@ -27,9 +27,8 @@ impl Agent {
     /// Hands over as many records as there is room for.
     pub(super) fn hand_over(&mut self) {
         let (node, origin) = (&mut self.node, self.output.origin());
-        let stamp_ns = self.grid.last_stamp_ns();
         if let Some(records) = &mut self.records {
-            records.hand_over(|due| node.hand_over(origin, due, stamp_ns));
+            records.hand_over(|due| node.hand_over(origin, due));
         }
     }
 
@@ -38,9 +37,9 @@ impl Agent {
         let stamp_ns = self.grid.last_stamp_ns();
         let (node, origin) = (&mut self.node, self.output.origin());
         let saved = self.records.take().is_none_or(|mut records| {
-            let (due, dropped) = node.due_records(stamp_ns, true);
+            let (due, dropped) = node.due_records(true);
             records.tick(due, dropped, self.is_committed);
-            records.finish(self.config.pin, |due| node.hand_over(origin, due, stamp_ns), &self.log)
+            records.finish(self.config.pin, |due| node.hand_over(origin, due), &self.log)
         });
         let commit = |_: Option<&str>| self.last_stamp.write(stamp_ns);
         self.output.finish(monotonic_ns(), commit, &self.log) && saved

@@ -6,11 +6,17 @@ use crate::model::{
     job::Job,
     point::{Origin, Point},
     points::facts_point,
-    tables::{FAULT, Fault, fact},
+    tables::fact,
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
 pub const REPEAT_NS: u64 = 300_000_000_000;
+
+/// An end this long after the interval of the last kill is its consequence.
+const KILL_TO_END_NS: u64 = 5_000_000_000;
+/// An end this long after the time limit is its consequence: Slurm looks for such jobs every 30 s, and gives them
+/// another 30 s (KillWait) before they are killed.
+const LIMIT_TO_END_NS: u64 = 90_000_000_000;
 
 impl Details {
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended. Told again, with the stamp
@@ -46,14 +52,16 @@ impl Details {
         facts
     }
 
-    /// Why it ended, where its values show that; else empty.
+    /// Why it ended, where its values show that; else empty. A job may go on for hours after one of its processes was
+    /// killed, and its limit may be raised: only an end that follows at once is the consequence.
     fn end_reason(&self) -> &'static str {
         let Some(ended_ns) = self.ended else { return "" };
-        let faults = self.record.totals.stats.group(&FAULT);
         let limit_ns = self.facts.number(const { fact("time_limit_end") });
-        if faults.and_then(|group| group.number(Fault::oom_kills)) > Some(0) {
+        let follows = |cause_ns: u64, within_ns| ended_ns <= cause_ns.saturating_add(within_ns);
+        if self.killed_ns.is_some_and(|killed_ns| follows(killed_ns, KILL_TO_END_NS)) {
             "out_of_memory"
-        } else if limit_ns.is_some_and(|limit_ns| ended_ns >= limit_ns) {
+        } else if limit_ns.is_some_and(|at_ns| ended_ns >= at_ns && follows(at_ns, LIMIT_TO_END_NS))
+        {
             "time_limit"
         } else {
             ""

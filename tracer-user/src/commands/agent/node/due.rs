@@ -35,7 +35,6 @@ impl Jobs {
     pub fn due_records(
         &mut self,
         slots: &Slots,
-        stamp_ns: u64,
         every_ns: u64,
         is_end: bool,
     ) -> (VecDeque<Due>, u64) {
@@ -43,8 +42,8 @@ impl Jobs {
         let mut due = Vec::new();
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let reach = match is_end {
-                true => details.last_record(stamp_ns),
-                false => details.due_record(stamp_ns, every_ns),
+                true => details.last_record(),
+                false => details.due_record(every_ns),
             };
             let ended_ns = details.end().map(|(ended_ns, _)| ended_ns);
             due.extend(reach.map(|reach| Due { job: job.clone(), ended_ns, reach }));
@@ -60,8 +59,8 @@ impl Jobs {
     }
 
     /// The record of `due`; `None` where the job has changed since.
-    pub fn hand_over(&mut self, origin: &Origin, due: &Due, stamp_ns: u64) -> Option<Unsaved> {
-        self.details.get_mut(&due.job)?.hand_over(origin, &due.job, stamp_ns, due.reach)
+    pub fn hand_over(&mut self, origin: &Origin, due: &Due) -> Option<Unsaved> {
+        self.details.get_mut(&due.job)?.hand_over(origin, &due.job, due.reach)
     }
 
     /// Jobs that were let go, and whose last values were not read yet.

@@ -7,17 +7,13 @@ use anyhow::Result;
 
 use super::slots::Slots;
 use crate::{
-    base::{
-        clock::{monotonic_ns, wall_at, wall_ns},
-        identity::Capacity,
-    },
+    base::{clock::monotonic_ns, identity::Capacity},
     commands::agent::{
         details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
         tracker::Tracker, users::Users,
     },
     model::{
-        group::Group,
-        job::{Job, JobStats},
+        job::{Job, JobStats, Losses},
         snapshot::Snapshot,
     },
 };
@@ -38,10 +34,12 @@ pub(super) struct Jobs {
     pub details: BTreeMap<Job, Details>,
     /// The names of their owners.
     pub users: Users,
-    /// Wall time up to which an agent before this one reported, where this one goes on there.
+    /// CLOCK_MONOTONIC up to which an agent before this one reported, where this one goes on there.
     pub(super) reported_ns: u64,
     /// What the node has.
     capacity: Capacity,
+    /// What its kernel cannot tell of any job.
+    unknown: Vec<String>,
 }
 
 impl Jobs {
@@ -49,7 +47,7 @@ impl Jobs {
     ///
     /// # Errors
     /// When there can be no thread that asks for names.
-    pub fn new(view: View, naming: Arc<Naming>) -> Result<Self> {
+    pub fn new(view: View, naming: Arc<Naming>, unknown: &[&str]) -> Result<Self> {
         let (tracker, details) = (Tracker::default(), BTreeMap::new());
         Ok(Self {
             view,
@@ -59,6 +57,7 @@ impl Jobs {
             users: Users::start()?,
             reported_ns: 0,
             capacity: Capacity::read(),
+            unknown: unknown.iter().map(|name| (*name).to_owned()).collect(),
         })
     }
 
@@ -83,15 +82,20 @@ impl Jobs {
         }
     }
 
-    /// Adds an interval of `span_ns` that ended at `wall_ns` to the jobs' totals, once it is known which of them have
-    /// ended, with what was lost on the node meanwhile.
-    pub fn add(&mut self, jobs: &mut [JobStats], losses: &[Group], wall_ns: u64, span_ns: u64) {
+    /// Adds an interval that ended at `now_ns` (CLOCK_MONOTONIC) to the jobs' totals, once it is known which of them
+    /// have ended, with what was lost on the node meanwhile.
+    pub fn add(&mut self, jobs: &mut [JobStats], losses: &Losses, now_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
         for stats in jobs {
             if let Some(details) = self.details.get_mut(&stats.job) {
-                details.add(&mut stats.groups, losses, wall_ns, span_ns);
+                details.add(&mut stats.groups, losses, now_ns);
+            }
+        }
+        for (job, tracked) in self.tracker.jobs().filter(|(_, tracked)| tracked.lease.is_none()) {
+            if let Some(details) = self.details.get_mut(job) {
+                details.add_unserved(|| self.view.places(&tracked.root), now_ns);
             }
         }
     }
@@ -106,7 +110,7 @@ impl Jobs {
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, slots, log);
             if let Some(details) = self.details.get_mut(job) {
-                details.set_counted_from(wall_ns());
+                details.set_served_from(monotonic_ns());
             }
             self.learn_from_tasks(job, slots, log);
         }
@@ -146,7 +150,7 @@ impl Jobs {
 
     /// A job that was not known so far.
     pub fn insert(&mut self, job: Job, mut details: Details) {
-        details.set_node(self.capacity);
+        details.set_node(self.capacity, &self.unknown);
         self.details.insert(job, details);
     }
 
@@ -161,7 +165,7 @@ impl Jobs {
     fn note_ended(&mut self, job: &Job) {
         let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
         if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
-            details.set_ended(Some(wall_at(ended_ns)));
+            details.set_ended(ended_ns);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
-use crate::record::Record;
+use crate::record::{Record, name::Place};
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,16 @@ pub struct Handed(Arc<AtomicU8>);
 pub struct Unsaved {
     /// What is to be saved.
     pub record: Record,
+    /// Where earlier states of it may lie: its owner or its name has come to light since.
+    pub stale: Vec<Place>,
     fate: Arc<AtomicU8>,
 }
 
 impl Unsaved {
-    /// Of `record`, with what its job keeps of it.
-    pub fn new(record: Record) -> (Self, Handed) {
+    /// Of `record`, earlier states of which may lie at `stale`, with what its job keeps of it.
+    pub fn new(record: Record, stale: Vec<Place>) -> (Self, Handed) {
         let fate = Arc::new(AtomicU8::new(Fate::Open as u8));
-        (Self { record, fate: Arc::clone(&fate) }, Handed(fate))
+        (Self { record, stale, fate: Arc::clone(&fate) }, Handed(fate))
     }
 
     /// It is on the disk.

@@ -77,6 +77,9 @@ impl Writer {
                 errors = self.attempt(&mut batch);
             }
         }
+        if let Some(remark) = self.store.take_remark() {
+            self.remark(Level::Warning, remark.to_owned());
+        }
         let failed = batch.len();
         // What failed is told to its jobs before there is room for more of theirs.
         drop(batch);
@@ -99,7 +102,11 @@ impl Writer {
         let mut errors = Vec::new();
         for (unsaved, result) in std::mem::take(batch).into_iter().zip(results) {
             match result {
-                Ok(()) => unsaved.saved(),
+                Ok(()) => {
+                    let removed = unsaved.stale.iter().map(|place| self.store.remove(place));
+                    errors.extend(removed.filter_map(Result::err));
+                    unsaved.saved();
+                }
                 Err(error) => {
                     errors.push(error);
                     batch.push(unsaved);
@@ -130,7 +137,7 @@ impl Writer {
 
     /// One step; what is left of it.
     fn step(&mut self, mut enforcing: Enforcing) -> Option<Enforcing> {
-        match enforcing.step() {
+        match enforcing.step(&self.store) {
             Ok(false) => return Some(enforcing),
             Ok(true) if enforcing.dropped == Dropped::default() => {}
             Ok(true) => {
