@@ -7,6 +7,7 @@
 pub mod document;
 pub mod file;
 pub mod find;
+pub mod folders;
 pub mod head;
 mod merge;
 pub mod name;

@@ -6,6 +6,15 @@ use serde::Serialize;
 use super::{Report, Whole};
 use crate::record::document::document;
 
+/// Each of `rows` on a line of its own.
+///
+/// # Errors
+/// None that its input could cause.
+pub fn lines<T: Serialize>(rows: &[T]) -> Result<String> {
+    let line = |row| Ok(serde_json::to_string(row).context("cannot write a row as json")? + "\n");
+    rows.iter().map(line).collect()
+}
+
 /// The document on one line, line feed included.
 ///
 /// # Errors

@@ -7,11 +7,13 @@ mod advice;
 mod balance;
 mod devices;
 mod identity;
+pub mod jobs;
 pub mod json;
 mod nodes;
 mod text;
 mod timeline;
 mod unseen;
+pub mod usage;
 mod used;
 mod whole;
 

@@ -3,6 +3,7 @@
 mod agent;
 mod damaged;
 mod gpus;
+mod lists;
 mod outputs;
 mod program;
 mod replayed;
