@@ -32,7 +32,8 @@ pub const NO_VALUE: u32 = u32::MAX;
 pub const UNKNOWN_MEMORY: u64 = u64::MAX;
 
 /// What drivers do not tell of a MIG instance.
-const WHOLE_ONLY: [&str; 8] = [
+const WHOLE_ONLY: [&str; 9] = [
+    "nvmlDeviceGetSamples",
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetProcessUtilization",
     "nvmlDeviceGetPowerUsage",
@@ -68,7 +69,7 @@ fn scenario_path() -> PathBuf {
     // SAFETY: all-zero is a valid Dl_info, which dladdr fills in; its name lives as long as the library.
     let name = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
-        let own: *const () = crate::functions::nvmlInit_v2 as *const ();
+        let own = &raw const DRIVER;
         assert_ne!(libc::dladdr(own.cast(), &mut info), 0, "the library is loaded");
         CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
     };

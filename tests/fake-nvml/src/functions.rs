@@ -1,19 +1,15 @@
 //! The functions that tell of devices and processes, as nvml.h declares them.
 
 use std::{
-    collections::BTreeMap,
     ffi::{c_char, c_uint, c_ulonglong},
     time::Duration,
 };
 
-use nvml_wrapper_sys::bindings::{
-    nvmlMemory_v2_t, nvmlProcessUtilizationSample_t, nvmlUtilization_t,
-};
+use nvml_wrapper_sys::bindings::{nvmlMemory_v2_t, nvmlUtilization_t};
 
 use crate::{
-    driver::{
-        Driver, Handle, NOT_FOUND, NOT_SUPPORTED, Return, driver, give, give_list, give_text, gpu,
-    },
+    driver::{Driver, Handle, NOT_SUPPORTED, Return, driver, give, give_text, gpu},
+    ring,
     scenario::Gpu,
 };
 
@@ -46,8 +42,8 @@ value!(nvmlDeviceGetTemperature(sensor: c_uint) -> c_uint, |gpu, _, _| gpu.tempe
 value!(nvmlDeviceGetTotalEnergyConsumption() -> c_ulonglong, |gpu, elapsed, _| {
     gpu.energy_mj + (f64::from(gpu.power_mw) * elapsed.as_secs_f64()) as u64
 });
-value!(nvmlDeviceGetUtilizationRates() -> nvmlUtilization_t, |gpu, _, _| nvmlUtilization_t {
-    gpu: gpu.utilization,
+value!(nvmlDeviceGetUtilizationRates() -> nvmlUtilization_t, |gpu, elapsed, _| nvmlUtilization_t {
+    gpu: ring::newest(gpu, elapsed),
     memory: gpu.memory_utilization,
 });
 value!(nvmlDeviceGetMemoryInfo_v2() -> nvmlMemory_v2_t, |gpu, _, _| nvmlMemory_v2_t {
@@ -67,7 +63,7 @@ pub extern "C" fn nvmlInit_v2() -> Return {
 /// As in nvml.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> Return {
-    nvmlInit_v2()
+    driver("nvmlInit_v2", Driver::open)
 }
 
 /// As in nvml.h.
@@ -175,42 +171,5 @@ pub unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
         // SAFETY: the caller's word.
         (Some(count), 1, 0) => unsafe { give(out, count) },
         _ => NOT_SUPPORTED,
-    })
-}
-
-/// As in nvml.h. Gives all samples of a process of which one is newer, as drivers do whose ring is
-/// coarser than their stamps: telling old from new is the caller's part.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
-    handle: Handle,
-    out: *mut nvmlProcessUtilizationSample_t,
-    count: *mut c_uint,
-    last_seen_us: c_ulonglong,
-) -> Return {
-    gpu(handle, "nvmlDeviceGetProcessUtilization", |gpu, _| {
-        let mut samples: BTreeMap<(u32, u64), nvmlProcessUtilizationSample_t> = BTreeMap::new();
-        for process in &gpu.processes {
-            let is_new = process.samples.iter().any(|(stamp, ..)| *stamp > last_seen_us);
-            for &(stamp, sm, memory) in process.samples.iter().filter(|_| is_new) {
-                let sample = nvmlProcessUtilizationSample_t {
-                    pid: process.pid,
-                    timeStamp: stamp,
-                    smUtil: sm,
-                    memUtil: memory,
-                    encUtil: 0,
-                    decUtil: 0,
-                };
-                samples.insert((process.pid, stamp), sample);
-            }
-        }
-        if samples.is_empty() {
-            return NOT_FOUND;
-        }
-        let samples: Vec<_> = samples.into_values().collect();
-        // SAFETY: the caller's word.
-        unsafe { give_list(count, out, &samples) }
     })
 }

@@ -11,6 +11,7 @@ mod gpm;
 mod lists;
 mod parts;
 mod place;
+mod ring;
 pub mod scenario;
 mod tree;
 

@@ -31,6 +31,11 @@ pub struct Gpu {
     pub name: String,
     /// Percent of the time busy.
     pub utilization: u32,
+    /// Instead of always being as busy: how many milliseconds a turn takes, of which the first so many percent
+    /// are busy.
+    pub turns: Option<(u64, u32)>,
+    /// Milliseconds between two samples of the driver's; `None`: 139.
+    pub sample_ms: Option<u64>,
     /// Percent of the time in which memory was accessed.
     pub memory_utilization: u32,
     /// Memory in use, bytes.
@@ -65,6 +70,8 @@ pub struct Gpu {
     pub processes: Vec<Process>,
     /// Clients of an MPS server on it, which are in no other list.
     pub mps: Vec<Process>,
+    /// Samples of utilisation by process that are made up: pid, time stamp (µs), percent of the multiprocessors.
+    pub garbage: Vec<(u32, u64, u32)>,
     /// What draws on it.
     pub graphics: Vec<Process>,
     /// `nvmlReturn_t` by function.

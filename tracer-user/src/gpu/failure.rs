@@ -40,14 +40,19 @@ impl Failure {
     }
 }
 
-/// Whether `error`, of opening the library, means that there are no NVIDIA GPUs here (yet): neither the
-/// library nor a driver, as on a node of another kind that shares an image.
-pub fn is_absent(error: &NvmlError) -> bool {
-    matches!(
-        error,
-        NvmlError::LibloadingError(_)
-            | NvmlError::LibraryNotFound
-            | NvmlError::DriverNotLoaded
-            | NvmlError::FailedToLoadSymbol(_)
-    )
+/// Whether `error`, of opening `library`, means that there are no NVIDIA GPUs here (yet): neither the
+/// library nor a driver, as on a node of another kind that shares an image. A library that is there and does
+/// not load is another matter.
+pub fn is_absent(error: &NvmlError, library: &str) -> bool {
+    match error {
+        // Of a library that it needs the loader says the same, with that one's name.
+        NvmlError::LibloadingError(error) => {
+            let text = error.to_string();
+            text.contains(library) && text.contains("No such file or directory")
+        }
+        NvmlError::LibraryNotFound
+        | NvmlError::DriverNotLoaded
+        | NvmlError::FailedToLoadSymbol(_) => true,
+        _ => false,
+    }
 }

@@ -2,6 +2,7 @@
 //! lost. Refuses to wait between two readings: it is called when one is due.
 
 mod asker;
+mod cursor;
 mod gpm;
 mod gpu;
 mod holders;
@@ -9,6 +10,7 @@ mod library;
 mod lists;
 mod processes;
 mod procs;
+mod utilization;
 mod xids;
 
 use std::{

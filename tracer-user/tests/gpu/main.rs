@@ -10,4 +10,5 @@ mod look;
 mod parts;
 mod references;
 mod rig;
+mod utilization;
 mod waits;

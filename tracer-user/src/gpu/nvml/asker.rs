@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use nvml_wrapper::error::NvmlError;
 
+use super::cursor::Cursor;
 use crate::gpu::failure::Failure;
 
 /// The values of a device, as a note names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Utilization,
+    UtilizationRing,
+    MemoryRing,
     Memory,
     Power,
     Energy,
@@ -31,6 +34,8 @@ impl Value {
     const fn name(self) -> &'static str {
         match self {
             Self::Utilization => "utilisation",
+            Self::UtilizationRing => "utilisation over time",
+            Self::MemoryRing => "utilisation of its memory over time",
             Self::Memory => "memory in use",
             Self::Power => "power",
             Self::Energy => "energy",
@@ -61,6 +66,8 @@ impl Value {
         !matches!(
             self,
             Self::MemoryClock
+                | Self::UtilizationRing
+                | Self::MemoryRing
                 | Self::MpsClients
                 | Self::Activity
                 | Self::Throttling
@@ -79,8 +86,10 @@ pub struct Known(HashMap<String, Memory>);
 #[derive(Default)]
 pub struct Memory {
     given_up: Vec<(Value, String)>,
-    /// Stamp of the newest utilisation sample of any process, as the driver counts.
-    pub last_sample_us: Option<u64>,
+    /// How far the rings were read: of the device, of its memory, of its processes.
+    pub of_gpu: Cursor,
+    pub of_memory: Cursor,
+    pub of_processes: Cursor,
 }
 
 impl Known {

@@ -17,8 +17,8 @@ use super::{
     gpm::Gpm,
     holders::processes,
     lists::Lists,
-    processes::busy,
     procs::Procs,
+    utilization::busy,
     xids::{Xid, Xids},
 };
 use crate::gpu::{
@@ -210,8 +210,7 @@ impl Reader<'_> {
         let gpu = part.map_or(whole, |part| &part.handle);
         let mut asker = asker(known, self.device, part.is_some());
         let gpm = self.gpm.entry(self.device.uuid.clone()).or_default();
-        let utilization = asker.ask(Value::Utilization, || gpu.utilization_rates())?;
-        let busy = utilization.map(|rates| busy(rates.gpu, rates.memory));
+        let busy = busy(&mut asker, gpu)?;
         let hertz = |megahertz: u32| u64::from(megahertz) * 1_000_000;
         let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
         let reading = DeviceReading {

@@ -1,6 +1,6 @@
 //! The processes on a device: those in the driver's lists that count, and what each keeps busy.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use nvml_wrapper::error::NvmlError;
 
@@ -45,7 +45,8 @@ pub fn processes(
     }
     processes.retain(|pid, _| procs.counts(*pid));
     // With one process the device's own figure is better, and the question is spared.
-    let shares = if processes.len() > 1 { own_shares(asker, gpu, device)? } else { None };
+    let shares =
+        if processes.len() > 1 { own_shares(asker, gpu, device, &processes)? } else { None };
     let process = |(pid, memory_bytes)| ProcessReading {
         pid,
         cgroups: read_cgroups(procs.path(), pid).unwrap_or_default(),
@@ -66,22 +67,25 @@ fn believed(asker: &mut Asker, value: Value, listed: Vec<Listed>) -> Vec<Listed>
     Vec::new()
 }
 
-/// How busy each process was since the last reading; `None` where that is not told or nothing new is.
+/// How busy each of the `listed` processes was since the last reading; `None` where that is not told or nothing new is.
 fn own_shares(
     asker: &mut Asker,
     gpu: &Handle,
     device: Option<Busy>,
+    listed: &BTreeMap<u32, Option<u64>>,
 ) -> Result<Option<BTreeMap<u32, Busy>>, NvmlError> {
-    let last_us = asker.memory.last_sample_us;
+    let now = Instant::now();
+    let since_us = asker.memory.of_processes.since_us(now);
     let samples =
-        asker.ask(Value::ProcessUtilization, || match gpu.process_utilization_stats(last_us) {
+        asker.ask(Value::ProcessUtilization, || match gpu.process_utilization_stats(since_us) {
             Err(NvmlError::NotFound) => Ok(Vec::new()),
             samples => samples,
         })?;
-    let Some(samples) = samples else { return Ok(None) };
-    let newest = samples.iter().map(|sample| sample.timestamp).max();
-    asker.memory.last_sample_us = last_us.max(newest);
-    let shares = shares(samples, last_us);
+    let Some(mut samples) = samples else { return Ok(None) };
+    // What the driver fills in where it has nothing, and what it makes up.
+    samples.retain(|of| of.sm_util.max(of.mem_util) <= 100 && listed.contains_key(&of.pid));
+    let new = asker.memory.of_processes.take(samples, now, |of| of.timestamp);
+    let shares = shares(new, since_us.is_none());
     // No sample is no work, if the device says so too; else there is none yet.
     let is_idle = device.is_some_and(|device| device.sm_ppm == 0);
     Ok((!shares.is_empty() || is_idle).then_some(shares))
