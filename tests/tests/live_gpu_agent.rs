@@ -215,3 +215,27 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     let failures = ended.0.iter().filter_map(|of| of.number("gpu_failures")).sum::<u64>();
     assert!((1..10).contains(&failures), "{failures}");
 }
+
+#[test]
+fn the_driver_is_let_go_of_when_sampling_ends() {
+    let fake = Fake::new(&scenario(&["GPU-a"]));
+    let settings = |gpu: &str| format!("hierarchy = \"v2\"\n{gpu}");
+    let agent = agent(&fake, "");
+    let pid = agent.pid() as u32;
+    let has = |count: usize| {
+        let references = || (fake.references(pid) == count).then_some(());
+        jobtrace_tests::rig::wait_for("the references", PATIENCE, references).unwrap();
+    };
+    has(1);
+    for period in ["900ms", "800ms", "900ms", "800ms", "900ms"] {
+        agent.reload(&settings(&format!("gpu.period = \"{period}\""))).unwrap();
+        thread::sleep(SETTLED);
+        has(1);
+    }
+    assert!(agent.log().contains("configuration reloaded: changed: gpu.period"), "{}", agent.log());
+    agent.reload(&settings("gpu.sample = false")).unwrap();
+    has(0);
+    agent.reload(&settings("")).unwrap();
+    has(1);
+    agent.stop().unwrap();
+}

@@ -7,15 +7,14 @@ use std::{
 };
 
 use nvml_wrapper_sys::bindings::{
-    nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlUtilization_t,
+    nvmlMemory_v2_t, nvmlProcessUtilizationSample_t, nvmlUtilization_t,
 };
 
 use crate::{
     driver::{
-        Handle, NO_VALUE, NOT_FOUND, NOT_SUPPORTED, Return, SUCCESS, UNKNOWN_MEMORY, driver, give,
-        give_list, give_text, gpu,
+        Driver, Handle, NOT_FOUND, NOT_SUPPORTED, Return, driver, give, give_list, give_text, gpu,
     },
-    scenario::{Gpu, Process},
+    scenario::Gpu,
 };
 
 /// A function that asks a device for one value.
@@ -59,13 +58,10 @@ value!(nvmlDeviceGetMemoryInfo_v2() -> nvmlMemory_v2_t, |gpu, _, _| nvmlMemory_v
     used: gpu.memory_used,
 });
 
-/// As in nvml.h.
+/// As in nvml.h: references are counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> Return {
-    driver("nvmlInit_v2", |driver| {
-        driver.opened += 1;
-        SUCCESS
-    })
+    driver("nvmlInit_v2", Driver::open)
 }
 
 /// As in nvml.h.
@@ -77,10 +73,7 @@ pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> Return {
 /// As in nvml.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> Return {
-    driver("nvmlShutdown", |driver| {
-        driver.opened = driver.opened.saturating_sub(1);
-        SUCCESS
-    })
+    driver("nvmlShutdown", Driver::close)
 }
 
 /// As in nvml.h.
@@ -90,7 +83,9 @@ pub extern "C" fn nvmlShutdown() -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> Return {
     // SAFETY: the caller's word.
-    driver("nvmlSystemGetDriverVersion", |_| unsafe { give_text(out, length, "550.54.15") })
+    driver("nvmlSystemGetDriverVersion", |driver| unsafe {
+        give_text(out, length, driver.now().version())
+    })
 }
 
 /// As in nvml.h.
@@ -180,48 +175,6 @@ pub unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
         // SAFETY: the caller's word.
         (Some(count), 1, 0) => unsafe { give(out, count) },
         _ => NOT_SUPPORTED,
-    })
-}
-
-fn infos(processes: &[Process]) -> Vec<nvmlProcessInfo_t> {
-    let info = |process: &Process| nvmlProcessInfo_t {
-        pid: process.pid,
-        usedGpuMemory: process.memory.unwrap_or(UNKNOWN_MEMORY),
-        gpuInstanceId: NO_VALUE,
-        computeInstanceId: NO_VALUE,
-    };
-    processes.iter().map(info).collect()
-}
-
-/// As in nvml.h.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
-    handle: Handle,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> Return {
-    // SAFETY: the caller's word.
-    gpu(handle, "nvmlDeviceGetComputeRunningProcesses_v3", |gpu, _| unsafe {
-        give_list(count, out, &infos(&gpu.processes))
-    })
-}
-
-/// As in nvml.h.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
-    handle: Handle,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> Return {
-    // SAFETY: the caller's word.
-    gpu(handle, "nvmlDeviceGetGraphicsRunningProcesses_v3", |gpu, _| unsafe {
-        give_list(count, out, &infos(&gpu.graphics))
     })
 }
 

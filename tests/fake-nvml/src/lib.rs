@@ -8,6 +8,7 @@ mod driver;
 mod events;
 mod functions;
 mod gpm;
+mod lists;
 mod parts;
 mod place;
 pub mod scenario;

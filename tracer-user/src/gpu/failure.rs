@@ -9,6 +9,8 @@ pub enum Failure {
     Never,
     /// The device is gone, until the library is opened anew.
     Lost,
+    /// The device may be gone, or this value alone.
+    Unclear,
     /// No value this time.
     NotNow,
 }
@@ -25,14 +27,14 @@ impl Failure {
             // Newer than the wrapper: a version of a struct or a function that is not taken.
             | NvmlError::UnexpectedVariant(_) => Self::Never,
             NvmlError::GpuLost
-            | NvmlError::Unknown
             | NvmlError::Uninitialized
             | NvmlError::ResetRequired
             | NvmlError::DriverNotLoaded
-            | NvmlError::LibRmVersionMismatch
+            | NvmlError::LibRmVersionMismatch => Self::Lost,
+            NvmlError::Unknown
             | NvmlError::IrqIssue
             | NvmlError::InsufficientPower
-            | NvmlError::OperatingSystem => Self::Lost,
+            | NvmlError::OperatingSystem => Self::Unclear,
             _ => Self::NotNow,
         }
     }

@@ -7,6 +7,7 @@
 pub mod document;
 pub mod file;
 pub mod find;
+pub mod folders;
 pub mod head;
 mod merge;
 pub mod name;
@@ -14,6 +15,7 @@ mod packed;
 mod parse;
 pub mod running;
 pub mod schema;
+pub mod select;
 pub mod series;
 pub mod store;
 pub mod timeline;

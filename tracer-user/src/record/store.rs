@@ -29,6 +29,8 @@ use super::{
 };
 use crate::files::{folder::Folder, publish::cure};
 
+/// Where an agent saves them, if it is not told otherwise.
+pub const DEFAULT_DIR: &str = "/var/lib/jobtrace/records";
 /// Files that are not yet whole, of each owner: they have his rights from their begin on.
 const TMP: &str = "tmp";
 /// Longest record that is read: no program wrote one a tenth as long.

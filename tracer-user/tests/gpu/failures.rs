@@ -35,6 +35,18 @@ const COST: [(&str, &[&str]); 7] = [
     ("nvmlDeviceGetGraphicsRunningProcesses_v3", &[]),
 ];
 
+/// A function under all the names that drivers have for it.
+fn all_names(function: &str) -> Vec<&str> {
+    match function {
+        "nvmlDeviceGetGraphicsRunningProcesses_v3" => vec![
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            "nvmlDeviceGetGraphicsRunningProcesses_v2",
+            "nvmlDeviceGetGraphicsRunningProcesses",
+        ],
+        _ => vec![function],
+    }
+}
+
 fn state() -> Scenario {
     scenario(vec![gpu("GPU-a", vec![process(ONE, GIB)])])
 }
@@ -96,7 +108,7 @@ fn a_value_that_is_not_offered_costs_itself() {
 #[test]
 fn a_function_that_the_library_lacks_costs_its_value() {
     for (function, fields) in COST {
-        let fake = Fake::lacking(&state(), function);
+        let fake = Fake::lacking(&state(), &all_names(function));
         let sampler = start(&fake);
         let group = wait(&sampler, 1, has_enough);
         assert_eq!(unknown(&group), fields, "{function}");
@@ -126,7 +138,7 @@ fn a_value_that_only_some_models_have_is_missing_in_silence() {
         let mut state = failing(function, NOT_SUPPORTED);
         // These two ask for no device.
         state.errors.insert(function.into(), NOT_SUPPORTED);
-        for fake in [Fake::new(&state), Fake::lacking(&self::state(), function)] {
+        for fake in [Fake::new(&state), Fake::lacking(&self::state(), &[function])] {
             let sampler = start(&fake);
             let group = wait(&sampler, 1, has_enough);
             assert_eq!(unknown(&group), fields, "{function}");
@@ -137,10 +149,39 @@ fn a_value_that_only_some_models_have_is_missing_in_silence() {
     for (function, fields) in
         [("nvmlGpmSampleFree", &ACTIVITY[..]), ("nvmlEventSetFree", &["xid_errors"])]
     {
-        let fake = Fake::lacking(&state(), function);
+        let fake = Fake::lacking(&state(), &all_names(function));
         let group = wait(&start(&fake), 1, has_enough);
         assert_eq!(unknown(&group), fields, "{function}");
     }
+}
+
+#[test]
+fn a_value_that_fails_costs_itself_and_is_asked_for_again() {
+    // What the essential one costs, `a_lost_device_comes_back_and_the_others_go_on` shows.
+    let single = COST.into_iter().filter(|(function, _)| *function != "nvmlDeviceGetMemoryInfo_v2");
+    for (function, fields) in single.chain(RARE) {
+        let fake = Fake::new(&failing(function, UNKNOWN));
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, has_enough);
+        let missing = unknown(&group);
+        assert!(missing.iter().all(|name| fields.contains(name)), "{function}: {missing:?}");
+        assert_eq!(sampler.notes(), [""; 0], "{function}");
+        assert_eq!(sampler.cost().failures, 0, "{function}");
+        fake.set(&state());
+        wait(&sampler, 1, |group| unknown(group).is_empty());
+    }
+}
+
+#[test]
+fn what_was_given_up_is_asked_again_of_the_next_driver() {
+    let fake = Fake::new(&failing("nvmlDeviceGetTemperature", NOT_SUPPORTED));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 2);
+    fake.set(&failing("nvmlDeviceGetPowerUsage", LOST));
+    until(|| (sampler.notes_for(&1).len() == 2).then_some(()));
+    fake.set(&state());
+    wait(&sampler, 1, |group| group.number(tables::Gpu::temperature_max_celsius).is_some());
+    assert_eq!(sampler.notes_for(&1).len(), 2, "{:?}", sampler.notes());
 }
 
 #[test]
@@ -180,11 +221,13 @@ fn utilisation_by_process_may_be_missing() {
 
 #[test]
 fn a_lost_device_comes_back_and_the_others_go_on() {
-    for error in [LOST, UNKNOWN] {
+    for (function, error) in
+        [("nvmlDeviceGetPowerUsage", LOST), ("nvmlDeviceGetMemoryInfo_v2", UNKNOWN)]
+    {
         let both = |error: Option<u32>| {
             let mut lost = gpu("GPU-a", vec![process(ONE, GIB)]);
             if let Some(error) = error {
-                lost.errors.insert("nvmlDeviceGetPowerUsage".into(), error);
+                lost.errors.insert(function.into(), error);
             }
             scenario(vec![lost, gpu("GPU-b", vec![process(TWO, GIB)])])
         };
@@ -237,7 +280,7 @@ fn without_library_driver_or_device_nothing_is_said_and_no_thread_stays() {
     let fakes = [
         Fake::without_library(),
         Fake::new(&opening("nvmlInit_v2", DRIVER_NOT_LOADED)),
-        Fake::lacking(&state(), "nvmlInit_v2"),
+        Fake::lacking(&state(), &["nvmlInit_v2"]),
         Fake::new(&scenario(vec![])),
     ];
     for fake in &fakes {

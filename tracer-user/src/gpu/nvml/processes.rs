@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use nvml_wrapper::{
-    enums::device::UsedGpuMemory,
-    struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample},
-};
+use nvml_wrapper::struct_wrappers::device::ProcessUtilizationSample;
 
+use super::lists::Listed;
 use crate::gpu::reading::Busy;
 
 /// Memory of each process; the parts of one that is on several instances of a device are added.
-pub fn by_pid(processes: &[ProcessInfo]) -> BTreeMap<u32, Option<u64>> {
+pub fn by_pid(processes: &[Listed]) -> BTreeMap<u32, Option<u64>> {
     let mut memory: BTreeMap<u32, Option<u64>> = BTreeMap::new();
     for process in processes {
         let known = memory.entry(process.pid).or_default();
-        if let UsedGpuMemory::Used(bytes) = process.used_gpu_memory {
+        if let Some(bytes) = process.memory_bytes {
             *known = Some(known.unwrap_or(0).saturating_add(bytes));
         }
     }
