@@ -13,7 +13,7 @@ use jobtrace::{
         group::{Group, Value},
         hist::{Hist, QUANTILES},
         info::{Exit, JobInfo},
-        job::{Job, JobStats},
+        job::{Job, JobStats, Losses},
         point::{Origin, Point},
         points::info_point,
         tables::{self, FACTS},
@@ -77,12 +77,12 @@ fn infos() -> Vec<Point> {
     for told in [&mut answer.sluid, &mut answer.container, &mut answer.qos, &mut answer.runtime] {
         *told = text();
     }
-    let mut details = Details::new(&answer, 5);
+    let mut details = Details::new(&answer, 5, 0);
     details.learn(&facts);
-    details.set_node(Capacity { cores: Some(2), memory_bytes: Some(1) });
-    details.add(&mut groups(), &[], 9, 1);
+    details.set_node(Capacity { cores: Some(2), memory_bytes: Some(1) }, &[]);
+    details.add(&mut groups(), &Losses::default(), 9);
     details.set_counted_from(6);
-    details.set_ended(Some(8));
+    details.set_ended(8);
     vec![of_run, details.due_info(&origin(), &job(), 9, false).unwrap()]
 }
 

@@ -11,7 +11,7 @@ use jobtrace::{
     commands::agent::details::Details,
     lines::{backlog::Pending, spool::name::SetName},
     model::{
-        job::{Job as Tags, JobStats},
+        job::{Job as Tags, JobStats, Losses},
         point::Origin,
         tables::Own,
     },
@@ -219,7 +219,7 @@ impl Cluster {
         };
         for number in nodes {
             let mut random = Random::new(self.plan.seed ^ job.id, 2 << 32 | *number as u64);
-            let mut details = Details::new(&answer, start_ns);
+            let mut details = Details::new(&answer, start_ns, 0);
             details.learn(&facts);
             let node = &mut self.nodes[*number];
             node.free -= cores;
@@ -254,9 +254,9 @@ impl Node {
                 kinds.of(running.job.kind, running.job.share).at(running.phase, running.ticks);
             running.ticks += 1;
             let mut groups = groups.to_vec();
-            running.details.add(&mut groups, &[], stamp_ns, span_ns);
+            running.details.add(&mut groups, &Losses::default(), stamp_ns);
             if running.end_ns <= stamp_ns {
-                running.details.set_ended(Some(running.end_ns));
+                running.details.set_ended(running.end_ns);
                 ended.push(running.tags.clone());
             }
             jobs.push(JobStats { job: running.tags.clone(), groups });

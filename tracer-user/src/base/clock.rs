@@ -15,6 +15,11 @@ pub fn wall_at(monotonic_at_ns: u64) -> u64 {
     wall_ns().saturating_sub(monotonic_ns().saturating_sub(monotonic_at_ns))
 }
 
+/// What [`wall_ns`] was when CLOCK_MONOTONIC was zero, by the clock as it is set now.
+pub fn boot_wall_ns() -> u64 {
+    wall_at(0)
+}
+
 /// Nanoseconds since the Unix epoch: what points are stamped with.
 pub fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64

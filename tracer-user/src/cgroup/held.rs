@@ -82,7 +82,7 @@ pub(super) struct Quota {
 /// Where the kernel counts the time that a quota took.
 #[derive(Clone, Debug)]
 pub(super) struct Throttle {
-    directory: PathBuf,
+    pub directory: PathBuf,
     is_v2: bool,
 }
 

@@ -56,7 +56,8 @@ const V1: MemoryFiles = MemoryFiles {
     events_of_all: false,
 };
 
-/// Reads one job's values, again and again.
+/// Reads one job's values, again and again: counters from when its cgroups were made on, or the one whose quota
+/// throttles it.
 pub struct CgroupReader {
     places: Places,
     /// Largest `current` seen, for kernels without a peak (v2 before 5.19).
@@ -69,8 +70,6 @@ pub struct CgroupReader {
     /// Smallest limit of the ancestors: they hold many jobs, and theirs is not changed for one.
     limit_above: Option<u64>,
     throttle: Option<Throttle>,
-    /// Throttled before the job began, where the quota is an ancestor's.
-    throttled_before_ns: u64,
 }
 
 impl CgroupReader {
@@ -86,8 +85,6 @@ impl CgroupReader {
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
-        let throttle = Throttle::find(places);
-        let throttled_before_ns = throttle.as_ref().and_then(Throttle::read_ns).unwrap_or(0);
         Self {
             places: places.clone(),
             largest_seen: None,
@@ -95,9 +92,22 @@ impl CgroupReader {
             oom_kills: None,
             cores_held,
             limit_above: read_memory_limit_above(places),
-            throttle,
-            throttled_before_ns,
+            throttle: Throttle::find(places),
         }
+    }
+
+    /// Whether the quota that throttles is the job's alone: all time that it took was the job's.
+    pub fn throttles_alone(&self) -> bool {
+        let own = |throttle: &Throttle| {
+            self.places.own().any(|place| throttle.directory.starts_with(&place.directory))
+        };
+        self.throttle.as_ref().is_none_or(own)
+    }
+
+    /// Whether `other` counts the throttling of the same quota.
+    pub fn throttles_as(&self, other: &Self) -> bool {
+        let directory = |reader: &Self| Some(reader.throttle.as_ref()?.directory.clone());
+        directory(self) == directory(other)
     }
 
     /// `job_memory` now.
@@ -137,11 +147,12 @@ impl CgroupReader {
     }
 
     /// Sets `oom_kills` of `job_fault` among `groups` where the probes do not know it, by the count that
-    /// the kernel keeps of the job's cgroup.
-    pub fn add_oom_kills(&mut self, groups: &mut [Group]) {
+    /// the kernel keeps of the job's cgroup. Gives whether it did.
+    pub fn add_oom_kills(&mut self, groups: &mut [Group]) -> bool {
         let of_faults = |group: &&mut Group| group.is(&FAULT);
-        let Some(fault) = groups.iter_mut().find(of_faults) else { return };
-        if fault.number(Fault::oom_kills).is_none() {
+        let Some(fault) = groups.iter_mut().find(of_faults) else { return false };
+        let is_lacking = fault.number(Fault::oom_kills).is_none();
+        if is_lacking {
             let now =
                 self.memory_place().and_then(|(directory, files)| oom_kills(directory, files));
             // Of a cgroup that is gone nobody knows how its last tasks ended.
@@ -150,17 +161,14 @@ impl CgroupReader {
                 fault.set(Fault::oom_kills, self.oom_kills);
             }
         }
+        is_lacking
     }
 
     /// `job_cpu` now.
     pub fn read_cpu(&self) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, self.cores_held);
-        let throttled_ns = self.throttle.as_ref().and_then(Throttle::read_ns);
-        group.set(
-            Cpu::throttled_ns,
-            throttled_ns.map(|ns| ns.saturating_sub(self.throttled_before_ns)),
-        );
+        group.set(Cpu::throttled_ns, self.throttle.as_ref().and_then(Throttle::read_ns));
         group.set(Cpu::tasks, self.read_tasks());
         group
     }

@@ -61,6 +61,11 @@ impl Facts {
         }
     }
 
+    /// Forgets a fact.
+    pub fn remove(&mut self, fact: &Fact) {
+        self.0.remove(fact.name);
+    }
+
     /// Whether the fact is known.
     pub fn has(&self, fact: &Fact) -> bool {
         self.0.contains_key(fact.name)
@@ -149,13 +154,15 @@ enum Told {
     Text(String),
 }
 
-/// How a command ended: one of the two.
+/// How a command ended: one of the two, the other null; an absent one is damage. Fields that a later program adds are
+/// left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Exit {
     /// Its status, where it exited.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub code: Option<i32>,
     /// The signal's number, where one ended it.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
 }
 

@@ -55,6 +55,15 @@ impl JobStats {
     }
 }
 
+/// What was not counted on the node in an interval.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// How many things, by cause: of `jobtrace_self`.
+    pub own: Vec<Group>,
+    /// Families of probes that did not run through all of it.
+    pub shed: Vec<&'static str>,
+}
+
 /// Merges the leases of `interval` into jobs by `jobs`; one without a job is the node's.
 pub fn attribute(interval: &Interval, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
     let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();

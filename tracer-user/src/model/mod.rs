@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod buckets;
+pub mod gaps;
 pub mod group;
 pub mod held;
 pub mod hist;

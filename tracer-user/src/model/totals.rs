@@ -1,13 +1,14 @@
 //! A whole run added up: what the summary and the JSON are made of.
 
 use serde::{Deserialize, Serialize};
-use tracer_ebpf::table::Measurement;
+use tracer_ebpf::table::{Field, Measurement};
 
 use super::{
-    group::{Group, follow_all},
+    gaps::Gaps,
+    group::{Group, Value, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
-    tables::{BLOCK, Block, SCHED, Sched},
+    tables::{self, BLOCK, Block, SCHED, Sched},
 };
 
 /// Highest rates over single intervals, which no total shows.
@@ -16,8 +17,26 @@ use super::{
 pub struct Peaks {
     /// Thousandths of a core busy over the busiest interval.
     pub millicores: u64,
+    /// When that began, nanoseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub millicores_from: Option<u64>,
     /// Bytes read and written per second over the busiest interval, all devices.
     pub disk_bytes_per_s: u64,
+    /// When that began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_from: Option<u64>,
+}
+
+impl Peaks {
+    /// The higher of each.
+    pub fn merge(&mut self, other: &Self) {
+        if other.millicores > self.millicores {
+            (self.millicores, self.millicores_from) = (other.millicores, other.millicores_from);
+        }
+        if other.disk_bytes_per_s > self.disk_bytes_per_s {
+            (self.disk_bytes_per_s, self.disk_from) = (other.disk_bytes_per_s, other.disk_from);
+        }
+    }
 }
 
 /// Everything known of a run.
@@ -40,6 +59,8 @@ pub struct RunTotals {
     /// What cannot be known here: keys of measurements (`block`), whose absence is not zero, and buffered writes
     /// (`write_back`).
     pub unknown: Vec<String>,
+    /// Times in which something could not be counted.
+    pub gaps: Gaps,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
 }
@@ -56,12 +77,37 @@ impl RunTotals {
             peaks: Peaks::default(),
             intervals: 0,
             unknown: Vec::new(),
+            gaps: Gaps::default(),
             notes: Vec::new(),
         }
     }
 
-    /// Adds an interval of `span_ns` in which the job did `groups`, and the tracing `own`.
-    pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
+    /// Leaves in `unknown` what is unknown indeed: a file may tell what the probes cannot. Measurements are named by
+    /// their keys.
+    pub fn forget_known(&mut self) {
+        let mut unknown = std::mem::take(&mut self.unknown);
+        for name in &mut unknown {
+            if let Some(table) = tables::ALL.iter().find(|table| table.name == *name) {
+                *name = table.key.to_owned();
+            }
+        }
+        let is_known = |name: &String| {
+            self.stats.groups.iter().any(|group| {
+                let has = |(field, value): (&Field, &Option<Value>)| {
+                    field.name == name && value.is_some()
+                };
+                group.measurement.key == name || group.fields().any(has)
+            })
+        };
+        unknown.retain(|name| !is_known(name));
+        unknown.sort();
+        unknown.dedup();
+        self.unknown = unknown;
+    }
+
+    /// Adds an interval of `span_ns`, begun at `from_ns` (wall time), in which the job did `groups`, and the tracing
+    /// `own`.
+    pub fn add(&mut self, from_ns: u64, span_ns: u64, groups: &[Group], own: &[Group]) {
         self.elapsed_ns += span_ns;
         follow_all(&mut self.stats.groups, groups);
         follow_all(&mut self.own, own);
@@ -82,8 +128,12 @@ impl RunTotals {
         let disk_bytes = disk.filter_map(|group| group.number(Block::bytes)).fold(0, add);
         // What ran a little did not run not at all.
         let millicores = (per_second(on_cpu_ns) / 1_000_000).max(on_cpu_ns.min(1));
-        self.peaks.millicores = self.peaks.millicores.max(millicores);
-        self.peaks.disk_bytes_per_s = self.peaks.disk_bytes_per_s.max(per_second(disk_bytes));
+        self.peaks.merge(&Peaks {
+            millicores,
+            millicores_from: Some(from_ns),
+            disk_bytes_per_s: per_second(disk_bytes),
+            disk_from: Some(from_ns),
+        });
     }
 }
 
@@ -96,10 +146,16 @@ mod tests {
     fn a_peak_of_a_little_is_not_zero() {
         let mut totals = RunTotals::new(Job::default(), JobInfo::default());
         let mut sched = Group::unknown(&SCHED, vec![]);
-        for (on_cpu_ns, millicores) in [(0, 0), (1, 1), (2_000_000_000, 200)] {
+        for (at, on_cpu_ns, millicores, from) in [
+            (1, 0, 0, None),
+            (2, 1, 1, Some(2)),
+            (3, 2_000_000_000, 200, Some(3)),
+            (4, 9, 200, Some(3)),
+        ] {
             sched.set(Sched::on_cpu_ns, on_cpu_ns);
-            totals.add(10_000_000_000, std::slice::from_ref(&sched), &[]);
-            assert_eq!(totals.peaks.millicores, millicores);
+            totals.add(at, 10_000_000_000, std::slice::from_ref(&sched), &[]);
+            let peaks = totals.peaks;
+            assert_eq!((peaks.millicores, peaks.millicores_from), (millicores, from));
         }
     }
 
@@ -114,7 +170,7 @@ mod tests {
         };
         let groups = [sched, block("sda"), block("sdb")];
         let mut totals = RunTotals::new(Job::default(), JobInfo::default());
-        totals.add(100_000_000, &groups, &[]);
+        totals.add(0, 100_000_000, &groups, &[]);
         assert_eq!(totals.peaks.millicores, u64::MAX / 1_000_000);
         assert_eq!(totals.peaks.disk_bytes_per_s, u64::MAX);
     }

@@ -50,6 +50,11 @@ pub fn unknown_waits(waits: u64) -> Vec<&'static str> {
 }
 
 impl Probes {
+    /// Fields and whole measurements that cannot be known here.
+    pub fn unknown(&self) -> &[&'static str] {
+        self.readings.unknown()
+    }
+
     /// What of waits was `asked` for and this kernel cannot tell, in words, and why.
     pub fn missing_waits(&self, asked: WaitMode) -> Option<(&'static str, &'static str)> {
         missing_waits(self.readings.unknown(), asked)

@@ -9,7 +9,7 @@ use tracer_ebpf::handle::{Handle, Number};
 use super::{Record, name};
 use crate::model::{
     info::Facts,
-    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Sched, fact},
+    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Own, SELF, Sched, fact},
 };
 
 /// What a line is to have at most: texts of a job's are short.
@@ -39,7 +39,7 @@ macro_rules! head {
 
 head! {
     /// The record's file, in the same folder. Of several lines with the same file the last one counts.
-    file: String = |record| Some(name::place(record).1);
+    file: String = |record| Some(name::place(record).file);
     /// Name of the cluster.
     cluster: String = |record| known(&record.cluster);
     /// The node.
@@ -88,6 +88,10 @@ head! {
     memory_limit_bytes: u64 = |record| sum(record, Memory::limit_bytes);
     /// Processes killed for lack of memory.
     oom_kills: u64 = |record| sum(record, Fault::oom_kills);
+    /// What was not counted for a part of the time, as in the record: `block,sched`.
+    not_counted: String = |record| known(&not_counted(record));
+    /// Events lost on the node meanwhile, of all causes: some of them may have been the job's.
+    lost: u64 = |record| lost(record);
     /// Read from and written to local disks.
     disk_bytes: u64 = |record| block(record);
     /// Sent and received through sockets.
@@ -117,13 +121,30 @@ impl Head {
             }
             let head = Some(line).filter(|line| line.len() <= LONGEST_BYTES);
             let head = head.and_then(|line| serde_json::from_slice::<Self>(line).ok());
-            match head.and_then(|head| Some((head.file.clone()?, head))) {
+            let named = |head: &Self| head.file.clone().filter(|file| name::is_record(file));
+            match head.and_then(|head| Some((named(&head)?, head))) {
                 Some((file, head)) => drop(heads.insert(file, head)),
                 None => damaged.push(number),
             }
         }
         (heads, damaged)
     }
+}
+
+/// The last line of each record's file in the text of a file, as it stands there: fields of later versions included.
+pub fn last_lines(file: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    /// What is needed of a line here.
+    #[derive(Deserialize)]
+    struct File {
+        file: String,
+    }
+    let lines = file.split_inclusive(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| line.len() <= LONGEST_BYTES && line.ends_with(b"\n"));
+    let named = lines.filter_map(|line| {
+        let File { file } = serde_json::from_slice(line).ok()?;
+        name::is_record(&file).then(|| (file, line.to_vec()))
+    });
+    named.collect()
 }
 
 fn known(text: &str) -> Option<String> {
@@ -149,4 +170,26 @@ fn block(record: &Record) -> Option<u64> {
     let groups = record.totals.stats.groups(Block::bytes.measurement());
     let groups = groups.filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
     groups.filter_map(|group| group.number(Block::bytes)).reduce(u64::saturating_add)
+}
+
+fn not_counted(record: &Record) -> String {
+    let kinds: Vec<_> = record.totals.gaps.iter().map(|gap| gap.what.as_str()).collect();
+    kinds.join(",")
+}
+
+/// Of what the tracing lost, all that is a count of events.
+fn lost(record: &Record) -> Option<u64> {
+    const LOST: [Handle<Number>; 8] = [
+        Own::bpf_missed,
+        Own::dropped_no_bank,
+        Own::dropped_task_record,
+        Own::dropped_cgroup,
+        Own::dropped_slot,
+        Own::dropped_block_cell,
+        Own::dropped_wait_cell,
+        Own::dropped_cgroup_event,
+    ];
+    let own = record.totals.own.iter().filter(|own| own.is(&SELF));
+    let counts = own.flat_map(|own| LOST.map(|field| own.number(field)));
+    counts.flatten().reduce(u64::saturating_add).filter(|lost| *lost > 0)
 }

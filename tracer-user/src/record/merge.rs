@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Record, timeline::Timeline};
+use super::{Record, document::document, timeline::Timeline};
 use crate::model::{
+    gaps::NO_AGENT,
     group::{follow_all, merge_all},
-    info::{Exit, Facts},
+    info::{Exit, Facts, JobInfo},
     tables::{Fact, fact},
     totals::{Peaks, RunTotals},
 };
@@ -14,21 +15,24 @@ use crate::model::{
 /// All of `records`, which are of one job, in one, whatever their order; `None` without any. A record that is
 /// there twice counts once, and of two states of one the later.
 ///
-/// On one node a later part of the job follows an earlier one; over nodes counters and states add up, and of peaks
-/// the largest stands. Elapsed is the longest of the nodes' times.
+/// On one node a later part of the job follows an earlier one, and its facts stand but the begin; over nodes, and over
+/// steps, counters and states add up, and of peaks the largest stands. Elapsed is the longest of the nodes' times.
 pub fn merge(records: Vec<Record>) -> Option<Record> {
-    // Parts by what tells them apart: the node, and from when on it counted.
+    // Parts by what tells them apart: the node, the step, and from when on it counted.
     let mut parts = BTreeMap::<_, Record>::new();
     for record in records {
-        let key = (record.hosts.clone(), record.timeline.begin_ns());
+        let step = record.job().step.clone();
+        let key = (record.hosts.clone(), step, record.timeline.begin_ns());
         match parts.get(&key) {
-            Some(known) if age(known) >= age(&record) => {}
+            Some(known) if is_later(known, &record) => {}
             _ => drop(parts.insert(key, record)),
         }
     }
     let mut nodes: Vec<Record> = Vec::new();
     for record in parts.into_values() {
-        match nodes.last_mut().filter(|node| node.hosts == record.hosts) {
+        let is_same =
+            |of: &&mut Record| of.hosts == record.hosts && of.job().step == record.job().step;
+        match nodes.last_mut().filter(is_same) {
             Some(node) => join_later(node, record),
             None => nodes.push(record),
         }
@@ -39,26 +43,75 @@ pub fn merge(records: Vec<Record>) -> Option<Record> {
     Some(whole)
 }
 
+const START: &Fact = fact("start");
 const FROM: &Fact = fact("counted_from");
 const END: &Fact = fact("end");
+const EXIT: &Fact = fact("exit");
+const REASON: &Fact = fact("end_reason");
 
 /// What grows with each state of one record.
 fn age(record: &Record) -> (u64, bool, u64) {
     (record.timeline.end_ns(), record.facts.has(END), record.totals.intervals)
 }
 
-/// A later part of the job on the same node: the job has ended when that has.
-fn join_later(whole: &mut Record, later: Record) {
-    let end = later.facts.number(END);
-    join(whole, later, follow);
-    whole.facts.set(END, end);
+/// Whether `one` is the later of two states of a record; of two that are as old the same one in any order.
+fn is_later(one: &Record, other: &Record) -> bool {
+    let text = |record| document(record).unwrap_or_default();
+    age(one).cmp(&age(other)).then_with(|| text(one).cmp(&text(other))).is_ge()
 }
 
-/// Another node: the job has ended when both have.
+/// A later part of the job on the same node: how it ended, if it has, is what that says.
+fn join_later(whole: &mut Record, later: Record) {
+    let (earlier, facts) = (whole.facts.clone(), later.facts.clone());
+    let exit = later.totals.exit;
+    if !earlier.has(END) {
+        let until_ns = later.timeline.begin_ns();
+        whole.totals.gaps.add(NO_AGENT, whole.timeline.end_ns(), until_ns);
+    }
+    join(whole, later, follow);
+    whole.totals.exit = exit;
+    for fact in [END, EXIT, REASON] {
+        whole.facts.remove(fact);
+    }
+    whole.facts.extend(&facts);
+    whole.facts.set(START, least(&earlier, &facts, START));
+    whole.facts.set(FROM, earlier.number(FROM));
+    tell_info(whole);
+}
+
+/// Another node, or another step: the job has ended when both have.
 fn join_node(whole: &mut Record, other: Record) {
-    let ends = whole.facts.number(END).zip(other.facts.number(END));
+    let (of_whole, of_other) = (whole.facts.clone(), other.facts.clone());
+    let exit = worse(whole.totals.exit, other.totals.exit);
+    if whole.job().step != other.job().step {
+        whole.totals.stats.job.step.clear();
+    }
     join(whole, other, beside);
-    whole.facts.set(END, ends.map(|(one, other)| one.max(other)));
+    whole.totals.exit = exit;
+    let facts = &mut whole.facts;
+    facts.clone_from(&of_other);
+    facts.extend(&of_whole);
+    for fact in [START, FROM] {
+        facts.set(fact, least(&of_whole, &of_other, fact));
+    }
+    facts.set(EXIT, of_whole.number(EXIT).max(of_other.number(EXIT)));
+    let ends = of_whole.number(END).zip(of_other.number(END));
+    facts.set(END, ends.map(|(one, other)| one.max(other)));
+    if ends.is_none() {
+        facts.remove(REASON);
+    }
+    tell_info(whole);
+}
+
+/// The lesser number, where both or one of them know it.
+fn least(one: &Facts, other: &Facts, fact: &'static Fact) -> Option<u64> {
+    one.number(fact).into_iter().chain(other.number(fact)).min()
+}
+
+/// What the summary is headed by is what the facts say.
+fn tell_info(whole: &mut Record) {
+    let user = std::mem::take(&mut whole.totals.info.user);
+    whole.totals.info = JobInfo { user, ..JobInfo::from(&whole.facts) };
 }
 
 /// Adds `more` to `whole`, its values by `values`.
@@ -70,30 +123,12 @@ fn join(whole: &mut Record, more: Record, values: fn(&mut RunTotals, &RunTotals)
     let (totals, of_more) = (&mut whole.totals, &more.totals);
     values(totals, of_more);
     totals.intervals = totals.intervals.saturating_add(of_more.intervals);
-    totals.exit = worse(totals.exit, of_more.exit);
+    totals.gaps.merge(&of_more.gaps);
     for (texts, more) in
         [(&mut totals.notes, &of_more.notes), (&mut totals.unknown, &of_more.unknown)]
     {
         let fresh: Vec<_> = more.iter().filter(|text| !texts.contains(text)).cloned().collect();
         texts.extend(fresh);
-    }
-    join_facts(whole, &more.facts);
-}
-
-/// What one of them knows is known. The whole began when its first part did.
-fn join_facts(whole: &mut Record, more: &Facts) {
-    let of_whole = whole.facts.clone();
-    whole.facts = more.clone();
-    whole.facts.extend(&of_whole);
-    let both = |fact| of_whole.number(fact).zip(more.number(fact));
-    for (fact, pick) in [
-        (const { fact("start") }, u64::min as fn(u64, u64) -> u64),
-        (FROM, u64::min),
-        (const { fact("exit") }, u64::max),
-    ] {
-        if let Some((one, other)) = both(fact) {
-            whole.facts.set(fact, pick(one, other));
-        }
     }
 }
 
@@ -102,10 +137,7 @@ fn follow(totals: &mut RunTotals, later: &RunTotals) {
     totals.elapsed_ns = totals.elapsed_ns.saturating_add(later.elapsed_ns);
     follow_all(&mut totals.stats.groups, &later.stats.groups);
     follow_all(&mut totals.own, &later.own);
-    totals.peaks = Peaks {
-        millicores: totals.peaks.millicores.max(later.peaks.millicores),
-        disk_bytes_per_s: totals.peaks.disk_bytes_per_s.max(later.peaks.disk_bytes_per_s),
-    };
+    totals.peaks.merge(&later.peaks);
 }
 
 /// Another node.
@@ -113,13 +145,12 @@ fn beside(totals: &mut RunTotals, other: &RunTotals) {
     totals.elapsed_ns = totals.elapsed_ns.max(other.elapsed_ns);
     merge_all(&mut totals.stats.groups, &other.stats.groups);
     merge_all(&mut totals.own, &other.own);
-    // Each node's busiest moment was its own: their sum is no less than any moment's of all.
+    // Each node's busiest moment was its own: their sum is no less than any moment's of all, and no one moment's.
+    let sum = |of: fn(&Peaks) -> u64| of(&totals.peaks).saturating_add(of(&other.peaks));
     totals.peaks = Peaks {
-        millicores: totals.peaks.millicores.saturating_add(other.peaks.millicores),
-        disk_bytes_per_s: totals
-            .peaks
-            .disk_bytes_per_s
-            .saturating_add(other.peaks.disk_bytes_per_s),
+        millicores: sum(|peaks| peaks.millicores),
+        disk_bytes_per_s: sum(|peaks| peaks.disk_bytes_per_s),
+        ..Peaks::default()
     };
 }
 

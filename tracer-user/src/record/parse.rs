@@ -2,6 +2,7 @@
 //! wrote them. Everything else that no program wrote is refused, with its place.
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use tracer_ebpf::{
     loglinear::{BUCKETS, bucket_of},
@@ -15,6 +16,7 @@ use super::{
     timeline::{Column, MOST_COLUMNS, Timeline},
 };
 use crate::model::{
+    gaps::Gap,
     group::{Group, Value},
     hist::{Hist, MAX_COUNT},
     info::{Exit, Facts, JobInfo},
@@ -58,7 +60,9 @@ fn record(json: &Json) -> Result<Record> {
         let peaks = object(peaks, "peaks")?;
         totals.peaks = Peaks {
             millicores: held(peaks, "cores", Unit::Millicores)?.unwrap_or(0),
+            millicores_from: number(peaks, "cores_from")?,
             disk_bytes_per_s: number(peaks, "disk_bytes_per_s")?.unwrap_or(0),
+            disk_from: number(peaks, "disk_from")?,
         };
     }
     for table in tables::ALL {
@@ -73,6 +77,8 @@ fn record(json: &Json) -> Result<Record> {
             to.push(group);
         }
     }
+    let gaps = map.get("not_counted").map(Vec::<Gap>::deserialize);
+    totals.gaps = gaps.transpose().context("`not_counted`")?.into_iter().flatten().collect();
     totals.unknown = texts(map, "unknown")?;
     totals.notes = texts(map, "notes")?;
     let timeline = timeline(object(map.get("timeline").unwrap_or(&Json::Null), "timeline")?);

@@ -30,11 +30,13 @@ pub static KEYS: &[Key] = &[
     key("exit.signal", "integer", "Number of the signal that ended the command, else null (run)."),
     key("intervals", "integer", "Intervals measured, without those of less than 100 ms."),
     key("peaks.cores", "float", "Cores in use over the busiest interval."),
+    key("peaks.cores_from", "integer, ns", "When that interval began, since the Unix epoch."),
     key(
         "peaks.disk_bytes_per_s",
         "integer, bytes/s",
         "Read and written per second over the busiest interval, all local disks.",
     ),
+    key("peaks.disk_from", "integer, ns", "When that interval began, since the Unix epoch."),
     key(
         "timeline.begin",
         "integer, ns",
@@ -48,9 +50,14 @@ pub static KEYS: &[Key] = &[
     key("timeline.width_ns", "integer, ns", "Width of each column: a second times a power of two."),
     key("timeline.columns", "integer", "Number of columns."),
     key(
+        "not_counted",
+        "list of objects",
+        "Times in which something could not be counted. `what`: the family of probes that was shed (`sched`, `block`, … as in `shed_*` of `jobtrace_self`), `slot` (no slot was free for the job: nothing was counted but its cgroup's files) or `agent` (none was running); `for_ns`: for how long, all times added up; `from`, `until`: within which time, nanoseconds since the Unix epoch.",
+    ),
+    key(
         "unknown",
         "list of strings",
-        "What cannot be known on this node: keys of measurements, and `write_back`, writes that the kernel does later.",
+        "What cannot be known of the job on this node: keys of measurements, names of fields, and `write_back`, writes that the kernel does later.",
     ),
     key("notes", "list of strings", "What the reader must know besides, as the summary says it."),
 ];

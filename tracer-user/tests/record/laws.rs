@@ -1,7 +1,7 @@
 //! The arithmetic of records: written and read back nothing changes, merging has no order, sums are exact.
 
 use jobtrace::{
-    model::tables::ALL,
+    model::{gaps::Gap, tables::ALL},
     record::{document::document, file, merge, parse},
 };
 use proptest::{collection::vec, prelude::*};
@@ -49,6 +49,13 @@ fn record() -> impl Strategy<Value = Record> {
             record.add(span_ns, &groups, &own);
         }
         record.facts.set(const { fact("end") }, end);
+        let lost = |end: u64| Gap {
+            what: ["slot", "net"][end as usize % 2].into(),
+            for_ns: end,
+            from: 3,
+            until: end,
+        };
+        record.totals.gaps = end.map(lost).into_iter().collect();
         record.totals.exit = end.map(|end| Exit { code: Some((end % 3) as i32), signal: None });
         record
     })
@@ -142,4 +149,64 @@ fn a_later_part_on_the_same_node_follows_the_earlier_one() {
     assert_eq!(number(&whole, const { fact("counted_from") }), Some(50 * SECOND));
     assert_eq!(number(&whole, const { fact("end") }), None, "it goes on");
     assert_eq!(merge(Vec::new()), None);
+}
+
+#[test]
+fn of_two_parts_the_later_one_tells_how_it_ended() {
+    const REASON: &Fact = fact("end_reason");
+    const ACCOUNT: &Fact = fact("account");
+    let part = |begin_s: u64, account: &str, counted_from: Option<u64>| {
+        let mut record = begun("n1", begin_s * SECOND);
+        record.add(2 * SECOND, &[], &[]);
+        record.facts.set_text(ACCOUNT, account);
+        record.facts.set(const { fact("counted_from") }, counted_from);
+        record
+    };
+    let (first, mut last) = (part(50, "old", None), part(100, "new", Some(100 * SECOND)));
+    let running = merge(vec![last.clone(), first.clone()]).unwrap();
+    assert_eq!(running.facts.text(ACCOUNT), "new");
+    assert_eq!(
+        number(&running, const { fact("counted_from") }),
+        None,
+        "the first began with the job"
+    );
+    let gap = running.totals.gaps.iter().next().cloned().unwrap();
+    let expected = ("agent", 48 * SECOND, 52 * SECOND, 100 * SECOND);
+    assert_eq!((gap.what.as_str(), gap.for_ns, gap.from, gap.until), expected);
+    last.facts.set(const { fact("end") }, 102 * SECOND);
+    last.facts.set_text(REASON, "time_limit");
+    let ended = merge(vec![first.clone(), last.clone()]).unwrap();
+    assert_eq!(ended.facts.text(REASON), "time_limit");
+    // A part that ended once more: its reason is not the whole's.
+    let mut more = part(200, "new", None);
+    more.totals.exit = Some(Exit { code: Some(0), signal: None });
+    last.totals.exit = Some(Exit { code: Some(9), signal: None });
+    let whole = merge(vec![more, last, first]).unwrap();
+    assert_eq!((whole.facts.text(REASON), whole.totals.exit.unwrap().code), ("", Some(0)));
+}
+
+#[test]
+fn steps_that_began_together_are_two() {
+    let step = |step: &str| {
+        let mut record = begun("n1", 100 * SECOND);
+        record.totals.stats.job.step = step.into();
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set(Sched::on_cpu_ns, SECOND);
+        record.add(2 * SECOND, &[sched], &[]);
+        record
+    };
+    let whole = merge(vec![step("0"), step("1"), step("0")]).unwrap();
+    let on_cpu = whole.totals.stats.group(&SCHED).unwrap().number(Sched::on_cpu_ns);
+    assert_eq!((on_cpu, whole.totals.elapsed_ns), (Some(2 * SECOND), 2 * SECOND));
+    assert_eq!((whole.hosts.len(), whole.job().step.as_str()), (1, ""));
+}
+
+#[test]
+fn an_exit_of_which_a_later_program_knows_more_is_read() {
+    let mut record = begun("n1", SECOND);
+    record.totals.exit = Some(Exit { code: Some(3), signal: None });
+    let text = document(&record).unwrap();
+    let more = text.replacen("\"exit\":{", "\"exit\":{\"core_dumped\":true,", 1);
+    assert_ne!(text, more);
+    assert_eq!(parse(more.as_bytes()).unwrap().totals.exit, record.totals.exit);
 }

@@ -3,8 +3,10 @@
 mod agents;
 mod damaged;
 mod laws;
+mod mirrors;
 mod stores;
 mod timelines;
+mod truth;
 
 use jobtrace::{
     docs,
@@ -80,6 +82,7 @@ fn full() -> Record {
     }
     record.totals.info = JobInfo { user: "ada".into(), ..JobInfo::from(&record.facts) };
     record.totals.exit = Some(Exit { code: Some(3), signal: None });
+    record.totals.gaps.add("net", 3, 5);
     record.totals.unknown = vec!["block".into()];
     record.totals.notes = vec!["a note".into()];
     record

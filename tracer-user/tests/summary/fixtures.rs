@@ -93,7 +93,7 @@ fn run(command: &str, elapsed_ns: u64, peak_millicores: u64, groups: Vec<Vec<Gro
     totals.intervals = elapsed_ns / S;
     totals.exit = Some(Exit { code: Some(0), signal: None });
     totals.stats.groups = groups.concat();
-    totals.peaks = Peaks { millicores: peak_millicores, disk_bytes_per_s: 0 };
+    totals.peaks = Peaks { millicores: peak_millicores, ..Peaks::default() };
     let own = [
         (Own::cpu_ns, 31 * MS),
         (Own::bpf_ns, 12 * MS),

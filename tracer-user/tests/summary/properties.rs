@@ -110,7 +110,7 @@ fn totals() -> impl Strategy<Value = RunTotals> {
             totals.own = own;
             totals.exit = exit.map(|(code, signal)| Exit { code, signal });
             totals.elapsed_ns = elapsed_ns;
-            totals.peaks = Peaks { millicores, disk_bytes_per_s: rate };
+            totals.peaks = Peaks { millicores, disk_bytes_per_s: rate, ..Peaks::default() };
             totals
         },
     )

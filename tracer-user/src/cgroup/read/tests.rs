@@ -79,9 +79,9 @@ fn v2_with_all_its_files() {
             ("io_full_stall_ns", 4000),
         ]
     );
-    // What the quota took before the job began is not the job's.
     write(&above, &[("cpu.stat", "throttled_usec 75\n")]);
-    let cpu = [("cores_held", 5), ("throttled_ns", 5000), ("tasks", 17)];
+    let cpu = [("cores_held", 5), ("throttled_ns", 75_000), ("tasks", 17)];
+    assert!(!reader.throttles_alone(), "the quota is others' too");
     assert_eq!(known(&reader.read_cpu()), cpu);
 }
 
@@ -127,7 +127,7 @@ fn v1_with_all_its_files() {
         ]
     );
     write(&cpu.directory, &[("cpu.stat", "throttled_time 77\n")]);
-    let cpu = [("cores_held", 5), ("throttled_ns", 7), ("tasks", 3)];
+    let cpu = [("cores_held", 5), ("throttled_ns", 77), ("tasks", 3)];
     assert_eq!(known(&reader.read_cpu()), cpu);
 }
 

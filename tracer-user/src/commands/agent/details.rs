@@ -1,37 +1,38 @@
 //! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
 //! totals for the line at its end.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
 
+mod files;
+mod learnt;
+mod saving;
 mod told;
 mod totals;
+mod values;
 
 use super::{asking::Asking, state::Counted};
 use crate::{
     base::identity::Capacity,
-    cgroup::{place::Places, read::CgroupReader},
-    gpu::{Claim, Claims},
+    gpu::Claims,
     model::{
+        gaps::NO_SLOT,
         group::Group,
-        held::add_held,
         info::{Facts, JobInfo},
         job::Job,
         point::Origin,
         tables::fact,
+        totals::RunTotals,
     },
     record::{Record, timeline::Timeline},
-    resolve::{Answer, facts::JobFacts},
+    resolve::Answer,
 };
 
+use files::Files;
+pub use saving::Reach;
+use saving::Saving;
 pub use told::REPEAT_NS;
-
-/// Readings after which a job's directories and limits are taken for settled.
-const SETTLING: u32 = 2;
 
 /// The facts of a job.
 pub struct Details {
@@ -47,11 +48,16 @@ pub struct Details {
     facts: Facts,
     /// The GPUs that its environment names.
     claims: Option<Claims>,
-    reader: Option<CgroupReader>,
-    /// Readings so far: limits are set, and directories made, after the first directory.
-    readings: u32,
+    files: Files,
+    /// What they said last while no slot was free for it.
+    unserved: Vec<Group>,
+    /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
+    /// whoever sets the clock meanwhile moves none of them.
+    boot_ns: u64,
     /// Its values so far, and what came when.
     record: Record,
+    /// When a process of it was killed last for lack of memory, as far as the intervals tell: the end of one.
+    killed_ns: Option<u64>,
     told_ns: Option<u64>,
     ended: Option<u64>,
     /// Whether its time is counted up to its end.
@@ -61,31 +67,28 @@ pub struct Details {
     late: bool,
     /// Whether nothing comes any more.
     settled: bool,
-    /// When its record was made last; its first is due a while after the job was seen first.
-    recorded_ns: Option<u64>,
-    /// Whether its record tells of its end.
-    end_recorded: bool,
-    hold: Arc<()>,
+    /// What of it is saved.
+    saving: Saving,
 }
 
 impl Details {
-    /// Of a job that began at `start_wall_ns`.
-    pub fn new(answer: &Answer, start_wall_ns: u64) -> Self {
+    /// Of a job that began at `start_wall_ns`, when CLOCK_MONOTONIC's zero was `boot_ns` by the same clock.
+    pub fn new(answer: &Answer, start_wall_ns: u64, boot_ns: u64) -> Self {
         let info = JobInfo { start_wall_ns, ..JobInfo::default() };
-        let mut details = Self::of(info);
+        let mut details = Self::of(info, boot_ns);
         details.note(answer);
         details
     }
 
-    /// Of a job that came after `reported_ns`, of which an agent that was killed then told nobody.
-    pub fn found(reported_ns: u64) -> Self {
-        let mut details = Self::of(JobInfo::default());
-        details.record.timeline = Timeline::new(reported_ns);
+    /// Of a job that came after `reported_ns` (CLOCK_MONOTONIC), of which an agent that was killed then told nobody.
+    pub fn found(reported_ns: u64, boot_ns: u64) -> Self {
+        let mut details = Self::of(JobInfo::default(), boot_ns);
+        details.record.timeline = Timeline::new(details.wall_at(reported_ns));
         details
     }
 
     /// Of a job of which no more is known than `info`.
-    fn of(info: JobInfo) -> Self {
+    fn of(info: JobInfo, boot_ns: u64) -> Self {
         let begin_ns = info.start_wall_ns;
         Self {
             record: Record::new(&Origin::default(), Job::default(), info.clone(), begin_ns),
@@ -95,30 +98,55 @@ impl Details {
             asking: Asking::default(),
             facts: Facts::default(),
             claims: None,
-            reader: None,
-            readings: 0,
+            files: Files::default(),
+            unserved: Vec::new(),
+            boot_ns,
+            killed_ns: None,
             told_ns: None,
             ended: None,
             counted_to_end: false,
             end_told: false,
             late: false,
             settled: false,
-            recorded_ns: None,
-            end_recorded: false,
-            hold: Arc::default(),
+            saving: Saving::default(),
         }
     }
 
-    /// It runs on this node.
-    pub fn set_node(&mut self, capacity: Capacity) {
+    /// What the job's clock shows at `monotonic_ns`.
+    fn wall_at(&self, monotonic_ns: u64) -> u64 {
+        self.boot_ns.saturating_add(monotonic_ns)
+    }
+
+    /// It runs on this node, whose kernel cannot tell what `unknown` names.
+    pub fn set_node(&mut self, capacity: Capacity, unknown: &[String]) {
+        self.record.totals.unknown = unknown.to_vec();
         self.facts.set(const { fact("node_cores") }, capacity.cores);
         self.facts.set(const { fact("node_memory_bytes") }, capacity.memory_bytes);
     }
 
-    /// Its values are counted from `wall_ns` on, when it had begun already.
-    pub fn set_counted_from(&mut self, wall_ns: u64) {
+    /// It was there before `monotonic_ns`, from when on its values are counted.
+    pub fn set_counted_from(&mut self, monotonic_ns: u64) {
+        let wall_ns = self.wall_at(monotonic_ns);
         self.record.timeline = Timeline::new(wall_ns);
         self.facts.set(const { fact("counted_from") }, Some(wall_ns));
+        self.files.began_before = true;
+    }
+
+    /// It has a slot from `monotonic_ns` on, and had none: what was read of it so far are its files alone.
+    pub fn set_served_from(&mut self, monotonic_ns: u64) {
+        if self.record.totals.elapsed_ns == 0 {
+            return self.set_counted_from(monotonic_ns);
+        }
+        let wall_ns = self.wall_at(monotonic_ns);
+        let counted_ns = self.record.timeline.end_ns();
+        self.pass_to(wall_ns);
+        let totals = &mut self.record.totals;
+        totals.gaps.add(NO_SLOT, counted_ns, wall_ns);
+        let (gaps, unknown) = (totals.gaps.clone(), totals.unknown.clone());
+        *totals = RunTotals::new(totals.stats.job.clone(), totals.info.clone());
+        (totals.gaps, totals.unknown) = (gaps, unknown);
+        self.facts.set(const { fact("counted_from") }, Some(wall_ns));
+        self.files = Files::of_before();
     }
 
     /// Adds what the path of one of its cgroups tells, where no other has told it.
@@ -146,16 +174,19 @@ impl Details {
         end: Option<(u64, bool)>,
         counted: Counted,
     ) -> Self {
-        let mut details = Self::of(info);
+        let mut details = Self::of(info, counted.boot_ns);
         details.uid = uid;
         (details.ended, details.end_told) =
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
-        (details.facts, details.end_recorded) = (counted.facts, counted.end_saved);
+        details.facts = counted.facts;
+        details.saving = Saving::resumed(counted.end_saved, &counted.places);
         let totals = &mut details.record.totals;
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
         (totals.stats.groups, totals.own) = (counted.totals, counted.losses);
+        totals.gaps = counted.gaps;
+        details.killed_ns = counted.killed_ns;
         details.record.timeline = counted.timeline;
         // What came late before is in its values.
         (details.told_ns, details.late) = (counted.end_stamp_ns, details.end_told);
@@ -167,8 +198,12 @@ impl Details {
         let totals = &self.record.totals;
         Counted {
             facts: self.facts.clone(),
+            boot_ns: self.boot_ns,
+            killed_ns: self.killed_ns,
+            gaps: totals.gaps.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
-            end_saved: self.end_recorded && Arc::strong_count(&self.hold) == 1,
+            end_saved: self.saving.end_is_saved(),
+            places: self.saving.places(),
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,
@@ -192,110 +227,6 @@ impl Details {
     pub fn set_claims(&mut self, claims: Option<Claims>) {
         self.claims = claims;
     }
-
-    /// Adds what a task's environment tells.
-    pub fn learn(&mut self, facts: &JobFacts) {
-        if *facts == JobFacts::default() {
-            return;
-        }
-        let texts = [
-            (const { fact("account") }, &facts.account),
-            (const { fact("partition") }, &facts.queue),
-            (const { fact("nodes") }, &facts.nodes),
-            (const { fact("array_job") }, &facts.array_job),
-            (const { fact("array_task") }, &facts.array_task),
-            (const { fact("gpus_held") }, &facts.gpus),
-            (const { fact("qos") }, &facts.qos),
-        ];
-        let end_ns = facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000));
-        let numbers = [
-            (const { fact("node_count") }, facts.node_count),
-            (const { fact("task_count") }, facts.tasks),
-            (const { fact("gpu_count") }, facts.gpu_count()),
-            (const { fact("core_count") }, facts.cores),
-            (const { fact("memory_per_node_bytes") }, facts.memory_per_node_bytes),
-            (const { fact("memory_per_core_bytes") }, facts.memory_per_core_bytes),
-            (const { fact("memory_per_gpu_bytes") }, facts.memory_per_gpu_bytes),
-            (const { fact("restarts") }, facts.restarts),
-            (const { fact("time_limit_end") }, end_ns),
-        ];
-        for (fact, text) in texts {
-            self.facts.set_text(fact, text.as_deref().unwrap_or_default());
-        }
-        for (fact, number) in numbers.into_iter().filter(|(_, number)| number.is_some()) {
-            self.facts.set(fact, number);
-        }
-        if let Some(name) = &facts.name {
-            self.info.name.clone_from(name);
-        }
-        if let Some(seconds) = facts.start_s {
-            self.info.start_wall_ns = seconds.saturating_mul(1_000_000_000);
-        }
-        self.uid = self.uid.or(facts.uid);
-        self.claims = claims(facts).or(self.claims.take());
-        self.told_ns = None;
-    }
-
-    /// Adds the job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
-    /// without a directory. `probed` are the groups of the probes, which lack what this kernel cannot tell
-    /// them.
-    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
-        if self.ended.is_some() {
-            return;
-        }
-        if self.readings < SETTLING {
-            self.readings += 1;
-            let places = places();
-            self.reader = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places));
-        }
-        if let Some(reader) = &mut self.reader {
-            reader.add_oom_kills(probed);
-            probed.extend([reader.read_memory(), reader.read_cpu()]);
-        }
-    }
-
-    /// Adds an interval of `span_ns` that ended at `wall_ns`: the job did `groups`, and `losses` were counted on the
-    /// node. Sets in `groups` what the job held.
-    pub fn add(&mut self, groups: &mut Vec<Group>, losses: &[Group], wall_ns: u64, span_ns: u64) {
-        let own_ns = self.own_span_ns(wall_ns, span_ns);
-        add_held(groups, &self.record.totals.stats.groups, own_ns);
-        self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
-        self.record.add(own_ns, groups, losses);
-    }
-
-    /// The part of an interval in which the job was there.
-    fn own_span_ns(&mut self, wall_ns: u64, span_ns: u64) -> u64 {
-        let mut own_ns = if self.counted_to_end { 0 } else { span_ns };
-        if self.record.totals.elapsed_ns == 0 {
-            // It began within it.
-            own_ns = own_ns.min(wall_ns.saturating_sub(self.record.timeline.begin_ns()));
-        }
-        if let Some(ended_ns) = self.ended.filter(|_| !self.counted_to_end) {
-            own_ns = own_ns.saturating_sub(wall_ns.saturating_sub(ended_ns));
-            self.counted_to_end = true;
-        }
-        own_ns
-    }
-
-    /// The job's last cgroup was removed at `wall_ns`; `None`: it has one again.
-    pub fn set_ended(&mut self, wall_ns: Option<u64>) {
-        if self.ended.is_some() != wall_ns.is_some() {
-            self.ended = wall_ns;
-            self.counted_to_end = false;
-            (self.end_told, self.end_recorded) = (false, false);
-            (self.late, self.settled) = (false, false);
-            self.told_ns = None;
-            self.readings = 0;
-        }
-    }
-}
-
-/// The GPUs that an environment names. Slurm counts its own list of them, mostly in PCI order, as the driver
-/// does; CUDA and ROCm count the devices that a process sees, so within a device cgroup from zero.
-fn claims(facts: &JobFacts) -> Option<Claims> {
-    let of = Claims::parse(facts.gpus.as_ref()?, Claim::Index);
-    let is_relative = of.iter().any(|claim| matches!(claim, Claim::Index(_)));
-    (!of.is_empty()).then_some(Claims { of, is_relative })
 }
 
 /// When the oldest process in `pids` began, nanoseconds since the Unix epoch.
@@ -309,26 +240,4 @@ pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
     let uptime = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
     let begin = SystemTime::now().checked_sub(uptime.checked_sub(since_boot)?)?;
     Some(begin.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_may_count_otherwise_and_uuids_cannot() {
-        let facts = |gpus: &str, by: &str| JobFacts {
-            gpus: Some(gpus.into()),
-            gpus_by: Some(by.into()),
-            ..JobFacts::default()
-        };
-        let of =
-            |facts| claims(&facts).map(|claims| (Vec::from_iter(claims.of), claims.is_relative));
-        assert_eq!(of(facts("1", "SLURM_JOB_GPUS")), Some((vec![Claim::Index(1)], true)));
-        assert_eq!(of(facts("1", "CUDA_VISIBLE_DEVICES")), Some((vec![Claim::Index(1)], true)));
-        let uuid = Claim::Uuid("GPU-8932f937".into());
-        let named = facts("GPU-8932f937", "CUDA_VISIBLE_DEVICES");
-        assert_eq!(of(named), Some((vec![uuid], false)));
-        assert_eq!(of(facts("NoDevFiles", "CUDA_VISIBLE_DEVICES")), None);
-    }
 }

@@ -18,6 +18,7 @@ use crate::{
     base::identity::boot_id,
     gpu::Claims,
     model::{
+        gaps::Gaps,
         group::Group,
         info::{Facts, JobInfo},
         job::Job,
@@ -69,10 +70,21 @@ pub struct KnownJob {
 pub struct Counted {
     /// What was told of it.
     pub facts: Facts,
+    /// Its clock: what CLOCK_MONOTONIC's zero was by the wall clock when it was seen first.
+    pub boot_ns: u64,
+    /// When a process of it was killed last for lack of memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub killed_ns: Option<u64>,
+    /// Times in which something of it could not be counted.
+    #[serde(default, skip_serializing_if = "Gaps::is_empty")]
+    pub gaps: Gaps,
     /// By which stamp its end was told.
     pub end_stamp_ns: Option<u64>,
     /// Whether a record that tells of its end is saved.
     pub end_saved: bool,
+    /// Where records of it may lie: `1000/2026-11-22/slurm-4711-…`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
     /// For how long it was counted.
     pub elapsed_ns: u64,
     /// Over how many intervals.

@@ -69,7 +69,7 @@ pub const FACTS: &[Fact] = &[
     ),
     text(
         "end_reason",
-        "Why it ended, if its values show it: `out_of_memory` (processes were killed for lack of memory) or `time_limit` (it ended at its limit or later) (agent).",
+        "Why it ended, if its values show it: `out_of_memory` (it ended within 5 s of the interval in which a process was killed for lack of memory) or `time_limit` (it ended at its limit or up to 90 s later) (agent).",
     ),
     number("node_cores", Count, "CPUs of the node (agent)."),
     number("node_memory_bytes", Bytes, "Memory of the node (agent)."),

@@ -1,33 +1,24 @@
-//! What is told of a job, and when: its lines of `job_info` and its records.
-
-use std::sync::Arc;
+//! What is told of a job, and when: its lines of `job_info`.
 
 use super::{Details, totals};
-use crate::{
-    model::{
-        info::{Facts, JobInfo},
-        job::Job,
-        point::{Origin, Point},
-        points::facts_point,
-        tables::{FAULT, Fault, fact},
-    },
-    record::Record,
+use crate::model::{
+    info::Facts,
+    job::Job,
+    point::{Origin, Point},
+    points::facts_point,
+    tables::fact,
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
 pub const REPEAT_NS: u64 = 300_000_000_000;
 
+/// An end this long after the interval of the last kill is its consequence.
+const KILL_TO_END_NS: u64 = 5_000_000_000;
+/// An end this long after the time limit is its consequence: Slurm looks for such jobs every 30 s, and gives them
+/// another 30 s (KillWait) before they are killed.
+const LIMIT_TO_END_NS: u64 = 90_000_000_000;
+
 impl Details {
-    /// Whether all is told of it that ever will be, and its records are saved.
-    pub fn is_done(&self) -> bool {
-        self.settled && Arc::strong_count(&self.hold) == 1
-    }
-
-    /// What each of its records holds until it is saved.
-    pub fn hold(&self) -> Arc<()> {
-        Arc::clone(&self.hold)
-    }
-
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended. Told again, with the stamp
     /// that it had, when what came late `has_settled` (write-back, a GPU's last reading).
     pub fn due_info(
@@ -51,39 +42,8 @@ impl Details {
         Some(facts_point(origin, job, &self.all_facts(), totals, stamp_ns))
     }
 
-    /// Its record, where it is due at `stamp_ns`: every `every_ns`, at its end, and when what came late has settled.
-    pub fn due_record(
-        &mut self,
-        origin: &Origin,
-        job: &Job,
-        stamp_ns: u64,
-        every_ns: u64,
-    ) -> Option<Record> {
-        let recorded_ns = *self.recorded_ns.get_or_insert(stamp_ns);
-        let is_due = match (self.ended, self.end_recorded) {
-            (Some(_), false) => true,
-            (Some(_), true) => self.settled && self.late,
-            (None, _) => stamp_ns.saturating_sub(recorded_ns) >= every_ns,
-        };
-        is_due.then(|| self.record(origin, job, stamp_ns))
-    }
-
-    /// Its record now.
-    pub fn record(&mut self, origin: &Origin, job: &Job, stamp_ns: u64) -> Record {
-        (self.recorded_ns, self.end_recorded) = (Some(stamp_ns), self.ended.is_some());
-        // It holds what came late too: nothing more makes it due.
-        self.late &= !self.settled;
-        let mut record = self.record.clone();
-        record.cluster.clone_from(&origin.cluster);
-        record.hosts = vec![origin.host.clone()];
-        record.totals.stats.job = job.clone();
-        record.facts = self.all_facts();
-        record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
-        record
-    }
-
     /// All that is known of it besides its values.
-    fn all_facts(&self) -> Facts {
+    pub(super) fn all_facts(&self) -> Facts {
         let mut facts = self.info.facts();
         facts.set(const { fact("uid") }, self.uid.map(u64::from));
         facts.extend(&self.facts);
@@ -92,14 +52,16 @@ impl Details {
         facts
     }
 
-    /// Why it ended, where its values show that; else empty.
+    /// Why it ended, where its values show that; else empty. A job may go on for hours after one of its processes was
+    /// killed, and its limit may be raised: only an end that follows at once is the consequence.
     fn end_reason(&self) -> &'static str {
         let Some(ended_ns) = self.ended else { return "" };
-        let faults = self.record.totals.stats.group(&FAULT);
         let limit_ns = self.facts.number(const { fact("time_limit_end") });
-        if faults.and_then(|group| group.number(Fault::oom_kills)) > Some(0) {
+        let follows = |cause_ns: u64, within_ns| ended_ns <= cause_ns.saturating_add(within_ns);
+        if self.killed_ns.is_some_and(|killed_ns| follows(killed_ns, KILL_TO_END_NS)) {
             "out_of_memory"
-        } else if limit_ns.is_some_and(|limit_ns| ended_ns >= limit_ns) {
+        } else if limit_ns.is_some_and(|at_ns| ended_ns >= at_ns && follows(at_ns, LIMIT_TO_END_NS))
+        {
             "time_limit"
         } else {
             ""

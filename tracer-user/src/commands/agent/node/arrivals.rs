@@ -10,7 +10,7 @@ use tracer_ebpf::records::PATH_BYTES;
 
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
-    base::clock::{monotonic_ns, wall_at, wall_ns},
+    base::clock::{boot_wall_ns, monotonic_ns, wall_at, wall_ns},
     commands::agent::{
         details::{Details, read_start_wall_ns},
         log::Log,
@@ -143,7 +143,7 @@ impl Jobs {
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(details) = self.details.get_mut(&job) {
-            details.set_ended(None);
+            details.set_returned(monotonic_ns());
             details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
             if is_untold {
@@ -159,11 +159,10 @@ impl Jobs {
             0 => read_start_wall_ns(self.view.pids(&tracked.root)).unwrap_or_else(wall_ns),
             start => start,
         };
-        let mut details = Details::new(&answer, start);
+        let mut details = Details::new(&answer, start, boot_wall_ns());
         details.made_by = Some(maker);
-        let traced_ns = wall_at(slots.probes.since_ns());
-        // One without a slot is counted from when it has one.
-        if start < traced_ns && tracked.lease.is_some() {
+        let traced_ns = slots.probes.since_ns();
+        if start < wall_at(traced_ns) {
             details.set_counted_from(traced_ns);
         }
         self.insert(job.clone(), details);

@@ -61,7 +61,7 @@ impl Node {
         let (jobs, slots) = (&mut node.jobs, &mut node.slots);
         // From the first event on: the agent after this one may have to know.
         slots.keeper = Some(keeper);
-        jobs.resume(state.jobs, &state.owners, journal, state.reported.wall_ns, slots)?;
+        jobs.resume(state.jobs, &state.owners, journal, state.reported.monotonic_ns, slots)?;
         node.previous = state.reported;
         // This process's own clocks begin anew.
         for own in node.previous.own.iter_mut().filter(|own| own.is(&SELF)) {
@@ -86,7 +86,7 @@ impl Node {
             is_last: false,
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),
-            jobs: Jobs::new(view, naming)?,
+            jobs: Jobs::new(view, naming, probes.unknown())?,
             slots: Slots::new(probes, spare_slots),
             care: Care::default(),
             previous: Snapshot::default(),

@@ -1,27 +1,19 @@
 //! The node's jobs: whose cgroups are there, and what is known of each. What becomes of their slots is told to
 //! [`Slots`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
 
 use super::slots::Slots;
 use crate::{
-    base::{
-        clock::{monotonic_ns, wall_at, wall_ns},
-        identity::Capacity,
-    },
+    base::{clock::monotonic_ns, identity::Capacity},
     commands::agent::{
-        details::Details, hierarchy::View, log::Log, naming::Naming, records::Unsaved,
-        tracker::Action, tracker::Tracker, users::Users,
+        details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
+        tracker::Tracker, users::Users,
     },
     model::{
-        group::Group,
-        job::{Job, JobStats},
-        point::{Origin, Point},
+        job::{Job, JobStats, Losses},
         snapshot::Snapshot,
     },
 };
@@ -42,10 +34,12 @@ pub(super) struct Jobs {
     pub details: BTreeMap<Job, Details>,
     /// The names of their owners.
     pub users: Users,
-    /// Wall time up to which an agent before this one reported, where this one goes on there.
+    /// CLOCK_MONOTONIC up to which an agent before this one reported, where this one goes on there.
     pub(super) reported_ns: u64,
     /// What the node has.
     capacity: Capacity,
+    /// What its kernel cannot tell of any job.
+    unknown: Vec<String>,
 }
 
 impl Jobs {
@@ -53,7 +47,7 @@ impl Jobs {
     ///
     /// # Errors
     /// When there can be no thread that asks for names.
-    pub fn new(view: View, naming: Arc<Naming>) -> Result<Self> {
+    pub fn new(view: View, naming: Arc<Naming>, unknown: &[&str]) -> Result<Self> {
         let (tracker, details) = (Tracker::default(), BTreeMap::new());
         Ok(Self {
             view,
@@ -63,6 +57,7 @@ impl Jobs {
             users: Users::start()?,
             reported_ns: 0,
             capacity: Capacity::read(),
+            unknown: unknown.iter().map(|name| (*name).to_owned()).collect(),
         })
     }
 
@@ -87,54 +82,22 @@ impl Jobs {
         }
     }
 
-    /// Adds an interval of `span_ns` that ended at `wall_ns` to the jobs' totals, once it is known which of them have
-    /// ended, with what was lost on the node meanwhile.
-    pub fn add(&mut self, jobs: &mut [JobStats], losses: &[Group], wall_ns: u64, span_ns: u64) {
+    /// Adds an interval that ended at `now_ns` (CLOCK_MONOTONIC) to the jobs' totals, once it is known which of them
+    /// have ended, with what was lost on the node meanwhile.
+    pub fn add(&mut self, jobs: &mut [JobStats], losses: &Losses, now_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
         for stats in jobs {
             if let Some(details) = self.details.get_mut(&stats.job) {
-                details.add(&mut stats.groups, losses, wall_ns, span_ns);
+                details.add(&mut stats.groups, losses, now_ns);
             }
         }
-    }
-
-    /// The `job_info` and the records that are due. Of a job that was let go before its last values were read, not
-    /// before they are: they belong to the totals at its end. After an `is_last` interval nothing comes for any job.
-    pub fn due(
-        &mut self,
-        slots: &Slots,
-        origin: &Origin,
-        stamp_ns: u64,
-        records_every_ns: Option<u64>,
-        is_last: bool,
-    ) -> (Vec<Point>, Vec<Unsaved>) {
-        let tracker = &self.tracker;
-        let unread = tracker.owners().iter().filter(|(lease, job)| {
-            tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
-        });
-        let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
-        let (mut infos, mut records) = (Vec::new(), Vec::new());
-        for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
-            let has_settled = is_last || tracker.job(job).is_none();
-            infos.extend(details.due_info(origin, job, stamp_ns, has_settled));
-            let record = records_every_ns
-                .and_then(|every_ns| details.due_record(origin, job, stamp_ns, every_ns));
-            records.extend(record.map(|record| Unsaved { record, hold: details.hold() }));
+        for (job, tracked) in self.tracker.jobs().filter(|(_, tracked)| tracked.lease.is_none()) {
+            if let Some(details) = self.details.get_mut(job) {
+                details.add_unserved(|| self.view.places(&tracked.root), now_ns);
+            }
         }
-        (infos, records)
-    }
-
-    /// The records of all jobs that run now.
-    pub fn all_records(&mut self, origin: &Origin, stamp_ns: u64) -> Vec<Unsaved> {
-        let running = self.details.iter_mut().filter(|(_, details)| details.end().is_none());
-        running
-            .map(|(job, details)| Unsaved {
-                record: details.record(origin, job, stamp_ns),
-                hold: details.hold(),
-            })
-            .collect()
     }
 
     /// Gives `jobs` slots as far as there are any; gives how many have one.
@@ -147,7 +110,7 @@ impl Jobs {
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, slots, log);
             if let Some(details) = self.details.get_mut(job) {
-                details.set_counted_from(wall_ns());
+                details.set_served_from(monotonic_ns());
             }
             self.learn_from_tasks(job, slots, log);
         }
@@ -162,8 +125,8 @@ impl Jobs {
     }
 
     /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
-    /// there.
-    pub fn release_old(&mut self, slots: &mut Slots, log: &Log) {
+    /// there. Where there are `records`, a job is known until its own are saved.
+    pub fn release_old(&mut self, records: bool, slots: &mut Slots, log: &Log) {
         let now_ns = monotonic_ns();
         for (ended_ns, job) in self.tracker.ended() {
             let has_slot = self.tracker.job(&job).is_some_and(|tracked| tracked.lease.is_some());
@@ -172,7 +135,7 @@ impl Jobs {
             }
         }
         let tracker = &self.tracker;
-        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done());
+        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done(records));
     }
 
     /// Gives `job` another name and tells which it has then.
@@ -187,7 +150,7 @@ impl Jobs {
 
     /// A job that was not known so far.
     pub fn insert(&mut self, job: Job, mut details: Details) {
-        details.set_node(self.capacity);
+        details.set_node(self.capacity, &self.unknown);
         self.details.insert(job, details);
     }
 
@@ -202,7 +165,7 @@ impl Jobs {
     fn note_ended(&mut self, job: &Job) {
         let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
         if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
-            details.set_ended(Some(wall_at(ended_ns)));
+            details.set_ended(ended_ns);
         }
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use super::{arrivals::Arrival, jobs::Jobs, slots::Slots};
 use crate::{
-    base::clock::monotonic_ns,
+    base::clock::{boot_wall_ns, monotonic_ns},
     commands::agent::{
         details::Details,
         log::Log,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Jobs {
-    /// Goes on where the agent before ended, which reported up to `reported_ns` (wall time): with what it knew, and
+    /// Goes on where the agent before ended, which reported up to `reported_ns` (CLOCK_MONOTONIC): with what it knew, and
     /// what came to light after that.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Jobs {
     fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
         if self.tracker.job(job).is_none() {
             self.tracker.resume(job, &[], None, root, now_ns, now_ns);
-            self.insert(job.clone(), Details::found(self.reported_ns));
+            self.insert(job.clone(), Details::found(self.reported_ns, boot_wall_ns()));
         }
         self.tracker.resume_owner(lease, job);
     }

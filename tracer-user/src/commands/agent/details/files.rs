@@ -1,0 +1,103 @@
+//! A job's own cgroup files: what of them is its, and what they counted before it was seen.
+
+use crate::{
+    cgroup::{place::Places, read::CgroupReader},
+    model::{
+        group::{Group, Value},
+        tables::{CPU, Cpu, FAULT, Fault, MEMORY},
+    },
+};
+use tracer_ebpf::table::Kind;
+
+/// Readings after which a job's directories and limits are taken for settled.
+const SETTLING: u32 = 2;
+
+/// The files of a job.
+#[derive(Default)]
+pub struct Files {
+    /// Whether they counted before the job was: the first reading is then the zero of the others.
+    pub began_before: bool,
+    reader: Option<CgroupReader>,
+    /// Readings so far: limits are set, and directories made, after the first directory.
+    readings: u32,
+    has_block: Option<bool>,
+    /// What the interval to come may not tell, for it came before.
+    before: Before,
+}
+
+/// What a reading tells that came before the job, or elsewhere.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    stalls: bool,
+    throttled: bool,
+    kills: bool,
+}
+
+impl Files {
+    /// Files that counted before the job was.
+    pub fn of_before() -> Self {
+        Self { began_before: true, ..Self::default() }
+    }
+
+    /// Whether the kernel keeps block I/O of the job's cgroups apart; `None` before the first reading.
+    pub fn has_block(&self) -> Option<bool> {
+        self.has_block
+    }
+
+    /// Begins anew: directories were made.
+    pub fn look_again(&mut self) {
+        (self.readings, self.began_before) = (0, false);
+    }
+
+    /// Adds `job_memory` and `job_cpu` now, from the directories `places`; none without a directory. `probed` are the
+    /// groups of the probes, which lack what this kernel cannot tell them.
+    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
+        let is_first = self.readings == 0;
+        let mut moved = false;
+        if self.readings < SETTLING {
+            self.readings += 1;
+            let places = places();
+            if !places.0.is_empty() {
+                self.has_block = Some(has_block(&places));
+            }
+            let fresh = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places));
+            moved = match (&self.reader, &fresh) {
+                (Some(before), Some(now)) => !before.throttles_as(now),
+                // Of a quota that others share the job's time is but a part.
+                (None, Some(now)) => !now.throttles_alone(),
+                _ => false,
+            };
+            self.reader = fresh;
+        }
+        let is_before = is_first && self.began_before;
+        self.before = Before { stalls: is_before, throttled: is_before || moved, kills: false };
+        if let Some(reader) = &mut self.reader {
+            self.before.kills = reader.add_oom_kills(probed) && is_before;
+            probed.extend([reader.read_memory(), reader.read_cpu()]);
+        }
+    }
+
+    /// Takes out of `groups`, an interval, what came before.
+    pub fn leave_out(&mut self, groups: &mut [Group]) {
+        let before = std::mem::take(&mut self.before);
+        for group in groups {
+            if group.is(&MEMORY) && before.stalls {
+                let counters = group.measurement.fields.iter().zip(&mut group.values);
+                counters
+                    .filter(|(field, value)| field.kind == Kind::Counter && value.is_some())
+                    .for_each(|(_, value)| *value = Some(Value::Number(0)));
+            } else if group.is(&CPU) && before.throttled {
+                group.set(Cpu::throttled_ns, group.number(Cpu::throttled_ns).map(|_| 0));
+            } else if group.is(&FAULT) && before.kills {
+                group.set(Fault::oom_kills, group.number(Fault::oom_kills).map(|_| 0));
+            }
+        }
+    }
+}
+
+/// Whether the kernel charges block I/O to the cgroups at `places`: under v2 those below a cgroup that has the io
+/// controller enabled.
+fn has_block(places: &Places) -> bool {
+    let v2 = || places.v2().is_some_and(|place| place.directory.join("io.stat").exists());
+    places.v1("blkio").is_some() || v2()
+}

@@ -1,0 +1,98 @@
+//! A job's values as they come, interval by interval, and its end.
+
+use super::Details;
+use crate::{
+    cgroup::place::Places,
+    model::{
+        gaps::NO_SLOT,
+        group::{Group, since_all},
+        held::add_held,
+        job::Losses,
+        tables::{FAULT, Fault},
+    },
+};
+
+impl Details {
+    /// Adds the job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
+    /// without a directory. `probed` are the groups of the probes, which lack what this kernel cannot tell
+    /// them.
+    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
+        if self.ended.is_none() {
+            self.files.read(places, probed);
+        }
+    }
+
+    /// Adds an interval of `span_ns` that ended at `now_ns` (CLOCK_MONOTONIC): the job did `groups`, and `losses` were
+    /// counted on the node. Sets in `groups` what the job held, and takes out what came before it.
+    pub fn add(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
+        self.files.leave_out(groups);
+        let from_ns = self.record.timeline.end_ns();
+        let own_ns = self.own_span_ns(now_ns);
+        add_held(groups, &self.record.totals.stats.groups, own_ns);
+        self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
+        if groups.iter().any(has_kills) {
+            self.killed_ns = Some(self.wall_at(now_ns));
+        }
+        for what in &losses.shed {
+            self.record.totals.gaps.add(what, from_ns, from_ns + own_ns);
+        }
+        self.record.add(own_ns, groups, &losses.own);
+    }
+
+    /// The same of a job that no slot was free for: its files, at `places`, are all that is known.
+    pub fn add_unserved(&mut self, places: impl FnOnce() -> Places, now_ns: u64) {
+        let mut groups = Vec::new();
+        self.read(places, &mut groups);
+        let mut interval = since_all(&groups, &self.unserved);
+        self.unserved = groups;
+        let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
+        self.add(&mut interval, &losses, now_ns);
+    }
+
+    /// The time since it was counted last, up to `now_ns` or its end.
+    fn own_span_ns(&mut self, now_ns: u64) -> u64 {
+        if self.counted_to_end {
+            return 0;
+        }
+        self.counted_to_end = self.ended.is_some();
+        let now_ns = self.wall_at(now_ns);
+        let until_ns = self.ended.map_or(now_ns, |ended_ns| ended_ns.min(now_ns));
+        until_ns.saturating_sub(self.record.timeline.end_ns())
+    }
+
+    /// Nothing of it was there up to `wall_ns`.
+    pub(super) fn pass_to(&mut self, wall_ns: u64) {
+        let timeline = &mut self.record.timeline;
+        timeline.add(wall_ns.saturating_sub(timeline.end_ns()), &[]);
+    }
+
+    /// The job's last cgroup was removed at `monotonic_ns`.
+    pub fn set_ended(&mut self, monotonic_ns: u64) {
+        if self.ended.is_none() {
+            self.ended = Some(self.wall_at(monotonic_ns));
+            self.forget_telling();
+        }
+    }
+
+    /// It has a cgroup again at `monotonic_ns`.
+    pub fn set_returned(&mut self, monotonic_ns: u64) {
+        if self.ended.take().is_some() {
+            self.pass_to(self.wall_at(monotonic_ns));
+            self.files.look_again();
+            self.forget_telling();
+        }
+    }
+
+    /// What was told of it stands no longer.
+    fn forget_telling(&mut self) {
+        self.counted_to_end = false;
+        self.saving.restart();
+        self.end_told = false;
+        (self.late, self.settled) = (false, false);
+        self.told_ns = None;
+    }
+}
+
+fn has_kills(group: &Group) -> bool {
+    group.is(&FAULT) && group.number(Fault::oom_kills) > Some(0)
+}
