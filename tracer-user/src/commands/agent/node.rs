@@ -11,6 +11,7 @@ mod care;
 mod gpus;
 mod jobs;
 mod learn;
+mod lives;
 mod net_devices;
 mod resume;
 mod slots;
@@ -31,7 +32,7 @@ use crate::{
     base::clock::monotonic_ns,
     model::{
         group::{Group, Value},
-        job::{Job, JobStats, Losses, attribute},
+        job::{Job, JobStats, Losses, attribute, join_lives},
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
@@ -202,6 +203,7 @@ impl Node {
         self.forget_unseen(&mut jobs);
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);
+        let mut jobs = join_lives(jobs);
         let every_ns = self.records_every.map(|every| every.as_nanos() as u64);
         let (facts, records) = self.jobs.due(&self.slots, origin, stamp_ns, every_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);

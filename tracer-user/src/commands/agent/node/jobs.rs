@@ -75,9 +75,12 @@ impl Jobs {
         self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()).count()
     }
 
-    /// Adds the jobs' files to `snapshot`.
+    /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks.
     pub fn read_files(&mut self, snapshot: &mut Snapshot) {
         for (job, tracked) in self.tracker.jobs() {
+            if let Some(details) = self.details.get_mut(job) {
+                details.read_parts(|path| self.view.places(path), snapshot.monotonic_ns);
+            }
             if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
                 && let Some(groups) = snapshot.slots.get_mut(&lease)
             {
@@ -120,9 +123,15 @@ impl Jobs {
         });
         let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
         let (mut infos, mut records) = (Vec::new(), Vec::new());
+        let mut told = BTreeSet::new();
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let has_settled = is_last || tracker.job(job).is_none();
-            infos.extend(details.due_info(origin, job, stamp_ns, has_settled));
+            // Two of the same id and stamp would be one line: the later job's comes with the next.
+            if !told.contains(&job.told()) {
+                let info = details.due_info(origin, job, stamp_ns, has_settled);
+                told.extend(info.is_some().then(|| job.told()));
+                infos.extend(info);
+            }
             let record =
                 records_every_ns.and_then(|every_ns| details.due_record(origin, job, every_ns));
             records.extend(record.map(|record| Unsaved { record, hold: details.hold() }));
