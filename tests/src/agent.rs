@@ -29,6 +29,9 @@ const END: Duration = Duration::from_secs(10);
 /// How long until a tick of one second has certainly been written.
 const TICK: Duration = Duration::from_secs(8);
 
+/// Its configuration, in its folder.
+const CONFIG: &str = "jobtrace.toml";
+
 /// A running agent that reads once a second, unless its settings say otherwise.
 #[derive(Debug)]
 pub struct Agent {
@@ -53,24 +56,25 @@ impl Agent {
     /// As there.
     pub fn start_by(mut command: Command, settings: &str) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("jobtrace-agent-").tempdir()?;
-        let path = |name: &str| folder.path().join(name);
-        let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
-        let interval = if settings.contains("interval") { "" } else { "interval = \"1s\"" };
-        let text = format!(
-            "{slots}\n{interval}\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n[records]\ndir = {:?}\n",
-            path("spool"),
-            path("state"),
-            path("records")
-        );
-        fs::write(path("jobtrace.toml"), text)?;
-        command.arg("agent").arg("--config").arg(path("jobtrace.toml"));
+        configure(folder.path(), settings)?;
+        command.arg("agent").arg("--config").arg(folder.path().join(CONFIG));
         command.env_remove("NOTIFY_SOCKET");
-        let log = path("log");
+        let log = folder.path().join("log");
         let mut daemon = Daemon::start(&mut command, &log)?;
         daemon.wait_until("the agent traces", PATIENCE, || {
             fs::read_to_string(&log).ok()?.contains("tracing the jobs").then_some(())
         })?;
         Ok(Self { daemon, folder })
+    }
+
+    /// Gives it other settings and sends SIGHUP; that it took them over is for the caller to see.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn reload(&self, settings: &str) -> Result<()> {
+        configure(self.folder.path(), settings)?;
+        self.signal(libc::SIGHUP);
+        Ok(())
     }
 
     /// Its process id.
@@ -189,3 +193,17 @@ pub fn records(dir: &Path) -> Result<Vec<Record>> {
 
 /// Tags or fields by name.
 pub type Named<T> = BTreeMap<String, T>;
+
+/// Writes the configuration of an agent that lives in `folder`.
+fn configure(folder: &Path, settings: &str) -> Result<()> {
+    let path = |name: &str| folder.join(name);
+    let slots = if settings.contains("slots") { "" } else { "slots = 1000\nspare_slots = 200" };
+    let interval = if settings.contains("interval") { "" } else { "interval = \"1s\"" };
+    let text = format!(
+        "{slots}\n{interval}\n{settings}\n[spool]\ndir = {:?}\n[state]\ndir = {:?}\n[records]\ndir = {:?}\n",
+        path("spool"),
+        path("state"),
+        path("records")
+    );
+    Ok(fs::write(path(CONFIG), text)?)
+}

@@ -102,7 +102,7 @@ fn a_command_that_uses_no_gpu_hears_of_none() {
 #[test]
 fn a_driver_that_hangs_holds_up_no_run() {
     let mut scenario = scenario();
-    scenario.gpus[0].hang_ms.insert("nvmlDeviceGetUtilizationRates".into(), 20_000);
+    scenario.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), 20_000);
     let fake = Fake::new(&scenario);
     let start = Instant::now();
     let traced = Traced::run_by(with(&fake), &[], &["sleep", "1.3"]);

@@ -83,10 +83,10 @@ fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
         let (printed, lived) = thread::scope(|scope| {
             let holding = scope.spawn(|| {
                 let begin = Instant::now();
-                // Slurm counts device files; this driver numbers them from the other end.
+                // Slurm counts in PCI order, as the driver does.
                 let mut sleeps = holds.command("sleep");
                 let held =
-                    [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "6"), ("SLURM_JOB_UID", "65534")];
+                    [("SLURM_JOB_ID", "82"), ("SLURM_JOB_GPUS", "1"), ("SLURM_JOB_UID", "65534")];
                 assert!(sleeps.arg("12").envs(held).status().unwrap().success());
                 shaped.remove_job(USER, 82);
                 begin.elapsed()
@@ -188,7 +188,7 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     grows("so is its second device", 0, "GPU-b");
 
     let mut hangs = well();
-    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetUtilizationRates".into(), HANGS.as_millis() as u64);
+    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), HANGS.as_millis() as u64);
     fake.set(&hangs);
     // It is asked once a second.
     thread::sleep(SETTLED);
@@ -199,7 +199,7 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     agent.wait_for("three intervals while the driver hangs", HANGS - SETTLED, three).unwrap();
 
     let mut lost = well();
-    lost.gpus[0].errors.insert("nvmlDeviceGetUtilizationRates".into(), LOST);
+    lost.gpus[0].errors.insert("nvmlDeviceGetPowerUsage".into(), LOST);
     fake.set(&lost);
     let said = || agent.log().contains("was unavailable for a time").then_some(());
     jobtrace_tests::rig::wait_for("the loss is said", PATIENCE, said).unwrap();
@@ -214,4 +214,28 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     let ended = agent.stop().unwrap();
     let failures = ended.0.iter().filter_map(|of| of.number("gpu_failures")).sum::<u64>();
     assert!((1..10).contains(&failures), "{failures}");
+}
+
+#[test]
+fn the_driver_is_let_go_of_when_sampling_ends() {
+    let fake = Fake::new(&scenario(&["GPU-a"]));
+    let settings = |gpu: &str| format!("hierarchy = \"v2\"\n{gpu}");
+    let agent = agent(&fake, "");
+    let pid = agent.pid() as u32;
+    let has = |count: usize| {
+        let references = || (fake.references(pid) == count).then_some(());
+        jobtrace_tests::rig::wait_for("the references", PATIENCE, references).unwrap();
+    };
+    has(1);
+    for period in ["900ms", "800ms", "900ms", "800ms", "900ms"] {
+        agent.reload(&settings(&format!("gpu.period = \"{period}\""))).unwrap();
+        thread::sleep(SETTLED);
+        has(1);
+    }
+    assert!(agent.log().contains("configuration reloaded: changed: gpu.period"), "{}", agent.log());
+    agent.reload(&settings("gpu.sample = false")).unwrap();
+    has(0);
+    agent.reload(&settings("")).unwrap();
+    has(1);
+    agent.stop().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, doctor, push, resolve, run};
+use crate::commands::{agent, doctor, jobs, push, report, resolve, run, usage};
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]
@@ -21,6 +21,9 @@ pub struct Cli {
 )]
 pub enum Command {
     Run(run::Args),
+    Report(report::Args),
+    Jobs(jobs::Args),
+    Usage(usage::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
     Resolve(resolve::Args),

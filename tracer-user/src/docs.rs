@@ -1,9 +1,11 @@
-//! docs/METRICS.md and docs/RECORD.md, from the tables, and docs/CLI.md, from the command line's definition. Explains no
+//! docs/METRICS.md, docs/RECORD.md and docs/FINDINGS.md, from the tables, and docs/CLI.md, from the command line's definition. Explains no
 //! field that a table does not.
 
+mod findings;
 mod hooks;
 mod record;
 
+pub use findings::findings;
 pub use record::record;
 
 use std::fmt::Write;
@@ -257,7 +259,7 @@ mod tests {
     fn rows_have_as_many_columns_as_their_head() {
         let columns = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut head = 0;
-        for line in [metrics(), record()].concat().lines() {
+        for line in [metrics(), record(), findings()].concat().lines() {
             match columns(line) {
                 0 => head = 0,
                 count if head == 0 => head = count,

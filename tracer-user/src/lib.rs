@@ -18,5 +18,6 @@ pub mod model;
 pub mod probes;
 pub mod record;
 pub mod replay;
+pub mod report;
 pub mod resolve;
 pub mod view;

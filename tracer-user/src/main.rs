@@ -6,13 +6,16 @@ use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
-    commands::{agent, doctor, push, resolve, run},
+    commands::{agent, doctor, jobs, push, report, resolve, run, usage},
     probes,
 };
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Report(args) => report::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Usage(args) => usage::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())

@@ -218,7 +218,7 @@ fn garbage_is_refused_with_its_file_and_line() {
             format!("{head}\n{}", own(r#"{"measurement":"job_gpu","tags":["0","a"],"values":{}}"#)),
             "wants other tags",
         ),
-        (2, format!("{head}\n{}", end.replace("code", "cod")), "unknown field `cod`"),
+        (2, format!("{head}\n{}", end.replace("code", "cod")), "missing field `code`"),
         (3, format!("{head}\n{end}\n{one}"), "there is data after the recording's end"),
     ];
     let tmp = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use jobtrace::commands::{agent::config::Config, push::options::Options};
 use std::fs;
 use xtask::{grafana, root, sections};
 
-/// Writes docs/METRICS.md and docs/RECORD.md from their tables, docs/CLI.md from the command line's definition, the
+/// Writes docs/METRICS.md, docs/RECORD.md and docs/FINDINGS.md from their tables, docs/CLI.md from the command line's definition, the
 /// packages' jobtrace.toml and push.toml from the configurations' keys, and docs/grafana: dashboards in
 /// InfluxQL, Flux, SQL and PromQL, from one description.
 #[derive(clap::Args)]
@@ -26,6 +26,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut documents = vec![
         ("docs/METRICS.md".to_owned(), jobtrace::docs::metrics()),
         ("docs/RECORD.md".to_owned(), jobtrace::docs::record()),
+        ("docs/FINDINGS.md".to_owned(), jobtrace::docs::findings()),
         ("docs/CLI.md".to_owned(), jobtrace::docs::cli()),
         ("xtask/dist/jobtrace.toml".to_owned(), Config::default_file()?),
         ("xtask/dist/push.toml".to_owned(), Options::default_file()),

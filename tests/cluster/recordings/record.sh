@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the recordings beside this script anew: what `cargo xtask simulate` tells of jobs is cut out of
-# them. As root, with a jobtrace built from this tree, fio, gcc and awk:
+# them. As root, with a jobtrace built from this tree, fio, gcc, awk and python3:
 #   sudo JOBTRACE=target/release/jobtrace sh tests/cluster/recordings/record.sh
 # Any machine will do; two CPUs are what `kinds.rs` takes one recording for. The tests hold for whatever
 # they contain; commit all of them together.
@@ -26,8 +26,25 @@ record() {
         gzip -9n > "$here/$name.jobtrace.gz"
 }
 
-# Arithmetic on all CPUs that meets at a barrier every few hundred milliseconds.
+# Arithmetic on all CPUs that meets at a barrier every few hundred milliseconds, and neighbours that exchange
+# what lies at their borders.
+cat > exchange.py <<'END'
+import os, socket, time
+listener = socket.create_server(("127.0.0.1", 0))
+if os.fork():
+    peer = listener.accept()[0]
+else:
+    peer = socket.create_connection(listener.getsockname())
+border = bytes(1 << 16)
+while True:
+    peer.sendall(border)
+    left = len(border)
+    while left > 0:
+        left -= len(peer.recv(left))
+    time.sleep(0.3)
+END
 cat > compute.sh <<'END'
+python3 exchange.py &
 while :; do
     for rank in 1 2; do awk 'BEGIN { for (i = 0; i < 2e6; i++) x += sqrt(i) }' & done
     wait

@@ -2,9 +2,9 @@
 //! plus one; of a MIG instance, that of the whole and its own number plus one in the upper half.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{CStr, c_char, c_uint},
-    fs,
+    fs::{self, File},
     os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{Mutex, PoisonError},
@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::{
-    place::SCENARIO,
+    place::{REFERENCE, SCENARIO},
     scenario::{Gpu, Scenario},
 };
 
@@ -27,11 +27,13 @@ pub const NOT_SUPPORTED: Return = 3;
 pub const NOT_FOUND: Return = 6;
 pub const INSUFFICIENT_SIZE: Return = 7;
 pub const TIMEOUT: Return = 10;
+const LOST: Return = 15;
 pub const NO_VALUE: u32 = u32::MAX;
 pub const UNKNOWN_MEMORY: u64 = u64::MAX;
 
 /// What drivers do not tell of a MIG instance.
-const WHOLE_ONLY: [&str; 8] = [
+const WHOLE_ONLY: [&str; 9] = [
+    "nvmlDeviceGetSamples",
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetProcessUtilization",
     "nvmlDeviceGetPowerUsage",
@@ -46,7 +48,10 @@ const WHOLE_ONLY: [&str; 8] = [
 pub struct Driver {
     /// When it was opened first.
     since: Instant,
-    pub opened: u32,
+    /// One file for each reference, so that a test can count them from outside.
+    references: Vec<Option<File>>,
+    /// Indices of devices that fell off the bus: lost until the last reference is given back.
+    lost: BTreeSet<usize>,
     /// File and state that the scenario was read from, so that it is read anew only when replaced.
     read: Option<(u64, i64, i64)>,
     scenario: Scenario,
@@ -64,7 +69,7 @@ fn scenario_path() -> PathBuf {
     // SAFETY: all-zero is a valid Dl_info, which dladdr fills in; its name lives as long as the library.
     let name = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
-        let own: *const () = crate::functions::nvmlInit_v2 as *const ();
+        let own = &raw const DRIVER;
         assert_ne!(libc::dladdr(own.cast(), &mut info), 0, "the library is loaded");
         CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
     };
@@ -75,13 +80,28 @@ impl Driver {
     fn new() -> Self {
         Self {
             since: Instant::now(),
-            opened: 0,
+            references: Vec::new(),
+            lost: BTreeSet::new(),
             read: None,
             scenario: Scenario::default(),
             samples: BTreeMap::new(),
             sets: BTreeMap::new(),
             allocated: 0,
         }
+    }
+
+    /// One reference more. The first initialises everything, so that what was lost is looked for anew.
+    pub fn open(&mut self) -> Return {
+        if self.references.is_empty() {
+            self.lost.clear();
+        }
+        self.references.push(File::create(scenario_path().with_file_name(REFERENCE)).ok());
+        SUCCESS
+    }
+
+    /// One reference less.
+    pub fn close(&mut self) -> Return {
+        self.references.pop().map_or(UNINITIALIZED, |_| SUCCESS)
     }
 
     /// A handle that no other call got.
@@ -140,8 +160,11 @@ pub fn gpu(
     };
     let mut device = None;
     let asked = driver(function, |driver| {
-        if driver.opened == 0 {
+        if driver.references.is_empty() {
             return UNINITIALIZED;
+        }
+        if driver.lost.contains(&(handle as usize & 0xffff)) {
+            return LOST;
         }
         device = found(driver);
         SUCCESS
@@ -155,9 +178,22 @@ pub fn gpu(
     }
     let is_part = handle as usize >> 16 != 0;
     match gpu.errors.get(function) {
-        Some(error) => *error,
+        Some(error) => {
+            if *error == LOST {
+                lose(handle);
+            }
+            *error
+        }
         None if is_part && WHOLE_ONLY.contains(&function) => NOT_SUPPORTED,
         None => answer(&gpu, elapsed),
+    }
+}
+
+/// The device falls off the bus.
+fn lose(handle: Handle) {
+    let mut driver = DRIVER.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(driver) = driver.as_mut() {
+        driver.lost.insert(handle as usize & 0xffff);
     }
 }
 

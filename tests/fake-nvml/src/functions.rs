@@ -1,21 +1,16 @@
 //! The functions that tell of devices and processes, as nvml.h declares them.
 
 use std::{
-    collections::BTreeMap,
     ffi::{c_char, c_uint, c_ulonglong},
     time::Duration,
 };
 
-use nvml_wrapper_sys::bindings::{
-    nvmlMemory_v2_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlUtilization_t,
-};
+use nvml_wrapper_sys::bindings::{nvmlMemory_v2_t, nvmlUtilization_t};
 
 use crate::{
-    driver::{
-        Handle, NO_VALUE, NOT_FOUND, NOT_SUPPORTED, Return, SUCCESS, UNKNOWN_MEMORY, driver, give,
-        give_list, give_text, gpu,
-    },
-    scenario::{Gpu, Process},
+    driver::{Driver, Handle, NOT_SUPPORTED, Return, driver, give, give_text, gpu},
+    ring,
+    scenario::Gpu,
 };
 
 /// A function that asks a device for one value.
@@ -47,8 +42,8 @@ value!(nvmlDeviceGetTemperature(sensor: c_uint) -> c_uint, |gpu, _, _| gpu.tempe
 value!(nvmlDeviceGetTotalEnergyConsumption() -> c_ulonglong, |gpu, elapsed, _| {
     gpu.energy_mj + (f64::from(gpu.power_mw) * elapsed.as_secs_f64()) as u64
 });
-value!(nvmlDeviceGetUtilizationRates() -> nvmlUtilization_t, |gpu, _, _| nvmlUtilization_t {
-    gpu: gpu.utilization,
+value!(nvmlDeviceGetUtilizationRates() -> nvmlUtilization_t, |gpu, elapsed, _| nvmlUtilization_t {
+    gpu: ring::newest(gpu, elapsed),
     memory: gpu.memory_utilization,
 });
 value!(nvmlDeviceGetMemoryInfo_v2() -> nvmlMemory_v2_t, |gpu, _, _| nvmlMemory_v2_t {
@@ -59,28 +54,22 @@ value!(nvmlDeviceGetMemoryInfo_v2() -> nvmlMemory_v2_t, |gpu, _, _| nvmlMemory_v
     used: gpu.memory_used,
 });
 
-/// As in nvml.h.
+/// As in nvml.h: references are counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> Return {
-    driver("nvmlInit_v2", |driver| {
-        driver.opened += 1;
-        SUCCESS
-    })
+    driver("nvmlInit_v2", Driver::open)
 }
 
 /// As in nvml.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> Return {
-    nvmlInit_v2()
+    driver("nvmlInit_v2", Driver::open)
 }
 
 /// As in nvml.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlShutdown() -> Return {
-    driver("nvmlShutdown", |driver| {
-        driver.opened = driver.opened.saturating_sub(1);
-        SUCCESS
-    })
+    driver("nvmlShutdown", Driver::close)
 }
 
 /// As in nvml.h.
@@ -90,7 +79,9 @@ pub extern "C" fn nvmlShutdown() -> Return {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> Return {
     // SAFETY: the caller's word.
-    driver("nvmlSystemGetDriverVersion", |_| unsafe { give_text(out, length, "550.54.15") })
+    driver("nvmlSystemGetDriverVersion", |driver| unsafe {
+        give_text(out, length, driver.now().version())
+    })
 }
 
 /// As in nvml.h.
@@ -180,84 +171,5 @@ pub unsafe extern "C" fn nvmlDeviceGetTotalEccErrors(
         // SAFETY: the caller's word.
         (Some(count), 1, 0) => unsafe { give(out, count) },
         _ => NOT_SUPPORTED,
-    })
-}
-
-fn infos(processes: &[Process]) -> Vec<nvmlProcessInfo_t> {
-    let info = |process: &Process| nvmlProcessInfo_t {
-        pid: process.pid,
-        usedGpuMemory: process.memory.unwrap_or(UNKNOWN_MEMORY),
-        gpuInstanceId: NO_VALUE,
-        computeInstanceId: NO_VALUE,
-    };
-    processes.iter().map(info).collect()
-}
-
-/// As in nvml.h.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
-    handle: Handle,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> Return {
-    // SAFETY: the caller's word.
-    gpu(handle, "nvmlDeviceGetComputeRunningProcesses_v3", |gpu, _| unsafe {
-        give_list(count, out, &infos(&gpu.processes))
-    })
-}
-
-/// As in nvml.h.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
-    handle: Handle,
-    count: *mut c_uint,
-    out: *mut nvmlProcessInfo_t,
-) -> Return {
-    // SAFETY: the caller's word.
-    gpu(handle, "nvmlDeviceGetGraphicsRunningProcesses_v3", |gpu, _| unsafe {
-        give_list(count, out, &infos(&gpu.graphics))
-    })
-}
-
-/// As in nvml.h. Gives all samples of a process of which one is newer, as drivers do whose ring is
-/// coarser than their stamps: telling old from new is the caller's part.
-///
-/// # Safety
-/// As there.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
-    handle: Handle,
-    out: *mut nvmlProcessUtilizationSample_t,
-    count: *mut c_uint,
-    last_seen_us: c_ulonglong,
-) -> Return {
-    gpu(handle, "nvmlDeviceGetProcessUtilization", |gpu, _| {
-        let mut samples: BTreeMap<(u32, u64), nvmlProcessUtilizationSample_t> = BTreeMap::new();
-        for process in &gpu.processes {
-            let is_new = process.samples.iter().any(|(stamp, ..)| *stamp > last_seen_us);
-            for &(stamp, sm, memory) in process.samples.iter().filter(|_| is_new) {
-                let sample = nvmlProcessUtilizationSample_t {
-                    pid: process.pid,
-                    timeStamp: stamp,
-                    smUtil: sm,
-                    memUtil: memory,
-                    encUtil: 0,
-                    decUtil: 0,
-                };
-                samples.insert((process.pid, stamp), sample);
-            }
-        }
-        if samples.is_empty() {
-            return NOT_FOUND;
-        }
-        let samples: Vec<_> = samples.into_values().collect();
-        // SAFETY: the caller's word.
-        unsafe { give_list(count, out, &samples) }
     })
 }

@@ -8,8 +8,10 @@ mod driver;
 mod events;
 mod functions;
 mod gpm;
+mod lists;
 mod parts;
 mod place;
+mod ring;
 pub mod scenario;
 mod tree;
 

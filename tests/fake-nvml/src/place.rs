@@ -13,6 +13,8 @@ use crate::scenario::Scenario;
 const LIBRARY: &str = "libnvidia-ml.so.1";
 /// The scenario, in the library's folder.
 pub const SCENARIO: &str = "scenario.json";
+/// What each reference holds open, as drivers do their device files.
+pub const REFERENCE: &str = "reference";
 
 /// A driver for one test, gone with it.
 pub struct Fake {
@@ -33,17 +35,20 @@ impl Fake {
         Self { folder: TempDir::new().expect("a folder for the test") }
     }
 
-    /// A driver whose library lacks a function.
-    pub fn lacking(scenario: &Scenario, function: &str) -> Self {
+    /// A driver whose library lacks functions.
+    pub fn lacking(scenario: &Scenario, functions: &[&str]) -> Self {
         let fake = Self::new(scenario);
         let mut bytes = fs::read(fake.library()).expect("the copy can be read");
-        let name = [b"\0", function.as_bytes(), b"\0"].concat();
-        let at: Vec<_> =
-            (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(&name)).collect();
-        assert!(!at.is_empty(), "the library has a function {function}");
-        for at in at {
-            // The loader looks the right name up and finds another.
-            bytes[at + function.len()] = b'~';
+        for function in functions {
+            let name = [b"\0", function.as_bytes(), b"\0"].concat();
+            let at: Vec<_> = (0..bytes.len() - name.len())
+                .filter(|at| bytes[*at..].starts_with(&name))
+                .collect();
+            assert!(!at.is_empty(), "the library has a function {function}");
+            for at in at {
+                // The loader looks the right name up and finds another.
+                bytes[at + function.len()] = b'~';
+            }
         }
         // A new file: the old one's pages may be mapped.
         fs::remove_file(fake.library()).expect("the copy can be replaced");
@@ -69,6 +74,13 @@ impl Fake {
     /// The file of the scenario; replace it by renaming another.
     pub fn scenario(&self) -> PathBuf {
         self.folder().join(SCENARIO)
+    }
+
+    /// How often a process has the driver initialised, by its open files.
+    pub fn references(&self, pid: u32) -> usize {
+        let reference = self.folder().join(REFERENCE);
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files.filter(|file| fs::read_link(file.path()).is_ok_and(|to| to == reference)).count()
     }
 
     /// The folder, for `LD_LIBRARY_PATH`.

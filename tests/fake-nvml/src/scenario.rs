@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
+    /// Version of the driver; `None`: 550.54.15. Those from 535.43 to 535.86 write longer records of processes.
+    pub driver: Option<String>,
+    /// Whether a driver of another version writes those, too.
+    pub long_records: bool,
     /// The devices, by their index.
     pub gpus: Vec<Gpu>,
     /// `nvmlReturn_t` of functions that ask for no device.
@@ -27,6 +31,11 @@ pub struct Gpu {
     pub name: String,
     /// Percent of the time busy.
     pub utilization: u32,
+    /// Instead of always being as busy: how many milliseconds a turn takes, of which the first so many percent
+    /// are busy.
+    pub turns: Option<(u64, u32)>,
+    /// Milliseconds between two samples of the driver's; `None`: 139.
+    pub sample_ms: Option<u64>,
     /// Percent of the time in which memory was accessed.
     pub memory_utilization: u32,
     /// Memory in use, bytes.
@@ -59,6 +68,10 @@ pub struct Gpu {
     pub instance: Option<u32>,
     /// What computes on it.
     pub processes: Vec<Process>,
+    /// Clients of an MPS server on it, which are in no other list.
+    pub mps: Vec<Process>,
+    /// Samples of utilisation by process that are made up: pid, time stamp (µs), percent of the multiprocessors.
+    pub garbage: Vec<(u32, u64, u32)>,
     /// What draws on it.
     pub graphics: Vec<Process>,
     /// `nvmlReturn_t` by function.
@@ -93,6 +106,11 @@ pub struct Process {
 }
 
 impl Scenario {
+    /// The driver's version.
+    pub fn version(&self) -> &str {
+        self.driver.as_deref().unwrap_or("550.54.15")
+    }
+
     /// What counts so long after the first opening.
     pub fn at(&self, elapsed_ms: u64) -> &Self {
         let come = self.later.iter().filter(|(from_ms, _)| *from_ms <= elapsed_ms);

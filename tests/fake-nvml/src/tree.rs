@@ -64,7 +64,6 @@ impl Tree {
     /// One of AMD's compute cards, busy, with a node of the compute driver.
     pub fn amd(&self, card: u32, unique_id: &str, gpu_id: u32) {
         let render = 128 + card;
-        self.card(card, "amdgpu", "1002:740F", &format!("0000:{card:02x}:00.0"), render);
         let device = format!("sys/class/drm/card{card}/device");
         for (name, text) in [
             ("gpu_busy_percent", "73\n"),
@@ -88,6 +87,8 @@ impl Tree {
         let text = format!("simd_count 416\nsimd_per_cu 4\ndrm_render_minor {render}\n");
         self.put(&format!("{node}/properties"), text);
         self.put(&format!("{node}/gpu_id"), format!("{gpu_id}\n"));
+        // What makes it a card comes last: nobody sees half of one.
+        self.card(card, "amdgpu", "1002:740F", &format!("0000:{card:02x}:00.0"), render);
     }
 
     /// A process that AMD's compute driver knows, on one card.

@@ -26,6 +26,7 @@ pub mod cgroups;
 pub mod churn;
 pub mod clock;
 pub mod container;
+pub mod core_dumps;
 pub mod daemon;
 pub mod full_disk;
 pub mod fuse;
@@ -96,7 +97,7 @@ fn run(command: &mut Command) -> Result<Output> {
 }
 
 /// A folder that vanishes with its value; others may enter and read it.
-fn folder(name: &str) -> Result<TempDir> {
+pub fn folder(name: &str) -> Result<TempDir> {
     let folder = tempfile::Builder::new()
         .prefix(&format!("jobtrace-{name}-"))
         .permissions(Permissions::from_mode(0o755))

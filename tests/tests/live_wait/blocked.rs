@@ -5,7 +5,10 @@ use std::time::Duration;
 use jobtrace_tests::{
     agree::{MS, tried_again},
     disk,
-    rig::fuse::{FILE, Fuse, Request, SCRIPT},
+    rig::{
+        core_dumps::SlowCoreDumps,
+        fuse::{FILE, Fuse, Request, SCRIPT},
+    },
 };
 
 use crate::{COUNT, TIME_MS, found, of_one_cause};
@@ -63,6 +66,22 @@ fn for_a_program_to_execute() {
 #[test]
 fn for_what_is_stored_at_the_end_of_a_process() {
     of_children("exit", Request::Write, FILE, "blocked_exit");
+}
+
+/// The threads of a process that is dumped are done with whatever they slept in.
+#[test]
+fn for_the_core_dump_of_its_process() {
+    const DUMP: Duration = Duration::from_millis(300);
+    let _dumps = SlowCoreDumps::of(DUMP).unwrap();
+    tried_again(|| {
+        let found = found("core_dump", "", "");
+        let mut agree = found.adds_up();
+        let waits = found.causes.of_cause("blocked_exit");
+        let least = COUNT * DUMP.as_nanos() as u64;
+        agree.between("blocked_exit_ns", waits.ns, least / 100 * 98..=least * 3);
+        agree.between("blocked_exit_waits", waits.count, COUNT..=2 * COUNT);
+        agree.end();
+    });
 }
 
 #[test]

@@ -42,7 +42,15 @@ impl FromStr for Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        humantime::format_duration(self.0).fmt(f)
+        const DAY_S: u64 = 86_400;
+        let seconds = self.0.as_secs();
+        // `humantime` prints 90 days by months and years of their mean lengths.
+        let are_days = seconds >= DAY_S && self.0 == Duration::from_secs(seconds / DAY_S * DAY_S);
+        match (are_days, seconds / DAY_S) {
+            (true, 1) => f.write_str("1 day"),
+            (true, days) => write!(f, "{days} days"),
+            (false, _) => humantime::format_duration(self.0).fmt(f),
+        }
     }
 }
 
@@ -155,5 +163,7 @@ mod tests {
         for seconds in [0, 1, 90, 3600, 86_400, 30 * 86_400, 365 * 86_400 + 1] {
             assert_eq!(Time::seconds(seconds).to_string().parse(), Ok(Time::seconds(seconds)));
         }
+        assert_eq!(Time::seconds(90 * 86_400).to_string(), "90 days");
+        assert_eq!(Time::seconds(90_000).to_string(), "1day 1h");
     }
 }

@@ -3,6 +3,9 @@
 
 pub mod agent;
 pub mod doctor;
+pub mod jobs;
 pub mod push;
+pub mod report;
 pub mod resolve;
 pub mod run;
+pub mod usage;

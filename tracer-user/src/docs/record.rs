@@ -52,12 +52,13 @@ pub fn record() -> String {
         "\n## Files\n\n\
          In the folder of `--save`, and in the agent's:\n\n\
          | file | holds |\n| --- | --- |\n\
-         | `YYYY-MM-DD/MANAGER-JOB-BEGIN@HOST{EXTENSION}` | a record: day and `timeline.begin` (ns) in UTC; ids are escaped as in URLs (`%2F`) |\n\
-         | `YYYY-MM-DD/heads@HOST.jsonl` | the heads of this node's records, one JSON object per line |\n\
-         | `tmp/` | files that are not yet whole |\n\n\
+         | `UID/YYYY-MM-DD/MANAGER-JOB-BEGIN@HOST{EXTENSION}` | a record: its owner (`none` if unknown), day and `timeline.begin` (ns) in UTC; ids are escaped as in URLs (`%2F`) |\n\
+         | `UID/YYYY-MM-DD/heads@HOST.jsonl` | the heads of this node's records, one JSON object per line |\n\
+         | `UID/tmp/` | files that are not yet whole |\n\n\
          A record is replaced as a whole whenever it is written again, so its file is always one state of it. Each\n\
-         time its head is appended; of the lines with the same `file` the last one counts. Damaged files and lines are\n\
-         named, skipped and counted. The fields of a head are absent if they are unknown; they combine all devices:\n\n\
+         time its head is appended; of the lines with the same `file` the last one counts, and now and then the others are\n\
+         removed. A file's time of modification is when its job was seen last. A record moves when its owner or another\n\
+         name of the job comes to light. Damaged files and lines are named, skipped and counted; links are not followed. The fields of a head are absent if they are unknown; they combine all devices:\n\n\
          | field | type | meaning |\n| --- | --- | --- |\n"
     );
     for (name, kind, help) in FIELDS {

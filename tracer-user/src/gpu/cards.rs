@@ -6,6 +6,7 @@ mod clients;
 pub(crate) mod fdinfo;
 mod files;
 mod kfd;
+mod metrics;
 
 use std::{
     collections::BTreeMap,

@@ -4,6 +4,9 @@
 use super::reading::{Activity, DeviceReading, Throttled};
 use crate::model::{group::Group, hist::Hist, tables::Gpu};
 
+/// The code for a channel that is torn down: one each, after another error or where a process was killed.
+const CLEANUP: u64 = 45;
+
 /// One job's values of one device, cumulative.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
@@ -14,6 +17,8 @@ pub struct Detail {
     throttled: Option<ThrottledNs>,
     ecc_uncorrected: Option<u64>,
     xid_errors: Option<u64>,
+    xid_cleanups: Option<u64>,
+    xid_first: Option<u64>,
     xid_last: Option<u64>,
 }
 
@@ -57,8 +62,12 @@ impl Detail {
             *self.ecc_uncorrected.get_or_insert(0) += count;
         }
         if let Some(xids) = xids {
-            *self.xid_errors.get_or_insert(0) += xids.len() as u64;
-            self.xid_last = xids.last().copied().or(self.xid_last);
+            let errors = || xids.iter().copied().filter(|code| *code != CLEANUP);
+            let count = errors().count() as u64;
+            *self.xid_errors.get_or_insert(0) += count;
+            *self.xid_cleanups.get_or_insert(0) += xids.len() as u64 - count;
+            self.xid_first = self.xid_first.or(errors().next());
+            self.xid_last = errors().next_back().or(self.xid_last);
         }
     }
 
@@ -73,6 +82,8 @@ impl Detail {
         group.set(Gpu::throttled_other_ns, self.throttled.map(|ns| ns.other));
         group.set(Gpu::ecc_uncorrected_errors, self.ecc_uncorrected);
         group.set(Gpu::xid_errors, self.xid_errors);
+        group.set(Gpu::xid_cleanups, self.xid_cleanups);
+        group.set(Gpu::xid_first, self.xid_first);
         group.set(Gpu::xid_last, self.xid_last);
     }
 }

@@ -9,6 +9,8 @@ pub enum Failure {
     Never,
     /// The device is gone, until the library is opened anew.
     Lost,
+    /// The device may be gone, or this value alone.
+    Unclear,
     /// No value this time.
     NotNow,
 }
@@ -25,27 +27,32 @@ impl Failure {
             // Newer than the wrapper: a version of a struct or a function that is not taken.
             | NvmlError::UnexpectedVariant(_) => Self::Never,
             NvmlError::GpuLost
-            | NvmlError::Unknown
             | NvmlError::Uninitialized
             | NvmlError::ResetRequired
             | NvmlError::DriverNotLoaded
-            | NvmlError::LibRmVersionMismatch
+            | NvmlError::LibRmVersionMismatch => Self::Lost,
+            NvmlError::Unknown
             | NvmlError::IrqIssue
             | NvmlError::InsufficientPower
-            | NvmlError::OperatingSystem => Self::Lost,
+            | NvmlError::OperatingSystem => Self::Unclear,
             _ => Self::NotNow,
         }
     }
 }
 
-/// Whether `error`, of opening the library, means that there are no NVIDIA GPUs here (yet): neither the
-/// library nor a driver, as on a node of another kind that shares an image.
-pub fn is_absent(error: &NvmlError) -> bool {
-    matches!(
-        error,
-        NvmlError::LibloadingError(_)
-            | NvmlError::LibraryNotFound
-            | NvmlError::DriverNotLoaded
-            | NvmlError::FailedToLoadSymbol(_)
-    )
+/// Whether `error`, of opening `library`, means that there are no NVIDIA GPUs here (yet): neither the
+/// library nor a driver, as on a node of another kind that shares an image. A library that is there and does
+/// not load is another matter.
+pub fn is_absent(error: &NvmlError, library: &str) -> bool {
+    match error {
+        // Of a library that it needs the loader says the same, with that one's name.
+        NvmlError::LibloadingError(error) => {
+            let text = error.to_string();
+            text.contains(library) && text.contains("No such file or directory")
+        }
+        NvmlError::LibraryNotFound
+        | NvmlError::DriverNotLoaded
+        | NvmlError::FailedToLoadSymbol(_) => true,
+        _ => false,
+    }
 }

@@ -29,6 +29,6 @@ pub use claim::{Claim, Claims};
 pub use look::{FoundCard, FoundGpus, look, look_at_cards};
 pub use member::is_inside;
 pub use reading::{Activity, Busy, Device, DeviceReading, GpuReading, ProcessReading, Throttled};
-pub use sampler::{Sampler, SamplerCost};
+pub use sampler::{Ending, Sampler, SamplerCost};
 pub use shared::SamplerSettings;
 pub use totals::Totals;

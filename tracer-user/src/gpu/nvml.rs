@@ -2,10 +2,15 @@
 //! lost. Refuses to wait between two readings: it is called when one is due.
 
 mod asker;
+mod cursor;
 mod gpm;
 mod gpu;
+mod holders;
 mod library;
+mod lists;
 mod processes;
+mod procs;
+mod utilization;
 mod xids;
 
 use std::{
@@ -19,6 +24,8 @@ use self::{
     asker::Known,
     gpu::Gpu,
     library::{Absence, Library},
+    lists::Lists,
+    procs::Procs,
 };
 use super::source::{Answers, GpuSource, Presence};
 
@@ -30,7 +37,7 @@ const WELL: u32 = 60;
 /// All of NVIDIA's devices.
 pub struct Nvidia {
     library: Option<PathBuf>,
-    proc: PathBuf,
+    procs: Procs,
     first_back_off: Duration,
     back_off: Duration,
     known: Known,
@@ -53,7 +60,7 @@ impl Nvidia {
     pub fn new(library: Option<PathBuf>, back_off: Duration, proc: &Path) -> Self {
         Self {
             library,
-            proc: proc.to_owned(),
+            procs: Procs::new(proc),
             first_back_off: back_off,
             back_off,
             known: Known::default(),
@@ -92,7 +99,10 @@ impl GpuSource for Nvidia {
                 return Presence::Here;
             }
             match Library::open(self.library.as_deref()) {
-                Ok(library) => self.open = Some(Open::new(library, answers)),
+                Ok(library) => {
+                    self.known.ask_again();
+                    self.open = Some(Open::new(library, answers));
+                }
                 Err(Absence::None) => return Presence::Absent,
                 Err(Absence::Failed(error)) => {
                     answers.say_failed(format!(
@@ -104,7 +114,7 @@ impl GpuSource for Nvidia {
             }
         }
         if let Some(open) = &mut self.open {
-            open.read(&mut self.known, &self.proc, answers);
+            open.read(&mut self.known, &self.procs, answers);
         }
         Presence::Here
     }
@@ -114,8 +124,9 @@ impl Open {
     fn new(library: Library, answers: &mut Answers) -> Self {
         let (mut gpus, mut lost_at) = (Vec::new(), None);
         let nvml = library.nvml();
+        let lists = Lists::of(&nvml.sys_driver_version().unwrap_or_default());
         for index in 0..nvml.device_count().unwrap_or(0) {
-            match Gpu::open(nvml, index) {
+            match Gpu::open(nvml, index, lists) {
                 Ok(gpu) => gpus.push(gpu),
                 // Not this caller's to see, as in a container with some of the devices.
                 Err(NvmlError::NoPermission) => {}
@@ -129,9 +140,9 @@ impl Open {
     }
 
     /// A device that is lost is left out from then on.
-    fn read(&mut self, known: &mut Known, proc: &Path, answers: &mut Answers) {
+    fn read(&mut self, known: &mut Known, procs: &Procs, answers: &mut Answers) {
         let before = self.gpus.len();
-        self.gpus.retain_mut(|gpu| match gpu.read(known, proc, answers) {
+        self.gpus.retain_mut(|gpu| match gpu.read(known, procs, answers) {
             Ok(()) => true,
             Err(error) => {
                 answers.say_lost(

@@ -115,6 +115,8 @@ pub struct ProcessReading {
     pub memory_bytes: Option<u64>,
     /// How busy it kept the device.
     pub busy: Option<Busy>,
+    /// It computes nothing, as a display server.
+    pub only_draws: bool,
     /// Its share of the multiprocessors, in millionths, where that is told by process.
     pub sm_activity_ppm: Option<u64>,
 }

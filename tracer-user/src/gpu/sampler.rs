@@ -7,10 +7,10 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, sync_channel},
     },
     thread::{self, Thread},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -24,6 +24,11 @@ use crate::model::group::Group;
 
 /// How long the end waits for a call that is under way: exiting under it may crash the library.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How long a sampler waits for the one before it to let go of the driver: what a driver takes to wake its
+/// devices. One that hangs for longer would hang for the next one too.
+const GOING: Duration = Duration::from_secs(30);
+/// How soon a sampler that waits notices that it is to end.
+const NOTICE: Duration = Duration::from_millis(50);
 
 /// What the sampling took and could not do so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,11 +41,26 @@ pub struct SamplerCost {
     pub failures: u64,
 }
 
-/// Samples until it is dropped. `K` names a job.
+/// Samples until it is dropped, and then lets go of the driver. `K` names a job.
 pub struct Sampler<K> {
     shared: Arc<Shared<K>>,
     thread: Thread,
     ended: Receiver<()>,
+}
+
+/// A sampler that may still be in a call of the driver's.
+pub struct Ending(Receiver<()>);
+
+impl Ending {
+    /// Waits until it has let go of the driver, for 30 s, or until `is_stopped`.
+    fn wait(&self, is_stopped: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while begin.elapsed() < GOING && !is_stopped() {
+            if self.0.recv_timeout(NOTICE) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    }
 }
 
 impl<K: Ord + Clone + Send + 'static> Sampler<K> {
@@ -53,15 +73,43 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         settings: SamplerSettings,
         owner: impl Fn(&ProcessReading) -> Option<K> + Send + 'static,
     ) -> io::Result<Self> {
+        Self::start_after(None, settings, owner)
+    }
+
+    /// The same, once the sampler before it has let go of the driver: only an opening that is the first
+    /// initialises it, and finds again what was lost. Its thread waits, and no caller.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_after(
+        before: Option<Ending>,
+        settings: SamplerSettings,
+        owner: impl Fn(&ProcessReading) -> Option<K> + Send + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (end, ended) = sync_channel(1);
         let work = Work { shared: Arc::clone(&shared), settings, owner };
         let thread = thread::Builder::new().name("gpu".into()).spawn(move || {
+            if let Some(before) = before {
+                before.wait(|| work.is_stopped());
+            }
             work.run();
             // Nobody may be left to hear it.
             let _ = end.send(());
         })?;
         Ok(Self { shared, thread: thread.thread().clone(), ended })
+    }
+
+    /// Ends the sampling without waiting for a call of the driver's.
+    pub fn end(mut self) -> Ending {
+        self.stop();
+        // Its own end has nothing left to wait for.
+        Ending(std::mem::replace(&mut self.ended, sync_channel(0).1))
+    }
+
+    /// Ends the sampling with the process: what the kernel cleans up anyway need not take its time.
+    pub fn exit(self) {
+        self.shared.is_exit.store(true, Ordering::Release);
     }
 
     /// Waits for the next reading, or one that came since the last call: [`Self::look`] is due then. One
@@ -131,10 +179,16 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     }
 }
 
-impl<K> Drop for Sampler<K> {
-    fn drop(&mut self) {
+impl<K> Sampler<K> {
+    fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
         self.thread.unpark();
+    }
+}
+
+impl<K> Drop for Sampler<K> {
+    fn drop(&mut self) {
+        self.stop();
         let _ = self.ended.recv_timeout(PATIENCE);
     }
 }

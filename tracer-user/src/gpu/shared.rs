@@ -49,6 +49,8 @@ pub(super) struct Shared<K> {
     pub asking_since_ns: AtomicU64,
     /// The thread is to end.
     pub stop: AtomicBool,
+    /// The process ends with it.
+    pub is_exit: AtomicBool,
     /// Told after each reading.
     pub came: Notify,
     /// As in [`SamplerCost`](super::SamplerCost).
@@ -63,6 +65,7 @@ impl<K: Ord> Default for Shared<K> {
             totals: Mutex::default(),
             asking_since_ns: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            is_exit: AtomicBool::new(false),
             came: Notify::new(),
             cpu_ns: AtomicU64::new(0),
             readings: AtomicU64::new(0),

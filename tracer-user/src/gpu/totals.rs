@@ -141,6 +141,9 @@ impl<K: Ord + Clone> Totals<K> {
         for process in &read.processes {
             match owner(process) {
                 Some(job) => parts.entry(job).or_default().add(process),
+                // A display server that has nothing to do takes nobody's time.
+                None if process.only_draws && process.busy.is_some_and(|busy| busy.sm_ppm == 0) => {
+                }
                 None => others = true,
             }
         }

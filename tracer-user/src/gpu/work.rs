@@ -47,8 +47,9 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
             next = first.map_or(next, |first| first.max(next));
             self.sleep_until(next);
         }
-        // The process ends: what the kernel cleans up anyway need not take its time.
-        std::mem::forget(sources);
+        if self.shared.is_exit.load(Ordering::Acquire) {
+            std::mem::forget(sources);
+        }
     }
 
     fn sources(&self) -> Vec<Due> {
@@ -93,7 +94,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         self.shared.came.notify_one();
     }
 
-    fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
     }
 

@@ -154,12 +154,15 @@ enum Told {
     Text(String),
 }
 
-/// How a command ended: one of the two. Fields that a later program adds are left out.
+/// How a command ended: one of the two, the other null; an absent one is damage. Fields that a later program adds are
+/// left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     /// Its status, where it exited.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub code: Option<i32>,
     /// The signal's number, where one ended it.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub signal: Option<i32>,
 }
 

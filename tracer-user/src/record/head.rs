@@ -39,7 +39,7 @@ macro_rules! head {
 
 head! {
     /// The record's file, in the same folder. Of several lines with the same file the last one counts.
-    file: String = |record| Some(name::place(record).1);
+    file: String = |record| Some(name::place(record).file);
     /// Name of the cluster.
     cluster: String = |record| known(&record.cluster);
     /// The node.
@@ -129,13 +129,30 @@ impl Head {
             }
             let head = Some(line).filter(|line| line.len() <= LONGEST_BYTES);
             let head = head.and_then(|line| serde_json::from_slice::<Self>(line).ok());
-            match head.and_then(|head| Some((head.file.clone()?, head))) {
+            let named = |head: &Self| head.file.clone().filter(|file| name::is_record(file));
+            match head.and_then(|head| Some((named(&head)?, head))) {
                 Some((file, head)) => drop(heads.insert(file, head)),
                 None => damaged.push(number),
             }
         }
         (heads, damaged)
     }
+}
+
+/// The last line of each record's file in the text of a file, as it stands there: fields of later versions included.
+pub fn last_lines(file: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    /// What is needed of a line here.
+    #[derive(Deserialize)]
+    struct File {
+        file: String,
+    }
+    let lines = file.split_inclusive(|byte| *byte == b'\n');
+    let lines = lines.filter(|line| line.len() <= LONGEST_BYTES && line.ends_with(b"\n"));
+    let named = lines.filter_map(|line| {
+        let File { file } = serde_json::from_slice(line).ok()?;
+        name::is_record(&file).then(|| (file, line.to_vec()))
+    });
+    named.collect()
 }
 
 fn known(text: &str) -> Option<String> {

@@ -1,17 +1,20 @@
 //! The record of a job: all that is known of it on a node, in one gzip JSON file of some kB that stays readable
 //! (docs/RECORD.md). What the summary, `--json` and the files under `records/` are made of.
 //!
-//! Pure but for `store.rs`, which alone touches the disk. Not to be mixed up with a recording (`replay`): that
+//! Pure but for `store.rs`, which writes, and `find.rs`, which reads. Not to be mixed up with a recording (`replay`): that
 //! holds every reading, to be computed anew; a record holds what came of them.
 
 pub mod document;
 pub mod file;
+pub mod find;
+pub mod folders;
 pub mod head;
 mod merge;
 pub mod name;
 mod packed;
 mod parse;
 pub mod schema;
+pub mod select;
 pub mod series;
 pub mod store;
 pub mod timeline;

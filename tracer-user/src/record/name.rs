@@ -1,29 +1,64 @@
-//! Where a record lies below a store's folder: `YYYY-MM-DD/<manager>-<job>-<begin>@<host>.json.gz`, the day and the
-//! nanosecond (UTC) from which the job was counted there. It stays the same as long as the job lasts.
+//! Where a record lies below a store's folder: `<uid>/YYYY-MM-DD/<manager>-<job>-<begin>@<host>.json.gz`, the job's
+//! owner, the day and the nanosecond (UTC) from which it was counted there. It stays the same as long as the job lasts,
+//! unless its owner or its name comes to light later.
 //!
 //! Pure: it makes names and reads them. Texts from outside are escaped (`%2F`), so that none leaves its folder.
 
 use std::{
-    fmt::Write,
+    fmt::{self, Display, Formatter, Write},
     time::{Duration, UNIX_EPOCH},
 };
 
 use super::Record;
+use crate::model::tables::fact;
 
 /// What the name of each record ends in.
 pub const EXTENSION: &str = ".json.gz";
 /// Longest part of a name that is shown; what begins alike differs in the nanosecond.
 const LONGEST_PART: usize = 96;
 
-/// The day's folder, and the file in it.
-pub fn place(record: &Record) -> (String, String) {
+/// The owner's folder of jobs whose owner is not known.
+pub const NO_OWNER: &str = "none";
+
+/// Where a record lies.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The owner's folder.
+    pub owner: String,
+    /// The day's folder in it.
+    pub day: String,
+    /// The file in that.
+    pub file: String,
+}
+
+impl Place {
+    /// The place that [`Display`] wrote; `None` where it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (owner, rest) = text.split_once('/')?;
+        let (day, file) = rest.split_once('/')?;
+        let is_place = is_owner(owner) && is_day(day) && is_record(file);
+        is_place.then(|| Self { owner: owner.into(), day: day.into(), file: file.into() })
+    }
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.owner, self.day, self.file)
+    }
+}
+
+/// Where `record` lies.
+pub fn place(record: &Record) -> Place {
     let begin_ns = record.timeline.begin_ns();
     let job = record.job();
     let id =
         if job.step.is_empty() { job.job.clone() } else { format!("{}.{}", job.job, job.step) };
     let (manager, id) = (escaped(&job.manager), escaped(&id));
     let host = escaped(&record.hosts.join(","));
-    (day(begin_ns), format!("{manager}-{id}-{begin_ns}@{host}{EXTENSION}"))
+    let owner = record.facts.number(const { fact("uid") });
+    let owner = owner.map_or_else(|| NO_OWNER.to_owned(), |uid| uid.to_string());
+    let file = format!("{manager}-{id}-{begin_ns}@{host}{EXTENSION}");
+    Place { owner, day: day(begin_ns), file }
 }
 
 /// The day of `wall_ns`: `2026-11-22`.
@@ -39,6 +74,29 @@ pub fn is_day(name: &str) -> bool {
         _ => byte.is_ascii_digit(),
     };
     name.len() == 10 && name.as_bytes().iter().enumerate().all(is_place)
+}
+
+/// Whether a folder is an owner's.
+pub fn is_owner(name: &str) -> bool {
+    let is_number = !name.starts_with('+') && name.parse::<u32>().is_ok();
+    name == NO_OWNER || is_number
+}
+
+/// Whether a file is a record, by its name: it leads nowhere else.
+pub fn is_record(name: &str) -> bool {
+    let is_ours = |byte: u8| byte.is_ascii_alphanumeric() || b"._-%@".contains(&byte);
+    name.ends_with(EXTENSION) && name.contains('@') && name.bytes().all(is_ours)
+}
+
+/// Whether a record may be of `job` or one of its steps, by its name: a long one may be of another.
+pub fn may_be_of(job: &str, name: &str) -> bool {
+    let Some((front, _)) = name.rsplit_once('@') else { return false };
+    let Some((front, _)) = front.rsplit_once('-') else { return false };
+    let job = escaped(job);
+    front.match_indices('-').any(|(at, _)| {
+        let id = &front[at + 1..];
+        id.strip_prefix(&job).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
 }
 
 /// The nanosecond in the name of a record of `host`; `None` where it is no such name.

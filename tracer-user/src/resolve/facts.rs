@@ -114,6 +114,15 @@ impl JobFacts {
         let number = |fact| get(fact).and_then(|text| text.parse::<u64>().ok());
         // Zero is Slurm's word for all there is.
         let mib = |fact| number(fact).filter(|mib| *mib > 0)?.checked_mul(1 << 20);
+        let mut of_gpus: Vec<(&str, &[u8])> = (variables.iter().zip(&values))
+            .filter(|((_, fact), _)| *fact == Fact::Gpus)
+            .filter_map(|((name, _), value)| {
+                Some((*name, value.filter(|value| !value.is_empty())?))
+            })
+            .collect();
+        // Numbers count in whoever's order; UUIDs mean one device each.
+        of_gpus.sort_by_key(|(_, value)| !is_uuid(value));
+        let gpus = of_gpus.first();
         let is_other = get(Fact::Job).is_some_and(|job| !is_same_job(answer, &job))
             || get(Fact::Sluid)
                 .is_some_and(|sluid| answer.sluid.as_ref().is_some_and(|own| *own != sluid));
@@ -135,14 +144,8 @@ impl JobFacts {
             // LSF's zero and Grid Engine's word for a job of no array.
             array_task: get(Fact::ArrayTask)
                 .filter(|index| index != "undefined" && !(answer.manager == "lsf" && index == "0")),
-            gpus: get(Fact::Gpus),
-            gpus_by: variables
-                .iter()
-                .zip(&values)
-                .find(|((_, fact), value)| {
-                    *fact == Fact::Gpus && value.is_some_and(|v| !v.is_empty())
-                })
-                .map(|((name, _), _)| (*name).to_owned()),
+            gpus: gpus.map(|(_, value)| text(value)),
+            gpus_by: gpus.map(|(name, _)| (*name).to_owned()),
             memory_per_node_bytes: mib(Fact::MemoryMib),
             memory_per_core_bytes: mib(Fact::MemoryPerCoreMib),
             memory_per_gpu_bytes: mib(Fact::MemoryPerGpuMib),
@@ -205,6 +208,11 @@ fn text(value: &[u8]) -> String {
         text.pop();
     }
     text
+}
+
+/// Whether GPUs are named by UUIDs.
+fn is_uuid(value: &[u8]) -> bool {
+    [b"GPU-", b"MIG-"].iter().any(|prefix| value.starts_with(*prefix))
 }
 
 #[cfg(test)]

@@ -48,30 +48,35 @@ const ELSEWHERE: [Named; 6] = [
     (Sched::blocked_ioctl_ns, "in drivers (ioctl)"),
 ];
 
-/// The line for sleep; `None` where causes are unknown or there is next to none.
+/// The lines for sleep; `None` where causes are unknown or there is next to none.
 pub fn asleep(facts: &Facts, style: &Style) -> Option<Vec<Line>> {
+    asleep_in_words(facts).map(|text| wrapped(&text, style))
+}
+
+/// What tasks slept for; `None` as for [`asleep`].
+pub fn asleep_in_words(facts: &Facts) -> Option<String> {
     let asleep_ns = facts.asleep_ns.filter(|ns| facts.share_of_lives(*ns) >= LEAST)?;
     let share = |ns| facts.share_of_lives(ns);
     let mut parts = named(facts, &SLEEPS)?;
     parts.extend(facts.asleep_on_files()?);
     let parts = largest(parts, asleep_ns, share, |what, share| format!("{what} {share}"));
     let (whole, time) = (percent(share(asleep_ns)), long_duration(asleep_ns));
-    let text = format!("asleep {whole} of its tasks' lifetimes ({time}): {parts}");
-    Some(wrapped(&text, style))
+    Some(format!("asleep {whole} of its tasks' lifetimes ({time}): {parts}"))
 }
 
-/// The line for blocks; nothing where causes are unknown or there are next to none.
+/// The lines for blocks; nothing where causes are unknown or there are next to none.
 pub fn blocked(facts: &Facts, style: &Style) -> Vec<Line> {
-    let blocked_ns = facts.blocked_ns.filter(|ns| facts.share(*ns) >= LEAST);
-    let parts = || {
-        let blocked_ns = blocked_ns?;
-        let mut parts = facts.blocked_on_files()?;
-        parts.extend(named(facts, &ELSEWHERE)?);
-        let share = |ns| facts.share(ns);
-        let parts = largest(parts, blocked_ns, share, |what, share| format!("{share} {what}"));
-        Some(format!("blocked {}: {parts}", percent(share(blocked_ns))))
-    };
-    parts().map_or_else(Vec::new, |text| wrapped(&text, style))
+    blocked_in_words(facts).map_or_else(Vec::new, |text| wrapped(&text, style))
+}
+
+/// What tasks were blocked on; `None` as for [`asleep`].
+pub fn blocked_in_words(facts: &Facts) -> Option<String> {
+    let blocked_ns = facts.blocked_ns.filter(|ns| facts.share(*ns) >= LEAST)?;
+    let mut parts = facts.blocked_on_files()?;
+    parts.extend(named(facts, &ELSEWHERE)?);
+    let share = |ns| facts.share(ns);
+    let parts = largest(parts, blocked_ns, share, |what, share| format!("{share} {what}"));
+    Some(format!("blocked {}: {parts}", percent(share(blocked_ns))))
 }
 
 fn wrapped(text: &str, style: &Style) -> Vec<Line> {

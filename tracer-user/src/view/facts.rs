@@ -3,7 +3,7 @@
 
 use tracer_ebpf::handle::{Handle, Histogram, Number};
 
-use super::{disk::Disk, file_wait::FileWait};
+use super::{disk::Disk, file_wait::FileWait, request::Request};
 use crate::{
     base::text,
     model::{
@@ -82,6 +82,32 @@ pub struct Facts<'a> {
     pub traffic: Vec<Traffic>,
     /// Waits for file systems, the longest first.
     pub files: Vec<FileWait<'a>>,
+    /// What its scheduler was asked for; nothing of a run.
+    pub(crate) request: Request,
+    /// How evenly its nodes, or its tasks, computed, where there are several.
+    pub balance: Option<Balance>,
+}
+
+/// How evenly several parts of a job computed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Balance {
+    /// What a part is: `node`, `task`.
+    pub what: &'static str,
+    /// How many there are.
+    pub parts: u64,
+    /// The one with the most time on CPU, made harmless.
+    pub busiest: String,
+    /// Its time.
+    pub most_ns: u64,
+    /// The mean of all.
+    pub mean_ns: u64,
+}
+
+impl Balance {
+    /// What the busiest did beyond the mean, as a share of its own time.
+    pub fn beyond(&self) -> f64 {
+        1.0 - self.mean_ns as f64 / self.most_ns.max(1) as f64
+    }
 }
 
 impl<'a> Facts<'a> {
@@ -122,6 +148,8 @@ impl<'a> Facts<'a> {
             disks: Disk::all(totals, unicode),
             traffic: totals.stats.groups(&NET).map(traffic).collect(),
             files: FileWait::all(totals, unicode),
+            request: Request::default(),
+            balance: None,
         }
     }
 
@@ -187,6 +215,15 @@ impl<'a> Facts<'a> {
     /// What [`Facts::share`] is a share of, in words.
     pub fn whole_name(&self) -> &'static str {
         if self.busy_ns() > self.totals.elapsed_ns { "its tasks' time" } else { "the time" }
+    }
+
+    /// Core time held, used or not.
+    pub fn core_held_ns(&self) -> Option<u64> {
+        let of_cores = || {
+            let ns = u128::from(self.held_millicores?) * u128::from(self.totals.elapsed_ns) / 1000;
+            Some(u64::try_from(ns).unwrap_or(u64::MAX))
+        };
+        self.number(Cpu::held_ns).filter(|ns| *ns > 0).or_else(of_cores)
     }
 
     /// Peak of memory as a share of its limit.

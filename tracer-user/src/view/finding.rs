@@ -1,10 +1,49 @@
-//! What a rule of the summary found.
+//! What a rule found.
 
-use super::line::Tone;
+use super::{line::Tone, request::Ask};
 
 /// A sentence and how much of the time it explains.
-pub(super) struct Finding {
+pub(crate) struct Finding {
+    /// Share of the time; that of facts is above one.
     pub weight: f64,
     pub tone: Tone,
     pub text: String,
+    /// What it would save, where that is not its share of what was held.
+    pub saves: Option<Saves>,
+    /// What to ask the scheduler for next time.
+    pub ask: Option<Ask>,
+}
+
+/// What a job held and need not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Saves {
+    /// Core time, nanoseconds.
+    pub core_ns: u64,
+    /// GPU time, nanoseconds.
+    pub gpu_ns: u64,
+}
+
+/// Core hours that a GPU hour counts as where findings are put in order: a node of 64 cores and four GPUs.
+const CORES_OF_A_GPU: u64 = 16;
+
+impl Saves {
+    /// One number of both, to put findings in order.
+    pub fn weight_ns(self) -> u64 {
+        self.core_ns.saturating_add(self.gpu_ns.saturating_mul(CORES_OF_A_GPU))
+    }
+}
+
+impl Finding {
+    /// One that saves its share of what was held.
+    pub fn new(weight: f64, tone: Tone, text: String) -> Self {
+        Self { weight, tone, text, saves: None, ask: None }
+    }
+
+    pub fn saving(self, saves: Saves) -> Self {
+        Self { saves: Some(saves), ..self }
+    }
+
+    pub fn asking(self, ask: impl Into<Option<Ask>>) -> Self {
+        Self { ask: ask.into(), ..self }
+    }
 }

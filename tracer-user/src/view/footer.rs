@@ -70,7 +70,7 @@ fn cost(facts: &Facts) -> Option<String> {
 }
 
 /// What could not be counted, by cause; `None` where nothing was lost or nothing is known.
-fn lost(facts: &Facts) -> Option<String> {
+pub fn lost(facts: &Facts) -> Option<String> {
     let lost = facts.own()?.fields().filter_map(|(field, value)| {
         let Some(Value::Number(number @ 1..)) = *value else { return None };
         let cause = match field.name {
@@ -88,7 +88,7 @@ fn lost(facts: &Facts) -> Option<String> {
 }
 
 /// Hooks that could not be attached.
-fn missing(facts: &Facts) -> Option<String> {
+pub fn missing(facts: &Facts) -> Option<String> {
     let hooks = facts.number_of_own(Own::hooks_missing).filter(|hooks| *hooks > 0)?;
     Some(format!("{hooks} not available on this node: what they count is unknown"))
 }

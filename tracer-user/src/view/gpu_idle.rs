@@ -8,8 +8,9 @@ use super::{
     disk::Disk,
     facts::Facts,
     file_wait::{FileWait, doing},
-    finding::Finding,
+    finding::{Finding, Saves},
     line::Tone,
+    request::Ask,
 };
 use crate::{
     base::{text, units},
@@ -22,9 +23,9 @@ use crate::{
 /// Fewer readings say nothing about a job.
 const SEVERAL: u64 = 5;
 /// A GPU that is busy for less than this part of the time is mostly waited for by nobody.
-const IDLE: f64 = 0.5;
+pub(super) const IDLE: f64 = 0.5;
 /// GPUs that are busy for this part of the time set the pace.
-const FULL: f64 = 0.9;
+pub(super) const FULL: f64 = 0.9;
 /// A cause of this part of the idle time is what there is to say.
 const MOSTLY: f64 = 0.6;
 /// One of less than this is not worth a word.
@@ -51,7 +52,11 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
             ),
             None => without_cause(busy, idle.len(), groups.len()),
         };
-        return Some(Finding { weight: 1.0 - busy, tone: Tone::Warn, text });
+        let idle_ns = idle.iter().filter_map(|(group, busy)| {
+            Some((group.number(Gpu::held_ns)? as f64 * (1.0 - busy)) as u64)
+        });
+        let saves = Saves { core_ns: 0, gpu_ns: idle_ns.fold(0, u64::saturating_add) };
+        return Some(Finding::new(1.0 - busy, Tone::Warn, text).saving(saves));
     }
     let is_full = !groups.is_empty() && groups.iter().all(|(_, busy)| *busy >= FULL);
     is_full.then(|| {
@@ -59,7 +64,7 @@ pub(super) fn finding(facts: &Facts) -> Option<Finding> {
         let who = if groups.len() == 1 { "the GPU was" } else { "the GPUs were" };
         let text =
             format!("{who} busy {part} of the time: a faster CPU or disk would not help much");
-        Finding { weight: mean(&groups), tone: Tone::Good, text }
+        Finding::new(mean(&groups), Tone::Good, text)
     })
 }
 
@@ -74,7 +79,13 @@ pub(super) fn unused(facts: &Facts) -> Option<Finding> {
         (some, all) => format!("none of its processes used {some} of its {all} GPUs"),
     };
     let weight = unused as f64 / groups.len() as f64;
-    Some(Finding { weight, tone: Tone::Warn, text })
+    let held_ns = groups.iter().filter(|group| is_unused(group));
+    let held_ns =
+        held_ns.filter_map(|group| group.number(Gpu::held_ns)).fold(0, u64::saturating_add);
+    let saves = Saves { core_ns: 0, gpu_ns: held_ns };
+    let per_node = (groups.len() - unused) as u64 / facts.request.nodes.max(1);
+    let ask = Some(Ask::Gpus(per_node)).filter(|_| per_node > 0);
+    Some(Finding::new(weight, Tone::Warn, text).saving(saves).asking(ask))
 }
 
 /// Whether the job had it and no process of it was on it.
@@ -110,10 +121,31 @@ fn without_cause(busy: f64, idle: usize, all: usize) -> String {
     }
 }
 
+/// What the tasks did while all of the job's devices were idle: shares of that time, the largest first.
+pub(crate) fn causes_of_all(facts: &Facts) -> Option<(u64, Vec<(f64, String)>)> {
+    let groups: Vec<&Group> = facts.totals.stats.groups(&GPU).collect();
+    let idle_ns = groups.iter().filter_map(|group| group.number(Gpu::idle_ns));
+    Some((idle_ns.fold(0, u64::saturating_add), causes(facts, &groups)?))
+}
+
 /// What the tasks did while the devices were idle; `None` where that is not known.
 fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
+    let groups: Vec<&Group> = idle.iter().map(|(group, _)| *group).collect();
+    let causes = causes(facts, &groups)?;
+    let [(first, main), (second, next), ..] = &*causes else { return None };
+    Some(if *first >= MOSTLY {
+        format!(": mostly {main}")
+    } else if *second >= WORTH {
+        let (first, second) = (units::percent(*first), units::percent(*second));
+        format!(": {first} of that {main}, {second} {next}")
+    } else {
+        format!(": {} of that {main}", units::percent(*first))
+    })
+}
+
+fn causes(facts: &Facts, idle: &[&Group]) -> Option<Vec<(f64, String)>> {
     let sum = |field: Handle<Number>| -> Option<u64> {
-        let numbers: Vec<u64> = idle.iter().filter_map(|(of, _)| of.number(field)).collect();
+        let numbers: Vec<u64> = idle.iter().filter_map(|of| of.number(field)).collect();
         (!numbers.is_empty())
             .then(|| numbers.iter().fold(0, |sum, number| u64::saturating_add(sum, *number)))
     };
@@ -135,15 +167,7 @@ fn why(facts: &Facts, idle: &[(&Group, f64)]) -> Option<String> {
     ]
     .map(|(ns, text)| (ns as f64 / whole as f64, text));
     causes.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let [(first, main), (second, next), ..] = &causes;
-    Some(if *first >= MOSTLY {
-        format!(": mostly {main}")
-    } else if *second >= WORTH {
-        let (first, second) = (units::percent(*first), units::percent(*second));
-        format!(": {first} of that {main}, {second} {next}")
-    } else {
-        format!(": {} of that {main}", units::percent(*first))
-    })
+    Some(causes.into())
 }
 
 /// `, reading 64.0 KiB blocks from vda`, where a disk explains the time blocked.

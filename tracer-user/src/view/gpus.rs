@@ -29,12 +29,7 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
     let groups = || facts.totals.stats.groups(&GPU);
     for (index, group) in groups().take(MAX_GPUS).enumerate() {
-        let tag = |tag: usize| group.tags.get(tag).map_or("", String::as_str);
-        let number = text::truncate(&text::clean(tag(0), facts.unicode), MAX_INDEX);
-        let model = text::clean(tag(2), facts.unicode);
-        let model = model.strip_prefix("NVIDIA ").unwrap_or(&model);
-        let name = format!("{number} {}", text::truncate(model, MAX_MODEL));
-        let shown = format!("{}: {}", name.trim_end(), values(group));
+        let shown = format!("{}: {}", name(group, facts.unicode), values(group));
         let label = if index == 0 { "GPU" } else { "" };
         lines.extend(labelled(label, indent, Tone::Plain, &shown, style));
     }
@@ -44,7 +39,18 @@ pub fn lines(facts: &Facts, indent: usize, style: &Style) -> Vec<Line> {
     lines
 }
 
-fn values(group: &Group) -> String {
+/// Its number and model, made harmless.
+pub fn name(group: &Group, unicode: bool) -> String {
+    let tag = |tag: usize| group.tags.get(tag).map_or("", String::as_str);
+    let number = text::truncate(&text::clean(tag(0), unicode), MAX_INDEX);
+    let model = text::clean(tag(2), unicode);
+    let model = model.strip_prefix("NVIDIA ").unwrap_or(&model);
+    let name = format!("{number} {}", text::truncate(model, MAX_MODEL));
+    name.trim_end().to_owned()
+}
+
+/// How busy, how full, how much power.
+pub fn values(group: &Group) -> String {
     let mean = |field| group.hist(field).and_then(Hist::mean);
     let mut parts = Vec::new();
     if let Some(ppm) = mean(Gpu::utilization_ratio) {

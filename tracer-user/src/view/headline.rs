@@ -35,7 +35,7 @@ static SIGNALS: [(i32, &str, &str); 15] = [
 /// Name, end and elapsed time; below it the command.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let info = &facts.totals.info;
-    let (tone, ended) = ending(facts.totals.exit, facts.oom_kills() > 0);
+    let (tone, ended) = state(facts);
     let name = text::clean(&info.name, facts.unicode);
     let name = if name.trim().is_empty() { "unnamed job" } else { name.trim() };
     let took = format!("after {}", units::long_duration(facts.totals.elapsed_ns));
@@ -57,6 +57,18 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
             .push(Line::new().faint(text::truncate(&format!("$ {}", command.trim()), style.width)));
     }
     lines
+}
+
+/// How it ended, if it has.
+pub fn state(facts: &Facts) -> (Tone, String) {
+    let request = &facts.request;
+    match (facts.totals.exit, &*request.end_reason) {
+        (None, "time_limit") => (Tone::Bad, "ended at its time limit".to_owned()),
+        (None, "out_of_memory") => (Tone::Bad, "ran out of memory".to_owned()),
+        // Its scheduler alone knows its exit status.
+        (None, _) if request.has_ended => (Tone::Plain, "ended".to_owned()),
+        (exit, _) => ending(exit, facts.oom_kills() > 0),
+    }
 }
 
 fn ending(exit: Option<Exit>, out_of_memory: bool) -> (Tone, String) {

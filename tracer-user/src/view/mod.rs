@@ -1,23 +1,25 @@
-//! What `jobtrace run` prints at the end: why the job took as long as it did, in one screen.
+//! What `jobtrace run` prints at the end: why the job took as long as it did, in one screen. `report` says the same
+//! things by the same parts.
 //!
 //! Pure but for `terminal`, which looks at where the text will go. Every text from outside (names,
 //! commands, devices, notes) passes `text::clean`; every line passes `Line::render`, which
 //! cuts it to the width. Nothing else prints.
 
-mod details;
-mod disk;
-mod facts;
-mod file_wait;
+pub(crate) mod details;
+pub(crate) mod disk;
+pub(crate) mod facts;
+pub(crate) mod file_wait;
 mod finding;
-mod footer;
-mod gpu_idle;
-mod gpus;
-mod headline;
-mod line;
-mod plots;
-mod reading;
-mod resources;
-mod shares;
+pub(crate) mod footer;
+pub(crate) mod gpu_idle;
+pub(crate) mod gpus;
+pub(crate) mod headline;
+pub(crate) mod line;
+pub(crate) mod plots;
+pub(crate) mod request;
+pub(crate) mod resources;
+pub mod rules;
+pub(crate) mod shares;
 mod terminal;
 
 use crate::{base::text, model::totals::RunTotals};
@@ -49,16 +51,21 @@ pub fn render(totals: &RunTotals, style: &Style) -> String {
         resources::lines(&facts, &style),
         shares::lines(&facts, &style),
         plots::lines(&facts, &style),
-        reading::lines(&facts, &style),
+        rules::lines(&facts, &style),
         footer::lines(&facts, &style),
     ];
+    joined(&blocks, &style)
+}
+
+/// The text of `blocks`, with an empty line between any two.
+pub(crate) fn joined(blocks: &[Vec<Line>], style: &Style) -> String {
     let mut out = String::new();
     for block in blocks.iter().filter(|block| !block.is_empty()) {
         if !out.is_empty() {
             out.push('\n');
         }
         for line in block {
-            out.push_str(&line.render(&style));
+            out.push_str(&line.render(style));
             out.push('\n');
         }
     }
@@ -66,7 +73,7 @@ pub fn render(totals: &RunTotals, style: &Style) -> String {
 }
 
 /// A block's heading, with what explains it in the rest of the line, or below where that is short.
-fn heading(title: &str, aside: &str, style: &Style) -> Vec<Line> {
+pub(crate) fn heading(title: &str, aside: &str, style: &Style) -> Vec<Line> {
     let line = Line::new().strong(title);
     if title.len() + 2 + text::width(aside) <= style.width {
         return vec![line.plain("  ").faint(aside)];

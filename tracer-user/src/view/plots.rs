@@ -124,6 +124,14 @@ fn values(hist: &Hist) -> String {
     values.iter().map(|ns| text::right(&units::duration(*ns), NUMBER)).collect()
 }
 
+/// The height of `share` of a line; nothing for none.
+pub fn height(share: f64) -> char {
+    match (share * 8.0).ceil() as usize {
+        0 => ' ',
+        eighths => HEIGHTS[eighths.min(8) - 1],
+    }
+}
+
 /// Power of two that bucket `index` lies in: 0 below the finest unit, then one per doubling.
 fn octave(index: usize) -> usize {
     (u64::BITS - (bucket_low(index) >> UNIT_BITS).leading_zeros()) as usize
@@ -156,10 +164,7 @@ impl Axis {
             }
         }
         let most = counts.iter().copied().max().unwrap_or(0).max(1);
-        let height = |count: u64| match (count as f64 / most as f64 * 8.0).ceil() as usize {
-            0 => ' ',
-            eighths => HEIGHTS[eighths.min(8) - 1],
-        };
+        let height = |count: u64| height(count as f64 / most as f64);
         counts.iter().flat_map(|count| std::iter::repeat_n(height(*count), self.wide)).collect()
     }
 

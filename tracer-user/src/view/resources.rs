@@ -34,7 +34,7 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 }
 
 /// A line for each family that carried more than a word or two.
-fn network(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
+pub fn network(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     let is_worth_it = |traffic: &&Traffic| traffic.bytes() >= LEAST_TRAFFIC;
     for (index, traffic) in facts.traffic.iter().filter(is_worth_it).enumerate() {
         let label = if index == 0 { "Network" } else { "" };
@@ -55,7 +55,8 @@ fn network(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     }
 }
 
-fn cpu(facts: &Facts) -> String {
+/// Cores used, of those held.
+pub fn cpu(facts: &Facts) -> String {
     let cores = |millicores: Option<u64>| millicores.map_or(UNKNOWN.into(), units::cores);
     let (used, held) = (facts.used_millicores(), facts.held_millicores);
     if used.is_none() && held.is_none() {
@@ -100,7 +101,8 @@ fn memory(facts: &Facts) -> (Tone, String) {
     (tone, out)
 }
 
-fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
+/// A line for each disk and operation.
+pub fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     if facts.disks.is_empty() {
         let sampled = !facts.totals.stats.groups.is_empty() && !facts.is_unknown("block");
         let none = if sampled { "no requests to local disks seen" } else { UNKNOWN };

@@ -30,8 +30,18 @@ const MORE_SLEEP: f64 = 1.05;
 /// Less than this share blocked on something else than I/O has no bar.
 const OTHERWISE: f64 = 0.01;
 
-/// The heading and the rows.
-pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
+/// What has a bar.
+pub struct Row {
+    /// What kind of time it is.
+    pub tone: Tone,
+    /// What tasks did in it.
+    pub name: &'static str,
+    /// How much of it there was; `None` where that is unknown.
+    pub ns: Option<u64>,
+}
+
+/// What has a bar here.
+pub fn rows(facts: &Facts) -> Vec<Row> {
     let all_asleep = facts.all_asleep_ns();
     let rows = [
         (Tone::Good, "on CPU", facts.on_cpu_ns, true),
@@ -41,21 +51,28 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
         (Tone::Bad, "blocked otherwise", facts.otherwise_ns, is_blocked_otherwise(facts)),
         (Tone::Faint, "all tasks asleep", all_asleep, all_asleep.is_some_and(|ns| ns > 0)),
     ];
+    let shown = rows.into_iter().filter(|(.., shown)| *shown);
+    shown.map(|(tone, name, ns, _)| Row { tone, name, ns }).collect()
+}
+
+/// What the bars are shares of.
+pub fn aside(facts: &Facts) -> String {
     let whole = units::long_duration(facts.whole_ns());
-    let aside = if facts.busy_ns() > facts.totals.elapsed_ns {
+    if facts.busy_ns() > facts.totals.elapsed_ns {
         format!("all tasks added up: 100 % = {whole}, more than elapsed")
     } else {
         format!("all tasks added up; 100 % = the {whole} elapsed")
-    };
-    let mut lines = heading("Where the time went", &aside, style);
-    for (tone, name, ns, shown) in rows {
-        if shown {
-            lines.push(row(tone, name, ns, facts, style));
-        }
     }
+}
+
+/// The heading and the rows.
+pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
+    let mut lines = heading("Where the time went", &aside(facts), style);
+    let rows = rows(facts);
+    lines.extend(rows.iter().map(|of| row(of.tone, of.name, of.ns, facts, style)));
     lines.extend(details::blocked(facts, style));
     let asleep = details::asleep(facts, style);
-    lines.extend(asleep.unwrap_or_else(|| sleep_not_shown(facts, all_asleep, style)));
+    lines.extend(asleep.unwrap_or_else(|| sleep_not_shown(facts, facts.all_asleep_ns(), style)));
     lines
 }
 
@@ -96,7 +113,7 @@ fn row(tone: Tone, name: &str, ns: Option<u64>, facts: &Facts, style: &Style) ->
 }
 
 /// A bar of `share` of `columns`; the least share above zero is still seen.
-fn bar(share: f64, columns: usize) -> String {
+pub fn bar(share: f64, columns: usize) -> String {
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { eighths };
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]

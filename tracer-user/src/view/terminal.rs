@@ -1,7 +1,7 @@
-//! How standard error may be written to. The only file here that looks at the outside world, and all
-//! it looks at comes together in [`Style::for_stderr`].
+//! How standard error and output may be written to. The only file here that looks at the outside world, and all
+//! it looks at comes together in [`Style::for_stderr`] and [`Style::for_stdout`].
 
-use std::io::IsTerminal;
+use std::{io::IsTerminal, os::fd::AsFd};
 
 use super::Style;
 
@@ -11,9 +11,17 @@ const DEFAULT_WIDTH: usize = 80;
 impl Style {
     /// What suits standard error now: its width, colour and character set.
     pub fn for_stderr() -> Self {
-        let stderr = std::io::stderr();
-        let columns = rustix::termios::tcgetwinsize(&stderr).ok().map(|size| size.ws_col);
-        decide(columns, stderr.is_terminal(), |name| std::env::var(name).ok())
+        Self::of(std::io::stderr())
+    }
+
+    /// What suits standard output now.
+    pub fn for_stdout() -> Self {
+        Self::of(std::io::stdout())
+    }
+
+    fn of(stream: impl AsFd + IsTerminal) -> Self {
+        let columns = rustix::termios::tcgetwinsize(&stream).ok().map(|size| size.ws_col);
+        decide(columns, stream.is_terminal(), |name| std::env::var(name).ok())
     }
 }
 

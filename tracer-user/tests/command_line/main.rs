@@ -3,9 +3,11 @@
 mod agent;
 mod damaged;
 mod gpus;
+mod lists;
 mod outputs;
 mod program;
 mod replayed;
+mod report;
 mod resolve;
 mod standard;
 mod targets;

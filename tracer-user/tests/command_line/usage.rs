@@ -6,7 +6,7 @@ use super::program::{end, jobtrace};
 fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for command in ["run", "agent", "doctor", "resolve"] {
+    for command in ["run", "report", "jobs", "usage", "agent", "doctor", "resolve"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));
         assert_eq!((help.status, help.stderr.as_str()), (0, ""), "{command}");
@@ -41,6 +41,11 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["agent", "--hierarchy", "memry"], "did you mean `memory`?"),
         (&["doctor", "--yaml"], "--yaml"),
         (&["doctor", "me"], "me"),
+        (&["report"], "JOB|FILE"),
+        (&["jobs", "--csv", "--json"], "cannot be used with"),
+        (&["jobs", "--sort", "age"], "[possible values: start, waste, elapsed]"),
+        (&["usage", "--by", "moon"], "[possible values: user,"),
+        (&["report", "1", "--html"], "--html"),
         (&["resolve"], "PATH|PID"),
         (&["resolve", "1", "2"], "2"),
         (&["resolve", "--tsv", "x", "1"], "cannot be used with"),

@@ -268,3 +268,38 @@ fn without_cards_no_thread_stays() {
     until(|| (!sampler.is_running()).then_some(()));
     assert_eq!(sampler.notes(), [""; 0]);
 }
+
+#[test]
+fn a_card_of_a_later_make_tells_its_hottest_place_and_energy_elsewhere() {
+    let tree = Tree::new();
+    tree.amd(0, "1", 7);
+    tree.computes(ONE, 7, GIB, 0);
+    let device = "sys/class/drm/card0/device";
+    tree.take(&format!("{device}/hwmon/hwmon4/temp1_input"));
+    tree.put(&format!("{device}/hwmon/hwmon4/temp2_input"), "77000\n");
+    let metrics = |joules: u64| {
+        let mut table = vec![0_u8; 64];
+        table[..4].copy_from_slice(&[64, 0, 1, 7]);
+        table[24..32].copy_from_slice(&(joules << 16).to_le_bytes());
+        tree.put(&format!("{device}/gpu_metrics"), table);
+    };
+    metrics(500);
+    let sampler = start(&tree);
+    let group = wait(&sampler, 1, |group| readings(group) >= 2);
+    assert_eq!(group.number(tables::Gpu::temperature_max_celsius), Some(77));
+    metrics(507);
+    wait(&sampler, 1, |group| group.number(tables::Gpu::energy_joules) == Some(7_000));
+}
+
+#[test]
+fn sensors_of_a_part_of_a_card_are_not_the_cards() {
+    let tree = Tree::new();
+    tree.amd(0, "1", 7);
+    tree.computes(ONE, 7, GIB, 0);
+    let hwmon = "sys/class/drm/card0/device/hwmon";
+    tree.put(&format!("{hwmon}/hwmon4/name"), "i915\n");
+    tree.put(&format!("{hwmon}/hwmon5/name"), "i915_gt0\n");
+    tree.put(&format!("{hwmon}/hwmon5/temp1_input"), "1000\n");
+    let group = wait(&start(&tree), 1, |group| readings(group) >= 2);
+    assert_eq!(group.number(tables::Gpu::temperature_max_celsius), Some(58));
+}

@@ -124,11 +124,11 @@ fn an_xid_is_told_of_who_is_on_the_device_or_has_just_left() {
     until(|| (xids(2) == Some((Some(1), Some(31)))).then_some(()));
     // It ends the process that met it.
     fake.set(&with(&[13, 31, 45, 43], &[TWO]));
-    until(|| (xids(2) == Some((Some(3), Some(43)))).then_some(()));
-    assert_eq!(xids(1), Some((Some(3), Some(43))));
+    until(|| (xids(2) == Some((Some(2), Some(43)))).then_some(()));
+    assert_eq!(xids(1), Some((Some(2), Some(43))));
     fake.set(&with(&[13, 31, 45, 43, 94], &[TWO]));
-    until(|| (xids(2) == Some((Some(4), Some(94)))).then_some(()));
-    assert_eq!(xids(1), Some((Some(3), Some(43))), "it left long before");
+    until(|| (xids(2) == Some((Some(3), Some(94)))).then_some(()));
+    assert_eq!(xids(1), Some((Some(2), Some(43))), "it left long before");
 }
 
 #[test]
@@ -145,4 +145,21 @@ fn an_xid_is_told_even_where_the_device_is_lost_with_it() {
     assert_eq!(group.number(tables::Gpu::processes), None, "what is lost has no state");
     fake.set(&state(|gpu| gpu.xids = vec![(79, None)]));
     wait(&sampler, 1, |group| group.number(tables::Gpu::processes) == Some(1));
+}
+
+#[test]
+fn the_first_error_is_kept_beside_hundreds_that_follow_it() {
+    let fake = Fake::new(&state(|_| {}));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 2);
+    let codes = [31].into_iter().chain([45; 3000]).chain([43]);
+    fake.set(&state(|gpu| gpu.xids = codes.clone().map(|code| (code, None)).collect()));
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::xid_last) == Some(43));
+    for (field, expected) in [
+        (tables::Gpu::xid_first, 31),
+        (tables::Gpu::xid_errors, 2),
+        (tables::Gpu::xid_cleanups, 3000),
+    ] {
+        assert_eq!(group.number(field), Some(expected), "{field:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What a failure costs: its own value, or the device until it is back.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use super::rig::{
     GIB, ONE, TWO, gpu, groups, owner, process, readings, scenario, settings, start, until, wait,
@@ -35,13 +35,29 @@ const COST: [(&str, &[&str]); 7] = [
     ("nvmlDeviceGetGraphicsRunningProcesses_v3", &[]),
 ];
 
+/// A function under all the names that drivers have for it, and those that tell the same.
+fn all_names(function: &'static str) -> Vec<&'static str> {
+    match function {
+        "nvmlDeviceGetGraphicsRunningProcesses_v3" => vec![
+            "nvmlDeviceGetGraphicsRunningProcesses_v3",
+            "nvmlDeviceGetGraphicsRunningProcesses_v2",
+            "nvmlDeviceGetGraphicsRunningProcesses",
+        ],
+        // Either stands in for the other.
+        "nvmlDeviceGetUtilizationRates" => vec![function, "nvmlDeviceGetSamples"],
+        _ => vec![function],
+    }
+}
+
 fn state() -> Scenario {
     scenario(vec![gpu("GPU-a", vec![process(ONE, GIB)])])
 }
 
-fn failing(function: &str, error: u32) -> Scenario {
+fn failing(function: &'static str, error: u32) -> Scenario {
     let mut state = state();
-    state.gpus[0].errors.insert(function.into(), error);
+    for name in all_names(function) {
+        state.gpus[0].errors.insert(name.into(), error);
+    }
     state
 }
 
@@ -49,8 +65,9 @@ fn failing(function: &str, error: u32) -> Scenario {
 /// needs a look at the kernel's counters.
 fn unknown(group: &Group) -> Vec<&'static str> {
     let unknown = group.fields().filter(|(_, value)| value.is_none()).map(|(field, _)| field.name);
-    let is_other =
-        |name: &str| ["xid_last", "busy_ns"].contains(&name) || name.starts_with("idle_");
+    let is_other = |name: &str| {
+        ["xid_first", "xid_last", "busy_ns"].contains(&name) || name.starts_with("idle_")
+    };
     unknown.filter(|name| !is_other(name)).collect()
 }
 
@@ -96,7 +113,7 @@ fn a_value_that_is_not_offered_costs_itself() {
 #[test]
 fn a_function_that_the_library_lacks_costs_its_value() {
     for (function, fields) in COST {
-        let fake = Fake::lacking(&state(), function);
+        let fake = Fake::lacking(&state(), &all_names(function));
         let sampler = start(&fake);
         let group = wait(&sampler, 1, has_enough);
         assert_eq!(unknown(&group), fields, "{function}");
@@ -112,12 +129,13 @@ const RARE: [(&str, &[&str]); 10] = [
     ("nvmlGpmMetricsGet", &ACTIVITY),
     ("nvmlDeviceGetCurrentClocksThrottleReasons", &THROTTLING),
     ("nvmlDeviceGetTotalEccErrors", &["ecc_uncorrected_errors"]),
-    ("nvmlEventSetCreate", &["xid_errors"]),
-    ("nvmlDeviceRegisterEvents", &["xid_errors"]),
-    ("nvmlEventSetWait_v2", &["xid_errors"]),
+    ("nvmlEventSetCreate", &XIDS),
+    ("nvmlDeviceRegisterEvents", &XIDS),
+    ("nvmlEventSetWait_v2", &XIDS),
     ("nvmlDeviceGetMigMode", &[]),
 ];
 const ACTIVITY: [&str; 3] = ["sm_activity_ratio", "tensor_activity_ratio", "dram_activity_ratio"];
+const XIDS: [&str; 2] = ["xid_errors", "xid_cleanups"];
 const THROTTLING: [&str; 3] = ["throttled_power_ns", "throttled_thermal_ns", "throttled_other_ns"];
 
 #[test]
@@ -126,7 +144,7 @@ fn a_value_that_only_some_models_have_is_missing_in_silence() {
         let mut state = failing(function, NOT_SUPPORTED);
         // These two ask for no device.
         state.errors.insert(function.into(), NOT_SUPPORTED);
-        for fake in [Fake::new(&state), Fake::lacking(&self::state(), function)] {
+        for fake in [Fake::new(&state), Fake::lacking(&self::state(), &[function])] {
             let sampler = start(&fake);
             let group = wait(&sampler, 1, has_enough);
             assert_eq!(unknown(&group), fields, "{function}");
@@ -135,12 +153,41 @@ fn a_value_that_only_some_models_have_is_missing_in_silence() {
     }
     // What frees what was taken: without it nothing is taken.
     for (function, fields) in
-        [("nvmlGpmSampleFree", &ACTIVITY[..]), ("nvmlEventSetFree", &["xid_errors"])]
+        [("nvmlGpmSampleFree", &ACTIVITY[..]), ("nvmlEventSetFree", &XIDS[..])]
     {
-        let fake = Fake::lacking(&state(), function);
+        let fake = Fake::lacking(&state(), &all_names(function));
         let group = wait(&start(&fake), 1, has_enough);
         assert_eq!(unknown(&group), fields, "{function}");
     }
+}
+
+#[test]
+fn a_value_that_fails_costs_itself_and_is_asked_for_again() {
+    // What the essential one costs, `a_lost_device_comes_back_and_the_others_go_on` shows.
+    let single = COST.into_iter().filter(|(function, _)| *function != "nvmlDeviceGetMemoryInfo_v2");
+    for (function, fields) in single.chain(RARE) {
+        let fake = Fake::new(&failing(function, UNKNOWN));
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, has_enough);
+        let missing = unknown(&group);
+        assert!(missing.iter().all(|name| fields.contains(name)), "{function}: {missing:?}");
+        assert_eq!(sampler.notes(), [""; 0], "{function}");
+        assert_eq!(sampler.cost().failures, 0, "{function}");
+        fake.set(&state());
+        wait(&sampler, 1, |group| unknown(group).is_empty());
+    }
+}
+
+#[test]
+fn what_was_given_up_is_asked_again_of_the_next_driver() {
+    let fake = Fake::new(&failing("nvmlDeviceGetTemperature", NOT_SUPPORTED));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 2);
+    fake.set(&failing("nvmlDeviceGetPowerUsage", LOST));
+    until(|| (sampler.notes_for(&1).len() == 2).then_some(()));
+    fake.set(&state());
+    wait(&sampler, 1, |group| group.number(tables::Gpu::temperature_max_celsius).is_some());
+    assert_eq!(sampler.notes_for(&1).len(), 2, "{:?}", sampler.notes());
 }
 
 #[test]
@@ -180,11 +227,13 @@ fn utilisation_by_process_may_be_missing() {
 
 #[test]
 fn a_lost_device_comes_back_and_the_others_go_on() {
-    for error in [LOST, UNKNOWN] {
+    for (function, error) in
+        [("nvmlDeviceGetPowerUsage", LOST), ("nvmlDeviceGetMemoryInfo_v2", UNKNOWN)]
+    {
         let both = |error: Option<u32>| {
             let mut lost = gpu("GPU-a", vec![process(ONE, GIB)]);
             if let Some(error) = error {
-                lost.errors.insert("nvmlDeviceGetPowerUsage".into(), error);
+                lost.errors.insert(function.into(), error);
             }
             scenario(vec![lost, gpu("GPU-b", vec![process(TWO, GIB)])])
         };
@@ -237,15 +286,29 @@ fn without_library_driver_or_device_nothing_is_said_and_no_thread_stays() {
     let fakes = [
         Fake::without_library(),
         Fake::new(&opening("nvmlInit_v2", DRIVER_NOT_LOADED)),
-        Fake::lacking(&state(), "nvmlInit_v2"),
+        Fake::lacking(&state(), &["nvmlInit_v2"]),
         Fake::new(&scenario(vec![])),
     ];
     for fake in &fakes {
         let sampler = start(fake);
-        until(|| (!sampler.is_running()).then_some(()));
-        assert_eq!(sampler.notes(), [""; 0]);
+        until(|| {
+            assert_eq!(sampler.notes(), [""; 0]);
+            (!sampler.is_running()).then_some(())
+        });
         assert_eq!(groups(&sampler, 1), []);
     }
+}
+
+#[test]
+fn a_library_that_is_broken_is_not_taken_for_none() {
+    let fake = Fake::without_library();
+    fs::write(fake.library(), b"\x7fELF, but for its beginning").unwrap();
+    let sampler = start(&fake);
+    let notes = until(|| Some(sampler.notes()).filter(|notes| !notes.is_empty()));
+    assert!(notes[0].starts_with("GPU values are unknown: NVML reports: "), "{notes:?}");
+    fake.set(&state());
+    fake.install();
+    wait(&sampler, 1, |group| readings(group) >= 1);
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! What an agent keeps of a job until its last line and record: late values, times, and the way through a restart.
 
 use jobtrace::{
-    commands::agent::{details::Details, state::Counted},
+    commands::agent::{
+        details::{Details, Reach},
+        records::Unsaved,
+        state::Counted,
+    },
     model::{job::Losses, point::FieldValue, tables::Block},
     resolve::{Resolver, facts::JobFacts},
 };
@@ -32,6 +36,12 @@ pub fn written(bytes: u64) -> Vec<Group> {
     vec![sched, block]
 }
 
+/// What is handed over now, if something is due.
+pub fn due_record(details: &mut Details) -> Option<Unsaved> {
+    let reach = details.due_record(EVERY)?;
+    details.hand_over(&origin(), &job(), reach)
+}
+
 pub fn bytes(record: &Record) -> Option<u64> {
     record.totals.stats.groups(&BLOCK).next().and_then(|group| group.number(Block::bytes))
 }
@@ -45,7 +55,13 @@ fn what_comes_after_the_end_is_in_the_last_line_and_record() {
             |name: &str| point.fields.iter().find(|(key, _)| key == name).map(|(_, v)| v.clone());
         Some((point.time_ns / SECOND, of("end").is_some(), of("block_write_bytes")))
     };
-    let due = |details: &mut Details| details.due_record(&origin(), &job(), EVERY);
+    let due = |details: &mut Details| {
+        due_record(details).map(|unsaved| {
+            let record = unsaved.record.clone();
+            unsaved.saved();
+            record
+        })
+    };
     details.add(&mut written(400), &Losses::default(), BEGIN + SECOND);
     assert_eq!(told(&mut details, 1001, false), Some((1001, false, None)));
     assert!(due(&mut details).is_none());
@@ -68,7 +84,7 @@ fn what_comes_after_the_end_is_in_the_last_line_and_record() {
     );
     let last = due(&mut details).unwrap();
     assert_eq!(bytes(&last), Some(6000), "the sum of its lines");
-    assert!(details.is_done());
+    assert!(details.is_done(true));
     assert_eq!(told(&mut details, 1141, true), None);
     assert!(due(&mut details).is_none(), "its last record is saved once");
     // Its time is that from its begin to its end, whenever its values came.
@@ -92,8 +108,8 @@ fn an_end_after_which_nothing_came_is_told_once() {
     details.set_ended(BEGIN + SECOND);
     let mut due = |stamp_s: u64, has_settled| {
         let info = details.due_info(&origin(), &job(), stamp_s * SECOND, has_settled).is_some();
-        let record = details.due_record(&origin(), &job(), EVERY).is_some();
-        (info, record, details.is_done())
+        let record = due_record(&mut details).map(Unsaved::saved).is_some();
+        (info, record, details.is_done(true))
     };
     assert_eq!(due(1001, false), (true, true, false));
     assert_eq!(due(1011, false), (false, false, false));
@@ -107,13 +123,54 @@ fn a_running_job_has_a_record_every_quarter_of_an_hour() {
     for tick in 1..=200u64 {
         let stamp_ns = BEGIN + tick * 10 * SECOND;
         details.add(&mut written(1), &Losses::default(), stamp_ns);
-        if let Some(record) = details.due_record(&origin(), &job(), EVERY) {
-            assert_eq!(number(&record, const { fact("end") }), None);
+        if let Some(unsaved) = due_record(&mut details) {
+            let record = &unsaved.record;
+            assert_eq!(number(record, const { fact("end") }), None);
             assert_eq!(record.timeline.end_ns(), stamp_ns, "last seen");
-            made.push((tick, bytes(&record)));
+            made.push((tick, bytes(record)));
+            unsaved.saved();
         }
     }
     assert_eq!(made, [(91, Some(91)), (181, Some(181))]);
+}
+
+#[test]
+fn what_is_not_saved_stays_due() {
+    let mut details = details();
+    details.add(&mut written(7), &Losses::default(), BEGIN + SECOND);
+    let due = |details: &mut Details, s: u64| {
+        details.add(&mut written(0), &Losses::default(), BEGIN + s * SECOND);
+        due_record(details)
+    };
+    assert!(due(&mut details, 1).is_none());
+    // While it runs.
+    let running = due(&mut details, 901).unwrap();
+    assert!(due(&mut details, 911).is_none(), "one is on its way");
+    drop(running);
+    due(&mut details, 921).unwrap().saved();
+    assert!(due(&mut details, 931).is_none());
+    details.set_ended(BEGIN + 940 * SECOND);
+    assert_eq!(details.due_record(EVERY), Some(Reach::End));
+    assert!(details.hand_over(&origin(), &job(), Reach::Running).is_none(), "it has ended");
+    let ended = due(&mut details, 941).unwrap();
+    details.due_info(&origin(), &job(), BEGIN + 1061 * SECOND, false);
+    details.due_info(&origin(), &job(), BEGIN + 1061 * SECOND, true);
+    assert!(!details.is_done(true) && details.is_done(false) && !details.counted().end_saved);
+    // The disk refuses, again and again.
+    drop(ended);
+    for s in 950..960 {
+        assert!(!details.is_done(true) && due(&mut details, s).is_some());
+    }
+    due(&mut details, 960).unwrap().saved();
+    assert!(details.counted().end_saved && details.is_done(true));
+    assert!(due(&mut details, 970).is_none());
+    // It has a cgroup again: what was saved tells of a part.
+    details.set_returned(BEGIN + 971 * SECOND);
+    assert!(!details.counted().end_saved);
+    details.set_ended(BEGIN + 980 * SECOND);
+    assert!(due(&mut details, 981).is_some());
+    details.give_up();
+    assert!(due(&mut details, 991).is_none(), "more had ended than may wait");
 }
 
 #[test]
@@ -132,7 +189,7 @@ fn facts_and_values_survive_a_restart_that_takes_over() {
     let counted: Counted = serde_json::from_str(&text).unwrap();
     assert_eq!(counted, details.counted());
     let info = details.info.clone();
-    let mut resumed = Details::resumed(info, details.uid, details.end(), counted);
+    let resumed = Details::resumed(info, details.uid, details.end(), counted);
     assert_eq!(resumed.record(&origin(), &job()), before);
     assert_eq!(before.facts.text(const { fact("account") }), "physics");
     assert_eq!(before.facts.text(const { fact("name") }), "md");

@@ -3,6 +3,7 @@
 mod agents;
 mod damaged;
 mod laws;
+mod mirrors;
 mod stores;
 mod timelines;
 mod truth;

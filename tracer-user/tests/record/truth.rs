@@ -84,14 +84,16 @@ fn a_job_over_midnight_has_one_file() {
     let mut places = Vec::new();
     for tick in 1..=200 {
         details.add(&mut written(1), &Losses::default(), tick * 10 * SECOND);
-        let record = details.due_record(&origin(), &job(), EVERY);
-        places.extend(record.map(|record| jobtrace::record::name::place(&record)));
+        if let Some(unsaved) = due_record(&mut details) {
+            places.push(jobtrace::record::name::place(&unsaved.record));
+            unsaved.saved();
+        }
     }
     let days = ["2026-11-22", "2026-11-23"].map(str::to_owned);
     assert_eq!(jobtrace::record::name::day(boot_ns), days[0]);
     assert_eq!(jobtrace::record::name::day(boot_ns + 2_000 * SECOND), days[1]);
     assert_eq!(places.len(), 2);
-    assert!(places.iter().all(|(day, file)| *day == days[0] && *file == places[0].1), "{places:?}");
+    assert!(places[0] == places[1] && places[0].day == days[0], "{places:?}");
 }
 
 #[test]

@@ -6,6 +6,8 @@
 
 mod fixtures;
 mod properties;
+mod reports;
+mod rules;
 mod sentences;
 
 use std::{fs, path::PathBuf};

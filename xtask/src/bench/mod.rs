@@ -18,6 +18,7 @@ mod one_liners;
 mod pairs;
 mod peers;
 mod quiet;
+mod reading;
 mod record;
 mod report;
 mod roll;
@@ -56,6 +57,7 @@ Examples:
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
   cargo xtask bench --only merge --write          adding up banks, into docs/SIZING.md
   cargo xtask bench --only record --write         the record of a job, into docs/SIZING.md
+  cargo xtask bench --only report --write         reports, lists and usage, into docs/SIZING.md
 
 Peers that are not installed are named and skipped. To get them:
   apt-get install bpftrace libbpf-tools
@@ -91,7 +93,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["write", "pairs"])]
     quick: bool,
     /// Write the result to docs/OVERHEAD.md too, to docs/COMPARE.md with --peers; to docs/SIZING.md with
-    /// --only merge or record
+    /// --only merge, record or report
     #[arg(long)]
     write: bool,
 }
@@ -104,7 +106,7 @@ impl Args {
     fn wants(&self, kind: Kind) -> bool {
         match kind {
             // They need neither root nor a quiet machine: only when they are asked for.
-            Kind::Merge | Kind::Record => self.only == [kind],
+            Kind::Merge | Kind::Record | Kind::Report => self.only == [kind],
             kind => self.only.is_empty() || self.only.contains(&kind),
         }
     }
@@ -135,6 +137,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     if args.wants(Kind::Merge) {
         return merge::run(args.write);
+    }
+    if args.wants(Kind::Report) {
+        return reading::run(args.write);
     }
     if args.wants(Kind::Record) {
         return record::run(args.write);

@@ -102,7 +102,7 @@ fn measure(name: &'static str, intervals: u64) -> Result<Row> {
 }
 
 /// What a job did in ten seconds: every field known, two disks and two operations, two families, one GPU.
-fn interval(random: &mut u64) -> Vec<Group> {
+pub fn interval(random: &mut u64) -> Vec<Group> {
     let mut next = || {
         *random ^= *random << 13;
         *random ^= *random >> 7;

@@ -35,6 +35,8 @@ pub enum Kind {
     Merge,
     /// No workload: what the record of a job costs the agent. Without root
     Record,
+    /// No workload: reading records. Without root
+    Report,
 }
 
 /// How the time per operation is read from what a workload prints.

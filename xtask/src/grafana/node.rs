@@ -26,7 +26,7 @@ pub fn dashboard() -> Dashboard {
         variables: VARIABLES,
         scope: SCOPE,
         from: "now-6h",
-        rows: vec![jobs(), disks(), own()],
+        rows: vec![jobs(), disks(), network(), own()],
     }
 }
 
@@ -152,6 +152,41 @@ fn disks() -> Row {
         &["job", "gpu"],
     );
     Row { title: "Disks and GPUs", each: None, panels: vec![bytes, latency, gpu, power] }
+}
+
+fn network() -> Row {
+    let by_device = |title, help, field| {
+        Panel::new(Look::Stack, "Bps", title, help).line(
+            "{device}",
+            term("node_net", Value::Rate(field)),
+            &["device"],
+        )
+    };
+    let sent = by_device(
+        "Network devices: sent",
+        "By the devices' own counters, RDMA (most of MPI on InfiniBand) included. They do not tell which job sent it.",
+        "sent_bytes",
+    );
+    let received = by_device(
+        "Network devices: received",
+        "The same for what the devices received.",
+        "received_bytes",
+    );
+    let jobs = by_job(
+        "Sockets: sent by job",
+        "Bytes that each job sent through sockets, including those that stay on the node. RDMA is not included.",
+        "Bps",
+        term("job_net", Value::Rate("sent_bytes")),
+    );
+    let trouble = Panel::new(
+        Look::Lines,
+        "cps",
+        "Network devices: packets with errors, dropped",
+        "If there are many, a cable, a port or a switch is faulty, or packets arrive faster than the node takes them.",
+    )
+    .line("{device} errors", term("node_net", Value::Rate("errors")), &["device"])
+    .line("{device} dropped", term("node_net", Value::Rate("dropped")), &["device"]);
+    Row { title: "Network", each: None, panels: vec![sent, received, jobs, trouble] }
 }
 
 fn own() -> Row {

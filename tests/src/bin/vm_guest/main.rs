@@ -6,6 +6,7 @@ mod jobs;
 mod nfs;
 mod setup;
 mod sizes;
+mod stuck;
 mod tell;
 
 use std::{env, panic, process};

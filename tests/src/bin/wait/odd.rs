@@ -1,8 +1,12 @@
-//! Calls that are not what they seem: of another machine's numbers, or left for a signal's handler.
+//! Calls that are not what they seem: of another machine's numbers, left for a signal's handler or for good.
 
 use std::{
     ptr::null_mut,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
@@ -17,6 +21,7 @@ pub const CAUSES: &[Cause] = &[
     #[cfg(target_arch = "x86_64")]
     ("compat", compat),
     ("handler", handler),
+    ("core_dump", core_dump),
 ];
 
 /// nanosleep by a call of 32 bits: its number 162 is sync's on x86-64.
@@ -95,3 +100,37 @@ fn handler(amount: &Amount) -> Waited {
 
 /// Half of what is asked for, in milliseconds.
 static HALF: AtomicU64 = AtomicU64::new(0);
+
+/// A child of so many threads that aborts: all but the one that is dumped wait for the dump, in calls that they
+/// never return from.
+fn core_dump(amount: &Amount) -> Waited {
+    // SAFETY: this process has one thread.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        let unlimited =
+            libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: a limit of ours.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &unlimited) }, 0);
+        let ready = Barrier::new(amount.count as usize + 1);
+        thread::scope(|scope| {
+            for _ in 0..amount.count {
+                scope.spawn(|| {
+                    ready.wait();
+                    thread::sleep(Duration::from_secs(60));
+                });
+            }
+            ready.wait();
+            // Until they sleep.
+            thread::sleep(Duration::from_millis(20));
+            std::process::abort()
+        });
+    }
+    let mut status = 0;
+    let waited = off_cpu_ns(|| {
+        // SAFETY: a child of ours.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    });
+    assert!(libc::WCOREDUMP(status), "no core was dumped: {status:#x}");
+    waited.into()
+}

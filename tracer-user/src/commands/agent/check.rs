@@ -13,6 +13,7 @@ use rustix::fs::{Access, access};
 use super::config::{Config, JobHierarchy, Statistics};
 use crate::{
     base::{clock, identity::host, text::clean},
+    lines::{form::LineStyle, profile::Profile},
     probes::{FaultMode, WaitMode},
 };
 
@@ -89,6 +90,7 @@ fn intentions(config: &Config) -> String {
             spool.max_age
         ),
     );
+    line("content", content(config));
     let records = &config.records;
     line(
         "records",
@@ -103,6 +105,14 @@ fn intentions(config: &Config) -> String {
             false => "none".to_owned(),
         },
     );
+    let gpu = &config.gpu;
+    let gpus = match gpu.sample {
+        true => {
+            format!("read every {}; without a driver, looked for every {}", gpu.period, gpu.retry)
+        }
+        false => "not read".to_owned(),
+    };
+    line("GPUs", gpus);
     let statistics = match config.overhead.statistics {
         Statistics::Off => "estimated from counts of events",
         Statistics::Windows => "measured from time to time",
@@ -113,6 +123,33 @@ fn intentions(config: &Config) -> String {
     let end = if config.pin { "keep running without the agent" } else { "end with the agent" };
     line("probes", end.to_owned());
     text
+}
+
+/// How much is written of each job, and in which form.
+fn content(config: &Config) -> String {
+    let export = &config.export;
+    if export.style == LineStyle::Clustercockpit {
+        return "metrics for ClusterCockpit".to_owned();
+    }
+    let mut text = format!("the {} of each job", of_profile(export.profile));
+    let by_manager =
+        export.by_manager.iter().map(|(name, profile)| (format!("jobs of {name}"), profile));
+    let by_job = export.by_job.iter().map(|(job, profile)| (format!("job {job}"), profile));
+    for (whose, profile) in by_manager.chain(by_job) {
+        let _ = write!(text, ", {whose}: {}", of_profile(*profile));
+    }
+    if export.hlog {
+        text += ", HdrHistogram logs";
+    }
+    text
+}
+
+const fn of_profile(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Summary => "numbers and percentiles",
+        Profile::Histogram => "numbers, percentiles and coarse histograms",
+        Profile::Full => "numbers, percentiles and full histograms",
+    }
 }
 
 /// Whether files can be made in `dir`, or, where it is absent, `dir` itself.
@@ -147,6 +184,9 @@ mod tests {
         let text = check(&config).unwrap();
         assert!(
             text.contains("every 10s, major faults timed, waits by cause and file system")
+                && text.contains("the numbers and percentiles of each job")
+                && text.contains("read every 1s")
+                && text.contains("of the last 90 days")
                 && text.contains("1.00 %"),
             "{text}"
         );

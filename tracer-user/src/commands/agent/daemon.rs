@@ -14,8 +14,10 @@ use tokio::{
     time::sleep_until,
 };
 
+mod saving;
 mod start;
 
+use saving::room;
 pub use start::unpin;
 use start::{Begun, options, seconds, settings};
 
@@ -139,6 +141,8 @@ struct Agent {
     node: Node,
     output: Output,
     records: Option<Records>,
+    /// Whether the next agent, where it goes on, knows what the last interval told.
+    is_committed: bool,
     grid: Grid,
     last_stamp: LastStamp,
     log: Log,
@@ -177,6 +181,7 @@ impl Agent {
             node,
             output,
             records,
+            is_committed: true,
             grid,
             last_stamp,
             log,
@@ -214,6 +219,7 @@ impl Agent {
                 self.attempt(Node::take_events);
             }
             () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
+            () = room(self.records.as_ref()) => self.hand_over(),
             () = sleep_until(care), if care_after.is_some() => self.attempt(Node::care),
             () = sleep_until(alive_at), if notify.watchdog_every().is_some() => {}
         }
@@ -265,22 +271,10 @@ impl Agent {
             Ok(())
         };
         let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
-        if let Some(records) = &mut self.records {
-            records.save(measured.records, is_committed.get());
-            records.tell(&self.log);
-        }
+        self.is_committed = is_committed.get();
+        self.save_records();
         self.log.tick();
         written
-    }
-
-    /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
-    fn finish(&mut self) -> bool {
-        let saved = self.records.take().is_none_or(|mut records| {
-            records.save(self.node.all_records(self.output.origin()), true);
-            records.finish(self.config.pin, &self.log)
-        });
-        let commit = |_: Option<&str>| self.last_stamp.write(self.grid.last_stamp_ns());
-        self.output.finish(monotonic_ns(), commit, &self.log) && saved
     }
 
     fn reload(&mut self, sources: &Sources) {

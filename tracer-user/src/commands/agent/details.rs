@@ -1,16 +1,14 @@
 //! What is known of one job besides the probes' counts: who runs it, what it holds, its files, and its
 //! totals for the line at its end.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
 
 mod files;
 mod learnt;
 mod parts;
+mod saving;
 mod told;
 mod totals;
 mod values;
@@ -34,6 +32,8 @@ use crate::{
 
 use files::Files;
 use parts::LivePart;
+pub use saving::Reach;
+use saving::Saving;
 pub use told::REPEAT_NS;
 
 /// The facts of a job.
@@ -75,11 +75,8 @@ pub struct Details {
     late: bool,
     /// Whether nothing comes any more.
     settled: bool,
-    /// When its record was made last; its first is due a while after the job was seen first.
-    recorded_ns: Option<u64>,
-    /// Whether its record tells of its end.
-    end_recorded: bool,
-    hold: Arc<()>,
+    /// What of it is saved.
+    saving: Saving,
 }
 
 impl Details {
@@ -122,9 +119,7 @@ impl Details {
             end_told: false,
             late: false,
             settled: false,
-            recorded_ns: None,
-            end_recorded: false,
-            hold: Arc::default(),
+            saving: Saving::default(),
         }
     }
 
@@ -195,7 +190,8 @@ impl Details {
         (details.ended, details.end_told) =
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
-        (details.facts, details.end_recorded) = (counted.facts, counted.end_saved);
+        details.facts = counted.facts;
+        details.saving = Saving::resumed(counted.end_saved, &counted.places);
         let totals = &mut details.record.totals;
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
@@ -219,7 +215,8 @@ impl Details {
             gaps: totals.gaps.clone(),
             parts: totals.parts.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
-            end_saved: self.end_recorded && Arc::strong_count(&self.hold) == 1,
+            end_saved: self.saving.end_is_saved(),
+            places: self.saving.places(),
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,

@@ -14,7 +14,7 @@ use std::{
 
 use super::{config, log::Log, naming::Naming};
 use crate::{
-    gpu::{self, Claims, ProcessReading, Sampler, SamplerCost},
+    gpu::{self, Claims, Ending, ProcessReading, Sampler, SamplerCost},
     model::{
         group::{Group, since_all},
         job::Job,
@@ -52,6 +52,8 @@ pub struct Gpus {
     /// What the sampling thread calls processes by.
     naming: Arc<Mutex<Arc<Naming>>>,
     sampler: Option<Sampler<Job>>,
+    /// The sampler before, which the next one waits for.
+    ending: Option<Ending>,
     /// By the name of its path: each job's totals as last reported.
     reported: BTreeMap<Job, Vec<Group>>,
     /// What a sampler that is gone had not reported.
@@ -67,6 +69,7 @@ impl Gpus {
             settings,
             naming: Arc::new(Mutex::new(Arc::clone(naming))),
             sampler: None,
+            ending: None,
             reported: BTreeMap::new(),
             left: Vec::new(),
             cost_told: SamplerCost::default(),
@@ -92,7 +95,7 @@ impl Gpus {
             root: self.settings.root.clone(),
             ..gpu::SamplerSettings::default()
         };
-        match Sampler::start(settings, owner) {
+        match Sampler::start_after(self.ending.take(), settings, owner) {
             Ok(sampler) => self.sampler = Some(sampler),
             Err(error) => log.error(format_args!("GPUs are not sampled: {error}")),
         }
@@ -108,7 +111,9 @@ impl Gpus {
             self.settle_all();
             self.left = self.interval(now_ns);
             self.reported.clear();
-            self.sampler = None;
+            if let Some(sampler) = self.sampler.take() {
+                self.ending = Some(sampler.end());
+            }
             self.begin(log);
         }
     }
@@ -196,6 +201,15 @@ impl Gpus {
         let notes = sampler.notes();
         notes.iter().skip(self.notes_told).for_each(|note| log.warning(note));
         self.notes_told = notes.len();
+    }
+}
+
+impl Drop for Gpus {
+    fn drop(&mut self) {
+        // The agent ends.
+        if let Some(sampler) = self.sampler.take() {
+            sampler.exit();
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The node as it is read at each tick: jobs, their slots, GPUs and what the probes cost, brought together.
 
-use std::{io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Result;
 
@@ -8,6 +8,7 @@ mod arrivals;
 mod begin;
 mod belief;
 mod care;
+mod due;
 mod gpus;
 mod jobs;
 mod learn;
@@ -25,7 +26,7 @@ use super::{
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
-    records::Unsaved,
+    records::{Due, Unsaved},
     state::{AgentState, Keeper},
 };
 use crate::{
@@ -66,8 +67,6 @@ pub struct Measured {
     pub jobs: Vec<JobStats>,
     /// What is known of jobs that began, changed or ended.
     pub facts: Vec<Point>,
-    /// The records that are due.
-    pub records: Vec<Unsaved>,
     /// Jobs with cgroups now.
     pub live: usize,
     /// Length of the interval.
@@ -204,8 +203,7 @@ impl Node {
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);
         let mut jobs = join_lives(jobs);
-        let every_ns = self.records_every.map(|every| every.as_nanos() as u64);
-        let (facts, records) = self.jobs.due(&self.slots, origin, stamp_ns, every_ns, self.is_last);
+        let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             own.set(
@@ -220,7 +218,7 @@ impl Node {
         let (previous, probes) = (&self.previous, &self.slots.probes);
         let is_alive = |lease| previous.slots.contains_key(&lease) || probes.slots.is_leased(lease);
         self.jobs.tracker.forget_owners(is_alive);
-        self.jobs.release_old(&mut self.slots, log);
+        self.jobs.release_old(self.records_every.is_some(), &mut self.slots, log);
         self.care(log)?;
         self.care.tell_shortage(&self.jobs, &mut self.slots, log);
         if self.count_lost_events() > self.lost_events {
@@ -230,12 +228,19 @@ impl Node {
             self.care(log)?;
             self.jobs.learn_from_all(&mut self.slots, log);
         }
-        Ok(Measured { jobs, facts, records, live: self.jobs.live(), span_ns: interval.span_ns })
+        Ok(Measured { jobs, facts, live: self.jobs.live(), span_ns: interval.span_ns })
     }
 
-    /// The records of all jobs that run now: the agent ends.
-    pub fn all_records(&mut self, origin: &Origin) -> Vec<Unsaved> {
-        self.jobs.all_records(origin)
+    /// Whose records are due, the oldest end first; where it `is_end` of the
+    /// agent, those of all jobs that run now too. Gives also how many jobs will have none.
+    pub fn due_records(&mut self, is_end: bool) -> (VecDeque<Due>, u64) {
+        let Some(every) = self.records_every else { return Default::default() };
+        self.jobs.due_records(&self.slots, every.as_nanos() as u64, is_end)
+    }
+
+    /// The record of `due`; `None` where the job has changed since.
+    pub fn hand_over(&mut self, origin: &Origin, due: &Due) -> Option<Unsaved> {
+        self.jobs.hand_over(origin, due)
     }
 
     /// Of jobs that ended before all programs were attached, nothing is known of what they ran.

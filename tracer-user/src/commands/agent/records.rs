@@ -1,49 +1,73 @@
 //! The records of jobs on their way to the disk, on a thread of its own: a disk that hangs must not hang the ticks.
+//! A record is made when there is room for it; until then its job waits, and nothing is held twice.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc::{Receiver, SyncSender, channel, sync_channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
+use tokio::sync::Notify;
 
-use super::{config::Config, log::Log};
+mod unsaved;
+mod writer;
+
+pub use unsaved::{Fate, Handed, Unsaved};
+use writer::Writer;
+
+use super::{config::Config, details::Reach, log::Log};
 use crate::{
-    base::clock::wall_ns,
-    record::{
-        Record,
-        store::{Limits, Store},
-    },
+    base::say::Level,
+    model::job::Job,
+    record::store::{Limits, Store},
 };
 
-/// Records that wait for the disk at most; of some 20 kB each.
-const MOST_WAITING: usize = 1024;
+/// Records that are saved together at most.
+const BATCH: usize = 256;
+/// Those in the hands of the thread at most, of some 20 kB each: one batch is written while the next comes.
+const MOST_IN_FLIGHT: usize = 2 * BATCH;
+/// Jobs that have ended and wait for their record at most.
+pub const MOST_WAITING: usize = 4096;
 /// How long the agent's end waits for the disk: it promises to end within two seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Time between two looks at what is too old or too much.
-const LIMITS_EVERY: Duration = Duration::from_secs(3600);
 
-/// A record to be saved. Until it is, or is lost, its job is kept: an agent that is killed leaves it to the next one.
-pub struct Unsaved {
-    /// What is to be saved.
-    pub record: Record,
-    /// Held by the job too.
-    pub hold: Arc<()>,
+/// A job whose record is to be saved.
+#[derive(Debug)]
+pub struct Due {
+    /// Which.
+    pub job: Job,
+    /// When it ended; `None` while it runs.
+    pub ended_ns: Option<u64>,
+    /// How far its record tells.
+    pub reach: Reach,
 }
 
 /// The way of the records.
 pub struct Records {
-    /// Those of intervals that are not committed to.
-    waiting: Vec<Unsaved>,
+    due: VecDeque<Due>,
+    /// When the values up to then were committed to last, where they have to be.
+    committed: Option<Instant>,
+    patience: Duration,
     queue: SyncSender<Unsaved>,
     thread: JoinHandle<()>,
-    complaints: Receiver<String>,
-    lost: Arc<AtomicU64>,
+    remarks: Receiver<(Level, String)>,
+    shared: Arc<Shared>,
+    lost: u64,
+}
+
+/// What both sides know.
+struct Shared {
+    in_flight: AtomicUsize,
+    failed: AtomicUsize,
+    ends: AtomicBool,
+    /// There is room again.
+    room: Notify,
 }
 
 impl Records {
@@ -56,105 +80,128 @@ impl Records {
         if !keys.save {
             return Ok(None);
         }
-        let store = Store::open(&keys.dir, host).context(
+        let store = Store::open_for_users(&keys.dir, host).context(
             "no records can be saved (`records.dir`; `records.save = false` does without)",
         )?;
-        store.recover();
         let age_ns = u64::try_from(keys.max_age.0.as_nanos()).unwrap_or(u64::MAX);
         let limits = Limits { age_ns, bytes: keys.max_bytes.0 };
-        let (queue, records) = sync_channel(MOST_WAITING);
-        let (complain, complaints) = channel();
-        let lost = Arc::new(AtomicU64::new(0));
-        let writer = Writer { store, limits, complain, lost: Arc::clone(&lost) };
+        let (queue, records) = sync_channel(MOST_IN_FLIGHT);
+        let (remark, remarks) = channel();
+        let shared = Arc::new(Shared {
+            in_flight: AtomicUsize::new(0),
+            failed: AtomicUsize::new(0),
+            ends: AtomicBool::new(false),
+            room: Notify::new(),
+        });
+        let writer = Writer::new(store, limits, remark, Arc::clone(&shared));
         let thread =
             thread::Builder::new().name("records".into()).spawn(move || writer.run(&records));
         let thread = thread.context("cannot start the thread that saves records")?;
-        Ok(Some(Self { waiting: Vec::new(), queue, thread, complaints, lost }))
+        Ok(Some(Self {
+            due: VecDeque::new(),
+            committed: config.pin.then(Instant::now),
+            patience: keys.every.0,
+            queue,
+            thread,
+            remarks,
+            shared,
+            lost: 0,
+        }))
     }
 
-    /// Has `records` saved, those of an interval that `is_committed` to, or may be measured again: then they wait for
-    /// the next one, so that no record knows more than the next agent does. What does not fit because the disk hangs
-    /// is lost, and counted.
-    pub fn save(&mut self, records: Vec<Unsaved>, is_committed: bool) {
-        self.waiting.extend(records);
-        if !is_committed && self.waiting.len() < MOST_WAITING {
-            return;
+    /// An interval has ended: the records of `due` are to be saved, in this order, and those of `dropped` jobs never
+    /// will be. Where the next agent goes on (`pin`) no record may know more than it does, so values that are not
+    /// committed to wait, but not for longer than a job's record may be old: if the spool cannot be written for so
+    /// long, a record that is written anew after a kill is the smaller evil.
+    pub fn tick(&mut self, due: VecDeque<Due>, dropped: u64, is_committed: bool) {
+        self.lost += dropped;
+        if is_committed && self.committed.is_some() {
+            self.committed = Some(Instant::now());
         }
-        for record in self.waiting.drain(..) {
-            if self.queue.try_send(record).is_err() {
-                self.lost.fetch_add(1, Ordering::Relaxed);
-            }
+        let waits = self.committed.is_some_and(|last| last.elapsed() < self.patience);
+        self.due = if is_committed || !waits { due } else { VecDeque::new() };
+    }
+
+    /// Hands over what is due, as far as there is room, as `make` makes it. A job that has changed since the interval
+    /// ended is none of it: it comes with the next.
+    pub fn hand_over(&mut self, mut make: impl FnMut(&Due) -> Option<Unsaved>) {
+        while self.shared.in_flight.load(Ordering::Acquire) < MOST_IN_FLIGHT {
+            let Some(due) = self.due.pop_front() else { break };
+            let Some(unsaved) = make(&due) else { continue };
+            self.shared.in_flight.fetch_add(1, Ordering::AcqRel);
+            // Where the thread has gone, it counts as failed by itself.
+            let _ = self.queue.try_send(unsaved);
         }
+    }
+
+    /// Whether some wait for room.
+    pub fn some_wait(&self) -> bool {
+        !self.due.is_empty()
+    }
+
+    /// Waits until there is room.
+    pub async fn room(&self) {
+        self.shared.room.notified().await;
     }
 
     /// Records lost so far.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.lost
     }
 
-    /// Says what went wrong since the last call.
+    /// Says what happened since the last call.
     pub fn tell(&self, log: &Log) {
-        self.complaints.try_iter().for_each(|complaint| log.error(complaint));
+        if self.thread.is_finished() {
+            log.error("the thread that saves records has failed: restart the agent");
+        }
+        self.remarks.try_iter().for_each(|(level, text)| log.at(level, text));
     }
 
     /// Waits until all is saved, for a moment; what is not is lost, unless the next agent goes on (`pin`) and saves it.
     /// Gives whether nothing was lost.
-    pub fn finish(self, goes_on: bool, log: &Log) -> bool {
-        let Self { queue, thread, complaints, lost, .. } = self;
-        drop(queue);
+    pub fn finish(
+        mut self,
+        goes_on: bool,
+        mut make: impl FnMut(&Due) -> Option<Unsaved>,
+        log: &Log,
+    ) -> bool {
         let begin = Instant::now();
-        while !thread.is_finished() {
-            if begin.elapsed() > PATIENCE {
-                if !goes_on {
-                    log.error("the disk takes too long: the last records are not saved");
-                }
-                return goes_on;
-            }
+        self.shared.failed.store(0, Ordering::Release);
+        self.shared.ends.store(true, Ordering::Release);
+        self.thread.thread().unpark();
+        while self.some_wait() && begin.elapsed() < PATIENCE && !self.thread.is_finished() {
+            self.hand_over(&mut make);
             thread::sleep(Duration::from_millis(1));
         }
-        if thread.join().is_err() {
+        let left = self.due.len();
+        let Self { queue, thread, remarks, shared, lost, .. } = self;
+        drop(queue);
+        while !thread.is_finished() && begin.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(1));
+        }
+        remarks.try_iter().for_each(|(level, text)| log.at(level, text));
+        let is_late = left > 0 || !thread.is_finished();
+        if is_late && !goes_on {
+            log.error("the disk takes too long: the last records are not saved");
+        }
+        if thread.is_finished() && thread.join().is_err() {
             log.error("the thread that saves records has failed");
             return false;
         }
-        complaints.try_iter().for_each(|complaint| log.error(complaint));
-        lost.load(Ordering::Relaxed) == 0
+        let failed = is_late || shared.failed.load(Ordering::Acquire) > 0;
+        (!failed || goes_on) && lost == 0
     }
 }
 
-/// The thread's side.
-struct Writer {
-    store: Store,
-    limits: Limits,
-    complain: Sender<String>,
-    lost: Arc<AtomicU64>,
-}
-
-impl Writer {
-    fn run(&self, records: &Receiver<Unsaved>) {
-        let mut due = Instant::now();
-        loop {
-            if Instant::now() >= due {
-                due = Instant::now() + LIMITS_EVERY;
-                match self.store.enforce(&self.limits, wall_ns()) {
-                    Ok(_) => {}
-                    Err(error) => self.complain(&error),
-                }
-            }
-            match records.recv_timeout(due.saturating_duration_since(Instant::now())) {
-                Ok(unsaved) => {
-                    if let Err(error) = self.store.save(&unsaved.record) {
-                        self.lost.fetch_add(1, Ordering::Relaxed);
-                        self.complain(&error);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
+impl Shared {
+    /// `count` records are no longer in the thread's hands; `failed` of them are not saved.
+    fn done(&self, count: usize, failed: usize) {
+        self.failed.fetch_add(failed, Ordering::AcqRel);
+        self.in_flight.fetch_sub(count, Ordering::AcqRel);
+        self.room.notify_one();
     }
 
-    fn complain(&self, error: &anyhow::Error) {
-        // Nobody listens once the agent has ended.
-        let _ = self.complain.send(format!("{error:#}"));
+    fn ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire)
     }
 }

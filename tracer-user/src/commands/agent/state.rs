@@ -89,6 +89,9 @@ pub struct Counted {
     pub end_stamp_ns: Option<u64>,
     /// Whether a record that tells of its end is saved.
     pub end_saved: bool,
+    /// Where records of it may lie: `1000/2026-11-22/slurm-4711-…`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
     /// For how long it was counted.
     pub elapsed_ns: u64,
     /// Over how many intervals.

@@ -14,6 +14,7 @@ mod loading;
 pub mod options;
 pub mod outbox;
 pub mod reason;
+mod records;
 mod secret;
 mod session;
 mod stop;
@@ -23,7 +24,7 @@ mod trust;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -31,13 +32,13 @@ use tokio::{
     time::timeout,
 };
 
-use self::{client::Client, outbox::Outbox, session::Session, stop::Stop};
+use self::{client::Client, outbox::Outbox, records::Copier, session::Session, stop::Stop};
 use crate::base::{
     notify::Notify,
     say::{Level, print, say_at},
 };
 
-/// Send the spool's files to InfluxDB or VictoriaMetrics.
+/// Send the spool's files to InfluxDB or VictoriaMetrics, and copy records to a shared folder.
 ///
 /// For sites without Telegraf or another collector. A file is removed from the spool once the server has
 /// stored all of it. A file with lines that the server refuses is moved to `failed` beside the outbox, with
@@ -60,7 +61,9 @@ Examples:
       jobtrace push --url https://influx:8181 --api v3 --database jobtrace --token-file token
       jobtrace push --url http://metrics:8428 --api victoria
   Show what would be sent:
-      jobtrace push --url http://influx:8086 --dry-run")]
+      jobtrace push --url http://influx:8086 --dry-run
+  Copy the records of this node's jobs to a folder that the cluster shares:
+      jobtrace push --records-to /shared/jobtrace")]
 pub struct Args {
     /// The configuration file [default: /etc/jobtrace/push.toml, unless --url is given]
     #[arg(long, value_name = "FILE")]
@@ -92,32 +95,69 @@ pub fn run(args: &Args) -> Result<u8> {
     if args.print_config {
         return print(&options.to_text()).map(|()| 0);
     }
+    let stop = Arc::new(Stop::default());
+    let copier = Copier::new(&options, &stop)?;
+    if options.url.is_none()
+        && let Some(copier) = copier
+    {
+        return copy_alone(copier, args, &stop);
+    }
     let settings = options.settings()?;
     let client = Client::new(&settings)?;
     if args.dry_run {
         return session::dry_run(&settings, &Outbox::new(&settings.spool));
     }
     let outbox = Outbox::take(&settings.spool, settings.failed_max_bytes)?;
-    let stop = Arc::new(Stop::default());
     let session = Session::new(settings, client, outbox, stop.clone(), args.follow);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    let ended = wait(&runtime, session, &stop);
+    let follow = session.follows();
+    let work = move || match (copier, follow) {
+        (Some(copier), true) => copier.follow().and_then(|()| session.run()),
+        // The lines first: a server does not hang for ever.
+        (Some(copier), false) => Ok(session.run()?.max(copier.once())),
+        (None, _) => session.run(),
+    };
+    let ended = wait(&runtime, work, follow, &stop);
     // A request that does not end is left to the end of the process.
     runtime.shutdown_background();
     ended
 }
 
-/// Lets the session work beside this thread, which listens to signals.
-fn wait(runtime: &Runtime, session: Session, stop: &Stop) -> Result<u8> {
+/// Copies records, without a server.
+fn copy_alone(copier: Copier, args: &Args, stop: &Arc<Stop>) -> Result<u8> {
+    ensure!(!args.dry_run, "--dry-run shows what would be sent to a server: set --url");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the runtime")?;
+    let (follow, waits) = (args.follow, Arc::clone(stop));
+    let work = move || {
+        if !follow {
+            return Ok(copier.once());
+        }
+        copier.follow()?;
+        Notify::from_environment().ready("copying records");
+        while !waits.sleep(Duration::from_secs(3600)) {}
+        Ok(0)
+    };
+    let ended = wait(&runtime, work, follow, stop);
+    runtime.shutdown_background();
+    ended
+}
+
+/// Does `work` beside this thread, which listens to signals.
+fn wait(
+    runtime: &Runtime,
+    work: impl FnOnce() -> Result<u8> + Send + 'static,
+    follow: bool,
+    stop: &Stop,
+) -> Result<u8> {
     runtime.block_on(async {
         let take = |kind| signal(kind).context("cannot receive signals");
         let mut terminate = take(SignalKind::terminate())?;
         let mut interrupt = take(SignalKind::interrupt())?;
-        let follow = session.follows();
-        let mut work: JoinHandle<Result<u8>> = tokio::task::spawn_blocking(move || session.run());
+        let mut work: JoinHandle<Result<u8>> = tokio::task::spawn_blocking(work);
         tokio::select! {
             ended = &mut work => return ended.context("the sending broke off")?,
             _ = terminate.recv() => {}

@@ -11,9 +11,12 @@ use super::{
     secret::{self, Authorization, Names},
     target::{self, Api, Place},
 };
-use crate::base::{
-    text::wrap,
-    values::{Size, Time},
+use crate::{
+    base::{
+        text::wrap,
+        values::{Size, Time},
+    },
+    record::store::Access,
 };
 
 /// Width of the explanations in the file.
@@ -72,6 +75,17 @@ pub struct Options {
     /// Maximum bytes of refused files to keep; above it the oldest are removed, and it is logged [default: 1 GiB]
     #[arg(long, value_name = "SIZE")]
     pub failed_max_bytes: Option<Size>,
+    /// The agent's records [default: /var/lib/jobtrace/records]
+    #[arg(long, value_name = "DIR")]
+    pub records: Option<PathBuf>,
+    /// Folder on a file system that the cluster shares, which gets a copy of the records; it must exist. A server is
+    /// not needed then
+    #[arg(long, value_name = "DIR")]
+    pub records_to: Option<PathBuf>,
+    /// Who may read the copies: users (each his own, by access control lists), prepared (whom the folder DIR/UID lets,
+    /// which root has made) or open (everybody everything) [default: users]
+    #[arg(long, value_enum)]
+    pub records_access: Option<Access>,
 }
 
 /// All that the sending needs.
@@ -109,6 +123,8 @@ impl Options {
             retries: Some(5),
             every: Some(Time::seconds(5)),
             failed_max_bytes: Some(Size(1 << 30)),
+            records: Some("/var/lib/jobtrace/records".into()),
+            records_access: Some(Access::Users),
             ..Self::default()
         }
     }
@@ -133,6 +149,9 @@ impl Options {
             retries: self.retries.or(below.retries),
             every: self.every.or(below.every),
             failed_max_bytes: self.failed_max_bytes.or(below.failed_max_bytes),
+            records: self.records.or(below.records),
+            records_to: self.records_to.or(below.records_to),
+            records_access: self.records_access.or(below.records_access),
         }
     }
 
@@ -143,7 +162,7 @@ impl Options {
     pub fn settings(&self) -> Result<PushSettings> {
         let all = self.clone().or(Self::defaults());
         let url = all.url.as_deref().context(
-            "no server given: set --url https://HOST:8086, or url in /etc/jobtrace/push.toml",
+            "no server given: set --url https://HOST:8086, or url in /etc/jobtrace/push.toml (or --records-to DIR, to copy records alone)",
         )?;
         let place = Place {
             database: all.database.clone(),
@@ -237,6 +256,7 @@ mod tests {
             password_file: Some("p".into()),
             token_file: Some("t".into()),
             ca: Some("c".into()),
+            records_to: Some("d".into()),
             ..Options::defaults()
         };
         let table = toml::Table::try_from(&every).unwrap();

@@ -49,7 +49,7 @@ pub struct Args {
     /// Name of the cluster, written as a tag of every line of line protocol
     #[arg(long, default_value = "", hide_default_value = true)]
     pub cluster: String,
-    /// Time between two readings: seconds, or a number with a unit (ms, s, m, h)
+    /// Time between two readings, from 10ms to 24h: seconds, or a number with a unit (ms, s, m, h)
     #[arg(long, default_value = "1s", value_parser = parse_interval, value_name = "TIME")]
     pub interval: Duration,
     /// Which page faults to time: major ones only, which adds no cost to minor ones, or all (full)
@@ -93,7 +93,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         return Err("shorter than 10 ms".into());
     }
     if time > LONGEST {
-        return Err("longer than a day (1440m)".into());
+        return Err("longer than a day (24h)".into());
     }
     Ok(time)
 }

@@ -120,7 +120,10 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
         };
         notes.extend(written.notes());
     }
-    notes.extend(source.gpus.take().map(|gpus| gpus.notes_for(&LEASE)).into_iter().flatten());
+    if let Some(gpus) = source.gpus.take() {
+        notes.extend(gpus.notes_for(&LEASE));
+        gpus.exit();
+    }
     notes.extend(left_behind(cgroup.remove()));
     let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
     match recorder.0.take().map(|recorder| recorder.end(end)) {

@@ -6,8 +6,9 @@ use std::{
 };
 
 use super::{
-    files::{numbered, read_number, read_text, value_of},
+    files::{numbered, read_bytes, read_number, read_text, value_of},
     kfd::{KfdNode, render_minor},
+    metrics::energy_millijoules,
 };
 use crate::gpu::reading::{Busy, Device, DeviceReading};
 
@@ -108,11 +109,19 @@ impl NewCard {
             address,
             render_minor: self.render_minor,
             node,
-            hwmon: numbered(&files.join("hwmon"), "hwmon").pop().map(|(_, folder)| folder),
+            hwmon: hwmon(&files),
             folder: self.folder,
             files,
         }
     }
+}
+
+/// The sensors of a whole device: i915 has some of its parts beside them, `i915_gt0`.
+fn hwmon(files: &Path) -> Option<PathBuf> {
+    let is_whole =
+        |folder: &PathBuf| read_text(&folder.join("name")).is_none_or(|name| !name.contains("_gt"));
+    let mut folders = numbered(&files.join("hwmon"), "hwmon").into_iter().map(|(_, folder)| folder);
+    folders.rfind(is_whole)
 }
 
 /// Whether `text` is fit for a name: the kernel writes nothing else, but its files may be anything.
@@ -147,10 +156,15 @@ impl Card {
             busy,
             memory_used_bytes: number("mem_info_vram_used"),
             power_milliwatts: microwatts.map(|microwatts| microwatts / 1_000),
-            energy_millijoules: sensor("energy1_input").map(|microjoules| microjoules / 1_000),
+            energy_millijoules: sensor("energy1_input")
+                .map(|microjoules| microjoules / 1_000)
+                .or_else(|| energy_millijoules(&read_bytes(&self.files.join("gpu_metrics"))?)),
             sm_clock_hz: sensor("freq1_input").or_else(|| self.frequency()),
             memory_clock_hz: sensor("freq2_input"),
-            temperature_celsius: sensor("temp1_input").map(|millidegrees| millidegrees / 1_000),
+            // From MI300 on the edge of the chip is hidden, and its hottest place is told.
+            temperature_celsius: sensor("temp1_input")
+                .or_else(|| sensor("temp2_input"))
+                .map(|millidegrees| millidegrees / 1_000),
             ..DeviceReading::default()
         }
     }

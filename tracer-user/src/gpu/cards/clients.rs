@@ -75,7 +75,7 @@ impl Clients {
         pid: u32,
         card: u32,
         now_ns: u64,
-        clients: BTreeMap<u64, DrmClient>,
+        mut clients: BTreeMap<u64, DrmClient>,
         older: Option<(u64, BTreeMap<u64, DrmClient>)>,
         told: &mut BTreeSet<(u32, u64)>,
     ) -> Option<Held> {
@@ -84,7 +84,10 @@ impl Clients {
         }
         let mut shares: Option<BTreeMap<&str, u64>> = None;
         let mut memory_bytes: Option<u64> = None;
-        for (id, client) in &clients {
+        for (id, client) in &mut clients {
+            if let Some(old) = older.as_ref().and_then(|(_, older)| older.get(id)) {
+                client.keep_larger(old);
+            }
             let is_first = *id == NO_ID || told.insert((card, *id));
             if let Some(bytes) = client.memory_bytes() {
                 let own = if is_first { bytes } else { 0 };

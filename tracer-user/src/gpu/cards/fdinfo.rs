@@ -144,6 +144,20 @@ impl DrmClient {
         own.filter_map(|(_, region)| region.bytes()).reduce(u64::saturating_add)
     }
 
+    /// Drivers' counters may step back and catch up: that is no work, neither now nor later.
+    pub fn keep_larger(&mut self, older: &Self) {
+        for (name, engine) in &mut self.engines {
+            let Some(old) = older.engines.get(name) else { continue };
+            for (new, old) in [
+                (&mut engine.busy_ns, old.busy_ns),
+                (&mut engine.cycles, old.cycles),
+                (&mut engine.total_cycles, old.total_cycles),
+            ] {
+                *new = new.map(|new| old.map_or(new, |old| new.max(old)));
+            }
+        }
+    }
+
     /// Share of `elapsed_ns`, in millionths, in which each kind of engine worked for it, since it was
     /// `older`; those that only copy are left out.
     pub fn shares(&self, older: &Self, elapsed_ns: u64) -> BTreeMap<&str, u64> {
@@ -165,7 +179,6 @@ impl Engine {
     fn share(&self, old: &Self, elapsed_ns: u64) -> Option<u64> {
         let growth = |new: Option<u64>, old: Option<u64>| Some((new?, old?));
         let (done, of) = match growth(self.busy_ns, old.busy_ns) {
-            // Drivers may step back a little: that is no work.
             Some((new, old)) => (new.saturating_sub(old), elapsed_ns),
             None => {
                 let (new, old_cycles) = growth(self.cycles, old.cycles)?;

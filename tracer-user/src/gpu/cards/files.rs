@@ -11,9 +11,14 @@ const MOST_BYTES: u64 = 64 * 1024;
 
 /// The text of a file, whatever bytes are in it; `None` where it cannot be read.
 pub fn read_text(path: &Path) -> Option<String> {
+    Some(String::from_utf8_lossy(&read_bytes(path)?).into_owned())
+}
+
+/// The bytes of a file; `None` where it cannot be read.
+pub fn read_bytes(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(bytes)
 }
 
 /// The number that is all of a file.

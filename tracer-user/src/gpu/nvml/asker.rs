@@ -4,18 +4,22 @@ use std::collections::HashMap;
 
 use nvml_wrapper::error::NvmlError;
 
+use super::cursor::Cursor;
 use crate::gpu::failure::Failure;
 
 /// The values of a device, as a note names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Utilization,
+    UtilizationRing,
+    MemoryRing,
     Memory,
     Power,
     Energy,
     Clock,
     Temperature,
     ComputeProcesses,
+    MpsClients,
     GraphicsProcesses,
     ProcessUtilization,
     MemoryClock,
@@ -30,12 +34,15 @@ impl Value {
     const fn name(self) -> &'static str {
         match self {
             Self::Utilization => "utilisation",
+            Self::UtilizationRing => "utilisation over time",
+            Self::MemoryRing => "utilisation of its memory over time",
             Self::Memory => "memory in use",
             Self::Power => "power",
             Self::Energy => "energy",
             Self::Clock => "clock",
             Self::Temperature => "temperature",
             Self::ComputeProcesses => "which processes compute",
+            Self::MpsClients => "which processes compute through MPS",
             Self::GraphicsProcesses => "which processes draw",
             Self::ProcessUtilization => "utilisation by process",
             Self::MemoryClock => "memory clock",
@@ -47,12 +54,21 @@ impl Value {
         }
     }
 
+    /// Whether a device that does not answer for it is lost: drivers fail for single values of devices that
+    /// are well.
+    const fn is_essential(self) -> bool {
+        matches!(self, Self::Memory)
+    }
+
     /// Whether the owner of a job is to hear that it is missing. What only some models have is a matter of
     /// `doctor`'s.
     const fn is_expected(self) -> bool {
         !matches!(
             self,
             Self::MemoryClock
+                | Self::UtilizationRing
+                | Self::MemoryRing
+                | Self::MpsClients
                 | Self::Activity
                 | Self::Throttling
                 | Self::Ecc
@@ -70,11 +86,18 @@ pub struct Known(HashMap<String, Memory>);
 #[derive(Default)]
 pub struct Memory {
     given_up: Vec<(Value, String)>,
-    /// Stamp of the newest utilisation sample of any process, as the driver counts.
-    pub last_sample_us: Option<u64>,
+    /// How far the rings were read: of the device, of its memory, of its processes.
+    pub of_gpu: Cursor,
+    pub of_memory: Cursor,
+    pub of_processes: Cursor,
 }
 
 impl Known {
+    /// The devices were opened anew: what they did not tell may have come with a driver.
+    pub fn ask_again(&mut self) {
+        self.0.values_mut().for_each(|memory| memory.given_up.clear());
+    }
+
     /// What is known of the device of that uuid.
     pub fn of(&mut self, uuid: &str) -> &mut Memory {
         self.0.entry(uuid.to_owned()).or_default()
@@ -105,6 +128,11 @@ pub struct Asker<'a> {
 }
 
 impl Asker<'_> {
+    /// Says that a value is missing, and why.
+    pub fn say(&mut self, value: Value, why: &str) {
+        self.notes.push(sentence(&self.name, value, why));
+    }
+
     /// The value, unless the device does not tell it.
     ///
     /// # Errors
@@ -128,11 +156,12 @@ impl Asker<'_> {
             Err(NvmlError::InvalidArg) if self.is_part => Ok(None),
             Err(error) => match Failure::of(&error) {
                 Failure::Lost => Err(error),
-                Failure::NotNow => Ok(None),
+                Failure::Unclear if value.is_essential() => Err(error),
+                Failure::Unclear | Failure::NotNow => Ok(None),
                 Failure::Never => {
                     let why = error.to_string();
                     if value.is_expected() && !self.is_part {
-                        self.notes.push(sentence(&self.name, value, &why));
+                        self.say(value, &why);
                     }
                     self.memory.given_up.push((value, why));
                     Ok(None)

@@ -1,8 +1,7 @@
 //! One device of an opened library, or its MIG instances where it is divided: asked for all they tell.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    path::Path,
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -16,13 +15,15 @@ use nvml_wrapper::{
 use super::{
     asker::{Asker, Known, Value},
     gpm::Gpm,
-    processes::{busy, by_pid, shares},
+    holders::processes,
+    lists::Lists,
+    procs::Procs,
+    utilization::busy,
     xids::{Xid, Xids},
 };
 use crate::gpu::{
     failure::Failure,
-    member::read_cgroups,
-    reading::{Busy, Device, DeviceReading, ProcessReading, Throttled},
+    reading::{Device, DeviceReading, Throttled},
     source::Answers,
 };
 
@@ -32,6 +33,9 @@ type Handle = nvml_wrapper::Device<'static>;
 pub struct Gpu {
     handle: Handle,
     device: Arc<Device>,
+    lists: Lists,
+    /// Whether it was when that was told last.
+    is_divided: bool,
     xids: Xids,
     /// Of the device, or of its instances by uuid.
     gpm: HashMap<String, Gpm>,
@@ -46,14 +50,15 @@ struct MigInstance {
 }
 
 impl Gpu {
-    /// The device of that index.
+    /// The device of that index; `lists` as this driver writes them.
     ///
     /// # Errors
     /// When it cannot be had, or has no uuid.
-    pub fn open(nvml: &'static Nvml, index: u32) -> Result<Self, NvmlError> {
+    pub fn open(nvml: &'static Nvml, index: u32, lists: Lists) -> Result<Self, NvmlError> {
         let handle = nvml.device_by_index(index)?;
         let device = describe(&handle, Device { index, ..Device::default() })?;
-        Ok(Self { handle, device, xids: Xids::default(), gpm: HashMap::new() })
+        let (xids, gpm) = (Xids::default(), HashMap::new());
+        Ok(Self { handle, device, lists, is_divided: false, xids, gpm })
     }
 
     /// Its name for ever.
@@ -66,26 +71,29 @@ impl Gpu {
         name(&self.device)
     }
 
-    /// Asks for everything; each process's cgroups are read below `proc`.
+    /// Asks for everything; what `procs` tells of each process is told with it.
     ///
     /// # Errors
     /// When the device is lost. Its errors are told in `answers` even then.
     pub fn read(
         &mut self,
         known: &mut Known,
-        proc: &Path,
+        procs: &Procs,
         answers: &mut Answers,
     ) -> Result<(), NvmlError> {
-        let Self { handle, device, xids, gpm } = self;
+        let Self { handle, device, lists, is_divided, xids, gpm } = self;
         let mut asker = asker(known, device, false);
         let told = asker.ask(Value::Xids, || xids.read(handle));
         let parts = asker.ask(Value::Parts, || parts(handle, device));
         answers.say(&device.uuid, asker.notes);
         let told = told?;
         let (parts, mut read) = match parts {
+            // Nothing now of what may be divided: as a whole it would be another device.
+            Ok(None) if *is_divided => (Some(Vec::new()), Ok(())),
             Ok(parts) => (parts.flatten(), Ok(())),
             Err(error) => (None, Err(error)),
         };
+        *is_divided = parts.is_some();
         let mut rest: VecDeque<(&Arc<Device>, Option<&MigInstance>)> = match &parts {
             Some(parts) => parts.iter().map(|part| (&part.device, Some(part))).collect(),
             None => [(&*device, None)].into(),
@@ -94,7 +102,7 @@ impl Gpu {
         while read.is_ok()
             && let Some((device, part)) = rest.front().copied()
         {
-            let mut reader = Reader { handle, device, gpm, part, proc };
+            let mut reader = Reader { handle, device, lists: *lists, gpm, part, procs };
             read = reader.read(known, told.as_deref(), answers).map(|reading| {
                 answers.devices.push(reading);
                 rest.pop_front();
@@ -185,9 +193,10 @@ struct Reader<'a> {
     /// Of the whole device.
     handle: &'a Handle,
     device: &'a Arc<Device>,
+    lists: Lists,
     gpm: &'a mut HashMap<String, Gpm>,
     part: Option<&'a MigInstance>,
-    proc: &'a Path,
+    procs: &'a Procs,
 }
 
 impl Reader<'_> {
@@ -201,8 +210,7 @@ impl Reader<'_> {
         let gpu = part.map_or(whole, |part| &part.handle);
         let mut asker = asker(known, self.device, part.is_some());
         let gpm = self.gpm.entry(self.device.uuid.clone()).or_default();
-        let utilization = asker.ask(Value::Utilization, || gpu.utilization_rates())?;
-        let busy = utilization.map(|rates| busy(rates.gpu, rates.memory));
+        let busy = busy(&mut asker, gpu)?;
         let hertz = |megahertz: u32| u64::from(megahertz) * 1_000_000;
         let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
         let reading = DeviceReading {
@@ -229,7 +237,7 @@ impl Reader<'_> {
                 gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
             })?,
             xids: codes(xids, part),
-            processes: processes(&mut asker, gpu, busy, self.proc)?,
+            processes: processes(&mut asker, gpu, self.lists, busy, self.procs)?,
         };
         answers.say(&self.device.uuid, asker.notes);
         Ok(reading)
@@ -245,51 +253,4 @@ fn throttled(reasons: ThrottleReasons) -> Throttled {
     let other = reasons.intersects(R::SYNC_BOOST | R::DISPLAY_CLOCK_SETTING)
         || reasons.contains(R::HW_SLOWDOWN) && !caused;
     Throttled { power, thermal, other }
-}
-
-fn processes(
-    asker: &mut Asker,
-    gpu: &Handle,
-    device: Option<Busy>,
-    proc: &Path,
-) -> Result<Vec<ProcessReading>, NvmlError> {
-    let compute = asker.ask(Value::ComputeProcesses, || gpu.running_compute_processes())?;
-    let graphics = asker.ask(Value::GraphicsProcesses, || gpu.running_graphics_processes())?;
-    let mut processes = by_pid(&compute.unwrap_or_default());
-    for (pid, memory) in by_pid(&graphics.unwrap_or_default()) {
-        // One that does both is in both lists, with all of its memory in each.
-        let known = processes.entry(pid).or_default();
-        *known = (*known).max(memory);
-    }
-    // With one process the device's own figure is better, and the question is spared.
-    let shares = if processes.len() > 1 { own_shares(asker, gpu, device)? } else { None };
-    let process = |(pid, memory_bytes)| ProcessReading {
-        pid,
-        cgroups: read_cgroups(proc, pid).unwrap_or_default(),
-        memory_bytes,
-        busy: shares.as_ref().map(|shares| shares.get(&pid).copied().unwrap_or_default()),
-        ..ProcessReading::default()
-    };
-    Ok(processes.into_iter().map(process).collect())
-}
-
-/// How busy each process was since the last reading; `None` where that is not told or nothing new is.
-fn own_shares(
-    asker: &mut Asker,
-    gpu: &Handle,
-    device: Option<Busy>,
-) -> Result<Option<BTreeMap<u32, Busy>>, NvmlError> {
-    let last_us = asker.memory.last_sample_us;
-    let samples =
-        asker.ask(Value::ProcessUtilization, || match gpu.process_utilization_stats(last_us) {
-            Err(NvmlError::NotFound) => Ok(Vec::new()),
-            samples => samples,
-        })?;
-    let Some(samples) = samples else { return Ok(None) };
-    let newest = samples.iter().map(|sample| sample.timestamp).max();
-    asker.memory.last_sample_us = last_us.max(newest);
-    let shares = shares(samples, last_us);
-    // No sample is no work, if the device says so too; else there is none yet.
-    let is_idle = device.is_some_and(|device| device.sm_ppm == 0);
-    Ok((!shares.is_empty() || is_idle).then_some(shares))
 }

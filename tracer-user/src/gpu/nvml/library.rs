@@ -6,6 +6,9 @@ use nvml_wrapper::{Nvml, error::NvmlError};
 
 use crate::gpu::failure::is_absent;
 
+/// The loader's name for it.
+const NAME: &str = "libnvidia-ml.so.1";
+
 /// An open library, closed when it is dropped. What is borrowed of it must be dropped before: an owner
 /// declares it as the last of its fields.
 pub struct Library(NonNull<Nvml>);
@@ -32,7 +35,9 @@ impl Library {
         match opened {
             Ok((0, _)) => Err(Absence::None),
             Ok((_, nvml)) => Ok(Self(NonNull::from(Box::leak(Box::new(nvml))))),
-            Err(error) if is_absent(&error) => Err(Absence::None),
+            Err(error) if is_absent(&error, &path.unwrap_or(Path::new(NAME)).to_string_lossy()) => {
+                Err(Absence::None)
+            }
             Err(error) => Err(Absence::Failed(error)),
         }
     }

@@ -7,8 +7,9 @@ use nvml_wrapper::{
 };
 use nvml_wrapper_sys::bindings::nvmlEventData_t;
 
-/// More between two readings than any good device reports.
-const MOST: usize = 64;
+/// Events taken at a time, those that are no XID too: one error can come with hundreds that follow it, and
+/// what is left is taken at the next reading.
+const MOST: usize = 1024;
 /// Stands for the whole device.
 const NO_INSTANCE: u32 = u32::MAX;
 
@@ -43,7 +44,7 @@ impl Xids {
         }
         let Some(set) = &self.0 else { return Ok(Vec::new()) };
         let mut xids = Vec::new();
-        while xids.len() < MOST {
+        for _ in 0..MOST {
             match take(set) {
                 Ok(xid) => xids.extend(xid),
                 Err(NvmlError::Timeout) => break,

@@ -42,9 +42,13 @@ measurement! {
     counter ecc_uncorrected_errors: Count,
         "Errors of the device's memory that ECC could not correct, while the job had the device or in the second after.";
     counter xid_errors: Count,
-        "XID errors that NVIDIA's driver reported for the device, while the job had it or in the second after.";
+        "XID errors that NVIDIA's driver reported for the device, while the job had it or in the second after; not those of code 45.";
+    counter xid_cleanups: Count,
+        "XID errors of code 45: channels torn down, one each, after another error or because a process was killed.";
+    constant xid_first: Count,
+        "Code of the first XID error that is not 45: others often follow from it.";
     constant xid_last: Count,
-        "Code of the latest XID error.";
+        "Code of the latest XID error that is not 45.";
     gauge processes: Count,
         "Processes of the job that use the device.";
     counter readings_shared: Count,

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jobtrace_tests::{agree::Agreement, traced::Traced};
 use xtask::guest::{Line, Outcome};
 
-use crate::tell;
+use crate::{stuck::Watch, tell};
 
 /// Comparisons made, or what this kernel lacks for them.
 type Found = Result<Agreement, String>;
@@ -72,6 +72,7 @@ pub fn run(is_meant: impl Fn(&str) -> bool) {
     }
     for (name, check) in CHECKS.iter().filter(|(name, _)| is_meant(name)) {
         tell::say(&Line::Start { check: (*name).into() });
+        let _watch = Watch::check(name);
         let (outcome, lines) = match catch_unwind(AssertUnwindSafe(check)) {
             Ok(Ok(agreement)) => match agreement.verdict() {
                 (lines, true) => (Outcome::Ok, lines),

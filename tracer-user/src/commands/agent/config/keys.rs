@@ -20,6 +20,7 @@ use super::{
 use crate::{
     base::values::{Size, Time},
     probes::{FaultMode, WaitMode},
+    record::store::DEFAULT_DIR,
     resolve::SiteRule,
 };
 
@@ -198,7 +199,7 @@ keys! {
 
     /// Folder for the records, on a disk: they are to outlive a reboot. The unit creates the default; a different
     /// one needs a drop-in with ReadWritePaths=.
-    dir: PathBuf = "/var/lib/jobtrace/records".into(), Restart, folder();
+    dir: PathBuf = DEFAULT_DIR.into(), Restart, folder();
 
     /// Time between two records of a running job: what is lost if the node dies.
     every: Time = Time::seconds(900), Restart, within(Time::seconds(1), Time::seconds(86_400));

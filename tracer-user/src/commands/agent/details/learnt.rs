@@ -61,12 +61,10 @@ impl Details {
     }
 }
 
-/// The GPUs that an environment names. Slurm counts device files, over the whole node; CUDA and ROCm count
-/// the devices that a process sees, so within a device cgroup from zero.
+/// The GPUs that an environment names. Slurm counts its own list of them, mostly in PCI order, as the driver
+/// does; CUDA and ROCm count the devices that a process sees, so within a device cgroup from zero.
 fn claims(facts: &JobFacts) -> Option<Claims> {
-    let is_slurms = facts.gpus_by.as_ref().is_some_and(|variable| variable.starts_with("SLURM_"));
-    let number = if is_slurms { Claim::Minor } else { Claim::Index };
-    let of = Claims::parse(facts.gpus.as_ref()?, number);
+    let of = Claims::parse(facts.gpus.as_ref()?, Claim::Index);
     let is_relative = of.iter().any(|claim| matches!(claim, Claim::Index(_)));
     (!of.is_empty()).then_some(Claims { of, is_relative })
 }
@@ -76,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wrote_the_numbers_says_which_they_are() {
+    fn numbers_may_count_otherwise_and_uuids_cannot() {
         let facts = |gpus: &str, by: &str| JobFacts {
             gpus: Some(gpus.into()),
             gpus_by: Some(by.into()),
@@ -84,7 +82,7 @@ mod tests {
         };
         let of =
             |facts| claims(&facts).map(|claims| (Vec::from_iter(claims.of), claims.is_relative));
-        assert_eq!(of(facts("1", "SLURM_JOB_GPUS")), Some((vec![Claim::Minor(1)], false)));
+        assert_eq!(of(facts("1", "SLURM_JOB_GPUS")), Some((vec![Claim::Index(1)], true)));
         assert_eq!(of(facts("1", "CUDA_VISIBLE_DEVICES")), Some((vec![Claim::Index(1)], true)));
         let uuid = Claim::Uuid("GPU-8932f937".into());
         let named = facts("GPU-8932f937", "CUDA_VISIBLE_DEVICES");

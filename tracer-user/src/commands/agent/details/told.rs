@@ -1,17 +1,12 @@
-//! What is told of a job, and when: its lines of `job_info` and its records.
-
-use std::sync::Arc;
+//! What is told of a job, and when: its lines of `job_info`.
 
 use super::{Details, totals};
-use crate::{
-    model::{
-        info::{Facts, JobInfo},
-        job::Job,
-        point::{Origin, Point},
-        points::facts_point,
-        tables::{BLOCK, fact},
-    },
-    record::Record,
+use crate::model::{
+    info::Facts,
+    job::Job,
+    point::{Origin, Point},
+    points::facts_point,
+    tables::fact,
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
@@ -24,16 +19,6 @@ const KILL_TO_END_NS: u64 = 5_000_000_000;
 const LIMIT_TO_END_NS: u64 = 90_000_000_000;
 
 impl Details {
-    /// Whether all is told of it that ever will be, and its records are saved.
-    pub fn is_done(&self) -> bool {
-        self.settled && Arc::strong_count(&self.hold) == 1
-    }
-
-    /// What each of its records holds until it is saved.
-    pub fn hold(&self) -> Arc<()> {
-        Arc::clone(&self.hold)
-    }
-
     /// `job_info`, where it is due at `stamp_ns`; with the job's totals once it has ended. Told again, with the stamp
     /// that it had, when what came late `has_settled` (write-back, a GPU's last reading).
     pub fn due_info(
@@ -57,38 +42,8 @@ impl Details {
         Some(facts_point(origin, job, &self.all_facts(), totals, stamp_ns))
     }
 
-    /// Its record, where it is due: every `every_ns`, at its end, and when what came late has settled.
-    pub fn due_record(&mut self, origin: &Origin, job: &Job, every_ns: u64) -> Option<Record> {
-        let now_ns = self.record.timeline.end_ns();
-        let recorded_ns = *self.recorded_ns.get_or_insert(now_ns);
-        let is_due = match (self.ended, self.end_recorded) {
-            (Some(_), false) => true,
-            (Some(_), true) => self.settled && self.late,
-            (None, _) => now_ns.saturating_sub(recorded_ns) >= every_ns,
-        };
-        is_due.then(|| self.record(origin, job))
-    }
-
-    /// Its record now.
-    pub fn record(&mut self, origin: &Origin, job: &Job) -> Record {
-        self.recorded_ns = Some(self.record.timeline.end_ns());
-        self.end_recorded = self.ended.is_some();
-        // It holds what came late too: nothing more makes it due.
-        self.late &= !self.settled;
-        let mut record = self.record.clone();
-        record.cluster.clone_from(&origin.cluster);
-        record.hosts = vec![origin.host.clone()];
-        record.totals.stats.job = job.told();
-        let is_apart = self.files.has_block() != Some(false);
-        record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
-        record.totals.forget_known();
-        record.facts = self.all_facts();
-        record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
-        record
-    }
-
     /// All that is known of it besides its values.
-    fn all_facts(&self) -> Facts {
+    pub(super) fn all_facts(&self) -> Facts {
         let mut facts = self.info.facts();
         facts.set(const { fact("uid") }, self.uid.map(u64::from));
         facts.extend(&self.facts);

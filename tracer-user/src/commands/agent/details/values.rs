@@ -122,7 +122,8 @@ impl Details {
     /// What was told of it stands no longer.
     fn forget_telling(&mut self) {
         self.counted_to_end = false;
-        (self.end_told, self.end_recorded) = (false, false);
+        self.saving.restart();
+        self.end_told = false;
         (self.late, self.settled) = (false, false);
         self.told_ns = None;
     }

@@ -1,10 +1,7 @@
 //! The node's jobs: whose cgroups are there, and what is known of each. What becomes of their slots is told to
 //! [`Slots`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
 
@@ -12,12 +9,11 @@ use super::slots::Slots;
 use crate::{
     base::{clock::monotonic_ns, identity::Capacity},
     commands::agent::{
-        details::Details, hierarchy::View, log::Log, naming::Naming, records::Unsaved,
-        tracker::Action, tracker::Tracker, users::Users,
+        details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
+        tracker::Tracker, users::Users,
     },
     model::{
         job::{Job, JobStats, Losses},
-        point::{Origin, Point},
         snapshot::Snapshot,
     },
 };
@@ -107,49 +103,6 @@ impl Jobs {
         }
     }
 
-    /// The `job_info` and the records that are due. Of a job that was let go before its last values were read, not
-    /// before they are: they belong to the totals at its end. After an `is_last` interval nothing comes for any job.
-    pub fn due(
-        &mut self,
-        slots: &Slots,
-        origin: &Origin,
-        stamp_ns: u64,
-        records_every_ns: Option<u64>,
-        is_last: bool,
-    ) -> (Vec<Point>, Vec<Unsaved>) {
-        let tracker = &self.tracker;
-        let unread = tracker.owners().iter().filter(|(lease, job)| {
-            tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
-        });
-        let unread: BTreeSet<Job> = unread.map(|(_, job)| job.clone()).collect();
-        let (mut infos, mut records) = (Vec::new(), Vec::new());
-        let mut told = BTreeSet::new();
-        for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
-            let has_settled = is_last || tracker.job(job).is_none();
-            // Two of the same id and stamp would be one line: the later job's comes with the next.
-            if !told.contains(&job.told()) {
-                let info = details.due_info(origin, job, stamp_ns, has_settled);
-                told.extend(info.is_some().then(|| job.told()));
-                infos.extend(info);
-            }
-            let record =
-                records_every_ns.and_then(|every_ns| details.due_record(origin, job, every_ns));
-            records.extend(record.map(|record| Unsaved { record, hold: details.hold() }));
-        }
-        (infos, records)
-    }
-
-    /// The records of all jobs that run now.
-    pub fn all_records(&mut self, origin: &Origin) -> Vec<Unsaved> {
-        let running = self.details.iter_mut().filter(|(_, details)| details.end().is_none());
-        running
-            .map(|(job, details)| Unsaved {
-                record: details.record(origin, job),
-                hold: details.hold(),
-            })
-            .collect()
-    }
-
     /// Gives `jobs` slots as far as there are any; gives how many have one.
     ///
     /// # Errors
@@ -175,8 +128,8 @@ impl Jobs {
     }
 
     /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
-    /// there.
-    pub fn release_old(&mut self, slots: &mut Slots, log: &Log) {
+    /// there. Where there are `records`, a job is known until its own are saved.
+    pub fn release_old(&mut self, records: bool, slots: &mut Slots, log: &Log) {
         let now_ns = monotonic_ns();
         for (ended_ns, job) in self.tracker.ended() {
             let has_slot = self.tracker.job(&job).is_some_and(|tracked| tracked.lease.is_some());
@@ -185,7 +138,7 @@ impl Jobs {
             }
         }
         let tracker = &self.tracker;
-        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done());
+        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done(records));
     }
 
     /// Gives `job` another name and tells which it has then.

@@ -114,3 +114,13 @@ fn what_is_no_client_or_no_number() {
     let many: String = (0..10_000).map(|n| format!("drm-engine-{n}: 1 ns\n")).collect();
     assert_eq!(client(&format!("drm-driver: x\n{many}")).engines.len(), MOST);
 }
+
+#[test]
+fn a_counter_that_steps_back_and_catches_up_is_no_work() {
+    let at = |ns: u64| client(&format!("drm-driver: x\ndrm-engine-gfx: {ns} ns"));
+    let (first, mut second, mut third) = (at(100), at(90), at(110));
+    second.keep_larger(&first);
+    assert_eq!(second.shares(&first, 100)["gfx"], 0);
+    third.keep_larger(&second);
+    assert_eq!(third.shares(&second, 100)["gfx"], 100_000);
+}

@@ -10,13 +10,13 @@ use crate::{
 };
 
 /// A tenth of the time in fsync or in metadata can be had back.
-const CALLS: f64 = 0.10;
+pub(super) const CALLS: f64 = 0.10;
 /// Fewer waits than this are no habit.
-const MANY: u64 = 100;
+pub(super) const MANY: u64 = 100;
 /// A twentieth of the time in the kernel's own locks, or for the start of programs, is out of the ordinary.
-const KERNEL: f64 = 0.05;
+pub(super) const KERNEL: f64 = 0.05;
 /// As for I/O: from a fifth of the time on.
-const OTHERWISE: f64 = 0.20;
+pub(super) const OTHERWISE: f64 = 0.20;
 
 /// Many waits until what was written is stored.
 pub(super) fn sync(facts: &Facts) -> Option<Finding> {
@@ -33,7 +33,7 @@ pub(super) fn sync(facts: &Facts) -> Option<Finding> {
         place(facts, "sync", syncs.ns),
         times(syncs)
     );
-    Some(Finding { weight: share, tone: Tone::Bad, text })
+    Some(Finding::new(share, Tone::Bad, text))
 }
 
 /// Names and attributes of files, on a network file system or where nobody knows.
@@ -61,7 +61,7 @@ pub(super) fn metadata(facts: &Facts) -> Option<Finding> {
         place(facts, "metadata", calls.ns),
         times(calls)
     );
-    Some(Finding { weight: share, tone: Tone::Bad, text })
+    Some(Finding::new(share, Tone::Bad, text))
 }
 
 /// Threads that change the same memory map.
@@ -74,7 +74,7 @@ pub(super) fn memory_maps(facts: &Facts) -> Option<Finding> {
         facts.whole_name(),
         times(calls)
     );
-    (calls.count >= MANY).then_some(Finding { weight: share, tone: Tone::Warn, text })
+    (calls.count >= MANY).then_some(Finding::new(share, Tone::Warn, text))
 }
 
 /// Parents whose children have their memory.
@@ -87,7 +87,7 @@ pub(super) fn vfork(facts: &Facts) -> Option<Finding> {
         facts.whole_name(),
         times(calls)
     );
-    Some(Finding { weight: share, tone: Tone::Warn, text })
+    Some(Finding::new(share, Tone::Warn, text))
 }
 
 /// What else is not known to be I/O: drivers, and calls that do not tell.
@@ -105,7 +105,7 @@ pub(super) fn otherwise(facts: &Facts) -> Option<Finding> {
         None => "in calls that do not tell what for (io_uring's I/O is among them)".to_owned(),
     };
     let text = format!("blocked {} of {} {cause}", percent(share), facts.whole_name());
-    Some(Finding { weight: share, tone: Tone::Bad, text })
+    Some(Finding::new(share, Tone::Bad, text))
 }
 
 /// Blocks in the kernel's own matters and their share, where that is out of the ordinary.

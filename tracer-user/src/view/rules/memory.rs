@@ -1,16 +1,16 @@
 //! Rules for memory: killed for it, short of it, faulting.
 
-use super::{FACT, Facts, Finding, Tone};
+use super::{FACT, Facts, Finding, Saves, Tone};
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::tables::{Fault, Memory},
-    view::facts::MEMORY_IS_SHORT,
+    view::{facts::MEMORY_IS_SHORT, request::Ask},
 };
 
 /// A twentieth of the time in major faults is far from a program's normal start.
-const MAJOR: f64 = 0.05;
+pub(super) const MAJOR: f64 = 0.05;
 /// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
-const MINOR: f64 = 0.10;
+pub(super) const MINOR: f64 = 0.10;
 
 pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
@@ -25,7 +25,11 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
         None => String::new(),
     };
     let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
-    Some(Finding { weight: FACT + 1.0, tone: Tone::Bad, text })
+    // How much it lacks nobody knows: half as much again is a try.
+    let is_own = limit.is_some_and(|(_, share)| share >= MEMORY_IS_SHORT);
+    let ask =
+        limit.filter(|_| is_own).map(|(limit, _)| Ask::memory_for(limit.saturating_add(limit / 4)));
+    Some(Finding::new(FACT + 1.0, Tone::Bad, text).asking(ask))
 }
 
 pub(super) fn major_faults(facts: &Facts) -> Option<Finding> {
@@ -46,7 +50,7 @@ pub(super) fn major_faults(facts: &Facts) -> Option<Finding> {
         percent(share),
         facts.whole_name()
     );
-    Some(Finding { weight: share, tone: Tone::Bad, text })
+    Some(Finding::new(share, Tone::Bad, text))
 }
 
 pub(super) fn minor_faults(facts: &Facts) -> Option<Finding> {
@@ -61,7 +65,7 @@ pub(super) fn minor_faults(facts: &Facts) -> Option<Finding> {
         count(faults),
         duration(took as u64)
     );
-    Some(Finding { weight: facts.share(took as u64), tone: Tone::Warn, text })
+    Some(Finding::new(facts.share(took as u64), Tone::Warn, text))
 }
 
 pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
@@ -74,5 +78,8 @@ pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
         percent(share),
         bytes(limit)
     );
-    (share >= MEMORY_IS_SHORT && !told).then_some(Finding { weight: 0.1, tone: Tone::Warn, text })
+    let ask = facts.number(Memory::used_peak_bytes).map(Ask::memory_for);
+    let ask = ask.filter(|ask| matches!(ask, Ask::Memory(enough) if *enough > limit));
+    let finding = || Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask);
+    (share >= MEMORY_IS_SHORT && !told).then(finding)
 }

@@ -1,13 +1,14 @@
 //! Rules for CPUs: waited for, or left idle.
 
-use super::{CPU_BOUND, Facts, Finding, Tone, asleep::explains_idle_cores};
+use super::{CPU_BOUND, Facts, Finding, Saves, Tone, asleep::explains_idle_cores};
 use crate::{
     base::units::{cores, duration, percent},
     model::tables::Cpu,
+    view::request::Ask,
 };
 
 /// Waits of a few percent are normal on any shared node.
-const WAITED: f64 = 0.15;
+pub(super) const WAITED: f64 = 0.15;
 /// Throttling behind this part of the wait for a CPU is its cause.
 const QUOTA_EXPLAINS: f64 = 0.5;
 /// Cores used from this part of those held on are full (jobstats takes the same).
@@ -53,7 +54,7 @@ pub(super) fn waited(facts: &Facts) -> Option<Finding> {
     };
     let text =
         format!("waited for a CPU {} of the time it could have run: {cause}", percent(share));
-    Some(Finding { weight: facts.share(waiting), tone: Tone::Warn, text })
+    Some(Finding::new(facts.share(waiting), Tone::Warn, text))
 }
 
 fn core_count(millicores: u64) -> String {
@@ -83,5 +84,12 @@ pub(super) fn idle_cores(facts: &Facts) -> Option<Finding> {
         _ => return None,
     };
     let text = format!("{} of {} cores used: {what}", cores(used), cores(held));
-    Some(Finding { weight, tone: Tone::Warn, text })
+    // What it never used at its busiest moment; a fifth of a core is no core.
+    let busiest = if serial { 1_000 } else { facts.totals.peaks.millicores.max(used) };
+    let per_task = facts.request.tasks.unwrap_or(1).max(facts.request.nodes).max(1);
+    let enough = (busiest / per_task).saturating_add(800) / 1_000;
+    let ask = Some(Ask::Cores(enough.max(1))).filter(|_| enough * per_task * 1_000 < held);
+    let saves =
+        Saves { core_ns: facts.core_held_ns()?.saturating_sub(facts.on_cpu_ns?), gpu_ns: 0 };
+    Some(Finding::new(weight, Tone::Warn, text).saving(saves).asking(ask))
 }

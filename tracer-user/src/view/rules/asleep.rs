@@ -10,15 +10,15 @@ use crate::{
 };
 
 /// Half of the elapsed time with every task asleep: the job waited for something outside.
-const ASLEEP: f64 = 0.50;
+pub(super) const ASLEEP: f64 = 0.50;
 /// A cause of this part of the sleep is what there is to say.
 const MOSTLY: f64 = 0.5;
 /// Tasks that sleep leave cores idle where they are as many, or nearly.
-const FILL: f64 = 0.75;
+pub(super) const FILL: f64 = 0.75;
 /// Idle helpers wait for seconds at a time; tasks that wait for each other are woken often.
 const OFTEN_NS: u64 = 100_000_000;
 /// Fewer waits than this are no habit either.
-const MANY: u64 = 1_000;
+pub(super) const MANY: u64 = 1_000;
 /// Tasks asleep on pipes on average, in thousandths, from which there is a pool of workers.
 const POOL: u64 = 2_000;
 /// A core's worth that is used, in thousandths, for one task that works.
@@ -45,7 +45,7 @@ pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
         ": it waited for timers, locks, the network or other programs, not for CPU or disk".into()
     });
     let text = format!("every task slept for {} of the time{why}", at_least(share));
-    (share >= ASLEEP).then_some(Finding { weight: share, tone: Tone::Warn, text })
+    (share >= ASLEEP).then_some(Finding::new(share, Tone::Warn, text))
 }
 
 /// What most of the sleep was for, and what that usually means.
@@ -104,7 +104,7 @@ pub(super) fn pool(facts: &Facts) -> Option<Finding> {
         cores(pipes),
         cores(children)
     );
-    Some(Finding { weight: idle.share, tone: Tone::Warn, text })
+    Some(Finding::new(idle.share, Tone::Warn, text))
 }
 
 /// Whether a rule here says why cores were idle.
@@ -139,7 +139,7 @@ fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding
         cores(sleepers),
         times(waited)
     );
-    Some(Finding { weight: idle.share, tone: Tone::Warn, text })
+    Some(Finding::new(idle.share, Tone::Warn, text))
 }
 
 /// How many tasks slept for `cause` on average, in thousandths.

@@ -1,6 +1,6 @@
 //! Rules for disks and file systems.
 
-use super::{FACT, Facts, Finding, Tone, calls};
+use super::{FACT, Facts, Finding, Saves, Tone, calls};
 use crate::{
     base::units::{count, percent},
     view::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// From a fifth of the time on, blocking is worth the reader's first look.
-const BLOCKED: f64 = 0.20;
+pub(super) const BLOCKED: f64 = 0.20;
 /// Waits for one file system that are this part of the blocked time are what there is to say.
 const MOSTLY: f64 = 0.5;
 
@@ -20,7 +20,7 @@ pub(super) fn disk_errors(facts: &Facts) -> Option<Finding> {
     let errors = count(worst.errors?);
     let text =
         format!("{errors} {} requests to {} failed with an I/O error", worst.op, worst.device);
-    Some(Finding { weight: FACT, tone: Tone::Bad, text })
+    Some(Finding::new(FACT, Tone::Bad, text).saving(Saves::default()))
 }
 
 pub(super) fn blocked(facts: &Facts) -> Option<Finding> {
@@ -38,7 +38,7 @@ pub(super) fn blocked(facts: &Facts) -> Option<Finding> {
         None => on_files(facts, io_ns).unwrap_or_else(|| unexplained(facts).into()),
     };
     let text = format!("blocked on I/O {} of {}; {cause}", percent(share), facts.whole_name());
-    Some(Finding { weight: share, tone: Tone::Bad, text })
+    Some(Finding::new(share, Tone::Bad, text))
 }
 
 /// Whether most of it is fsync or metadata, of which other rules speak.

@@ -1,0 +1,47 @@
+//! The records of jobs between the node, which makes them, and the thread that saves them.
+
+use std::future::pending;
+
+use super::Agent;
+use crate::{base::clock::monotonic_ns, commands::agent::records::Records};
+
+/// Waits until there is room for a record that waits; for ever where none does.
+pub(super) async fn room(records: Option<&Records>) {
+    match records.filter(|records| records.some_wait()) {
+        Some(records) => records.room().await,
+        None => pending().await,
+    }
+}
+
+impl Agent {
+    /// An interval has ended: has the records saved that are due.
+    pub(super) fn save_records(&mut self) {
+        if let Some(records) = &mut self.records {
+            let (due, dropped) = self.node.due_records(false);
+            records.tick(due, dropped, self.is_committed);
+            records.tell(&self.log);
+            self.hand_over();
+        }
+    }
+
+    /// Hands over as many records as there is room for.
+    pub(super) fn hand_over(&mut self) {
+        let (node, origin) = (&mut self.node, self.output.origin());
+        if let Some(records) = &mut self.records {
+            records.hand_over(|due| node.hand_over(origin, due));
+        }
+    }
+
+    /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
+    pub(super) fn finish(&mut self) -> bool {
+        let stamp_ns = self.grid.last_stamp_ns();
+        let (node, origin) = (&mut self.node, self.output.origin());
+        let saved = self.records.take().is_none_or(|mut records| {
+            let (due, dropped) = node.due_records(true);
+            records.tick(due, dropped, self.is_committed);
+            records.finish(self.config.pin, |due| node.hand_over(origin, due), &self.log)
+        });
+        let commit = |_: Option<&str>| self.last_stamp.write(stamp_ns);
+        self.output.finish(monotonic_ns(), commit, &self.log) && saved
+    }
+}

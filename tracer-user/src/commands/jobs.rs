@@ -1,0 +1,183 @@
+//! `jobtrace jobs`: a list of the jobs that there are records of.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::{
+    base::{clock::wall_ns, say::print, values::Time},
+    record::{
+        folders::{Folders, first_day},
+        head::Head,
+        select::{Run, runs},
+    },
+    report::{
+        jobs::{Row, csv, table},
+        json::lines,
+    },
+    view::Style,
+};
+
+/// List jobs that there are records of: those that ended and those that run, the newest first.
+///
+/// CORES, GPUS: used of held. MEMORY: needed at the peak, without the file cache. IDLE CORE H: core hours held and
+/// not used, where an idle GPU hour counts as 16. The exit status is 1 if something could not be read.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  The last jobs of a user:
+      jobtrace jobs --user ada
+  Who left most cores and GPUs idle in the last day:
+      jobtrace jobs --since 1d --sort waste
+  All jobs into a spreadsheet, or into DuckDB:
+      jobtrace jobs --all --csv > jobs.csv
+      duckdb -c \"select user, sum(core_held_ns) / 3.6e12 from 'jobs.csv' group by user\"")]
+pub struct Args {
+    /// Where they are.
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Only jobs of this user
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only jobs of this account or project
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Only jobs in this partition or queue
+    #[arg(long)]
+    pub partition: Option<String>,
+    /// Only jobs of this scheduler (slurm, pbs, lsf, run, …)
+    #[arg(long)]
+    pub manager: Option<String>,
+    /// Only jobs of this name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Only jobs in this state
+    #[arg(long, value_enum)]
+    pub state: Option<State>,
+    /// Only jobs that were seen within this time before now: 1h, 7d
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Time>,
+    /// Order
+    #[arg(long, value_enum, default_value_t = Sort::Start)]
+    pub sort: Sort,
+    /// Jobs at most
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 30)]
+    pub lines: usize,
+    /// All jobs
+    #[arg(long, conflicts_with = "lines")]
+    pub all: bool,
+    /// Print CSV, with all columns
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print JSON, one line per job, with the files of its records
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What became of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum State {
+    /// It had not ended when its record was written.
+    Running,
+    /// It ended; its scheduler alone knows how.
+    Ended,
+    /// Its exit status was 0.
+    Succeeded,
+    /// It was another one, or a signal ended it.
+    Failed,
+    /// Processes were killed for lack of memory.
+    OutOfMemory,
+    /// It ended at its time limit.
+    TimeLimit,
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// The newest.
+    Start,
+    /// The most core hours held and not used.
+    Waste,
+    /// The longest.
+    Elapsed,
+}
+
+/// Prints the list and gives the exit status.
+///
+/// # Errors
+/// When there is no such folder; the message names the cure.
+pub fn run(args: &Args) -> Result<u8> {
+    print(&list(args)?)?;
+    Ok(args.folders.tell_skipped())
+}
+
+/// The list as it is printed.
+///
+/// # Errors
+/// When there is no such folder.
+pub fn list(args: &Args) -> Result<String> {
+    let mut rows = rows(args)?;
+    match args.sort {
+        Sort::Start => rows.sort_by_key(|row| std::cmp::Reverse(row.start)),
+        Sort::Waste => rows.sort_by_key(|row| std::cmp::Reverse(row.wasted_core_ns)),
+        Sort::Elapsed => rows.sort_by_key(|row| std::cmp::Reverse(row.elapsed_ns)),
+    }
+    if !args.all {
+        rows.truncate(args.lines);
+    }
+    Ok(match (args.csv, args.json) {
+        (true, _) => csv(&rows),
+        (_, true) => lines(&rows)?,
+        _ => table(&rows, &Style::for_stdout()),
+    })
+}
+
+/// The jobs that are wanted; of a list by time no more days are read than it needs.
+fn rows(args: &Args) -> Result<Vec<Row>> {
+    let since_ns = args.since.map_or(0, |since| {
+        wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
+    });
+    let mut heads: Vec<(PathBuf, Head)> = Vec::new();
+    let mut page: Vec<Run> = Vec::new();
+    for today in args.folders.days()? {
+        // A run that goes back further has its parts there.
+        let first = wanted(args, since_ns, &page).map(first_day).min();
+        if first.is_some_and(|first| today < first) {
+            break;
+        }
+        let of_day = args.folders.heads(|day| day == today)?;
+        heads.extend(of_day.into_iter().filter(|(_, head)| args.is_wanted(head)));
+        // Any other order needs all of them.
+        if args.sort == Sort::Start && !args.all {
+            let so_far = runs(heads.clone());
+            let is_full = wanted(args, since_ns, &so_far).count() >= args.lines;
+            page = if is_full { so_far } else { Vec::new() };
+        }
+    }
+    Ok(wanted(args, since_ns, &runs(heads)).map(Row::from).collect())
+}
+
+fn wanted<'a>(args: &Args, since_ns: u64, runs: &'a [Run]) -> impl Iterator<Item = &'a Run> {
+    let state = args.state.and_then(|state| state.to_possible_value());
+    runs.iter().filter(move |run| {
+        let is_state = state.as_ref().is_none_or(|state| state.get_name() == Row::from(*run).state);
+        run.seen_ns() >= since_ns && is_state
+    })
+}
+
+impl Args {
+    /// Whether a head is of a job that is asked for; of one job all heads are or none.
+    fn is_wanted(&self, head: &Head) -> bool {
+        [
+            (&self.user, &head.user),
+            (&self.account, &head.account),
+            (&self.partition, &head.partition),
+            (&self.manager, &head.manager),
+            (&self.name, &head.name),
+        ]
+        .iter()
+        .all(|(wanted, known)| wanted.is_none() || wanted == known)
+    }
+}

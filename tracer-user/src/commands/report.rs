@@ -1,0 +1,120 @@
+//! `jobtrace report`: finds the records of a job, and prints what they say.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    base::say::{print, say},
+    record::{
+        Record, find,
+        folders::Folders,
+        head::Head,
+        select::{is_named, runs},
+    },
+    report::{Report, Whole, json::json, moment, render},
+    view::Style,
+};
+
+/// Show what happened with a job, where its time went and what to change.
+///
+/// Reads the records of jobs that have ended or still run (docs/RECORD.md): those of the agent, of `jobtrace run
+/// --save`, or of a directory that a cluster shares. A job that ran on several nodes is reported as a whole. The
+/// exit status is 0, 1 if a part could not be read, 2 if there is no such job.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  What happened with job 4711 (on this node, or below the directory that the cluster shares):
+      jobtrace report 4711
+      jobtrace report 4711 --from /shared/jobtrace
+  A run of one's own, by its name or its file:
+      jobtrace run --save runs/ --name train -- python train.py
+      jobtrace report train --from runs/
+      jobtrace report runs/1000/2026-11-22/run-4711-1795305600-1795305600000000000@n1.json.gz
+  Extract the findings:
+      jobtrace report 4711 --json | jq -r '.advice[] | .rule + \": \" + .text'")]
+pub struct Args {
+    /// Jobs: ids (4711, 4711_3, 4711.0 for a step), names, or files of records
+    #[arg(value_name = "JOB|FILE", required = true)]
+    pub jobs: Vec<String>,
+    /// Where they are.
+    #[command(flatten)]
+    pub folders: Folders,
+    /// Print JSON, one line per job: what the report says, and the record below `record`
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the reports and gives the exit status.
+///
+/// # Errors
+/// When there is no such job or file; the message names the cure.
+pub fn run(args: &Args) -> Result<u8> {
+    print(&text(args)?)?;
+    Ok(args.folders.tell_skipped())
+}
+
+/// The reports as they are printed.
+///
+/// # Errors
+/// When there is no such job or file.
+pub fn text(args: &Args) -> Result<String> {
+    let style = Style::for_stdout();
+    let mut out = Vec::new();
+    for (name, records) in records(args)? {
+        let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
+        let report = Report::of(&whole, style.unicode || args.json);
+        out.push(if args.json { json(&whole, &report)? } else { render(&report, &style) });
+    }
+    Ok(out.join(if args.json { "" } else { "\n" }))
+}
+
+/// The records of each job that is named.
+fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
+    let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
+    let mut found = Vec::new();
+    for file in files {
+        found.push((file.clone(), vec![find::read(Path::new(file))?]));
+    }
+    if jobs.is_empty() {
+        return Ok(found);
+    }
+    let days = args.folders.days()?;
+    let heads = args.folders.heads(|day| days.iter().any(|known| known == day))?;
+    for job in jobs {
+        let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
+        let mut runs = runs(of_job.cloned().collect());
+        let Some(last) = runs.pop() else {
+            bail!("{}", none(job, &heads, &args.folders));
+        };
+        if !runs.is_empty() {
+            let earlier: Vec<_> =
+                runs.iter().rev().take(3).map(|run| moment(run.begin_ns())).collect();
+            let count = runs.len();
+            say(format_args!(
+                "{job} ran {} times: this is the last; {count} earlier, at {} UTC: `jobtrace jobs` lists their files",
+                count + 1,
+                earlier.join(", ")
+            ));
+        }
+        found.push((job.clone(), args.folders.read(&last)?));
+    }
+    Ok(found)
+}
+
+/// What has a slash or ends like a record is a file, as is what there is one of.
+fn is_file(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
+}
+
+fn none(job: &str, heads: &[(PathBuf, Head)], folders: &Folders) -> String {
+    let folders = folders.in_words();
+    let known = heads.iter().filter_map(|(_, head)| head.job.as_deref());
+    match known.max() {
+        Some(example) => format!(
+            "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
+            heads.len()
+        ),
+        None => format!("no record of any job in {folders}: name their folder with --from"),
+    }
+}

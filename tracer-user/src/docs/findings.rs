@@ -1,0 +1,33 @@
+//! docs/FINDINGS.md: the table of rules.
+
+use std::fmt::Write;
+
+use crate::{base::units::duration, view::rules::RULES};
+
+const INTRODUCTION: &str = "\
+# Findings
+
+Generated from the table beside the code by `cargo xtask docs`; do not edit.
+
+What `jobtrace run` says under \"In short\" and `jobtrace report` under \"What stands out, and what to change\". The
+summary shows the three with the largest share of the time, the report at most five: first what went wrong, then by
+what they would save. A GPU hour counts as 16 core hours there, and memory as the part of the node that it is. A rule
+is silent about jobs shorter than stated and where it lacks a value. `report --json` has the name as `rule`.
+
+| rule | speaks when | from | threshold taken from | advice |
+| --- | --- | --- | --- | --- |
+";
+
+/// The whole of it.
+pub fn findings() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for rule in RULES {
+        let least = match rule.least_ns {
+            0 => "0".to_owned(),
+            ns => duration(ns),
+        };
+        let (when, source) = ((rule.threshold)(), rule.source);
+        let _ = writeln!(text, "| `{}` | {when} | {least} | {source} | {} |", rule.id, rule.advice);
+    }
+    text
+}

@@ -1,0 +1,185 @@
+//! What stands out and what to change, from the table of rules, and what to ask for next time.
+
+use serde::Serialize;
+
+use crate::{
+    base::units::{bytes, long_duration},
+    model::tables::{Cpu, GPU, Gpu, Memory},
+    view::{
+        facts::Facts,
+        line::Tone,
+        request::Ask,
+        rules::{self, FACT, Finding, REQUEST_NS, Rule, Saves},
+    },
+};
+
+/// Findings at most.
+const MOST: usize = 5;
+/// Runs whose cost is stated beside this one's.
+const RUNS: f64 = 100.0;
+const HOUR_NS: f64 = 3.6e12;
+/// Core time and GPU time below this saves nothing worth a word.
+const LEAST_HOURS: f64 = 0.005;
+
+/// A finding.
+#[derive(Debug, Serialize)]
+pub struct Advice {
+    /// Name of its rule (docs/FINDINGS.md); empty where nothing stands out.
+    pub rule: &'static str,
+    #[serde(skip)]
+    pub(crate) tone: Tone,
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    pub advice: &'static str,
+    /// The scheduler's option with a number.
+    pub option: Option<String>,
+    /// Core hours that it would save, at most.
+    pub core_hours: Option<f64>,
+    /// GPU hours.
+    pub gpu_hours: Option<f64>,
+    #[serde(skip)]
+    ask: Option<Ask>,
+}
+
+/// What the rules find: facts first, then by the hours that it would save.
+pub(super) fn advice(facts: &Facts) -> Vec<Advice> {
+    let saves = |finding: &Finding| finding.saves.unwrap_or_else(|| share_of_held(facts, finding));
+    let mut found = rules::findings(facts);
+    found.sort_by(|(_, a), (_, b)| {
+        let key = |finding: &Finding| (finding.weight >= FACT, saves(finding).weight_ns());
+        key(b).cmp(&key(a)).then(b.weight.total_cmp(&a.weight))
+    });
+    found.truncate(MOST);
+    let otherwise = rules::otherwise(facts, found.is_empty());
+    let mut advice: Vec<_> = found
+        .into_iter()
+        .map(|(rule, finding)| of(rule, saves(&finding), finding, facts))
+        .collect();
+    advice.extend(otherwise.map(|finding| Advice {
+        rule: "",
+        tone: finding.tone,
+        text: finding.text,
+        advice: "",
+        option: None,
+        core_hours: None,
+        gpu_hours: None,
+        ask: None,
+    }));
+    advice
+}
+
+/// A finding that says nothing else would save its share of the core time held; a good one nothing.
+fn share_of_held(facts: &Facts, finding: &Finding) -> Saves {
+    let held_ns = facts.core_held_ns().unwrap_or(0) as f64;
+    let share = if finding.tone == Tone::Good { 0.0 } else { finding.weight.clamp(0.0, 1.0) };
+    Saves { core_ns: (held_ns * share) as u64, gpu_ns: 0 }
+}
+
+fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Advice {
+    let hours = |ns: u64| Some(ns as f64 / HOUR_NS).filter(|hours| *hours >= LEAST_HOURS);
+    let is_good = finding.tone == Tone::Good;
+    let is_long = facts.totals.elapsed_ns >= REQUEST_NS || finding.weight >= FACT;
+    let ask = finding.ask.filter(|_| is_long);
+    Advice {
+        rule: rule.id,
+        tone: finding.tone,
+        text: finding.text,
+        advice: if is_good { "" } else { rule.advice },
+        option: ask.map(|ask| ask.option(&facts.request.manager)),
+        core_hours: hours(saves.core_ns),
+        gpu_hours: hours(saves.gpu_ns),
+        ask,
+    }
+}
+
+/// What to ask for next time, or know before it.
+#[derive(Debug, Serialize)]
+pub struct Next {
+    /// The scheduler's option, or what is told.
+    pub what: String,
+    /// Why that much.
+    pub why: String,
+}
+
+/// What to ask for; nothing for jobs too short to tell, or that have not ended.
+pub(super) fn next(facts: &Facts, advice: &[Advice]) -> Vec<Next> {
+    if facts.totals.elapsed_ns < REQUEST_NS || !facts.request.has_ended {
+        return Vec::new();
+    }
+    let asked = |is: fn(&Ask) -> bool| advice.iter().filter_map(|one| one.ask).find(is);
+    let option = |ask: Ask, why: String| Next { what: ask.option(&facts.request.manager), why };
+    let mut next = Vec::new();
+    let used = facts.number(Memory::used_peak_bytes);
+    let memory = asked(|ask| matches!(ask, Ask::Memory(_)))
+        .or_else(|| used.filter(|used| *used > 0).map(Ask::memory_for));
+    if let Some(ask) = memory {
+        let why = match used {
+            Some(used) if facts.oom_kills() == 0 => {
+                format!("1.2 times the {} that it needed", bytes(used))
+            }
+            _ => "1.5 times what was not enough".to_owned(),
+        };
+        next.push(option(ask, why));
+    }
+    if let Some(ask) = asked(|ask| matches!(ask, Ask::Cores(_))) {
+        next.push(option(ask, "its busiest moment filled no more".to_owned()));
+    }
+    let time = asked(|ask| matches!(ask, Ask::Time(_)));
+    let took = long_duration(facts.totals.elapsed_ns);
+    let (ask, why) = match time {
+        Some(ask) if facts.request.end_reason == "time_limit" => {
+            (ask, format!("1.5 times the {took} that were not enough"))
+        }
+        time => {
+            let ask = time.unwrap_or_else(|| Ask::time_for(facts.totals.elapsed_ns));
+            (ask, format!("1.2 times the {took} that it took"))
+        }
+    };
+    next.push(option(ask, why));
+    if let Some(ask) = asked(|ask| matches!(ask, Ask::Gpus(_))) {
+        next.push(option(ask, "it used no more".to_owned()));
+    }
+    next.extend(copies(facts, used, advice));
+    next.extend(cost(facts));
+    next
+}
+
+/// How many of this job fit on a node.
+fn copies(facts: &Facts, used: Option<u64>, advice: &[Advice]) -> Option<Next> {
+    let request = &facts.request;
+    let Ask::Memory(memory) = Ask::memory_for(used?) else { return None };
+    let fewer = advice.iter().find_map(|one| match one.ask {
+        Some(Ask::Cores(cores)) => Some(cores),
+        _ => None,
+    });
+    let held = facts.number(Cpu::cores_held)?.div_ceil(1000) / request.nodes.max(1);
+    let cores = fewer.unwrap_or(held).max(1);
+    let by_memory = request.node_memory_bytes? / memory.max(1);
+    let by_cores = request.node_cores? / cores;
+    let copies = by_memory.min(by_cores);
+    let bound = if by_memory < by_cores { "memory runs out" } else { "cores run out" };
+    (request.nodes == 1 && copies > 1).then(|| Next {
+        what: format!("{copies} copies fit on a node"),
+        why: format!(
+            "{cores} {} and {} each; {bound} first",
+            if cores == 1 { "core" } else { "cores" },
+            bytes(memory)
+        ),
+    })
+}
+
+/// Core hours in thousands, as many sites count them.
+fn cost(facts: &Facts) -> Option<Next> {
+    let hours = facts.core_held_ns()? as f64 / HOUR_NS;
+    let gpus = facts.totals.stats.groups(&GPU).filter_map(|gpu| gpu.number(Gpu::held_ns));
+    let gpu_hours = gpus.reduce(u64::saturating_add).map(|ns| ns as f64 / HOUR_NS);
+    let gpus = gpu_hours.map_or(String::new(), |hours| format!(" and {hours:.1} GPU hours"));
+    Some(Next {
+        what: format!("{:.3} kSU", hours / 1000.0),
+        why: format!(
+            "{hours:.1} core hours{gpus} for this run; {:.3} kSU for {RUNS} such runs",
+            hours * RUNS / 1000.0
+        ),
+    })
+}

@@ -1,0 +1,158 @@
+//! The report of a job: what happened with it, where its time went, what to change, what to ask for next time.
+//!
+//! Pure: records in, a document out, which `text`, `html` and `json` write. It says things in the summary's words
+//! (`view`), which it only adds to: several nodes, the time line, what was asked of the scheduler.
+
+mod advice;
+mod balance;
+mod devices;
+mod identity;
+pub mod jobs;
+pub mod json;
+mod nodes;
+mod text;
+mod timeline;
+mod unseen;
+pub mod usage;
+mod used;
+mod whole;
+
+pub use {
+    advice::{Advice, Next},
+    devices::Device,
+    identity::{Who, moment},
+    nodes::Node,
+    text::render,
+    timeline::{Course, Track},
+    whole::Whole,
+};
+
+use serde::{Serialize, Serializer};
+
+use crate::{
+    base::units::{long_duration, percent},
+    view::{details, facts::Facts, gpu_idle, line::Tone, request::Request, rules, shares},
+};
+
+/// All that a report says; texts are made harmless.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Which job it is, and how it ended.
+    pub who: Who,
+    /// What it used of what it had.
+    pub used: Vec<Bar>,
+    /// What the bars of `time` are shares of.
+    pub time_of: String,
+    /// Where the time went.
+    pub time: Vec<Bar>,
+    /// What it was blocked on and slept for.
+    pub causes: Vec<String>,
+    /// Why GPUs were idle.
+    pub gpu_idle: Vec<Bar>,
+    /// Its course.
+    pub course: Course,
+    /// Disks and file systems.
+    pub devices: Vec<Device>,
+    /// Its nodes, the busiest first.
+    pub nodes: Vec<Node>,
+    /// How evenly these, or its tasks, computed.
+    pub balance: Option<String>,
+    /// What stands out and what to change, what costs most first.
+    pub advice: Vec<Advice>,
+    /// What to ask for next time.
+    pub next: Vec<Next>,
+    /// What is not in these numbers.
+    pub unseen: Vec<String>,
+    /// All rules that speak, those included for which there is no room.
+    #[serde(skip)]
+    rules: Vec<&'static str>,
+}
+
+/// A share with its words.
+#[derive(Debug, Serialize)]
+pub struct Bar {
+    /// Whose share: `Cores`.
+    pub name: String,
+    /// What kind of thing it is.
+    #[serde(skip)]
+    pub(crate) tone: Tone,
+    /// The share of one; may be above it.
+    #[serde(serialize_with = "finite", skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// The numbers behind it.
+    pub words: String,
+}
+
+/// JSON has no infinity.
+fn finite<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    share.filter(|share| share.is_finite()).serialize(serializer)
+}
+
+impl Report {
+    /// The report of a job, for readers who can be shown more than ASCII, or not.
+    pub fn of(whole: &Whole, unicode: bool) -> Self {
+        let facts = facts(whole, unicode);
+        let time = shares::rows(&facts).into_iter().map(|row| time_bar(&row, &facts));
+        let causes = [details::blocked_in_words(&facts), details::asleep_in_words(&facts)];
+        let advice = advice::advice(&facts);
+        Self {
+            who: Who::of(&whole.record, &facts),
+            used: used::bars(&facts, &whole.record),
+            time_of: shares::aside(&facts),
+            time: time.collect(),
+            causes: causes.into_iter().flatten().collect(),
+            gpu_idle: gpu_idle(&facts),
+            course: Course::of(&whole.record.timeline, &facts),
+            devices: devices::devices(&facts),
+            nodes: nodes::nodes(whole, unicode),
+            balance: balance::in_words(&facts),
+            next: advice::next(&facts, &advice),
+            advice,
+            unseen: unseen::unseen(&facts, &whole.record),
+            rules: rules::findings(&facts).into_iter().map(|(rule, _)| rule.id).collect(),
+        }
+    }
+
+    /// The names of all rules that speak, those included for which there is no room.
+    pub fn rules(&self) -> Vec<&'static str> {
+        self.rules.clone()
+    }
+}
+
+/// The facts of a whole job, with what only records tell.
+pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
+    let mut facts = Facts::new(&whole.record.totals, unicode);
+    facts.request = Request::of(&whole.record);
+    facts.balance = balance::of_nodes(whole, unicode);
+    facts
+}
+
+fn time_bar(row: &shares::Row, facts: &Facts) -> Bar {
+    let words = match row.ns {
+        None => crate::base::units::UNKNOWN.to_owned(),
+        Some(0) => "none".to_owned(),
+        Some(ns) => long_duration(ns),
+    };
+    let share = row.ns.map(|ns| facts.share(ns));
+    Bar { name: row.name.trim().to_owned(), tone: row.tone, share, words }
+}
+
+/// Shares of less are not worth a bar.
+const LEAST_IDLE: f64 = 0.01;
+
+fn gpu_idle(facts: &Facts) -> Vec<Bar> {
+    let Some((idle_ns, causes)) = gpu_idle::causes_of_all(facts).filter(|(ns, _)| *ns > 0) else {
+        return Vec::new();
+    };
+    let causes = causes.into_iter().filter(|(share, _)| *share >= LEAST_IDLE);
+    let bar = |(share, name): (f64, String)| {
+        let words = long_duration((idle_ns as f64 * share) as u64);
+        Bar {
+            name,
+            tone: Tone::Warn,
+            share: Some(share),
+            words: format!("{} ({words})", percent(share)),
+        }
+    };
+    causes.map(bar).collect()
+}

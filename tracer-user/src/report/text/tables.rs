@@ -1,0 +1,97 @@
+//! The tables of a report.
+
+use crate::{
+    base::{
+        text::{left, right, width},
+        units::{bytes, count, duration, percent},
+    },
+    report::{Device, Node, Report},
+    view::{
+        Style, heading,
+        line::{Line, Tone},
+    },
+};
+
+/// Rows of nodes: the busiest and the least busy.
+const NODES: usize = 8;
+
+/// A table: cells on the right but the first; the heads are faint.
+fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
+    let cells = |at: usize| rows.iter().map(move |row| width(&row[at])).chain([width(head[at])]);
+    let widths: Vec<usize> = (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect();
+    let others: usize = widths[1..].iter().map(|width| width + 2).sum();
+    let first = widths[0].min(style.width.saturating_sub(2 + others).max(12));
+    let line = |row: &[String]| {
+        let rest: String =
+            row[1..].iter().zip(&widths[1..]).map(|(cell, w)| right(cell, w + 2)).collect();
+        format!("  {}{rest}", left(&row[0], first))
+    };
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let mut lines = vec![Line::new().faint(line(&head))];
+    lines.extend(rows.iter().map(|row| Line::new().plain(line(row))));
+    lines
+}
+
+/// Nothing where it is unknown.
+fn cell(value: Option<u64>, show: fn(u64) -> String) -> String {
+    value.map_or(String::new(), show)
+}
+
+/// Disks and file systems, a row each.
+pub fn devices(report: &Report, style: &Style) -> Vec<Line> {
+    if report.devices.is_empty() {
+        return Vec::new();
+    }
+    let row = |of: &Device| {
+        let time = |at: usize| cell(of.latency_ns.map(|times| times[at]), duration);
+        vec![
+            of.name.clone(),
+            cell(of.bytes.filter(|moved| *moved > 0), bytes),
+            count(of.count),
+            cell(of.mean_bytes, bytes),
+            time(0),
+            time(2),
+            time(3),
+        ]
+    };
+    let rows: Vec<_> = report.devices.iter().map(row).collect();
+    let mut lines = vec![Line::new().strong("Disks and file systems")];
+    let head = ["", "moved", "number", "mean", "p50", "p99", "max"];
+    lines.extend(table(&head, &rows, style));
+    for of in &report.devices {
+        if let Some(errors) = of.errors {
+            let text = format!("  {} of the requests of {} failed", count(errors), of.name);
+            lines.push(Line::new().with(Tone::Bad, text));
+        }
+    }
+    lines
+}
+
+/// The busiest and the least busy nodes.
+pub fn nodes(report: &Report, style: &Style) -> Vec<Line> {
+    let nodes = &report.nodes;
+    if nodes.is_empty() {
+        return Vec::new();
+    }
+    let row = |of: &Node| {
+        vec![
+            of.name.clone(),
+            cell(of.on_cpu_ns, duration),
+            of.cores_share.map_or(String::new(), percent),
+            cell(of.blocked_ns, duration),
+            cell(of.memory_bytes, bytes),
+            of.gpu_share.map_or(String::new(), percent),
+        ]
+    };
+    let mut rows: Vec<_> = nodes.iter().map(row).collect();
+    let hidden = nodes.len().saturating_sub(NODES);
+    if hidden > 0 {
+        let mut gap = vec![format!("… {hidden} more")];
+        gap.resize(6, String::new());
+        rows.splice(NODES / 2..nodes.len() - NODES / 2, [gap]);
+    }
+    let mut lines = heading("Nodes", report.balance.as_deref().unwrap_or_default(), style);
+    let head = ["", "on CPU", "cores", "blocked", "memory", "GPUs"];
+    lines.extend(table(&head, &rows, style));
+    lines
+}

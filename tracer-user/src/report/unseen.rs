@@ -1,0 +1,37 @@
+//! What is not in the numbers of a report, said aloud.
+
+use crate::{
+    base::text::clean,
+    model::tables::{Fact, GPU, WAIT, fact},
+    record::Record,
+    view::{facts::Facts, footer},
+};
+
+/// A sentence for each thing.
+pub(super) fn unseen(facts: &Facts, record: &Record) -> Vec<String> {
+    let mut said: Vec<String> =
+        record.totals.notes.iter().map(|note| clean(note, facts.unicode)).collect();
+    let unknown: Vec<_> =
+        record.totals.unknown.iter().map(|key| clean(key, facts.unicode)).collect();
+    if !unknown.is_empty() {
+        said.push(format!("unknown there (docs/RECORD.md): {}", unknown.join(", ")));
+    }
+    if record.facts.has(const { fact("counted_from") }) {
+        said.push("what the job did before it was counted is in no number here".into());
+    }
+    if facts.request.memory_bytes.is_none() && facts.request.time_ns.is_none() {
+        let has = |row: &'static Fact| record.facts.has(row);
+        if !has(const { fact("time_limit_end") }) && record.job().manager != "run" {
+            said.push("what was asked for (memory, time) is not known".into());
+        }
+    }
+    if record.totals.stats.group(&WAIT).is_none() {
+        said.push("disks are the node's own: network file systems bypass them".into());
+    }
+    if record.totals.stats.groups(&GPU).next().is_some() {
+        said.push("a GPU is busy while any kernel runs on it, however small".into());
+    }
+    said.extend(footer::lost(facts));
+    said.extend(footer::missing(facts).map(|missing| format!("hooks: {missing}")));
+    said
+}

@@ -1,0 +1,170 @@
+//! What the job used of what it had: cores, memory, GPUs, time, disks, the network.
+
+use super::Bar;
+use crate::{
+    base::units::{UNKNOWN, byte_rate, bytes, long_duration, percent},
+    model::{
+        group::Group,
+        tables::{GPU, Gpu, Memory},
+    },
+    record::{Record, series::SERIES},
+    view::{facts::Facts, gpus, line::Tone, resources},
+};
+
+/// Of those that are worth it, from here on enough is used (jobstats takes 80 % for cores, 25 % for GPUs).
+const CORES_DULL: f64 = 0.80;
+const CORES_BAD: f64 = 0.65;
+const GPU_DULL: f64 = 0.25;
+const GPU_BAD: f64 = 0.15;
+
+/// A bar for each resource; without a share where there is no whole.
+pub(super) fn bars(facts: &Facts, record: &Record) -> Vec<Bar> {
+    let mut bars = vec![cores(facts), memory(facts, record)];
+    for group in facts.totals.stats.groups(&GPU) {
+        bars.extend(gpu(group, facts.unicode));
+    }
+    bars.extend(time(facts));
+    bars.extend(disk(facts));
+    bars.extend(network(facts));
+    bars
+}
+
+fn toned(share: Option<f64>, dull: f64, bad: f64) -> Tone {
+    match share {
+        Some(share) if share < bad => Tone::Bad,
+        Some(share) if share < dull => Tone::Warn,
+        _ => Tone::Good,
+    }
+}
+
+fn bar(name: impl Into<String>, tone: Tone, share: Option<f64>, words: String) -> Bar {
+    Bar { name: name.into(), tone, share, words }
+}
+
+fn cores(facts: &Facts) -> Bar {
+    let both = facts.used_millicores().zip(facts.held_millicores);
+    let share = both.map(|(used, held)| used as f64 / held as f64);
+    bar("Cores", toned(share, CORES_DULL, CORES_BAD), share, resources::cpu(facts))
+}
+
+fn memory(facts: &Facts, record: &Record) -> Bar {
+    let used = facts.number(Memory::used_peak_bytes);
+    let charged = facts.number(Memory::peak_bytes);
+    let limit = facts.number(Memory::limit_bytes);
+    let asked = facts.request.memory_bytes.or(limit);
+    let whole = asked.or(facts.request.node_memory_bytes);
+    let peak = used.or(charged);
+    let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
+    let mut words = match (used, charged) {
+        (Some(used), _) => format!("{} needed at its peak", bytes(used)),
+        (None, Some(charged)) => format!("{} at its peak, file cache included", bytes(charged)),
+        (None, None) => UNKNOWN.to_owned(),
+    };
+    match (asked, whole) {
+        (Some(asked), _) => words += &format!(" of {} allowed", bytes(asked)),
+        (None, Some(node)) => words += &format!(" of the node's {}", bytes(node)),
+        (None, None) => words += ", no limit known",
+    }
+    if let Some(mean) = mean_memory(record) {
+        words += &format!("; {} on average", bytes(mean));
+    }
+    if let (Some(_), Some(charged)) = (used, charged) {
+        words += &format!("; with file cache {}", bytes(charged));
+    }
+    if let Some(swap) = facts.number(Memory::swap_bytes).filter(|bytes| *bytes > 0) {
+        words += &format!("; {} swapped out at the end", bytes(swap));
+    }
+    if facts.request.nodes > 1 {
+        words += " (the fullest node)";
+    }
+    let is_short = share.is_some_and(|share| share >= crate::view::facts::MEMORY_IS_SHORT);
+    bar("Memory", if is_short { Tone::Warn } else { Tone::Good }, share, words)
+}
+
+/// The mean over the time line, of a job on one node: over several it is of no node.
+fn mean_memory(record: &Record) -> Option<u64> {
+    let at = SERIES.iter().position(|series| series.name == "memory_bytes")?;
+    let known: Vec<u64> = record.timeline.columns().filter_map(|column| column[at]).collect();
+    let sum: u128 = known.iter().map(|value| u128::from(*value)).sum();
+    let mean = sum.checked_div(known.len() as u128)?;
+    (record.hosts.len() == 1 && known.len() > 1).then(|| u64::try_from(mean).ok())?
+}
+
+fn gpu(group: &Group, unicode: bool) -> Vec<Bar> {
+    let held_ns = group.number(Gpu::held_ns).filter(|ns| *ns > 0);
+    let share =
+        group.number(Gpu::busy_ns).zip(held_ns).map(|(busy, held)| busy as f64 / held as f64);
+    let name = gpus::name(group, unicode);
+    let (number, model) = name.split_once(' ').unwrap_or((&name, ""));
+    let values = gpus::values(group);
+    let words = if model.is_empty() { values } else { format!("{model}: {values}") };
+    let mut bars =
+        vec![bar(format!("GPU {number}"), toned(share, GPU_DULL, GPU_BAD), share, words)];
+    let both = group.number(Gpu::memory_peak_bytes).zip(group.number(Gpu::memory_total_bytes));
+    if let Some((peak, total)) = both.filter(|(_, total)| *total > 0) {
+        let words = format!("{} at its peak of {}", bytes(peak), bytes(total));
+        bars.push(bar("  memory", Tone::Plain, Some(peak as f64 / total as f64), words));
+    }
+    bars
+}
+
+fn time(facts: &Facts) -> Option<Bar> {
+    let (took_ns, asked_ns) = (facts.totals.elapsed_ns, facts.request.time_ns?);
+    let share = took_ns as f64 / asked_ns as f64;
+    let words = format!("{} of the {} asked", long_duration(took_ns), long_duration(asked_ns));
+    Some(bar("Time", Tone::Plain, Some(share), words))
+}
+
+fn disk(facts: &Facts) -> Option<Bar> {
+    if facts.is_unknown("block") {
+        return Some(bar("Disk", Tone::Plain, None, UNKNOWN.to_owned()));
+    }
+    let moved = |op: &str| {
+        let disks = facts.disks.iter().filter(|disk| disk.op == op);
+        disks.filter_map(|disk| disk.bytes).fold(0, u64::saturating_add)
+    };
+    let (read, written) = (moved("read"), moved("write"));
+    if facts.disks.is_empty() {
+        return Some(bar("Disk", Tone::Plain, None, "no requests to local disks seen".into()));
+    }
+    let rate = |bytes| byte_rate(bytes, facts.totals.elapsed_ns);
+    let mut words = format!(
+        "{} read ({}), {} written ({})",
+        bytes(read),
+        rate(read),
+        bytes(written),
+        rate(written)
+    );
+    let peak = facts.totals.peaks.disk_bytes_per_s;
+    if facts.totals.intervals > 1 && peak > 0 {
+        words += &format!("; {}/s at the busiest moment", bytes(peak));
+    }
+    Some(bar("Disk", Tone::Plain, None, words))
+}
+
+fn network(facts: &Facts) -> Option<Bar> {
+    let sum = |of: fn(&crate::view::facts::Traffic) -> Option<u64>| {
+        let network = facts.traffic.iter().filter(|traffic| traffic.family != "unix");
+        network.filter_map(of).reduce(u64::saturating_add)
+    };
+    let (sent, received) = (sum(|traffic| traffic.sent)?, sum(|traffic| traffic.received)?);
+    let rate = |bytes| byte_rate(bytes, facts.totals.elapsed_ns);
+    let mut words = format!(
+        "{} sent ({}), {} received ({})",
+        bytes(sent),
+        rate(sent),
+        bytes(received),
+        rate(received)
+    );
+    if let Some(again @ 1..) = sum(|traffic| traffic.retransmits) {
+        let sent = crate::base::units::count(again);
+        words += &format!("; {sent} TCP segments sent again");
+    }
+    let is_any = sent.saturating_add(received) > 0;
+    is_any.then(|| bar("Network", Tone::Plain, None, words))
+}
+
+/// `62 %`, or nothing where there is no share.
+pub(super) fn shown(share: Option<f64>) -> String {
+    share.map_or(String::new(), percent)
+}

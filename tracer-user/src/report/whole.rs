@@ -1,0 +1,56 @@
+//! All records of a job: by node, and as one.
+
+use std::collections::BTreeMap;
+
+use tracer_ebpf::handle::{Handle, Number};
+
+use crate::{
+    model::tables::{CPU, Cpu, MEMORY, Memory},
+    record::{Record, merge},
+};
+
+/// A job on all its nodes.
+#[derive(Debug)]
+pub struct Whole {
+    /// All of it: what adds up is added up; cores held are those of all nodes, memory and its limit those of the
+    /// fullest node.
+    pub record: Record,
+    /// Each node of it, by name.
+    pub nodes: Vec<Record>,
+}
+
+impl Whole {
+    /// The job that `records` are of; `None` without any.
+    pub fn of(records: Vec<Record>) -> Option<Self> {
+        let mut by_host = BTreeMap::<Vec<String>, Vec<Record>>::new();
+        for record in records {
+            by_host.entry(record.hosts.clone()).or_default().push(record);
+        }
+        let nodes: Vec<Record> = by_host.into_values().filter_map(merge).collect();
+        let mut record = merge(nodes.clone())?;
+        let cores = nodes.iter().filter_map(|node| number(node, Cpu::cores_held));
+        let cores = cores.reduce(u64::saturating_add);
+        let fullest = nodes.iter().max_by(|a, b| fullness(a).total_cmp(&fullness(b)))?;
+        for group in &mut record.totals.stats.groups {
+            if group.is(&CPU) {
+                group.set(Cpu::cores_held, cores);
+            }
+            if group.is(&MEMORY) {
+                group.set(Memory::limit_bytes, number(fullest, Memory::limit_bytes));
+                group.set(Memory::peak_bytes, number(fullest, Memory::peak_bytes));
+            }
+        }
+        Some(Self { record, nodes })
+    }
+}
+
+/// A number of a measurement without tags.
+pub(super) fn number(record: &Record, field: Handle<Number>) -> Option<u64> {
+    record.totals.stats.group(field.measurement())?.number(field)
+}
+
+/// How near its memory is to its limit; what has no limit is never full.
+fn fullness(node: &Record) -> f64 {
+    let peak = number(node, Memory::peak_bytes).unwrap_or(0) as f64;
+    peak / number(node, Memory::limit_bytes).map_or(f64::INFINITY, |limit| limit as f64)
+}

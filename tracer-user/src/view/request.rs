@@ -1,0 +1,198 @@
+//! What a job asked its scheduler for, and how to ask for something else: the scheduler's own option and number.
+
+use crate::{
+    model::tables::{Fact, fact},
+    record::Record,
+};
+
+const GIB: u64 = 1 << 30;
+const MINUTE_NS: u64 = 60_000_000_000;
+const HOUR_NS: u64 = 60 * MINUTE_NS;
+
+/// What was asked for, and what is known of the nodes; each where known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Request {
+    /// The scheduler.
+    pub manager: String,
+    /// Memory on each node.
+    pub memory_bytes: Option<u64>,
+    /// Run time.
+    pub time_ns: Option<u64>,
+    /// Tasks that the scheduler started, on all nodes.
+    pub tasks: Option<u64>,
+    /// Nodes that there are records of.
+    pub nodes: u64,
+    /// Cores of each node.
+    pub node_cores: Option<u64>,
+    /// Memory of each node.
+    pub node_memory_bytes: Option<u64>,
+    /// Whether it has ended.
+    pub has_ended: bool,
+    /// Why, as `job_info` has it.
+    pub end_reason: String,
+}
+
+impl Request {
+    /// What `record` tells of it.
+    pub fn of(record: &Record) -> Self {
+        let number = |row: &'static Fact| record.facts.number(row).filter(|number| *number > 0);
+        let per_core = || {
+            let cores = number(const { fact("core_count") })?;
+            Some(number(const { fact("memory_per_core_bytes") })?.saturating_mul(cores))
+        };
+        let per_gpu = || {
+            let gpus = number(const { fact("gpu_count") })?;
+            Some(number(const { fact("memory_per_gpu_bytes") })?.saturating_mul(gpus))
+        };
+        let limit = || {
+            let end_ns = number(const { fact("time_limit_end") })?;
+            end_ns.checked_sub(number(const { fact("start") })?).filter(|ns| *ns > 0)
+        };
+        let per_node = number(const { fact("memory_per_node_bytes") });
+        Self {
+            manager: record.job().manager.clone(),
+            memory_bytes: per_node.or_else(per_core).or_else(per_gpu),
+            time_ns: limit(),
+            tasks: number(const { fact("task_count") }),
+            nodes: record.hosts.len() as u64,
+            node_cores: number(const { fact("node_cores") }),
+            node_memory_bytes: number(const { fact("node_memory_bytes") }),
+            has_ended: record.totals.exit.is_some() || record.facts.has(const { fact("end") }),
+            end_reason: record.facts.text(const { fact("end_reason") }).to_owned(),
+        }
+    }
+}
+
+/// What to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    /// Bytes on each node.
+    Memory(u64),
+    /// Cores of each task.
+    Cores(u64),
+    /// Run time in nanoseconds.
+    Time(u64),
+    /// GPUs on each node.
+    Gpus(u64),
+}
+
+impl Ask {
+    /// Enough memory for a peak of `bytes`: a fifth more, rounded up to a whole number that people write.
+    pub fn memory_for(bytes: u64) -> Self {
+        let wanted = bytes.saturating_add(bytes / 5).max(1);
+        let step = match wanted {
+            ..=GIB => GIB / 8,
+            w if w <= 30 * GIB => GIB,
+            w if w <= 100 * GIB => 5 * GIB,
+            w if w <= 1000 * GIB => 10 * GIB,
+            _ => 100 * GIB,
+        };
+        Self::Memory(wanted.div_ceil(step).saturating_mul(step))
+    }
+
+    /// Enough time for a run of `ns`: a fifth more, rounded up.
+    pub fn time_for(ns: u64) -> Self {
+        let wanted = ns.saturating_add(ns / 5);
+        let step = match wanted {
+            ..=HOUR_NS => 5 * MINUTE_NS,
+            w if w <= 6 * HOUR_NS => 15 * MINUTE_NS,
+            _ => HOUR_NS,
+        };
+        Self::Time(wanted.div_ceil(step).max(1).saturating_mul(step))
+    }
+
+    /// The option of `manager`; a plain name where it is no batch scheduler that has one.
+    pub fn option(self, manager: &str) -> String {
+        let memory = |bytes: u64, unit: [&str; 2]| match bytes.is_multiple_of(GIB) {
+            true => format!("{}{}", bytes / GIB, unit[0]),
+            false => format!("{}{}", bytes >> 20, unit[1]),
+        };
+        let clock = |ns: u64| {
+            let minutes = ns.div_ceil(MINUTE_NS);
+            (minutes / 60, minutes % 60)
+        };
+        match (manager, self) {
+            ("slurm", Self::Memory(bytes)) => format!("--mem={}", memory(bytes, ["G", "M"])),
+            ("slurm", Self::Cores(cores)) => format!("--cpus-per-task={cores}"),
+            ("slurm", Self::Time(ns)) => {
+                let (hours, minutes) = clock(ns);
+                format!("--time={hours}:{minutes:02}:00")
+            }
+            ("slurm", Self::Gpus(gpus)) => format!("--gpus-per-node={gpus}"),
+            ("pbs", Self::Memory(bytes)) => {
+                format!("-l select=1:mem={}", memory(bytes, ["gb", "mb"]))
+            }
+            ("pbs", Self::Cores(cores)) => format!("-l select=1:ncpus={cores}"),
+            ("pbs", Self::Time(ns)) => {
+                let (hours, minutes) = clock(ns);
+                format!("-l walltime={hours}:{minutes:02}:00")
+            }
+            ("pbs", Self::Gpus(gpus)) => format!("-l select=1:ngpus={gpus}"),
+            ("lsf", Self::Memory(bytes)) => {
+                format!("-R \"rusage[mem={}]\"", memory(bytes, ["GB", "MB"]))
+            }
+            ("lsf", Self::Cores(cores)) => format!("-n {cores}"),
+            ("lsf", Self::Time(ns)) => {
+                let (hours, minutes) = clock(ns);
+                format!("-W {hours}:{minutes:02}")
+            }
+            ("lsf", Self::Gpus(gpus)) => format!("-gpu \"num={gpus}\""),
+            (_, Self::Memory(bytes)) => format!("memory {}", memory(bytes, [" GiB", " MiB"])),
+            (_, Self::Cores(cores)) => format!("cores {cores}"),
+            (_, Self::Time(ns)) => {
+                let (hours, minutes) = clock(ns);
+                format!("time {hours}:{minutes:02} h")
+            }
+            (_, Self::Gpus(gpus)) => format!("GPUs {gpus}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_is_a_fifth_more_and_a_round_number() {
+        for (peak, asked) in [
+            (0, GIB / 8),
+            (200 << 20, GIB / 4),
+            (GIB, 2 * GIB),
+            (9 * GIB, 11 * GIB),
+            (40 * GIB, 50 * GIB),
+            (100 * GIB, 120 * GIB),
+            (1000 * GIB, 1200 * GIB),
+        ] {
+            assert_eq!(Ask::memory_for(peak), Ask::Memory(asked), "{peak}");
+        }
+        for (minutes, asked) in [(0, 5), (1, 5), (40, 50), (60, 75), (300, 360), (301, 420)] {
+            let asked = Ask::Time(asked * MINUTE_NS);
+            assert_eq!(Ask::time_for(minutes * MINUTE_NS), asked, "{minutes}");
+        }
+        assert!(matches!(Ask::memory_for(u64::MAX), Ask::Memory(_)));
+        assert!(matches!(Ask::time_for(u64::MAX), Ask::Time(_)));
+    }
+
+    #[test]
+    fn each_scheduler_has_its_own_words() {
+        for (manager, expected) in [
+            ("slurm", ["--mem=12G", "--cpus-per-task=4", "--time=2:15:00", "--gpus-per-node=1"]),
+            (
+                "pbs",
+                [
+                    "-l select=1:mem=12gb",
+                    "-l select=1:ncpus=4",
+                    "-l walltime=2:15:00",
+                    "-l select=1:ngpus=1",
+                ],
+            ),
+            ("lsf", ["-R \"rusage[mem=12GB]\"", "-n 4", "-W 2:15", "-gpu \"num=1\""]),
+            ("run", ["memory 12 GiB", "cores 4", "time 2:15 h", "GPUs 1"]),
+        ] {
+            let asks =
+                [Ask::Memory(12 * GIB), Ask::Cores(4), Ask::Time(135 * MINUTE_NS), Ask::Gpus(1)];
+            assert_eq!(asks.map(|ask| ask.option(manager)), expected, "{manager}");
+        }
+        assert_eq!(Ask::Memory(768 << 20).option("slurm"), "--mem=768M");
+    }
+}

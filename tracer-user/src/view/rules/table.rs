@@ -1,0 +1,255 @@
+//! The table of the rules: each with its threshold, whose that is, and what to do about it. Adding one is a function
+//! beside its like and a row here; docs/FINDINGS.md and the tests follow.
+
+use super::{LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, io, memory};
+use crate::{
+    base::units::{count, percent},
+    view::{facts::MEMORY_IS_SHORT, gpu_idle},
+};
+
+/// All of them. A job of which several say the same is told by the weightiest.
+pub static RULES: &[Rule] = &[
+    Rule {
+        id: "out_of_memory",
+        least_ns: 0,
+        threshold: || "the kernel killed a process of the job for lack of memory".into(),
+        source: "",
+        advice: "ask for more memory, or let each process hold less at a time",
+        find: memory::out_of_memory,
+    },
+    Rule {
+        id: "time_limit",
+        least_ns: 0,
+        threshold: || "it ended at its time limit".into(),
+        source: "",
+        advice: "ask for more time, or write checkpoints and go on from them",
+        find: asked::time_limit,
+    },
+    Rule {
+        id: "disk_errors",
+        least_ns: 0,
+        threshold: || "a request to a disk failed".into(),
+        source: "",
+        advice: "tell the administrators: the disk or its connection is failing",
+        find: io::disk_errors,
+    },
+    Rule {
+        id: "blocked_on_io",
+        least_ns: LEAST_NS,
+        threshold: || format!("blocked on I/O for {} of the time", percent(io::BLOCKED)),
+        source: "",
+        advice: "move larger pieces at once (1 MiB or more), read ahead in another thread, or keep the data on a \
+                 local disk or in memory",
+        find: io::blocked,
+    },
+    Rule {
+        id: "sync",
+        least_ns: LEAST_NS,
+        threshold: || calls_from("fsync and the like"),
+        source: "",
+        advice: "flush once at the end or every few seconds, not after each record",
+        find: calls::sync,
+    },
+    Rule {
+        id: "metadata",
+        least_ns: LEAST_NS,
+        threshold: || calls_from("open, stat and the like, not explained by a local disk"),
+        source: "",
+        advice: "pack small files into an archive or a database, or copy them to a local disk first",
+        find: calls::metadata,
+    },
+    Rule {
+        id: "memory_maps",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "blocked in mmap, munmap or brk for {} of the time, {} times",
+                percent(calls::KERNEL),
+                count(calls::MANY)
+            )
+        },
+        source: "",
+        advice: "allocate before the loop, not in it; an allocator such as jemalloc keeps what was freed",
+        find: calls::memory_maps,
+    },
+    Rule {
+        id: "starting_children",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!("blocked in vfork or posix_spawn for {} of the time", percent(calls::KERNEL))
+        },
+        source: "",
+        advice: "start one helper that stays, not one for each item",
+        find: calls::vfork,
+    },
+    Rule {
+        id: "blocked_otherwise",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "blocked in drivers or in other calls for {} of the time",
+                percent(calls::OTHERWISE)
+            )
+        },
+        source: "",
+        advice: "look at what the program does through drivers or io_uring",
+        find: calls::otherwise,
+    },
+    Rule {
+        id: "waited_for_cpu",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!("waited for a CPU for {} of the time it could have run", percent(cpu::WAITED))
+        },
+        source: "jobstats: more than 1.2 runnable tasks to a core",
+        advice: "start as many threads as it has cores (OMP_NUM_THREADS, -j), and look whether they are bound to a few",
+        find: cpu::waited,
+    },
+    Rule {
+        id: "major_faults",
+        least_ns: LEAST_NS,
+        threshold: || format!("major faults blocked it for {} of the time", percent(memory::MAJOR)),
+        source: "",
+        advice: "ask for more memory, or touch less of it at a time",
+        find: memory::major_faults,
+    },
+    Rule {
+        id: "minor_faults",
+        least_ns: LEAST_NS,
+        threshold: || format!("minor faults took {} of the time on CPU", percent(memory::MINOR)),
+        source: "",
+        advice: "use memory again in place of allocating it anew, or larger pages",
+        find: memory::minor_faults,
+    },
+    Rule {
+        id: "all_asleep",
+        least_ns: LEAST_NS,
+        threshold: || format!("every task slept for {} of the time", percent(asleep::ASLEEP)),
+        source: "",
+        advice: "look at what it waits for: another program, a server, or a pause of its own",
+        find: asleep::all_asleep,
+    },
+    Rule {
+        id: "workers_wait",
+        least_ns: LEAST_NS,
+        threshold: || "one core used while at least two tasks wait on pipes".into(),
+        source: "",
+        advice: "split the work into smaller pieces, so that none of the workers is last by far",
+        find: asleep::pool,
+    },
+    Rule {
+        id: "waiting_in_poll",
+        least_ns: LEAST_NS,
+        threshold: || often("in poll"),
+        source: "",
+        advice: "divide the work more evenly, or use fewer ranks",
+        find: asleep::poll,
+    },
+    Rule {
+        id: "waiting_for_locks",
+        least_ns: LEAST_NS,
+        threshold: || often("for locks"),
+        source: "",
+        advice: "hold locks for less time, give each thread data of its own, or use fewer threads",
+        find: asleep::locks,
+    },
+    Rule {
+        id: "idle_cores",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "one core's worth used of several, or less than {} of them by a job that computes",
+                percent(cpu::FEW_CORES)
+            )
+        },
+        source: "jobstats: CPU use of 0.85 to 1.01 cores is serial",
+        advice: "ask for as many cores as it uses, or make the program use those that it has",
+        find: cpu::idle_cores,
+    },
+    Rule {
+        id: "slowest_node",
+        least_ns: REQUEST_NS,
+        threshold: || {
+            format!("a part did more than the mean by {} of its time", percent(asked::IMBALANCE))
+        },
+        source: "jobstats and ClusterCockpit: 0.1 between nodes; POP: balance of 0.8 is acceptable",
+        advice: "divide the work by what it costs, not by its number of items",
+        find: asked::imbalance,
+    },
+    Rule {
+        id: "memory_short",
+        least_ns: LEAST_NS,
+        threshold: || format!("memory peaked at {} of its limit", percent(MEMORY_IS_SHORT)),
+        source: "",
+        advice: "ask for a little more memory before its data grows",
+        find: memory::memory_short,
+    },
+    Rule {
+        id: "memory_unused",
+        least_ns: REQUEST_NS,
+        threshold: || format!("it needed less than {} of the memory asked", percent(asked::MEMORY)),
+        source: "jobstats: below 70 %, ask for 1.2 times the peak",
+        advice: "ask for less memory: the job starts sooner, and others fit beside it",
+        find: asked::memory_unused,
+    },
+    Rule {
+        id: "time_unused",
+        least_ns: REQUEST_NS,
+        threshold: || format!("it took {} of the time asked or less", percent(asked::TIME)),
+        source: "jobstats: below 60 %",
+        advice: "ask for less time: a shorter job fits into gaps of the queue",
+        find: asked::time_unused,
+    },
+    Rule {
+        id: "gpu_idle",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "a GPU was busy for less than {} of the time (all for {}: nothing to mend)",
+                percent(gpu_idle::IDLE),
+                percent(gpu_idle::FULL)
+            )
+        },
+        source: "",
+        advice: "mend what it waits for: more loader processes, larger batches, data closer by",
+        find: gpu_idle::finding,
+    },
+    Rule {
+        id: "gpu_unused",
+        least_ns: LEAST_NS,
+        threshold: || "a GPU was allocated and no process of the job used it".into(),
+        source: "jobstats: GPU use of 0 %",
+        advice: "ask for the GPUs that it uses, or check that the program finds them",
+        find: gpu_idle::unused,
+    },
+    Rule {
+        id: "gpu_too_large",
+        least_ns: REQUEST_NS,
+        threshold: || {
+            format!(
+                "one GPU busy for {} of the time at most, one core, less than 32 GiB of memory and 10 GiB of the GPU's",
+                percent(asked::SMALL_GPU)
+            )
+        },
+        source: "jobstats: a MIG instance would do",
+        advice: "ask for a part of a GPU (MIG) where the site has them",
+        find: asked::gpu_too_large,
+    },
+];
+
+fn calls_from(what: &str) -> String {
+    format!(
+        "blocked in {what} for {} of the time, {} times",
+        percent(calls::CALLS),
+        count(calls::MANY)
+    )
+}
+
+fn often(what: &str) -> String {
+    format!(
+        "less than {} of the cores used, and tasks for {} of the others asleep {what}, {} times",
+        percent(1.0 - cpu::FEW_CORES),
+        percent(asleep::FILL),
+        count(asleep::MANY)
+    )
+}

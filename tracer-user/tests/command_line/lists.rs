@@ -1,0 +1,153 @@
+//! `jobtrace jobs` and `jobtrace usage` on heads of many days.
+
+use std::{fs, path::Path};
+
+use jobtrace::record::{head::Head, name};
+use serde_json::Value;
+
+use super::program::{Ended, end, jobtrace};
+
+/// Whose folder it is.
+const OWNER: &str = "1000";
+const HOUR: u64 = 3_600_000_000_000;
+const DAY: u64 = 24 * HOUR;
+/// 2025-11-20.
+const BEGIN: u64 = 1_763_596_800_000_000_000;
+
+/// Writes the head of a job of `hours` on `cores` cores, a quarter of them busy.
+fn job(dir: &Path, id: u64, user: &str, host: &str, begin_ns: u64, hours: u64) -> Head {
+    let job = id.to_string();
+    let head = Head {
+        file: Some(format!("slurm-{job}-{begin_ns}@{host}.json.gz")),
+        host: Some(host.into()),
+        job: Some(job),
+        manager: Some("slurm".into()),
+        user: Some(user.into()),
+        name: Some("md".into()),
+        start: Some(begin_ns),
+        begin: Some(begin_ns),
+        end: Some(begin_ns + hours * HOUR),
+        seen: Some(begin_ns + hours * HOUR),
+        elapsed_ns: Some(hours * HOUR),
+        core_held_ns: Some(4 * hours * HOUR),
+        on_cpu_ns: Some(hours * HOUR),
+        ..Head::default()
+    };
+    write(dir, &head);
+    head
+}
+
+fn write(dir: &Path, head: &Head) {
+    let folder = dir.join(OWNER).join(name::day(head.begin.unwrap()));
+    fs::create_dir_all(&folder).unwrap();
+    let heads = folder.join(name::heads(head.host.as_ref().unwrap()));
+    let text = fs::read_to_string(&heads).unwrap_or_default() + &head.line();
+    fs::write(heads, text).unwrap();
+}
+
+fn list(command: &str, dir: &Path, arguments: &[&str]) -> Ended {
+    end(jobtrace().arg(command).args(arguments).arg("--from").arg(dir))
+}
+
+/// The first column of the CSV.
+fn keys(ended: &Ended) -> Vec<String> {
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    ended.stdout.lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
+}
+
+fn filled() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for id in 0..40 {
+        let user = if id % 4 == 0 { "bob" } else { "ada" };
+        job(dir.path(), 100 + id, user, "n1", BEGIN + id * HOUR, 1 + id % 3);
+    }
+    // One that begins on the first day on one node and is counted on another on the last.
+    job(dir.path(), 999, "eve", "n1", BEGIN, 90);
+    let mut late = job(dir.path(), 1, "x", "n2", BEGIN + 5 * DAY, 1);
+    late.job = Some("999".into());
+    late.user = Some("eve".into());
+    late.start = Some(BEGIN);
+    late.begin = Some(BEGIN + 3 * DAY);
+    late.seen = Some(BEGIN + 90 * HOUR);
+    write(dir.path(), &late);
+    dir
+}
+
+#[test]
+fn the_newest_come_first_and_a_job_is_whole_wherever_its_parts_lie() {
+    let dir = filled();
+    let three = keys(&list("jobs", dir.path(), &["-n", "3", "--csv"]));
+    assert_eq!(three, ["1", "139", "138"], "by their start");
+    let all = list("jobs", dir.path(), &["--all", "--csv"]);
+    assert_eq!(keys(&all).len(), 42);
+    let eve = list("jobs", dir.path(), &["-n", "1", "--user", "eve", "--json"]);
+    let eve: Value = serde_json::from_str(&eve.stdout).unwrap();
+    assert_eq!((&eve["nodes"], &eve["start"]), (&2.into(), &BEGIN.into()));
+    assert_eq!(eve["core_held_ns"], 4 * 91 * HOUR);
+    assert_eq!(eve["files"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn jobs_are_filtered_and_sorted() {
+    let dir = filled();
+    let of =
+        |arguments: &[&str]| keys(&list("jobs", dir.path(), &[arguments, &["--csv"]].concat()));
+    assert_eq!(of(&["--user", "bob", "--all"]).len(), 10);
+    assert_eq!(of(&["--sort", "waste", "-n", "1"]), ["999"]);
+    assert_eq!(of(&["--state", "running", "--all"]).len(), 0);
+    assert_eq!(of(&["--manager", "pbs"]).len(), 0);
+    assert_eq!(of(&["--since", "1h", "--all"]).len(), 0, "all are long gone");
+}
+
+#[test]
+fn usage_is_the_sum_of_the_jobs() {
+    let dir = filled();
+    let json = |by: &str| -> Vec<Value> {
+        let ended = list("usage", dir.path(), &["--by", by, "--json"]);
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let jobs = list("jobs", dir.path(), &["--all", "--json"]);
+    let held = jobs
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["core_held_ns"].as_u64().unwrap());
+    let held = held.sum::<u64>() as f64 / HOUR as f64;
+    for by in ["user", "account", "partition", "node", "hour", "weekday"] {
+        let rows = json(by);
+        let sum: f64 = rows.iter().map(|row| row["core_hours_held"].as_f64().unwrap()).sum();
+        assert!((sum - held).abs() < 1e-6, "{by}: {sum} of {held}");
+        assert!(rows.iter().all(|row| row["cpu_only_core_hours"] == 0.0), "{by}");
+    }
+    let users = json("user");
+    assert_eq!(users.len(), 4);
+    assert_eq!((&users[0]["key"], &users[0]["jobs"]), (&"eve".into(), &1.into()));
+    let text = list("usage", dir.path(), &["--by", "user"]);
+    assert!(text.stdout.starts_with("USER  JOBS  CORE H  USED  IDLE CORE H"), "{}", text.stdout);
+}
+
+#[test]
+fn names_reach_neither_the_terminal_nor_the_spreadsheet_as_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut head = job(dir.path(), 1, "ada", "n1", BEGIN, 1);
+    head.name = Some("=cmd|' /C calc'!A0\x1b[31m".into());
+    write(dir.path(), &head);
+    let csv = list("jobs", dir.path(), &["--csv"]);
+    assert!(csv.stdout.contains(",'=cmd|"), "{}", csv.stdout);
+    let table = list("jobs", dir.path(), &[]);
+    assert!(!table.stdout.contains('\x1b'), "{:?}", table.stdout);
+}
+
+#[test]
+fn damaged_heads_are_told_and_the_rest_is_listed() {
+    let dir = filled();
+    let folder = dir.path().join(OWNER).join(name::day(BEGIN));
+    fs::write(folder.join(name::heads("n9")), "no head\n").unwrap();
+    let ended = list("jobs", dir.path(), &["--all", "--csv"]);
+    assert_eq!(ended.status, 1);
+    assert!(ended.stderr.contains("line 1 is damaged"), "{}", ended.stderr);
+    assert_eq!(ended.stdout.lines().count(), 43);
+    let nowhere = list("usage", &dir.path().join("x"), &[]);
+    assert_eq!((nowhere.status, nowhere.stdout.as_str()), (2, ""));
+    assert!(nowhere.stderr.contains("name their folder with --from"), "{}", nowhere.stderr);
+}

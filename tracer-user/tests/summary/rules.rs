@@ -1,0 +1,211 @@
+//! Each rule speaks of a job that it is for, and is silent about one that just misses it.
+
+use std::collections::BTreeSet;
+
+use jobtrace::{
+    model::{
+        hist::Hist,
+        tables::{Block, Cpu, Fact, Fault, GPU, Gpu, Memory, SCHED, Sched, fact},
+        totals::RunTotals,
+    },
+    record::Record,
+    report::{Report, Whole},
+    view::rules::RULES,
+};
+use tracer_ebpf::handle::{Handle, Number};
+
+use crate::{
+    fixtures::{self, waits},
+    reports::{record, slurm, uneven},
+};
+
+/// A rule, a job that it speaks of, and the job that it does not speak of.
+struct Case {
+    rule: &'static str,
+    speaks: Vec<Record>,
+    silent: Vec<Record>,
+}
+
+/// `totals`, and the same with a little more time, in which nothing else happened.
+fn longer(rule: &'static str, totals: RunTotals, percent: u64) -> Case {
+    let mut more = totals.clone();
+    more.elapsed_ns += more.elapsed_ns * percent / 100;
+    Case { rule, speaks: vec![record(totals)], silent: vec![record(more)] }
+}
+
+/// A record, and the same changed by `change`.
+fn changed(rule: &'static str, speaks: Record, change: impl Fn(&mut Record)) -> Case {
+    let mut silent = speaks.clone();
+    change(&mut silent);
+    Case { rule, speaks: vec![speaks], silent: vec![silent] }
+}
+
+fn set(record: &mut Record, field: Handle<Number>, value: u64) {
+    let groups = record.totals.stats.groups.iter_mut();
+    groups.filter(|group| group.is(field.measurement())).for_each(|group| group.set(field, value));
+}
+
+fn number(record: &Record, field: Handle<Number>) -> u64 {
+    record.totals.stats.group(field.measurement()).unwrap().number(field).unwrap()
+}
+
+fn small_gpu() -> Record {
+    let mut record = slurm(fixtures::gpus_held(), 60);
+    let mut gpus = 0;
+    record.totals.stats.groups.retain(|group| {
+        gpus += u32::from(group.is(&GPU));
+        !group.is(&GPU) || gpus == 1
+    });
+    let held_ns = number(&record, Gpu::held_ns);
+    set(&mut record, Gpu::busy_ns, held_ns / 10);
+    set(&mut record, Gpu::memory_peak_bytes, 4 << 30);
+    record
+}
+
+const LIMIT: &Fact = fact("time_limit_end");
+const START: &Fact = fact("start");
+const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
+const MS: u64 = 1_000_000;
+const GIB: u64 = 1 << 30;
+
+fn cases() -> Vec<Case> {
+    let balanced = || {
+        let mut nodes = uneven(8);
+        let on_cpu_ns = number(&nodes[0], Sched::on_cpu_ns);
+        // 1.1 times the others, 1.09 times the mean: 8 % of its own time.
+        set(&mut nodes[7], Sched::on_cpu_ns, on_cpu_ns * 11 / 10);
+        nodes
+    };
+    let mut at_limit = slurm(fixtures::cpu_bound(), 60);
+    at_limit.facts.set_text(const { fact("end_reason") }, "time_limit");
+    vec![
+        changed("out_of_memory", record(fixtures::killed()), |job| set(job, Fault::oom_kills, 0)),
+        Case {
+            rule: "time_limit",
+            speaks: vec![at_limit],
+            silent: vec![slurm(fixtures::cpu_bound(), 60)],
+        },
+        changed("disk_errors", record(fixtures::io_bound()), |job| {
+            set(job, Block::errors, 0);
+        }),
+        longer("blocked_on_io", fixtures::network_fs(), 320),
+        longer("sync", waits::fsync_each(), 540),
+        changed("metadata", record(waits::metadata_remote()), |job| {
+            set(job, Sched::blocked_metadata_waits, 99);
+        }),
+        changed("memory_maps", record(waits::memory_maps()), |job| {
+            set(job, Sched::blocked_memory_waits, 99);
+        }),
+        changed("starting_children", record(waits::vfork()), |job| {
+            let whole_ns = job.totals.elapsed_ns;
+            set(job, Sched::blocked_child_ns, whole_ns / 25);
+        }),
+        longer("blocked_otherwise", waits::ring(), 200),
+        changed("waited_for_cpu", record(fixtures::oversubscribed()), |job| {
+            let waited = job.totals.stats.group(&SCHED).unwrap().hist(Sched::run_queue_wait_ns);
+            // 14 % of the time that it could have run.
+            let waited_ns = waited.unwrap().sum;
+            set(job, Sched::on_cpu_ns, waited_ns * 86 / 14);
+        }),
+        longer("major_faults", fixtures::thrash(), 1_100),
+        changed("minor_faults", record(fixtures::first_touch()), |job| {
+            let faults = number(job, Fault::minor);
+            set(job, Fault::minor, faults / 3);
+        }),
+        changed("all_asleep", record(fixtures::sleeper()), |job| {
+            let elapsed_ns = job.totals.elapsed_ns;
+            set(job, Sched::on_cpu_ns, elapsed_ns * 51 / 100);
+        }),
+        changed("workers_wait", record(waits::workers_wait()), |job| {
+            let elapsed_ns = job.totals.elapsed_ns;
+            set(job, Sched::sleep_pipe_ns, elapsed_ns * 19 / 10);
+        }),
+        changed("waiting_in_poll", record(waits::mpi_poll()), |job| {
+            set(job, Sched::sleep_poll_waits, 999);
+        }),
+        changed("waiting_for_locks", record(waits::locks()), |job| {
+            set(job, Sched::sleep_lock_waits, 999);
+        }),
+        changed("idle_cores", record(fixtures::few_cores()), |job| {
+            let held_ns = number(job, Cpu::cores_held) * job.totals.elapsed_ns / 1000;
+            set(job, Sched::on_cpu_ns, held_ns * 51 / 100);
+        }),
+        Case { rule: "slowest_node", speaks: uneven(8), silent: balanced() },
+        changed("memory_short", record(fixtures::cpu_bound()), |_| {}),
+        changed("memory_unused", slurm(fixtures::cpu_bound(), 4), |job| {
+            job.facts.set(MEMORY_ASKED, 7 * GIB / 2);
+        }),
+        changed("time_unused", slurm(fixtures::cpu_bound(), 4), |job| {
+            let start_ns = job.facts.number(START).unwrap();
+            job.facts.set(LIMIT, start_ns + job.totals.elapsed_ns * 100 / 61);
+        }),
+        changed("gpu_idle", record(fixtures::starved_gpu()), |job| {
+            // Too few readings to tell.
+            for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&GPU)) {
+                let mut few = Hist::default();
+                (0..4).for_each(|_| few.record(100_000));
+                group.set_hist(Gpu::utilization_ratio, few);
+            }
+        }),
+        changed("gpu_unused", record(fixtures::gpus_held()), |job| set(job, Gpu::used_ns, MS)),
+        changed("gpu_too_large", small_gpu(), |job| {
+            set(job, Gpu::memory_peak_bytes, 10 * GIB);
+        }),
+    ]
+}
+
+/// The rules that speak, all of them.
+fn said(records: &[Record]) -> BTreeSet<&'static str> {
+    let whole = Whole::of(records.to_vec()).unwrap();
+    Report::of(&whole, true).rules().into_iter().collect()
+}
+
+#[test]
+fn each_rule_speaks_and_is_silent_in_a_near_miss() {
+    let mut tried = BTreeSet::new();
+    for mut case in cases() {
+        if case.rule == "memory_short" {
+            // 95 % of the limit.
+            for (records, percent) in [(&mut case.speaks, 95), (&mut case.silent, 94)] {
+                let limit = number(&records[0], Memory::limit_bytes);
+                set(&mut records[0], Memory::peak_bytes, limit / 100 * percent + 100);
+            }
+        }
+        assert!(said(&case.speaks).contains(case.rule), "{} is silent", case.rule);
+        assert!(!said(&case.silent).contains(case.rule), "{} speaks", case.rule);
+        tried.insert(case.rule);
+    }
+    let all: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
+    assert_eq!(tried, all);
+    assert_eq!(all.len(), RULES.len(), "names are unique");
+}
+
+#[test]
+fn rules_are_silent_below_their_least_time() {
+    for case in cases() {
+        let rule = RULES.iter().find(|rule| rule.id == case.rule).unwrap();
+        if rule.least_ns == 0 || case.rule == "memory_short" {
+            continue;
+        }
+        let mut records = case.speaks;
+        records.iter_mut().for_each(|record| record.totals.elapsed_ns = rule.least_ns - 1);
+        assert!(!said(&records).contains(case.rule), "{}", case.rule);
+    }
+}
+
+#[test]
+fn at_most_five_are_shown_the_dearest_first_with_the_schedulers_own_option() {
+    let mut record = slurm(fixtures::gpus_held(), 60);
+    set(&mut record, Fault::oom_kills, 1);
+    let report = Report::of(&Whole::of(vec![record]).unwrap(), true);
+    let rules: Vec<_> = report.advice.iter().map(|advice| advice.rule).collect();
+    assert!(rules.len() <= 5 && rules[0] == "out_of_memory", "{rules:?}");
+    let hours = report.advice[1..]
+        .iter()
+        .map(|advice| advice.core_hours.unwrap_or(0.0) + 16.0 * advice.gpu_hours.unwrap_or(0.0));
+    let hours: Vec<f64> = hours.collect();
+    assert!(hours.is_sorted_by(|a, b| a >= b), "{rules:?} {hours:?}");
+    let of = |rule| report.advice.iter().find(|advice| advice.rule == rule).unwrap();
+    assert_eq!(of("idle_cores").option.as_deref(), Some("--cpus-per-task=1"));
+    assert_eq!(of("gpu_unused").option.as_deref(), Some("--gpus-per-node=1"));
+}

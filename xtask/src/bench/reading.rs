@@ -1,0 +1,181 @@
+//! How long reports, lists and sums of usage take of as many records as a site has, by the commands' own code. No BPF,
+//! no root.
+
+use std::{fs, path::Path, time::Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Parser;
+use jobtrace::{
+    cli::{Cli, Command},
+    commands,
+    model::{
+        group::Group,
+        info::JobInfo,
+        job::Job,
+        point::Origin,
+        tables::{Fact, fact},
+    },
+    record::{Record, file, head::Head, name},
+};
+use xtask::{machine, markdown::Table, sections};
+
+use super::record::interval;
+use crate::{bench::pairs::spread, process::is_optimised};
+
+const SECOND: u64 = 1_000_000_000;
+/// 2026-10-24.
+const BEGIN: u64 = 1_792_800_000 * SECOND;
+const DAY: u64 = 86_400 * SECOND;
+/// Whose records they are.
+const OWNER: &str = "1000";
+/// Nodes of the long job.
+const NODES: u64 = 64;
+/// Jobs on nodes, each with a head: 10,000 jobs, and a month of a thousand nodes.
+const SOME: u64 = 22_308;
+const MANY: u64 = 334_620;
+/// Runs that are timed; the median counts.
+const ROUNDS: usize = 5;
+
+/// What is timed, what it may take in seconds, and in MiB of memory.
+struct Goal {
+    what: &'static str,
+    arguments: Vec<String>,
+    most_s: f64,
+    most_mib: Option<u64>,
+}
+
+/// Measures and prints it; into docs/SIZING.md where `write`.
+///
+/// # Errors
+/// When a goal is missed, or the document cannot be written.
+pub fn run(write: bool) -> Result<()> {
+    if !is_optimised()? {
+        return Ok(());
+    }
+    let dir = tempfile::tempdir().context("make a folder")?;
+    let (long, some, many) =
+        (dir.path().join("long"), dir.path().join("some"), dir.path().join("many"));
+    write_job(&long)?;
+    write_heads(&some, SOME)?;
+    write_heads(&many, MANY)?;
+    let mut table = Table::new("what | >took | >of | >memory at most");
+    let mut missed = Vec::new();
+    for goal in goals(&long, &some, &many) {
+        fs::write("/proc/self/clear_refs", "5").context("reset the peak of memory")?;
+        let took = (0..ROUNDS).map(|_| once(&goal.arguments)).collect::<Result<Vec<_>>>()?;
+        let median_s = spread(took.into_iter()).map_or(0.0, |spread| spread.median);
+        let mib = peak_mib()?;
+        table.row([
+            &goal.what as &dyn std::fmt::Display,
+            &format!("{median_s:.3} s"),
+            &format!("{} s", goal.most_s),
+            &format!("{mib} MiB"),
+        ]);
+        if median_s > goal.most_s || goal.most_mib.is_some_and(|most| mib > most) {
+            missed.push(format!("{}: {median_s:.3} s, {mib} MiB", goal.what));
+        }
+    }
+    let text = format!("{}.\n\n{table}", machine::describe()?);
+    print!("{text}");
+    if write {
+        sections::write("docs/SIZING.md", &[("reading", text)])?;
+    }
+    ensure!(missed.is_empty(), "goals missed: {}", missed.join("; "));
+    Ok(())
+}
+
+fn goals(long: &Path, some: &Path, many: &Path) -> Vec<Goal> {
+    let goal = |what, words: &[&str], from: &Path, most_s, most_mib| {
+        let words = words.iter().copied().chain(["--from"]).map(str::to_owned);
+        let arguments = words.chain([from.display().to_string()]).collect();
+        Goal { what, arguments, most_s, most_mib }
+    };
+    vec![
+        goal("report of a job, 64 nodes for 24 h", &["report", "4711"], long, 0.1, None),
+        goal("jobs, the first page of 22,308 heads", &["jobs"], some, 0.1, None),
+        goal("usage by user, 22,308 heads", &["usage"], some, 0.5, None),
+        goal("usage by user, 334,620 heads", &["usage"], many, 5.0, Some(200)),
+        goal("usage by hour, 334,620 heads", &["usage", "--by", "hour"], many, 5.0, Some(200)),
+    ]
+}
+
+/// Seconds that the command takes, without printing.
+fn once(arguments: &[String]) -> Result<f64> {
+    let words = std::iter::once("jobtrace").chain(arguments.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words)?;
+    let begin = Instant::now();
+    let text = match &cli.command {
+        Command::Report(args) => commands::report::text(args)?,
+        Command::Jobs(args) => commands::jobs::list(args)?,
+        Command::Usage(args) => commands::usage::list(args)?,
+        _ => bail!("not a command that reads records"),
+    };
+    let took_s = begin.elapsed().as_secs_f64();
+    ensure!(text.lines().count() > 1, "nothing was read: {text}");
+    Ok(took_s)
+}
+
+fn peak_mib() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(kib.context("no peak of memory")? / 1024)
+}
+
+fn write_files(dir: &Path, begin_ns: u64, host: &str, heads: &str) -> Result<()> {
+    let folder = dir.join(OWNER).join(name::day(begin_ns));
+    fs::create_dir_all(&folder)?;
+    Ok(fs::write(folder.join(name::heads(host)), heads)?)
+}
+
+/// A job of which each node knows everything, in 240 columns.
+fn write_job(dir: &Path) -> Result<()> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let all: Vec<Vec<Group>> = (0..16).map(|_| interval(&mut random)).collect();
+    for node in 0..NODES {
+        let host = format!("n{node:04}");
+        let job = Job { job: "4711".into(), manager: "slurm".into(), ..Job::default() };
+        let origin = Origin { host: host.clone(), ..Origin::default() };
+        let mut record = Record::new(&origin, job, JobInfo::default(), BEGIN);
+        // Six minutes each: the columns are as many as in intervals of seconds.
+        (0..240).for_each(|at| record.add(DAY / 240, &all[(at + node as usize) % all.len()], &[]));
+        record.facts.set(const { fact("end") as &Fact }, BEGIN + DAY);
+        let file_name = name::place(&record).file;
+        write_files(dir, BEGIN, &host, &Head::from(&record).line())?;
+        fs::write(dir.join(OWNER).join(name::day(BEGIN)).join(file_name), file::encode(&record)?)?;
+    }
+    Ok(())
+}
+
+/// Heads of `count` jobs on a thousand nodes in a month, of 40 users.
+fn write_heads(dir: &Path, count: u64) -> Result<()> {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let origin = Origin { host: "n0000".into(), ..Origin::default() };
+    let mut record = Record::new(&origin, Job::default(), JobInfo::default(), BEGIN);
+    record.add(3600 * SECOND, &interval(&mut random), &[]);
+    let of_one = Head::from(&record);
+    for day in 0..30 {
+        let begin_ns = BEGIN + day * DAY;
+        for node in 0..1000 {
+            let host = format!("n{node:04}");
+            let first = (day * 1000 + node) * count / 30_000;
+            let until = (day * 1000 + node + 1) * count / 30_000;
+            let head = |id: u64| Head {
+                file: Some(format!("slurm-{id}-{begin_ns}@{host}.json.gz")),
+                host: Some(host.clone()),
+                job: Some(id.to_string()),
+                manager: Some("slurm".into()),
+                user: Some(format!("user{}", id % 40)),
+                begin: Some(begin_ns),
+                start: Some(begin_ns + id),
+                end: Some(begin_ns + (1 + id % 23) * 3600 * SECOND),
+                core_held_ns: Some(64 * 3600 * SECOND),
+                on_cpu_ns: Some((1 + id % 64) * 3600 * SECOND),
+                ..of_one.clone()
+            };
+            let heads: String = (first..until).map(|id| head(id).line()).collect();
+            write_files(dir, begin_ns, &host, &heads)?;
+        }
+    }
+    Ok(())
+}
