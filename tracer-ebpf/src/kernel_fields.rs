@@ -88,6 +88,8 @@ kernel_fields! {
     TASK_FLAGS = "task_struct.flags",
     TASK_COMPAT = "task_struct.thread_info.status|task_struct.thread_info.flags",
     TASK_STACK = "task_struct.stack",
+    TASK_TGID = "task_struct.tgid",
+    TASK_EXIT_CODE = "task_struct.exit_code",
     TASK_FILES = "task_struct.files",
     CALL_NUMBER = "pt_regs.orig_ax|pt_regs.syscallno",
     CALL_FIRST = "pt_regs.di|pt_regs.orig_x0",

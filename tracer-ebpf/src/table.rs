@@ -31,6 +31,8 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
+    /// Bytes times seconds: memory over time.
+    ByteSeconds,
     /// Thousandths of a core: 1500 is one and a half.
     Millicores,
     /// Millionths of the whole: 250,000 is the ratio 0.25. Finer than any source, so that the buckets'
@@ -53,7 +55,12 @@ impl Unit {
         match self {
             Self::Millicores | Self::Milliwatts | Self::Millijoules => 1_000,
             Self::PartsPerMillion => 1_000_000,
-            Self::Count | Self::Nanoseconds | Self::Bytes | Self::Hertz | Self::Celsius => 1,
+            Self::Count
+            | Self::Nanoseconds
+            | Self::Bytes
+            | Self::ByteSeconds
+            | Self::Hertz
+            | Self::Celsius => 1,
         }
     }
 }

@@ -206,6 +206,7 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Count => "number",
         Unit::Nanoseconds => "ns",
         Unit::Bytes => "bytes",
+        Unit::ByteSeconds => "bytes × s",
         Unit::Millicores => "cores (a float)",
         Unit::PartsPerMillion => "ratio (a float)",
         Unit::Milliwatts => "watts (a float)",

@@ -28,7 +28,7 @@ fn origin() -> Origin {
 
 fn job() -> Job {
     let [job, manager, user, step] = ["4", "slurm", "ada", "0"].map(str::to_owned);
-    Job { job, manager, user, step }
+    Job { job, manager, user, step, life: 0 }
 }
 
 /// Every measurement with every field known.
@@ -70,6 +70,7 @@ fn infos() -> Vec<Point> {
         restarts: Some(1),
         start_s: Some(1),
         end_s: Some(1),
+        limit_s: Some(1),
         uid: Some(1),
         ..JobFacts::default()
     };

@@ -28,7 +28,7 @@ fn origin() -> Origin {
 }
 
 fn job() -> Job {
-    Job { job: "4711".into(), manager: "slurm".into(), user: "ada".into(), step: String::new() }
+    Job { job: "4711".into(), manager: "slurm".into(), user: "ada".into(), ..Job::default() }
 }
 
 /// Sums of histograms of such values stay below 2^51: up to there a float of public units says exactly which number

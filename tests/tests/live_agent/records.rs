@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use jobtrace::{
-    model::{group::Value, info::Facts, tables::fact},
+    model::{
+        group::Value,
+        info::Facts,
+        tables::{Fact, SCHED, Sched, fact},
+    },
     record::Record,
 };
 use jobtrace_tests::{
@@ -87,4 +91,87 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     let told = |record: &Record| record.facts.number(const { fact("start") });
     assert_eq!(told(mixed), points.fact("9401", "start").and_then(|start| start.parse().ok()));
     assert!(records.iter().all(|record| record.job().job != "_system"));
+}
+
+/// A Slurm job with a number that was used before, on the same node within a moment: requeued.
+#[test]
+fn an_id_that_is_used_again_is_another_record() {
+    const JOB: u32 = 9_404;
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let run = |forks: &str, restarts: &str, account: &str| {
+        let job = shaped.job(0, JOB, "step_batch");
+        let script = format!("sleep 1; exec {TEST_JOB} forks {forks}");
+        let mut command = job.command("sh");
+        command.args(["-c", &script]).env("SLURM_JOB_ID", JOB.to_string());
+        command.env("SLURM_RESTART_COUNT", restarts).env("SLURM_JOB_ACCOUNT", account);
+        assert!(command.status().unwrap().success());
+        shaped.remove_job(0, JOB);
+    };
+    run("30", "0", "physics");
+    // Its end is told at a tick.
+    let ended = || agent.heads().ok().filter(|heads| heads.contains("9404"));
+    wait_for("the record of the first", Duration::from_secs(20), ended).unwrap();
+    run("70", "1", "chemistry");
+    run("70", "1", "chemistry");
+    let (points, records) = agent.stop_with_records().unwrap();
+
+    let mut of: Vec<_> = records.iter().filter(|record| record.job().job == "9404").collect();
+    of.sort_by_key(|record| record.timeline.begin_ns());
+    let [first, second] = of[..] else { panic!("{} records", of.len()) };
+    let forks = |record: &Record| {
+        let sched = record.totals.stats.group(&SCHED).unwrap();
+        sched.number(Sched::forks).unwrap()
+    };
+    let mut agree = Agreement::new();
+    // The shell and what it runs, before it is known whose it is.
+    agree.between("forks of the first", forks(first), 31..=33);
+    agree.between("forks of the second", forks(second), 140..=142);
+    let lines = points.sum("9404", "job_sched", "forks");
+    agree.exact("forks of both", lines, forks(first) + forks(second));
+    agree.end();
+    let text = |record: &Record, fact| record.facts.text(fact).to_owned();
+    const ACCOUNT: &Fact = fact("account");
+    assert_eq!(
+        (text(first, ACCOUNT), text(second, ACCOUNT)),
+        ("physics".into(), "chemistry".into())
+    );
+    let end = first.facts.number(const { fact("end") }).unwrap();
+    assert!(end <= second.timeline.begin_ns(), "one ends before the other begins");
+    assert!(second.facts.has(const { fact("end") }));
+    let second_s = second.totals.elapsed_ns as f64 / 1e9;
+    assert!((1.8..8.0).contains(&second_s), "{second_s} s of two times one and a little");
+}
+
+/// How processes ended, by their number; a sibling's are its own.
+#[test]
+fn how_processes_ended_is_counted() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let [job, sibling] = [9_405, 9_406].map(|job| shaped.job(0, job, "step_0"));
+    // Seven processes, the shell that waits for them among them.
+    job.run(&["sh", "-c", "/bin/true; /bin/false; sh -c 'exit 7'; sh -c 'kill -9 $$'; sh -c 'kill -15 $$'; /bin/true; exit 0"]);
+    sibling.run(&[TEST_JOB, "forks", "5"]);
+    [9_405, 9_406].into_iter().for_each(|job| shaped.remove_job(0, job));
+    let (points, records) = agent.stop_with_records().unwrap();
+    let mut agree = Agreement::new();
+    let mut exits = |job: &str, expected: [u64; 3]| {
+        let record = of(&records, job);
+        let sched = record.totals.stats.group(&SCHED).unwrap();
+        let fields = [Sched::exits, Sched::exits_failed, Sched::exits_killed];
+        for (field, expected) in fields.into_iter().zip(expected) {
+            let name = field.field().name;
+            agree.exact(&format!("{job} {name}"), sched.number(field).unwrap(), expected);
+            agree.exact(
+                &format!("{job} {name}, lines"),
+                points.sum(job, "job_sched", name),
+                expected,
+            );
+        }
+    };
+    exits("9405", [7, 2, 2]);
+    exits("9406", [6, 0, 0]);
+    agree.end();
 }

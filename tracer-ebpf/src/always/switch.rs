@@ -201,6 +201,8 @@ unsafe fn leave<const TIMES: bool>(
         left::RUNNABLE | kept
     } else if state & TASK_DEAD != 0 {
         record.task = 0;
+        // SAFETY: the caller's.
+        unsafe { ended(task, pid, bank) };
         left::ASLEEP
     } else {
         let in_iowait = load_bit(task, TASK_IN_IOWAIT, &globals::TASK_IN_IOWAIT);
@@ -219,6 +221,29 @@ unsafe fn leave<const TIMES: bool>(
             left::BLOCKED | fault | if TIMES { blocked_for(task, slot) | kept } else { 0 }
         }
     };
+}
+
+/// `task` leaves its CPU for good: how its process ended, where it is that one's first thread. Out of line, so that the
+/// others do not pay for it.
+///
+/// # Safety
+/// `bank` is this CPU's own.
+#[inline(never)]
+unsafe fn ended(task: Kernel, pid: u32, bank: *mut JobBank) {
+    if load::<u32, _>(task, TASK_TGID) != pid {
+        return;
+    }
+    // As wait(2) has it: the signal in the low seven bits, the status above them.
+    let code: u32 = load(task, TASK_EXIT_CODE);
+    // SAFETY: the caller's.
+    unsafe {
+        (*bank).exits += 1;
+        if code & 0x7f != 0 {
+            (*bank).exits_killed += 1;
+        } else if code >> 8 & 0xff != 0 {
+            (*bank).exits_failed += 1;
+        }
+    }
 }
 
 /// Whether task `pid` has begun a page fault whose end nobody has told. It may have ended long ago; but

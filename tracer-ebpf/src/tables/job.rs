@@ -24,6 +24,9 @@ pub struct JobBank {
     pub migrations: u64,
     pub forks: u64,
     pub execs: u64,
+    pub exits: u64,
+    pub exits_failed: u64,
+    pub exits_killed: u64,
     pub minor: u64,
     pub major: u64,
     pub oom_kills: u64,
@@ -71,6 +74,12 @@ measurement! {
         "Processes and threads created by tasks of the job.";
     counter execs: Count in Job(offset_of!(JobBank, execs)),
         "Programs executed by tasks of the job.";
+    counter exits: Count in Job(offset_of!(JobBank, exits)),
+        "Processes of the job that ended, counted when their first thread leaves its CPU for good.";
+    counter exits_failed: Count in Job(offset_of!(JobBank, exits_failed)),
+        "Part of exits: those with a status other than 0.";
+    counter exits_killed: Count in Job(offset_of!(JobBank, exits_killed)),
+        "Part of exits: those that a signal ended. Where a thread that is not its process's first executes a program, the kernel ends the first one so.";
     histogram run_queue_wait_ns: Nanoseconds in Job(offset_of!(JobBank, run_queue_wait_ns)),
         "Runnable but waiting for a CPU, per wait; the sum equals the kernel's run_delay.";
     histogram on_cpu_slice_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_slice_ns)),

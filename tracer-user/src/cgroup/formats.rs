@@ -25,6 +25,22 @@ pub fn parse_stat(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(value)
 }
 
+/// Bytes read and written, all devices, of v2's `io.stat` (`8:0 rbytes=1 wbytes=2 …`) or v1's
+/// `blkio.throttle.io_service_bytes` (`8:0 Read 1`).
+pub fn parse_io_bytes(text: &str) -> (u64, u64) {
+    let sum = |of_v2: &str, of_v1: &str| {
+        let value = |line: &str| -> Option<u64> {
+            let mut words = line.split_whitespace().skip(1).peekable();
+            if words.peek() == Some(&of_v1) {
+                return words.nth(1)?.parse().ok();
+            }
+            words.find_map(|word| word.strip_prefix(of_v2))?.parse().ok()
+        };
+        text.lines().filter_map(value).fold(0, u64::saturating_add)
+    };
+    (sum("rbytes=", "Read"), sum("wbytes=", "Write"))
+}
+
 /// Stall time in nanoseconds from the line `kind` (`some`, `full`) of a pressure file:
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=15121062`, in microseconds.
 pub fn parse_stall_ns(text: &str, kind: &str) -> Option<u64> {

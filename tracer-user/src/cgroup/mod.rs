@@ -8,6 +8,7 @@ pub mod formats;
 pub mod held;
 pub mod hierarchies;
 pub mod job;
+pub mod parts;
 pub mod place;
 mod placement;
 pub mod read;

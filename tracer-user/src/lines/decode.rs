@@ -116,8 +116,13 @@ pub fn decode(point: &Point, skipped: &mut Skipped) -> Option<Told> {
         point.tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
     let mut take = |key: &str| tags.remove(key).unwrap_or_default().to_owned();
     let origin = Origin { cluster: take("cluster"), host: take("host") };
-    let job =
-        Job { job: take("job"), manager: take("manager"), user: take("user"), step: take("step") };
+    let job = Job {
+        job: take("job"),
+        manager: take("manager"),
+        user: take("user"),
+        step: take("step"),
+        ..Job::default()
+    };
     let mut span_ns = None;
     let what = if origin.host.is_empty() || job.job.is_empty() {
         None

@@ -1,33 +1,81 @@
 //! What a job held, used or not.
 
+use tracer_ebpf::handle::{Handle, Number};
+
 use super::{
     group::Group,
-    tables::{CPU, Cpu},
+    tables::{Cpu, MEMORY, Memory},
 };
 
-/// Sets in `groups` the time for which the job held cores in an interval of `span_ns`. Where the interval does not say
-/// how many they were, because the job ended in it, they are those of `before`.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Sets in `groups` what the job held and used over time in an interval of `span_ns`: cores and memory. Where the
+/// interval does not say how much that was, because the job ended in it, it is that of `before`.
 pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
-    let cores = |groups: &[Group]| {
-        groups.iter().find(|group| group.is(&CPU)).and_then(|group| group.number(Cpu::cores_held))
+    let times = |amount: u64, per: u64| {
+        u64::try_from(u128::from(amount) * u128::from(span_ns) / u128::from(per))
+            .unwrap_or(u64::MAX)
     };
-    let Some(millicores) = cores(groups).or_else(|| cores(before)) else { return };
-    let held_ns = u128::from(millicores) * u128::from(span_ns) / 1000;
-    let held_ns = u64::try_from(held_ns).unwrap_or(u64::MAX);
-    match groups.iter_mut().find(|group| group.is(&CPU)) {
-        Some(group) => group.set(Cpu::held_ns, held_ns),
-        None if held_ns > 0 => {
-            let mut group = Group::unknown(&CPU, Vec::new());
-            group.set(Cpu::held_ns, held_ns);
-            groups.push(group);
+    let known = |groups: &[Group], field: Handle<Number>| {
+        groups.iter().find(|group| group.is(field.measurement()))?.number(field)
+    };
+    let state = |groups: &[Group], field| known(groups, field).or_else(|| known(before, field));
+    let memory =
+        |groups: &[Group]| groups.iter().find(|group| group.is(&MEMORY)).and_then(used_bytes);
+    let used = memory(groups).or_else(|| memory(before));
+    let amounts = [
+        (Cpu::held_ns, state(groups, Cpu::cores_held).map(|cores| times(cores, 1000))),
+        (
+            Memory::held_byte_s,
+            state(groups, Memory::limit_bytes).map(|bytes| times(bytes, SECOND_NS)),
+        ),
+        (Memory::used_byte_s, used.map(|bytes| times(bytes, SECOND_NS))),
+    ];
+    for (field, amount) in amounts {
+        let Some(amount) = amount else { continue };
+        match groups.iter_mut().find(|group| group.is(field.measurement())) {
+            Some(group) => group.set(field, amount),
+            None if amount > 0 => {
+                let mut group = Group::unknown(field.measurement(), Vec::new());
+                group.set(field, amount);
+                groups.push(group);
+            }
+            None => {}
         }
-        None => {}
     }
+}
+
+/// Memory that the job's processes need: without the page cache.
+pub fn used_bytes(memory: &Group) -> Option<u64> {
+    let (anon, shmem) = (memory.number(Memory::anon_bytes)?, memory.number(Memory::shmem_bytes)?);
+    Some(anon.saturating_add(shmem))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tables::CPU;
+
+    #[test]
+    fn memory_times_time() {
+        let mut memory = Group::unknown(&MEMORY, Vec::new());
+        memory.set(Memory::limit_bytes, 4000);
+        memory.set(Memory::anon_bytes, 900);
+        memory.set(Memory::shmem_bytes, 100);
+        let over_time = |groups: &[Group], before: &[Group], span_ns| {
+            let mut groups = groups.to_vec();
+            add_held(&mut groups, before, span_ns);
+            let of = |field| groups.first().and_then(|group| group.number(field));
+            (of(Memory::held_byte_s), of(Memory::used_byte_s))
+        };
+        let known = std::slice::from_ref(&memory);
+        assert_eq!(over_time(known, &[], 2_500_000_000), (Some(10_000), Some(2_500)));
+        assert_eq!(over_time(&[], known, 1_000_000_000), (Some(4_000), Some(1_000)), "it ended");
+        let unknown = [Group::unknown(&MEMORY, Vec::new())];
+        assert_eq!(over_time(&unknown, &[], 5), (None, None), "unknown is not zero");
+        memory.set(Memory::limit_bytes, u64::MAX);
+        assert_eq!(over_time(&[memory], &[], u64::MAX).0, Some(u64::MAX));
+    }
 
     fn cpu(millicores: Option<u64>) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());

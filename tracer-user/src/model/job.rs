@@ -25,9 +25,27 @@ pub struct Job {
     /// The step, where steps are series of their own; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
+    /// Which of the jobs that had this id on the node, one after the other, while the agent still tells them apart. Never
+    /// told: no tag.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub life: u32,
+}
+
+fn is_first(life: &u32) -> bool {
+    *life == 0
 }
 
 impl Job {
+    /// As it is told.
+    pub fn told(&self) -> Self {
+        Self { life: 0, ..self.clone() }
+    }
+
+    /// Whether both have the same id, whoever's they are.
+    pub fn same_id(&self, other: &Self) -> bool {
+        (&self.job, &self.manager, &self.step) == (&other.job, &other.manager, &other.step)
+    }
+
     /// The rest of the node: what no tracked cgroup owns.
     pub fn system() -> Self {
         Self { job: "_system".into(), manager: "none".into(), ..Self::default() }
@@ -53,6 +71,18 @@ impl JobStats {
     pub fn groups<'a>(&'a self, measurement: &'a Measurement) -> impl Iterator<Item = &'a Group> {
         self.groups.iter().filter(move |group| group.is(measurement))
     }
+}
+
+/// `jobs` as they are told: those that had the same id are one.
+pub fn join_lives(jobs: Vec<JobStats>) -> Vec<JobStats> {
+    if jobs.iter().all(|stats| stats.job.life == 0) {
+        return jobs;
+    }
+    let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();
+    for stats in jobs {
+        merge_all(merged.entry(stats.job.told()).or_default(), &stats.groups);
+    }
+    merged.into_iter().map(|(job, groups)| JobStats { job, groups }).collect()
 }
 
 /// What was not counted on the node in an interval.

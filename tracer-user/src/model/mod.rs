@@ -13,6 +13,7 @@ pub mod hist_points;
 pub mod info;
 pub mod job;
 pub mod lease;
+pub mod parts;
 pub mod point;
 pub mod points;
 pub mod snapshot;

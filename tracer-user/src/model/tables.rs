@@ -45,6 +45,10 @@ measurement! {
         "Swapped out (memory.swap.current, v1 total_swap).";
     gauge limit_bytes: Bytes,
         "The job's limit (memory.max, v1 memory.limit_in_bytes); absent without one.";
+    counter held_byte_s: ByteSeconds,
+        "Memory held over time: `limit_bytes` times the time for which the job was there; absent without a limit.";
+    counter used_byte_s: ByteSeconds,
+        "Memory used over time: anonymous and shared, as read at the end of each interval, times its length.";
     counter cpu_some_stall_ns: Nanoseconds,
         "Some task waited for a CPU (cpu.pressure).";
     counter cpu_full_stall_ns: Nanoseconds,

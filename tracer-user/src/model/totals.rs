@@ -8,6 +8,7 @@ use super::{
     group::{Group, Value, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
+    parts::Parts,
     tables::{self, BLOCK, Block, SCHED, Sched},
 };
 
@@ -61,6 +62,8 @@ pub struct RunTotals {
     pub unknown: Vec<String>,
     /// Times in which something could not be counted.
     pub gaps: Gaps,
+    /// Its steps and tasks.
+    pub parts: Parts,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
 }
@@ -78,6 +81,7 @@ impl RunTotals {
             intervals: 0,
             unknown: Vec::new(),
             gaps: Gaps::default(),
+            parts: Parts::default(),
             notes: Vec::new(),
         }
     }

@@ -73,8 +73,12 @@ pub const TASK_AND_PID_NEED: &[&str] = all_of!(TASK_NEEDS, ["TASK_PID"]);
 
 const COUNTERS_NEED: &[&str] =
     all_of!(task_counters!(usual: kernel_fields), task_counters!(rare: kernel_fields));
-pub const UNTIMED_NEEDS: &[&str] =
-    all_of!(["TASK_PID"], TASK_NEEDS, COUNTERS_NEED, ["TASK_IN_IOWAIT", "TASK_FLAGS"]);
+pub const UNTIMED_NEEDS: &[&str] = all_of!(
+    ["TASK_PID", "TASK_TGID", "TASK_EXIT_CODE"],
+    TASK_NEEDS,
+    COUNTERS_NEED,
+    ["TASK_IN_IOWAIT", "TASK_FLAGS"]
+);
 pub const UNTIMED_3_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, ["TASK_STATE"]);
 pub const SWITCH_NEEDS: &[&str] = all_of!(UNTIMED_NEEDS, TIMES_NEED);
 pub const SWITCH_3_NEEDS: &[&str] = all_of!(UNTIMED_3_NEEDS, TIMES_NEED);
@@ -142,7 +146,11 @@ pub const RECEIVED_GROUPS: &[&str] = &[
 pub const SENT: &[&str] = &["sent_bytes", "sent_calls"];
 pub const RECEIVED: &[&str] = &["received_bytes", "received_calls"];
 /// Fed by every switch hook.
-pub const COUNTERS: &[&str] = all_of!(task_counters!(usual: totals), task_counters!(rare: totals));
+pub const COUNTERS: &[&str] = all_of!(
+    task_counters!(usual: totals),
+    task_counters!(rare: totals),
+    ["exits", "exits_failed", "exits_killed"]
+);
 /// Fed by those that know the times. A major fault's wait is a part of the time blocked.
 pub const COUNTERS_AND_TIMES: &[&str] = all_of!(
     COUNTERS,

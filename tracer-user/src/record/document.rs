@@ -61,6 +61,12 @@ impl Serialize for Document<'_> {
         }
         map.serialize_entry("intervals", &totals.intervals)?;
         map.serialize_entry("peaks", &Busiest(totals.peaks))?;
+        if !totals.parts.listed.is_empty() {
+            map.serialize_entry("parts", &totals.parts.listed)?;
+        }
+        if totals.parts.others.count > 0 {
+            map.serialize_entry("other_parts", &totals.parts.others)?;
+        }
         map.serialize_entry("timeline", &Columns(&self.0.timeline))?;
         if !totals.gaps.is_empty() {
             map.serialize_entry("not_counted", &totals.gaps)?;

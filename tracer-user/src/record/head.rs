@@ -86,6 +86,14 @@ head! {
     memory_peak_bytes: u64 = |record| sum(record, Memory::peak_bytes);
     /// Its memory limit.
     memory_limit_bytes: u64 = |record| sum(record, Memory::limit_bytes);
+    /// Memory held over time, used or not: limit times time, in bytes times seconds.
+    memory_held_byte_s: u64 = |record| sum(record, Memory::held_byte_s);
+    /// Memory used over time, page cache excluded.
+    memory_used_byte_s: u64 = |record| sum(record, Memory::used_byte_s);
+    /// Processes that ended with a status other than 0.
+    exits_failed: u64 = |record| sum(record, Sched::exits_failed);
+    /// Processes that a signal ended.
+    exits_killed: u64 = |record| sum(record, Sched::exits_killed);
     /// Processes killed for lack of memory.
     oom_kills: u64 = |record| sum(record, Fault::oom_kills);
     /// What was not counted for a part of the time, as in the record: `block,sched`.

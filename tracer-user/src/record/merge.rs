@@ -81,6 +81,9 @@ fn join_later(whole: &mut Record, later: Record) {
 
 /// Another node, or another step: the job has ended when both have.
 fn join_node(whole: &mut Record, other: Record) {
+    let mut other = other;
+    name_parts(whole);
+    name_parts(&mut other);
     let (of_whole, of_other) = (whole.facts.clone(), other.facts.clone());
     let exit = worse(whole.totals.exit, other.totals.exit);
     if whole.job().step != other.job().step {
@@ -101,6 +104,14 @@ fn join_node(whole: &mut Record, other: Record) {
         facts.remove(REASON);
     }
     tell_info(whole);
+}
+
+/// Says of the parts of one node's record where they are.
+fn name_parts(record: &mut Record) {
+    let [host] = &record.hosts[..] else { return };
+    for part in record.totals.parts.listed.iter_mut().filter(|part| part.host.is_empty()) {
+        part.host.clone_from(host);
+    }
 }
 
 /// The lesser number, where both or one of them know it.
@@ -124,6 +135,7 @@ fn join(whole: &mut Record, more: Record, values: fn(&mut RunTotals, &RunTotals)
     values(totals, of_more);
     totals.intervals = totals.intervals.saturating_add(of_more.intervals);
     totals.gaps.merge(&of_more.gaps);
+    totals.parts.merge(&of_more.parts);
     for (texts, more) in
         [(&mut totals.notes, &of_more.notes), (&mut totals.unknown, &of_more.unknown)]
     {

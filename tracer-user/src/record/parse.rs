@@ -21,6 +21,7 @@ use crate::model::{
     hist::{Hist, MAX_COUNT},
     info::{Exit, Facts, JobInfo},
     job::Job,
+    parts::{OtherParts, Part, Parts},
     tables,
     totals::{Peaks, RunTotals},
 };
@@ -48,6 +49,7 @@ fn record(json: &Json) -> Result<Record> {
         manager: text(job_json, "manager")?,
         user: text(job_json, "user")?,
         step: text(job_json, "step")?,
+        ..Job::default()
     };
     let map = object(json, "the record")?;
     let info = JobInfo { user: job.user.clone(), ..JobInfo::from(&facts) };
@@ -79,6 +81,12 @@ fn record(json: &Json) -> Result<Record> {
     }
     let gaps = map.get("not_counted").map(Vec::<Gap>::deserialize);
     totals.gaps = gaps.transpose().context("`not_counted`")?.into_iter().flatten().collect();
+    let parts = map.get("parts").map(Vec::<Part>::deserialize).transpose().context("`parts`")?;
+    let others = map.get("other_parts").map(OtherParts::deserialize).transpose();
+    totals.parts = Parts {
+        listed: parts.unwrap_or_default(),
+        others: others.context("`other_parts`")?.unwrap_or_default(),
+    };
     totals.unknown = texts(map, "unknown")?;
     totals.notes = texts(map, "notes")?;
     let timeline = timeline(object(map.get("timeline").unwrap_or(&Json::Null), "timeline")?);

@@ -38,6 +38,16 @@ pub static KEYS: &[Key] = &[
     ),
     key("peaks.disk_from", "integer, ns", "When that interval began, since the Unix epoch."),
     key(
+        "parts",
+        "list of objects",
+        "Steps, their tasks, and a pod's containers, each by its own cgroup (agent): `host` (of merged records), `step`, `task` (absent: the whole step), `begin` and `end` (ns since the Unix epoch), `on_cpu_ns`, `memory_peak_bytes` (page cache included), `disk_read_bytes`, `disk_written_bytes`: as read last at `seen`, so what came between that and its end is missing. Those of a step contain its tasks'.",
+    ),
+    key(
+        "other_parts",
+        "object",
+        "Steps and tasks beyond the 256 that are listed of a node: `count`, `on_cpu_ns`. Listed are those that run, and those that ran longest.",
+    ),
+    key(
         "timeline.begin",
         "integer, ns",
         "Time from which the job was counted, since the Unix epoch. Rounded down to a multiple of the width it is the begin of the first column.",

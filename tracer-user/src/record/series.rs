@@ -7,7 +7,8 @@ use tracer_ebpf::{
 
 use crate::model::{
     group::Group,
-    tables::{BLOCK, Block, GPU, Gpu, MEMORY, Memory, NET, Net, SCHED, Sched},
+    held::used_bytes,
+    tables::{BLOCK, Block, GPU, Gpu, MEMORY, NET, Net, SCHED, Sched},
 };
 
 /// What is told over time: one value a column.
@@ -109,12 +110,6 @@ pub static SERIES: [Series; 9] = [
         of: |groups| total(groups, &GPU, |group| group.number(Gpu::memory_used_bytes)),
     },
 ];
-
-/// Memory that the job's processes need: without the page cache.
-pub fn used_bytes(memory: &Group) -> Option<u64> {
-    let (anon, shmem) = (memory.number(Memory::anon_bytes)?, memory.number(Memory::shmem_bytes)?);
-    Some(anon.saturating_add(shmem))
-}
 
 fn disk(groups: &[Group], op: &str) -> Option<u64> {
     let is_known = groups.iter().any(|group| group.is(&BLOCK));

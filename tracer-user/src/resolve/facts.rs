@@ -83,6 +83,9 @@ pub struct JobFacts {
     /// When it must have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_s: Option<u64>,
+    /// Run time asked for, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit_s: Option<u64>,
 }
 
 impl JobFacts {
@@ -153,6 +156,7 @@ impl JobFacts {
             cluster: get(Fact::Cluster),
             start_s: number(Fact::Start).filter(|seconds| *seconds > 0),
             end_s: number(Fact::End).filter(|seconds| *seconds > 0),
+            limit_s: number(Fact::LimitSeconds).filter(|seconds| *seconds > 0),
         }
     }
 

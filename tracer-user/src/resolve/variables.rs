@@ -30,11 +30,14 @@ pub(super) enum Fact {
     /// Seconds since the Unix epoch.
     Start,
     End,
+    /// Seconds of run time that were asked for.
+    LimitSeconds,
 }
 
 use Fact::{
-    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, Job, MemoryMib, MemoryPerCoreMib,
-    MemoryPerGpuMib, Name, NodeCount, Nodes, Qos, Queue, Restarts, Sluid, Start, Tasks, Uid, User,
+    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, Job, LimitSeconds, MemoryMib,
+    MemoryPerCoreMib, MemoryPerGpuMib, Name, NodeCount, Nodes, Qos, Queue, Restarts, Sluid, Start,
+    Tasks, Uid, User,
 };
 
 /// By manager. Of two variables for one fact the earlier counts.
@@ -143,6 +146,7 @@ const PBS: &[(&str, Fact)] = &[
     ("PBS_NUM_NODES", NodeCount),
     ("PBS_NP", Tasks),
     ("NCPUS", Cores),
+    ("PBS_WALLTIME", LimitSeconds),
     ("PBS_ARRAY_ID", ArrayJob),
     ("PBS_ARRAY_INDEX", ArrayTask),
     ("PBS_ARRAYID", ArrayTask),

@@ -15,6 +15,7 @@ use jobtrace::{
         hist::Hist,
         info::{Exit, JobInfo},
         job::Job,
+        parts::Part,
         point::Origin,
         tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
     },
@@ -83,6 +84,8 @@ fn full() -> Record {
     record.totals.info = JobInfo { user: "ada".into(), ..JobInfo::from(&record.facts) };
     record.totals.exit = Some(Exit { code: Some(3), signal: None });
     record.totals.gaps.add("net", 3, 5);
+    record.totals.parts.begin(Part { step: "0".into(), task: "3".into(), ..Part::default() });
+    record.totals.parts.others.count = 2;
     record.totals.unknown = vec!["block".into()];
     record.totals.notes = vec!["a note".into()];
     record

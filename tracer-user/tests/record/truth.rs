@@ -5,7 +5,8 @@ use jobtrace::{
     cgroup::place::{Place, Places},
     commands::agent::details::Details,
     model::{gaps::Gap, group::since_all, job::Losses},
-    record::head::Head,
+    probes::Cgroup,
+    record::{head::Head, merge},
     resolve::{Resolver, facts::JobFacts},
 };
 
@@ -215,4 +216,106 @@ fn a_job_without_a_slot_has_a_record_of_its_files() {
     );
     assert_eq!(number(&later, const { fact("counted_from") }), Some(BEGIN + 35 * SECOND));
     assert_eq!(jobtrace::record::name::place(&record), jobtrace::record::name::place(&later));
+}
+
+#[test]
+fn another_job_of_the_same_id_is_told_by_its_path_or_its_tasks() {
+    let path = |path: &str| Resolver::new(&[]).unwrap().path(path);
+    let mut details = details();
+    let begun = |start_s: u64, restarts: Option<u64>| JobFacts {
+        start_s: Some(start_s),
+        restarts,
+        ..JobFacts::default()
+    };
+    details.learn(&begun(7, None));
+    details.made_by = Some(0);
+    assert!(!details.is_another(&path("/slurm/uid_1000/job_4711/step_1"), 0));
+    assert!(details.is_another(&path("/slurm/uid_1001/job_4711/step_1"), 0), "another user's");
+    assert!(details.is_another(&path("/slurm/uid_1000/job_4711/step_1"), 5), "made by another");
+    details.add(&mut written(1), &Losses::default(), BEGIN + 10 * SECOND);
+    details.set_ended(BEGIN + 12 * SECOND);
+    details.add(&mut written(1), &Losses::default(), BEGIN + 20 * SECOND);
+    assert!(details.set_returned(BEGIN + 30 * SECOND));
+    assert_eq!(details.end_of_another(&JobFacts::default()), None, "they tell nothing");
+    assert_eq!(details.end_of_another(&begun(7, Some(0))), None, "the same");
+    assert_eq!(details.end_of_another(&begun(7, Some(1))), Some(BEGIN + 12 * SECOND));
+    let record = details.record(&origin(), &job());
+    assert_eq!(record.timeline.end_ns(), BEGIN + 12 * SECOND);
+    assert_eq!(number(&record, const { fact("end") }), Some(BEGIN + 12 * SECOND));
+    assert_eq!(details.end_of_another(&begun(8, None)), Some(BEGIN + 12 * SECOND), "another start");
+}
+
+#[test]
+fn a_limit_is_known_by_its_length_or_by_its_end() {
+    let limits = |facts: JobFacts| {
+        let mut details = details();
+        details.learn(&facts);
+        let record = details.record(&origin(), &job());
+        [const { fact("time_limit_ns") }, const { fact("time_limit_end") }]
+            .map(|fact| number(&record, fact))
+    };
+    let by_length = JobFacts { limit_s: Some(60), ..JobFacts::default() };
+    assert_eq!(limits(by_length), [Some(60 * SECOND), Some(BEGIN + SECOND / 2 + 60 * SECOND)]);
+    let by_end = JobFacts { start_s: Some(900), end_s: Some(4500), ..JobFacts::default() };
+    assert_eq!(limits(by_end), [Some(3600 * SECOND), Some(4500 * SECOND)]);
+    assert_eq!(limits(JobFacts { cores: Some(1), ..JobFacts::default() }), [None, None]);
+}
+
+#[test]
+fn steps_and_tasks_have_names_and_counts() {
+    let resolver = Resolver::new(&[]).unwrap();
+    let mut details = details();
+    let top = "/system.slice/slurmstepd.scope/job_4711";
+    let made = [
+        "/step_0",
+        "/step_0/user",
+        "/step_0/user/task_0",
+        "/step_0/user/task_1",
+        "/step_0/user/task_1/own",
+    ];
+    let cgroup = |id| Cgroup { table: 0, id };
+    for (id, below) in (0..).zip(made) {
+        let path = format!("{top}{below}");
+        details.begin_part(cgroup(id), path.clone().into(), &resolver.path(&path), BEGIN + SECOND);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let places = |path: &std::path::PathBuf| {
+        let directory = folder.path().join(path.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(&directory).unwrap();
+        let usage = if path.ends_with("task_1") { 9_000 } else { 1_000 };
+        std::fs::write(directory.join("cpu.stat"), format!("usage_usec {usage}\n")).unwrap();
+        Places(vec![Place {
+            number: 0,
+            controllers: Vec::new(),
+            mount: folder.path().into(),
+            directory,
+            own: true,
+        }])
+    };
+    details.read_parts(places, BEGIN + 10 * SECOND);
+    details.end_part(cgroup(3), BEGIN + 12 * SECOND);
+    std::fs::remove_dir_all(folder.path().join("system.slice")).unwrap();
+    details.read_parts(places, BEGIN + 20 * SECOND);
+    details.set_ended(BEGIN + 30 * SECOND);
+    let record = details.record(&origin(), &job());
+    let parts = record.totals.parts.listed.iter();
+    let told = parts.map(|part| {
+        let s = |ns: u64| (ns - BEGIN) / SECOND;
+        (part.step.as_str(), part.task.as_str(), part.on_cpu_ns, part.seen.map(s), part.end.map(s))
+    });
+    let ms = |ms: u64| Some(ms * 1_000_000);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            ("0", "", ms(1), Some(10), Some(30)),
+            ("0", "0", ms(1), Some(10), Some(30)),
+            ("0", "1", ms(9), Some(10), Some(12)),
+        ],
+    );
+    // A record of two nodes says where each was.
+    let mut other = record.clone();
+    other.hosts = vec!["n2".into()];
+    let both = merge(vec![other, record]).unwrap();
+    let hosts: Vec<_> = both.totals.parts.listed.iter().map(|part| part.host.as_str()).collect();
+    assert_eq!(hosts, ["n1", "n1", "n1", "n2", "n2", "n2"]);
 }

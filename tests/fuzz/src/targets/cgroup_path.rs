@@ -50,6 +50,7 @@ fn names_survive(answer: &Answer) {
         manager: answer.manager.clone(),
         user: answer.user.clone().unwrap_or_default(),
         step: answer.step.clone().unwrap_or_default(),
+        ..Job::default()
     };
     let tags = [
         ("host", "n1"),

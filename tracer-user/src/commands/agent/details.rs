@@ -7,6 +7,7 @@ use procfs::process::Process;
 
 mod files;
 mod learnt;
+mod parts;
 mod saving;
 mod told;
 mod totals;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 use files::Files;
+use parts::LivePart;
 pub use saving::Reach;
 use saving::Saving;
 pub use told::REPEAT_NS;
@@ -49,6 +51,8 @@ pub struct Details {
     /// The GPUs that its environment names.
     claims: Option<Claims>,
     files: Files,
+    /// Its steps and tasks that have cgroups.
+    live_parts: Vec<LivePart>,
     /// What they said last while no slot was free for it.
     unserved: Vec<Group>,
     /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
@@ -60,6 +64,10 @@ pub struct Details {
     killed_ns: Option<u64>,
     told_ns: Option<u64>,
     ended: Option<u64>,
+    /// When it had ended, and had a cgroup again.
+    returned: Option<(u64, u64)>,
+    /// When its scheduler says that it began, seconds since the Unix epoch.
+    started_s: Option<u64>,
     /// Whether its time is counted up to its end.
     counted_to_end: bool,
     end_told: bool,
@@ -99,11 +107,14 @@ impl Details {
             facts: Facts::default(),
             claims: None,
             files: Files::default(),
+            live_parts: Vec::new(),
             unserved: Vec::new(),
             boot_ns,
             killed_ns: None,
             told_ns: None,
             ended: None,
+            returned: None,
+            started_s: None,
             counted_to_end: false,
             end_told: false,
             late: false,
@@ -142,9 +153,9 @@ impl Details {
         self.pass_to(wall_ns);
         let totals = &mut self.record.totals;
         totals.gaps.add(NO_SLOT, counted_ns, wall_ns);
-        let (gaps, unknown) = (totals.gaps.clone(), totals.unknown.clone());
-        *totals = RunTotals::new(totals.stats.job.clone(), totals.info.clone());
-        (totals.gaps, totals.unknown) = (gaps, unknown);
+        let fresh = RunTotals::new(totals.stats.job.clone(), totals.info.clone());
+        let before = std::mem::replace(totals, fresh);
+        (totals.gaps, totals.parts, totals.unknown) = (before.gaps, before.parts, before.unknown);
         self.facts.set(const { fact("counted_from") }, Some(wall_ns));
         self.files = Files::of_before();
     }
@@ -185,8 +196,8 @@ impl Details {
         (totals.elapsed_ns, totals.intervals, totals.peaks) =
             (counted.elapsed_ns, counted.intervals, counted.peaks);
         (totals.stats.groups, totals.own) = (counted.totals, counted.losses);
-        totals.gaps = counted.gaps;
-        details.killed_ns = counted.killed_ns;
+        (totals.gaps, totals.parts) = (counted.gaps, counted.parts);
+        (details.killed_ns, details.started_s) = (counted.killed_ns, counted.started_s);
         details.record.timeline = counted.timeline;
         // What came late before is in its values.
         (details.told_ns, details.late) = (counted.end_stamp_ns, details.end_told);
@@ -200,7 +211,9 @@ impl Details {
             facts: self.facts.clone(),
             boot_ns: self.boot_ns,
             killed_ns: self.killed_ns,
+            started_s: self.started_s,
             gaps: totals.gaps.clone(),
+            parts: totals.parts.clone(),
             end_stamp_ns: self.told_ns.filter(|_| self.end_told),
             end_saved: self.saving.end_is_saved(),
             places: self.saving.places(),

@@ -25,7 +25,7 @@ impl Naming {
     pub fn name(&self, answer: &Answer) -> Job {
         let step = answer.step.clone().filter(|_| self.steps).unwrap_or_default();
         let user = answer.user.clone().unwrap_or_default();
-        Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step }
+        Job { job: answer.job.clone(), manager: answer.manager.clone(), user, step, life: 0 }
     }
 
     /// The job that `path`, which says `answer`, belongs to; `None`: the rest of the node.

@@ -12,6 +12,7 @@ mod due;
 mod gpus;
 mod jobs;
 mod learn;
+mod lives;
 mod net_devices;
 mod resume;
 mod slots;
@@ -33,7 +34,7 @@ use crate::{
     base::clock::monotonic_ns,
     model::{
         group::{Group, Value},
-        job::{Job, JobStats, Losses, attribute},
+        job::{Job, JobStats, Losses, attribute, join_lives},
         point::{Origin, Point},
         snapshot::Snapshot,
         source::Source,
@@ -202,6 +203,7 @@ impl Node {
         self.forget_unseen(&mut jobs);
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);
+        let mut jobs = join_lives(jobs);
         let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns, self.is_last);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {

@@ -23,6 +23,7 @@ use crate::{
         info::{Facts, JobInfo},
         job::Job,
         lease::Lease,
+        parts::Parts,
         snapshot::Snapshot,
         totals::Peaks,
     },
@@ -75,9 +76,15 @@ pub struct Counted {
     /// When a process of it was killed last for lack of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub killed_ns: Option<u64>,
+    /// When its scheduler says that it began, seconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_s: Option<u64>,
     /// Times in which something of it could not be counted.
     #[serde(default, skip_serializing_if = "Gaps::is_empty")]
     pub gaps: Gaps,
+    /// Its steps and tasks.
+    #[serde(default, skip_serializing_if = "Parts::is_empty")]
+    pub parts: Parts,
     /// By which stamp its end was told.
     pub end_stamp_ns: Option<u64>,
     /// Whether a record that tells of its end is saved.

@@ -216,6 +216,39 @@ impl Tracker {
         true
     }
 
+    /// Those of its programs that come may tell another story: they are to be told of again.
+    pub fn forget_known(&mut self, job: &Job) -> Option<Action> {
+        self.jobs.get_mut(job)?.known = false;
+        self.tell_execs(job, true)
+    }
+
+    /// What is called `path` by its paths is the job `to` from here on: it has the id of one before it.
+    pub fn begin_life(&mut self, path: &Job, to: Job) {
+        self.names.insert(path.clone(), to);
+    }
+
+    /// The cgroups of `job` are those of `to`, which has its id: `job` ended at `ended_ns`, as was known, and `to` wants
+    /// a slot.
+    pub fn split(&mut self, job: &Job, to: &Job, ended_ns: u64, now_ns: u64) {
+        let Some(tracked) = self.jobs.get_mut(job) else { return };
+        tracked.ended_ns = Some(ended_ns);
+        let fresh = Tracked {
+            lease: None,
+            cgroups: std::mem::take(&mut tracked.cgroups),
+            root: tracked.root.clone(),
+            since_ns: now_ns,
+            ended_ns: None,
+            known: false,
+        };
+        for known in self.cgroups.values_mut().chain(self.names.values_mut()) {
+            if known == job {
+                known.clone_from(to);
+            }
+        }
+        self.names.insert(job.clone(), to.clone());
+        self.jobs.insert(to.clone(), fresh);
+    }
+
     /// Lets go of a job that has ended: late values go to the rest of the node from here on.
     pub fn release(&mut self, job: &Job) -> Option<Action> {
         let ended = self.jobs.get(job).is_some_and(|tracked| tracked.ended_ns.is_some());
@@ -238,11 +271,15 @@ impl Tracker {
         self.ended().into_iter().map(|(_, job)| job).filter(holds).collect()
     }
 
-    /// The series of the job that `job` is, or is a step of: one, where steps are no series.
+    /// The series of the job that `job` is, or is a step of: one, where steps are no series. One that has ended may be
+    /// another job of that id.
     pub fn series(&self, job: &Job) -> Vec<Job> {
         let first = Job { job: job.job.clone(), ..Job::default() };
         let same = self.jobs.range(first..).take_while(|(other, _)| other.job == job.job);
-        same.filter(|(other, _)| other.manager == job.manager).map(|(job, _)| job.clone()).collect()
+        let same = same.filter(|(other, _)| other.manager == job.manager);
+        let is_there =
+            |(other, tracked): &(&Job, &Tracked)| *other == job || tracked.ended_ns.is_none();
+        same.filter(is_there).map(|(job, _)| job.clone()).collect()
     }
 
     /// What the job is called that its paths name so.

@@ -7,6 +7,7 @@ mod live;
 mod notes;
 mod outputs;
 mod pipeline;
+mod saver;
 
 pub use args::Args;
 

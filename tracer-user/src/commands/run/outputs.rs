@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, bail, ensure};
 
-use super::Args;
+use super::{Args, saver::Saver};
 use crate::{
     base::{identity::boot_id, say::say},
     files::{
@@ -23,7 +23,7 @@ pub struct Outputs {
     /// Line protocol.
     pub sink: Option<FileSink>,
     json: Option<Target>,
-    save: Option<Store>,
+    save: Option<Saver>,
     /// The recording: to be, until the recorder takes it, and whole, when it gave it back.
     pub recording: Option<Target>,
     quiet: bool,
@@ -50,6 +50,7 @@ impl Outputs {
         let sink = args.out.as_ref().map(|dir| FileSink::create(dir, &writer, Rotation::default()));
         let sink = sink.transpose()?;
         let save = args.save.as_ref().map(|dir| Store::open(dir, &origin.host)).transpose()?;
+        let save = save.map(|store| Saver::new(store, args.replay.is_some()));
         let open = |path| Target::open(path, &go_on);
         let json = args.json.as_deref().map(open).transpose()?;
         let recording = args.record.as_deref().map(open).transpose()?;
@@ -81,6 +82,15 @@ impl Outputs {
         say(format_args!("{error:#}"));
     }
 
+    /// Has the record saved as it is, where that is due.
+    pub fn save_if_due(&mut self, record: impl FnOnce() -> Record, elapsed_ns: u64) {
+        let saved = self.save.as_mut().map(|saver| saver.save_if_due(record, elapsed_ns));
+        if let Some(Err(error)) = saved {
+            // The last one counts.
+            say(format_args!("{error:#}"));
+        }
+    }
+
     /// Bytes of line protocol that could not be written so far.
     pub fn lost_bytes(&self) -> u64 {
         self.sink.as_ref().map_or(0, FileSink::lost_bytes)
@@ -102,7 +112,7 @@ impl Outputs {
                 Err(error) => self.complain(&cannot(&file, error)),
             }
         }
-        if let Some(Err(error)) = self.save.take().map(|store| store.save(record)) {
+        if let Some(Err(error)) = self.save.take().map(|saver| saver.finish(record)) {
             self.complain(&error);
         }
         if !self.quiet {

@@ -105,6 +105,9 @@ impl Pipeline {
             points.extend(hist_points(&self.origin, stats, time_ns));
         }
         self.write(&points, time_ns, monotonic_ns);
+        let (record, elapsed_ns) = (&self.record, self.record.totals.elapsed_ns);
+        let so_far = || Record { facts: ended_facts(&record.totals.info, None), ..record.clone() };
+        self.outputs.save_if_due(so_far, elapsed_ns);
     }
 
     fn write(&mut self, points: &[Point], wall_ns: u64, monotonic_ns: u64) {

@@ -78,6 +78,7 @@ pub const FACTS: &[Fact] = &[
         Nanoseconds,
         "When its time limit expires, since the Unix epoch (agent).",
     ),
+    number("time_limit_ns", Nanoseconds, "Run time that its scheduler allows it (agent)."),
     text(
         "sluid",
         "Slurm's unique, lasting id of the job, if the cgroup's path contains it (agent).",

@@ -62,6 +62,7 @@ fn all_that_slurm_says() {
         cluster: text("c1"),
         start_s: Some(1_773_765_869),
         end_s: Some(1_773_769_469),
+        limit_s: None,
     };
     assert_eq!(parse(V2, SLURM), expected);
     assert_eq!(expected.gpu_count(), Some(5));
@@ -198,4 +199,12 @@ fn gpus_are_counted() {
         assert_eq!(facts.gpu_count(), count, "{gpus}");
     }
     assert_eq!(JobFacts::default().gpu_count(), None);
+}
+
+#[test]
+fn the_run_time_that_torque_allows() {
+    let limit = |walltime| parse("/torque/7.srv", &["PBS_JOBID=7.srv", walltime]).limit_s;
+    assert_eq!(limit("PBS_WALLTIME=3600"), Some(3600));
+    assert_eq!(limit("PBS_WALLTIME=0"), None);
+    assert_eq!(limit("PBS_WALLTIME=01:00:00"), None, "it tells seconds");
 }

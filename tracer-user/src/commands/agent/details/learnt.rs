@@ -22,7 +22,14 @@ impl Details {
             (const { fact("gpus_held") }, &facts.gpus),
             (const { fact("qos") }, &facts.qos),
         ];
-        let end_ns = facts.end_s.map(|seconds| seconds.saturating_mul(1_000_000_000));
+        let ns = |seconds: u64| seconds.saturating_mul(1_000_000_000);
+        let start_ns = facts.start_s.map_or(self.info.start_wall_ns, ns);
+        let end_ns = facts.end_s.map(ns);
+        let limit_ns = facts.limit_s.map(ns);
+        let limit_ns = limit_ns
+            .or(facts.end_s.zip(facts.start_s).map(|(end, start)| ns(end.saturating_sub(start))));
+        // Of a job that was there before the agent the begin is its oldest task's.
+        let end_ns = end_ns.or(limit_ns.map(|limit_ns| start_ns.saturating_add(limit_ns)));
         let numbers = [
             (const { fact("node_count") }, facts.node_count),
             (const { fact("task_count") }, facts.tasks),
@@ -33,6 +40,7 @@ impl Details {
             (const { fact("memory_per_gpu_bytes") }, facts.memory_per_gpu_bytes),
             (const { fact("restarts") }, facts.restarts),
             (const { fact("time_limit_end") }, end_ns),
+            (const { fact("time_limit_ns") }, limit_ns),
         ];
         for (fact, text) in texts {
             self.facts.set_text(fact, text.as_deref().unwrap_or_default());
@@ -44,7 +52,8 @@ impl Details {
             self.info.name.clone_from(name);
         }
         if let Some(seconds) = facts.start_s {
-            self.info.start_wall_ns = seconds.saturating_mul(1_000_000_000);
+            self.info.start_wall_ns = ns(seconds);
+            self.started_s = Some(seconds);
         }
         self.uid = self.uid.or(facts.uid);
         self.claims = claims(facts).or(self.claims.take());

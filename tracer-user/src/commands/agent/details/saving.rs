@@ -132,7 +132,7 @@ impl Details {
         let mut record = self.record.clone();
         record.cluster.clone_from(&origin.cluster);
         record.hosts = vec![origin.host.clone()];
-        record.totals.stats.job = job.clone();
+        record.totals.stats.job = job.told();
         let is_apart = self.files.has_block() != Some(false);
         record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
         record.totals.forget_known();

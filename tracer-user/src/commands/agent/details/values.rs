@@ -8,8 +8,9 @@ use crate::{
         group::{Group, since_all},
         held::add_held,
         job::Losses,
-        tables::{FAULT, Fault},
+        tables::{FAULT, Fact, Fault, fact},
     },
+    resolve::{Answer, facts::JobFacts},
 };
 
 impl Details {
@@ -26,6 +27,9 @@ impl Details {
     /// counted on the node. Sets in `groups` what the job held, and takes out what came before it.
     pub fn add(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
         self.files.leave_out(groups);
+        if let Some((_, wall_ns)) = self.returned {
+            self.pass_to(wall_ns);
+        }
         let from_ns = self.record.timeline.end_ns();
         let own_ns = self.own_span_ns(now_ns);
         add_held(groups, &self.record.totals.stats.groups, own_ns);
@@ -69,18 +73,50 @@ impl Details {
     /// The job's last cgroup was removed at `monotonic_ns`.
     pub fn set_ended(&mut self, monotonic_ns: u64) {
         if self.ended.is_none() {
-            self.ended = Some(self.wall_at(monotonic_ns));
+            let ended_ns = self.wall_at(monotonic_ns);
+            self.ended = Some(ended_ns);
+            self.record.totals.parts.end_all(ended_ns);
+            self.live_parts.clear();
             self.forget_telling();
         }
     }
 
-    /// It has a cgroup again at `monotonic_ns`.
-    pub fn set_returned(&mut self, monotonic_ns: u64) {
-        if self.ended.take().is_some() {
-            self.pass_to(self.wall_at(monotonic_ns));
-            self.files.look_again();
-            self.forget_telling();
+    /// It has a cgroup again at `monotonic_ns`; whether it had none.
+    pub fn set_returned(&mut self, monotonic_ns: u64) -> bool {
+        let Some(ended_ns) = self.ended.take() else { return false };
+        self.returned = Some((ended_ns, self.wall_at(monotonic_ns)));
+        self.files.look_again();
+        self.forget_telling();
+        true
+    }
+
+    /// Whether a cgroup that `answer` is about, in a directory of `maker`'s, is of another job with the same id.
+    pub fn is_another(&self, answer: &Answer, maker: u32) -> bool {
+        let differs = |fact: &'static Fact, told: &Option<String>| {
+            told.as_ref().is_some_and(|told| self.facts.has(fact) && self.facts.text(fact) != told)
+        };
+        self.uid.zip(answer.uid).is_some_and(|(one, other)| one != other)
+            || self.made_by.is_some_and(|known| known != maker)
+            || differs(const { fact("sluid") }, &answer.sluid)
+            || differs(const { fact("container") }, &answer.container)
+    }
+
+    /// Where its tasks tell by `facts` that they are another job's with the same id: when this one ended (CLOCK_MONOTONIC).
+    /// It has ended again then. If nobody saw its end, it was when it was counted last.
+    pub fn end_of_another(&mut self, facts: &JobFacts) -> Option<u64> {
+        let ended_ns =
+            self.returned.map_or(self.record.timeline.end_ns(), |(ended_ns, _)| ended_ns);
+        let known = |fact| self.facts.number(fact).unwrap_or(0);
+        let is_restarted = facts.restarts.unwrap_or(0) > known(const { fact("restarts") });
+        let is_other = |one: Option<u64>, other: Option<u64>| {
+            one.zip(other).is_some_and(|(one, other)| one != other)
+        };
+        if !is_restarted && !is_other(self.started_s, facts.start_s) {
+            return None;
         }
+        self.returned = None;
+        self.ended = Some(ended_ns);
+        Some(ended_ns.saturating_sub(self.boot_ns))
     }
 
     /// What was told of it stands no longer.

@@ -56,6 +56,11 @@ impl Jobs {
                     self.made(arrival, slots, log);
                 }
                 Event::Removed { cgroup, lease, at_ns } => {
+                    let details =
+                        self.tracker.job_of(cgroup).and_then(|job| self.details.get_mut(job));
+                    if let Some(details) = details {
+                        details.end_part(cgroup, at_ns);
+                    }
                     if self.tracker.knows(cgroup) {
                         self.tracker.removed(cgroup, at_ns);
                     } else if let Some(lease) = lease {
@@ -136,6 +141,9 @@ impl Jobs {
         let Arrival { cgroup, lease, fresh, ref path, start_wall_ns, made_by } = arrival;
         let (answer, maker) = self.believed(cgroup, path, made_by);
         let owner = self.naming.owner(path, &answer);
+        if let Some(owner) = &owner {
+            self.tell_apart(&owner.job, &answer, maker, slots, log);
+        }
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
         // In a cgroup that was nobody's yet, or had no slot, no program was told of.
@@ -143,9 +151,15 @@ impl Jobs {
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(details) = self.details.get_mut(&job) {
-            details.set_returned(monotonic_ns());
+            let has_returned = details.set_returned(monotonic_ns());
             details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
+            details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());
+            if has_returned {
+                let action = self.tracker.forget_known(&job);
+                self.apply(action, slots, log);
+                self.know_by_path(&job, slots, log);
+            }
             if is_untold {
                 self.learn_from_tasks(&job, slots, log);
             }
@@ -165,6 +179,7 @@ impl Jobs {
         if start < wall_at(traced_ns) {
             details.set_counted_from(traced_ns);
         }
+        details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());
         self.insert(job.clone(), details);
         self.know_by_path(&job, slots, log);
         if is_untold {

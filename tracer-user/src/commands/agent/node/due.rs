@@ -29,10 +29,15 @@ impl Jobs {
         is_last: bool,
     ) -> Vec<Point> {
         let (unread, tracker) = (self.unread(slots), &self.tracker);
-        let mut infos = Vec::new();
+        let (mut infos, mut told) = (Vec::new(), BTreeSet::new());
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let has_settled = is_last || tracker.job(job).is_none();
-            infos.extend(details.due_info(origin, job, stamp_ns, has_settled));
+            // Two of the same id and stamp would be one line: the later job's comes with the next.
+            if !told.contains(&job.told()) {
+                let info = details.due_info(origin, job, stamp_ns, has_settled);
+                told.extend(info.is_some().then(|| job.told()));
+                infos.extend(info);
+            }
         }
         infos
     }

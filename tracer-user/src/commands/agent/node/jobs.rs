@@ -71,9 +71,12 @@ impl Jobs {
         self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()).count()
     }
 
-    /// Adds the jobs' files to `snapshot`.
+    /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks.
     pub fn read_files(&mut self, snapshot: &mut Snapshot) {
         for (job, tracked) in self.tracker.jobs() {
+            if let Some(details) = self.details.get_mut(job) {
+                details.read_parts(|path| self.view.places(path), snapshot.monotonic_ns);
+            }
             if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
                 && let Some(groups) = snapshot.slots.get_mut(&lease)
             {

@@ -104,7 +104,16 @@ impl Jobs {
         // The one that Slurm itself starts in each job knows a part of it only.
         let is_users = answer.as_ref().is_some_and(|of| of.step.as_deref() != Some("extern"));
         let is_complete = is_users && (facts.job.is_some() || uid.is_some());
-        let has_sluid = answer.is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
+        let has_sluid =
+            answer.as_ref().is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
+        // Its cgroup may have been charged to the lease of a job that had its id before.
+        let named = answer.as_ref().map(|answer| self.naming.name(answer));
+        let named = named.map(|path| self.tracker.named(&path).clone());
+        let has_ended = self.tracker.job(job).is_none_or(|tracked| tracked.ended_ns.is_some());
+        let current = named.filter(|named| has_ended && named.same_id(job));
+        let job = current.as_ref().unwrap_or(job);
+        let other = self.split(job, &facts);
+        let job = other.as_ref().unwrap_or(job);
         for job in self.tracker.series(job) {
             if let Some(details) = self.details.get_mut(&job) {
                 details.uid = details.uid.or(uid);

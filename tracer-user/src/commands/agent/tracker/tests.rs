@@ -136,3 +136,37 @@ fn how_long_ago_a_job_ended_is_known_to_the_next_agent() {
     tracker.made(Cgroup { table: 0, id: 12 }, Some(7), false, owner("2"), 901);
     assert_eq!(tracker.ended(), [(5, job("1"))]);
 }
+
+#[test]
+fn a_job_whose_id_is_used_again_keeps_its_own() {
+    let mut tracker = Tracker::default();
+    tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+    let first = Job { user: "ada".into(), ..job("4") };
+    tracker.rename(&job("4"), &first);
+    tracker.removed(cgroup(1), 7);
+    // It is back, and its tasks say that it is another.
+    tracker.made(cgroup(2), Some(12), true, owner("4"), 8);
+    let second = Job { life: 1, ..first.clone() };
+    tracker.split(&first, &second, 7, 9);
+    assert_eq!(tracker.ended(), [(7, first.clone())]);
+    assert_eq!(tracker.wanting(), std::slice::from_ref(&second));
+    assert_eq!(tracker.grant(&second, 13), [Action::Keep(13, true), Action::Place(cgroup(2), 13)]);
+    assert_eq!((tracker.owner(11), tracker.owner(13)), (Some(&first), Some(&second)));
+    assert_eq!(
+        tracker.series(&second),
+        std::slice::from_ref(&second),
+        "what is learnt is its alone"
+    );
+    assert_eq!(tracker.release(&first), Some(Action::End(11, 0)));
+    // Its next cgroups are the second's, also under the name of the path.
+    tracker.made(cgroup(3), Some(13), false, owner("4"), 10);
+    assert_eq!(tracker.job_of(cgroup(3)), Some(&second));
+    [2, 3].into_iter().for_each(|id| tracker.removed(cgroup(id), 11));
+    assert_eq!(tracker.ended(), [(11, second.clone())]);
+    tracker.release(&second);
+    // A third, while the second's record is not yet saved.
+    let third = Job { life: 2, ..job("4") };
+    tracker.begin_life(&job("4"), third.clone());
+    tracker.made(cgroup(4), Some(14), true, owner("4"), 12);
+    assert_eq!((tracker.job_of(cgroup(4)), tracker.owner(14)), (Some(&third), Some(&third)));
+}

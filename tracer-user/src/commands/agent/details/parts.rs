@@ -1,0 +1,78 @@
+//! A job's steps and tasks: their cgroups, and what those counted.
+
+use std::path::PathBuf;
+
+use super::Details;
+use crate::{
+    cgroup::{parts::read_counts, place::Places},
+    model::parts::Part,
+    probes::Cgroup,
+    resolve::Answer,
+};
+
+/// Parts of a job that are read at a tick, in turns where it has more: some 10 µs each.
+const AT_ONCE: usize = 64;
+
+/// A part that has a cgroup.
+pub struct LivePart {
+    cgroup: Cgroup,
+    step: String,
+    task: String,
+    path: PathBuf,
+    /// Where its cgroup is, once it was looked for.
+    places: Option<Places>,
+}
+
+impl Details {
+    /// `cgroup` at `path`, about which its path says `answer`, came at `monotonic_ns`: it may be a step's or a task's.
+    pub fn begin_part(
+        &mut self,
+        cgroup: Cgroup,
+        path: PathBuf,
+        answer: &Answer,
+        monotonic_ns: u64,
+    ) {
+        // A pod's containers are what its steps would be.
+        let container = answer.container.as_ref().filter(|_| answer.manager == "k8s");
+        let Some(step) = answer.step.as_ref().or(container) else { return };
+        let task = answer.task.clone().unwrap_or_default();
+        // What is below it is a part of it.
+        let is_there = |part: &LivePart| part.step == *step && part.task == task;
+        if cgroup.table != 0 || self.live_parts.iter().any(is_there) {
+            return;
+        }
+        let begin = self.wall_at(monotonic_ns);
+        let parts = &mut self.record.totals.parts;
+        // An agent before this one may have known it.
+        if parts.live(step, &task).is_none() {
+            let (step, task) = (step.clone(), task.clone());
+            parts.begin(Part { step, task, begin, ..Part::default() });
+        }
+        self.live_parts.push(LivePart { cgroup, step: step.clone(), task, path, places: None });
+    }
+
+    /// Reads what the cgroups of some parts counted up to `now_ns` (CLOCK_MONOTONIC).
+    pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, now_ns: u64) {
+        let wall_ns = self.wall_at(now_ns);
+        let count = self.live_parts.len().min(AT_ONCE);
+        for live in &mut self.live_parts[..count] {
+            let places = live.places.get_or_insert_with(|| places(&live.path));
+            if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
+                part.read(read_counts(places), wall_ns);
+            }
+        }
+        self.live_parts.rotate_left(count);
+    }
+
+    /// A cgroup of the job's was removed at `monotonic_ns`.
+    pub fn end_part(&mut self, cgroup: Cgroup, monotonic_ns: u64) {
+        let Some(at) = self.live_parts.iter().position(|live| live.cgroup == cgroup) else {
+            return;
+        };
+        let live = self.live_parts.swap_remove(at);
+        let end_ns = self.wall_at(monotonic_ns);
+        if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
+            part.end = Some(end_ns);
+        }
+    }
+}
