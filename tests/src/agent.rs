@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use jobtrace::record::{Record, head::Head, store};
+use jobtrace::record::{Record, head::Head, running, store};
 use tempfile::TempDir;
 
 use crate::{
@@ -113,6 +113,11 @@ impl Agent {
     pub fn heads(&self) -> Result<String> {
         let found = store::read_heads(&self.folder.path().join("records"), |_| true)?;
         Ok(found.heads.iter().map(|(_, head)| head.line()).collect())
+    }
+
+    /// Where it is asked about running jobs.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("state").join(running::SOCKET)
     }
 
     /// What it has written so far.

@@ -1,13 +1,14 @@
-//! Who may read the records of whom: two users, their own files, on a file system with access control lists.
+//! Who may read the records of whom: two users, their own files, copies of them, and what the agent's socket tells.
 
 use std::{
     env,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use jobtrace::{
+    commands::agent::query::{Ask, Queries},
     model::{
         group::Group,
         info::JobInfo,
@@ -15,11 +16,13 @@ use jobtrace::{
         point::Origin,
         tables::{self, fact},
     },
-    record::{Record, store::Store},
+    record::{Record, head::Head, running, store::Store},
 };
-use jobtrace_tests::rig::folder;
+use jobtrace_tests::{rig::folder, traced::program};
 
 const DIR: &str = "JOBTRACE_TEST_STORE";
+const SOCKET: &str = "JOBTRACE_TEST_SOCKET";
+const COPIER: u32 = 61_003;
 const AGENT: u32 = 61_000;
 const ADA: u32 = 61_001;
 const BOB: u32 = 61_002;
@@ -31,18 +34,19 @@ const TODAY: u64 = 1_795_305_600_000_000_000;
 fn as_the_agents_user() {
     let Some(dir) = env::var_os(DIR) else { return };
     let store = Store::open_for_users(Path::new(&dir), "n1").expect("a store");
-    let records = [ADA, BOB].map(|uid| {
-        let job = Job { job: uid.to_string(), manager: "slurm".into(), ..Job::default() };
-        let origin = Origin { host: "n1".into(), ..Origin::default() };
-        let mut record = Record::new(&origin, job, JobInfo::default(), TODAY);
-        record.facts.set(const { fact("uid") }, u64::from(uid));
-        record.add(1_000_000_000, &[Group::unknown(&tables::SCHED, vec![])], &[]);
-        record
-    });
-    for record in &records {
-        store.save(record).expect("saved");
+    for record in [ADA, BOB].map(record) {
+        store.save(&record).expect("saved");
     }
     assert_eq!(store.take_remark(), None, "there are lists");
+}
+
+fn record(uid: u32) -> Record {
+    let job = Job { job: uid.to_string(), manager: "slurm".into(), ..Job::default() };
+    let origin = Origin { host: "n1".into(), ..Origin::default() };
+    let mut record = Record::new(&origin, job, JobInfo::default(), TODAY);
+    record.facts.set(const { fact("uid") }, u64::from(uid));
+    record.add(1_000_000_000, &[Group::unknown(&tables::SCHED, vec![])], &[]);
+    record
 }
 
 /// Whether `uid` can do that, with no other rights than his own.
@@ -103,4 +107,123 @@ fn each_user_reads_his_own_records_and_no_others() {
     // The reader of both says how many it was refused.
     let all = jobtrace::record::store::read_heads(&dir, |_| true).expect("root reads all");
     assert_eq!((all.heads.len(), all.closed, all.damaged.len()), (2, 0, 0), "{all:?}");
+}
+
+/// Copies into a folder that a cluster shares, by a user of its own, with each of the three ways to protect them.
+#[test]
+fn copies_are_readable_as_asked() {
+    let folder = folder("shared").expect("a folder");
+    let top = folder.path();
+    let dir = top.join("records");
+    let store = Store::open_for_users(&dir, "n1").expect("a store");
+    for uid in [ADA, BOB] {
+        store.save(&record(uid)).expect("saved");
+    }
+    // As the package's: the group reads all. The copier is no member of anything else.
+    for entry in walk(&dir) {
+        std::os::unix::fs::chown(&entry, None, Some(COPIER)).expect("a group");
+    }
+    let exe = top.join("jobtrace");
+    std::fs::copy(program().expect("jobtrace"), &exe).expect("a copy");
+    let copy = |access: &str, to: &Path| {
+        let mut push = Command::new(&exe);
+        push.args(["push", "--records-access", access, "--records"]).arg(&dir);
+        push.arg("--records-to").arg(to).uid(COPIER).gid(COPIER).stdin(Stdio::null());
+        let output = push.output().expect("jobtrace");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let shared = |name: &str| {
+        let path = top.join(name);
+        std::fs::create_dir(&path).expect("a folder");
+        std::os::unix::fs::chown(&path, Some(COPIER), Some(COPIER)).expect("an owner");
+        path
+    };
+    let reads = |uid: u32, of: u32, shared: &Path| {
+        let place = shared.join(format!("{of}/2026-11-22/slurm-{of}-{TODAY}@n1.json.gz"));
+        can(uid, &["cat", place.to_str().expect("a path")])
+    };
+    let [by_list, prepared, open] = ["users", "prepared", "open"].map(shared);
+    let (status, said) = copy("users", &by_list);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("2 records"), "{said}");
+    for (own, other) in [(ADA, BOB), (BOB, ADA)] {
+        assert!(reads(own, own, &by_list) && !reads(own, other, &by_list), "{own}");
+    }
+    // Root makes a folder for each user, once: here for one of two. Its group is the user's own.
+    let of_ada = prepared.join(ADA.to_string());
+    std::fs::create_dir(&of_ada).expect("a folder");
+    std::os::unix::fs::chown(&of_ada, Some(COPIER), Some(ADA)).expect("an owner");
+    std::fs::set_permissions(&of_ada, std::fs::Permissions::from_mode(0o2750)).expect("rights");
+    let (status, said) = copy("prepared", &prepared);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains(&format!("for user {BOB}: their records are not copied")), "{said}");
+    assert!(reads(ADA, ADA, &prepared) && !reads(BOB, ADA, &prepared));
+    assert!(!prepared.join(BOB.to_string()).exists());
+    let (status, said) = copy("open", &open);
+    assert_eq!(status, Some(0), "{said}");
+    for (own, other) in [(ADA, BOB), (BOB, ADA)] {
+        assert!(reads(own, own, &open) && reads(own, other, &open), "{own}");
+        assert!(!can(own, &["touch", open.join("x").to_str().expect("a path")]));
+    }
+    let (status, said) = copy("users", &top.join("none"));
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("cannot copy records to "), "{said}");
+}
+
+/// Another user's jobs are not told of at the socket, whatever he asks.
+#[test]
+fn the_socket_tells_each_user_of_his_own_jobs() {
+    if let Some(socket) = env::var_os(SOCKET) {
+        let heads = running::heads(Path::new(&socket)).expect("an answer");
+        heads.iter().for_each(|head| println!("seen:{}", head.job.as_deref().unwrap_or_default()));
+        return;
+    }
+    let folder = folder("socket").expect("a folder");
+    let exe = folder.path().join("test");
+    std::fs::copy(env::current_exe().expect("a path"), &exe).expect("a copy");
+    let socket = folder.path().join(running::SOCKET);
+    let seen = move |uid: u32| {
+        let mut client = Command::new(&exe);
+        client.args(["--exact", "the_socket_tells_each_user_of_his_own_jobs", "--nocapture"]);
+        let output = client.env(SOCKET, &socket).uid(uid).gid(uid).output().expect("the test");
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let seen = text.lines().filter_map(|line| line.split_once("seen:"));
+        seen.map(|(_, job)| job.to_owned()).collect::<Vec<_>>()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let asked = runtime.expect("a runtime").block_on(async {
+        let mut queries = Queries::start(folder.path()).expect("a socket");
+        let asking = tokio::task::spawn_blocking(move || [0, ADA, BOB, AGENT].map(seen));
+        tokio::pin!(asking);
+        loop {
+            tokio::select! {
+                asked = &mut asking => break asked.expect("clients"),
+                ask = queries.next() => match ask {
+                    Ask::Heads(answer) => {
+                        let head = |uid| (Some(uid), Head::from(&record(uid)));
+                        let unknown = (None, Head::from(&record(1)));
+                        drop(answer.send(vec![head(ADA), head(BOB), unknown]));
+                    }
+                    Ask::Records(..) => unreachable!("nobody asks for it"),
+                },
+            }
+        }
+    });
+    let [root, ada, bob, agent] = asked;
+    assert_eq!((root.len(), ada, bob), (3, vec![ADA.to_string()], vec![BOB.to_string()]));
+    assert!(agent.is_empty(), "{agent:?}");
+}
+
+/// All that is below `dir`, and it.
+fn walk(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    let mut at = 0;
+    while at < all.len() {
+        let entries = std::fs::read_dir(&all[at]).into_iter().flatten().flatten();
+        let more: Vec<_> = entries.map(|entry| entry.path()).collect();
+        all.extend(more);
+        at += 1;
+    }
+    all
 }

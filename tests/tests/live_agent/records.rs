@@ -8,7 +8,7 @@ use jobtrace::{
         info::Facts,
         tables::{Fact, SCHED, Sched, fact},
     },
-    record::Record,
+    record::{Record, head::Head, running},
 };
 use jobtrace_tests::{
     agent::{Agent, Points},
@@ -71,6 +71,12 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
         !agent.heads().unwrap().contains("9403"),
         "it runs, for less than a quarter of an hour"
     );
+    let seen = running::heads(&agent.socket()).unwrap();
+    let seen: Vec<_> = seen.iter().filter(|head| head.job.as_deref() == Some("9403")).collect();
+    assert!(seen.len() == 1 && seen[0].end.is_none(), "{seen:?}");
+    let now = running::records(&agent.socket(), "9403").unwrap();
+    assert_eq!(Head::from(&now[0]).file, seen[0].file);
+    assert!(running::records(&agent.socket(), "9401").unwrap().is_empty(), "it has ended");
     let (points, records) = agent.stop_with_records().unwrap();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();

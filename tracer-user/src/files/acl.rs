@@ -35,6 +35,11 @@ pub fn let_read(folder: &Folder, uid: u32) -> io::Result<bool> {
         }
         match fsetxattr(folder, name, &list, XattrFlags::empty()) {
             Err(Errno::OPNOTSUPP) => return Ok(false),
+            Err(Errno::INVAL) => {
+                // As in a unit with PrivateUsers=yes.
+                let why = format!("user {uid} is not known in the user namespace of this process");
+                return Err(io::Error::other(why));
+            }
             set => set?,
         }
     }

@@ -1,7 +1,10 @@
 //! What the record of a job costs the agent: the time to add an interval to it, the time of the thread that saves it,
-//! and its size in memory and on the disk. No BPF, no root.
+//! its size in memory and on the disk, and how many the disk takes in a second. No BPF, no root.
 
-use std::{hint::black_box, time::Instant};
+use std::{
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Result, ensure};
 use jobtrace::{
@@ -13,14 +16,14 @@ use jobtrace::{
         point::Origin,
         tables::{self, Memory, Sched},
     },
-    record::{Record, file, series::SERIES},
+    record::{Record, file, series::SERIES, store::Store},
 };
 use tracer_ebpf::table::{Kind, Measurement};
 use xtask::{machine, markdown::Table, sections};
 
 use crate::{
     bench::pairs::spread,
-    process::{is_optimised, say},
+    process::{is_optimised, say, target_dir},
 };
 
 /// Intervals of a job, each of ten seconds: an hour, a day, a month.
@@ -55,7 +58,7 @@ pub fn run(write: bool) -> Result<()> {
         say(format_args!("a job of {name}"));
         rows.push(measure(name, intervals)?);
     }
-    let text = document(&rows, &machine::describe()?);
+    let text = document(&rows, &saved()?, &machine::describe()?);
     print!("{text}");
     if write {
         sections::write("docs/SIZING.md", &[("record", text)])?;
@@ -99,6 +102,37 @@ fn measure(name: &'static str, intervals: u64) -> Result<Row> {
         timeline_bytes: record.timeline.memory_bytes(),
         file_bytes: bytes.len(),
     })
+}
+
+/// Saves records of a day's jobs one by one, and in batches as the agent does; each per second.
+fn saved() -> Result<[f64; 2]> {
+    let target = target_dir();
+    let dir = tempfile::tempdir_in(&target)?;
+    let store = Store::open_for_users(dir.path(), "n1")?;
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let all: Vec<Vec<Group>> = (0..64).map(|_| interval(&mut random)).collect();
+    let origin = Origin { host: "n1".into(), ..Origin::default() };
+    let record = |number: u64| {
+        let job = Job { job: number.to_string(), manager: "slurm".into(), ..Job::default() };
+        let begin_ns = (1_795_305_600 << 30) + number;
+        let mut record = Record::new(&origin, job, JobInfo::default(), begin_ns);
+        (0..360).for_each(|at| record.add(INTERVAL_NS, &all[at % all.len()], &[]));
+        record
+    };
+    let mut number = 0;
+    let mut per_second = |batch: usize, batches: usize| -> Result<f64> {
+        let mut took = Duration::ZERO;
+        for _ in 0..batches {
+            let records: Vec<_> = (0..batch as u64).map(|at| record(number + at)).collect();
+            number += batch as u64;
+            let records: Vec<_> = records.iter().collect();
+            let begin = Instant::now();
+            store.save_all(&records).into_iter().collect::<Result<()>>()?;
+            took += begin.elapsed();
+        }
+        Ok((batch * batches) as f64 / took.as_secs_f64())
+    };
+    Ok([per_second(1, 100)?, per_second(256, 8)?])
 }
 
 /// What a job did in ten seconds: every field known, two disks and two operations, two families, one GPU.
@@ -150,7 +184,7 @@ pub fn interval(random: &mut u64) -> Vec<Group> {
     groups
 }
 
-fn document(rows: &[Row], machine: &str) -> String {
+fn document(rows: &[Row], [single, batch]: &[f64; 2], machine: &str) -> String {
     let mut table = Table::new(
         "job of | >an interval added | >record encoded | >record decoded | >timeline in memory | >file",
     );
@@ -166,7 +200,9 @@ fn document(rows: &[Row], machine: &str) -> String {
             &kb(row.file_bytes),
         ]);
     }
-    format!("{machine}.\n\n{table}")
+    format!(
+        "{machine}.\n\n{table}\nSaved, on this disk, records of jobs of 1 h: {single:.0} a second one by one, {batch:.0} in batches of 256.\n"
+    )
 }
 
 #[cfg(test)]
@@ -179,7 +215,10 @@ mod tests {
         assert!(row.add_ns > 0.0 && row.encode_ns > row.add_ns && row.decode_ns > 0.0);
         assert!((1_000..64_000).contains(&row.file_bytes), "{}", row.file_bytes);
         assert_eq!(
-            document(&[row], "m").lines().filter(|line| line.starts_with("| x |")).count(),
+            document(&[row], &[1.0, 2.0], "m")
+                .lines()
+                .filter(|line| line.starts_with("| x |"))
+                .count(),
             1
         );
     }

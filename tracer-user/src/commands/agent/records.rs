@@ -158,7 +158,7 @@ impl Records {
     }
 
     /// Waits until all is saved, for a moment; what is not is lost, unless the next agent goes on (`pin`) and saves it.
-    /// Gives whether nothing was lost.
+    /// Gives whether nothing was lost now: what was before is in the data.
     pub fn finish(
         mut self,
         goes_on: bool,
@@ -174,7 +174,7 @@ impl Records {
             thread::sleep(Duration::from_millis(1));
         }
         let left = self.due.len();
-        let Self { queue, thread, remarks, shared, lost, .. } = self;
+        let Self { queue, thread, remarks, shared, .. } = self;
         drop(queue);
         while !thread.is_finished() && begin.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(1));
@@ -189,7 +189,7 @@ impl Records {
             return false;
         }
         let failed = is_late || shared.failed.load(Ordering::Acquire) > 0;
-        (!failed || goes_on) && lost == 0
+        !failed || goes_on
     }
 }
 
@@ -199,6 +199,11 @@ impl Shared {
         self.failed.fetch_add(failed, Ordering::AcqRel);
         self.in_flight.fetch_sub(count, Ordering::AcqRel);
         self.room.notify_one();
+    }
+
+    /// Whether nothing is in the thread's hands.
+    fn is_idle(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) == 0
     }
 
     fn ends(&self) -> bool {
