@@ -44,6 +44,7 @@ pub const RIGS: &[Tool] = &[
     tool("npm", ["npm"; 3]),
     tool("python3", ["python3"; 3]),
     tool("runc", ["runc"; 3]),
+    tool("chromium", ["chromium"; 3]),
     tool("mmdebstrap", ["mmdebstrap"; 3]),
 ];
 

@@ -1,18 +1,22 @@
 //! `jobtrace report`: finds the records of a job, and prints what they say.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     base::say::{print, say},
+    files::target::Target,
     record::{
         Record, find,
         folders::Folders,
         head::Head,
         select::{is_named, runs},
     },
-    report::{Report, Whole, json::json, moment, render},
+    report::{Report, Whole, html::html, json::json, moment, render},
     view::Style,
 };
 
@@ -31,6 +35,8 @@ Examples:
       jobtrace run --save runs/ --name train -- python train.py
       jobtrace report train --from runs/
       jobtrace report runs/1000/2026-11-22/run-4711-1795305600-1795305600000000000@n1.json.gz
+  A page to look at in a browser, or to send:
+      jobtrace report 4711 --html 4711.html
   Extract the findings:
       jobtrace report 4711 --json | jq -r '.advice[] | .rule + \": \" + .text'")]
 pub struct Args {
@@ -43,6 +49,9 @@ pub struct Args {
     /// Print JSON, one line per job: what the report says, and the record below `record`
     #[arg(long)]
     pub json: bool,
+    /// Write an HTML page to FILE: drawings included, without scripts, to be opened anywhere
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub html: Option<PathBuf>,
 }
 
 /// Prints the reports and gives the exit status.
@@ -50,7 +59,30 @@ pub struct Args {
 /// # Errors
 /// When there is no such job or file; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
+    if let Some(file) = &args.html {
+        ensure!(args.jobs.len() == 1, "--html writes one job's page: name one job");
+        return page(args, file);
+    }
     print(&text(args)?)?;
+    Ok(args.folders.tell_skipped())
+}
+
+/// Writes the page of the one job that is named.
+fn page(args: &Args, file: &Path) -> Result<u8> {
+    let mut found = records(args)?;
+    let (name, records) = found.pop().context("one job is named")?;
+    let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
+    let page = html(&whole, &Report::of(&whole, true))?;
+    let mut target = Target::open(file, || Ok(()))?;
+    let cannot = |target: &Target| format!("cannot write {}", target.name());
+    let write = |target: &mut Target| -> std::io::Result<()> {
+        target.begin()?;
+        target.keep();
+        target.write_all(page.as_bytes())?;
+        target.sync()
+    };
+    write(&mut target).with_context(|| cannot(&target))?;
+    target.finish(|| Ok(())).with_context(|| cannot(&target))?;
     Ok(args.folders.tell_skipped())
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::text::hours_shown;
 use crate::{
     base::units::{bytes, long_duration},
     model::tables::{Cpu, GPU, Gpu, Memory},
@@ -40,6 +41,18 @@ pub struct Advice {
     pub gpu_hours: Option<f64>,
     #[serde(skip)]
     ask: Option<Ask>,
+}
+
+impl Advice {
+    /// `saves up to 9.70 core hours and 1.38 GPU hours`; nothing where that is nothing.
+    pub(super) fn saves(&self) -> Option<String> {
+        let hours = [(self.core_hours, "core hours"), (self.gpu_hours, "GPU hours")];
+        let hours: Vec<_> = hours
+            .iter()
+            .filter_map(|(hours, what)| Some(format!("{} {what}", hours_shown((*hours)?))))
+            .collect();
+        (!hours.is_empty()).then(|| format!("saves up to {}", hours.join(" and ")))
+    }
 }
 
 /// What the rules find: facts first, then by the hours that it would save.

@@ -1,6 +1,6 @@
 //! A report for a terminal, of the summary's lines.
 
-mod tables;
+pub(super) mod tables;
 
 use super::{Report, used::shown};
 use crate::{
@@ -174,13 +174,8 @@ fn advice(report: &Report, style: &Style) -> Vec<Line> {
         if let Some(option) = &of.option {
             what += &format!(": {option}");
         }
-        let hours = [(of.core_hours, "core hours"), (of.gpu_hours, "GPU hours")];
-        let hours = hours
-            .iter()
-            .filter_map(|(hours, what)| Some(format!("{} {what}", hours_shown((*hours)?))));
-        let hours: Vec<_> = hours.collect();
-        if !hours.is_empty() && !what.is_empty() {
-            what += &format!(" (saves up to {})", hours.join(" and "));
+        if let Some(saves) = of.saves().filter(|_| !what.is_empty()) {
+            what += &format!(" ({saves})");
         }
         if !what.is_empty() {
             let lines_of = wrap(&what, style.width.saturating_sub(6).max(16));

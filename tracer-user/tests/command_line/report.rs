@@ -124,3 +124,21 @@ fn nobody_who_reads_is_no_failure() {
     drop(child.as_mut().unwrap().stdout.take());
     assert_eq!(child.unwrap().wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_page_is_written_to_a_file_and_for_one_job_only() {
+    let dir = saved();
+    let page = dir.path().join("x.html");
+    let html = ["--html", page.to_str().unwrap()];
+    let ended = report(dir.path(), &[&["6142-1795250571"][..], &html].concat());
+    assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+    let text = fs::read_to_string(&page).unwrap();
+    assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>\n"), "{text}");
+    assert!(text.contains("<h1>sh <span class=\"good\">succeeded (exit status 0)</span></h1>"));
+    let both = report(dir.path(), &[&["6142-1795250571", "sh"][..], &html].concat());
+    assert_eq!(both.status, 2);
+    assert!(both.stderr.contains("name one job"), "{}", both.stderr);
+    let nowhere = report(dir.path(), &["6142-1795250571", "--html", "/nowhere/x.html"]);
+    assert_eq!(nowhere.status, 2);
+    assert!(nowhere.stderr.contains("/nowhere/x.html"), "{}", nowhere.stderr);
+}

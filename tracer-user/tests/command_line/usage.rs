@@ -46,6 +46,7 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["jobs", "--sort", "age"], "[possible values: start, waste, elapsed]"),
         (&["usage", "--by", "moon"], "[possible values: user,"),
         (&["report", "1", "--html"], "--html"),
+        (&["report", "1", "--html", "x", "--json"], "cannot be used with"),
         (&["resolve"], "PATH|PID"),
         (&["resolve", "1", "2"], "2"),
         (&["resolve", "--tsv", "x", "1"], "cannot be used with"),

@@ -5,6 +5,7 @@
 //! their diff before committing it.
 
 mod fixtures;
+mod pages;
 mod properties;
 mod reports;
 mod rules;

@@ -42,19 +42,7 @@ pub fn devices(report: &Report, style: &Style) -> Vec<Line> {
     if report.devices.is_empty() {
         return Vec::new();
     }
-    let row = |of: &Device| {
-        let time = |at: usize| cell(of.latency_ns.map(|times| times[at]), duration);
-        vec![
-            of.name.clone(),
-            cell(of.bytes.filter(|moved| *moved > 0), bytes),
-            count(of.count),
-            cell(of.mean_bytes, bytes),
-            time(0),
-            time(2),
-            time(3),
-        ]
-    };
-    let rows: Vec<_> = report.devices.iter().map(row).collect();
+    let rows: Vec<_> = report.devices.iter().map(device_cells).collect();
     let mut lines = vec![Line::new().strong("Disks and file systems")];
     let head = ["", "moved", "number", "mean", "p50", "p99", "max"];
     lines.extend(table(&head, &rows, style));
@@ -73,17 +61,7 @@ pub fn nodes(report: &Report, style: &Style) -> Vec<Line> {
     if nodes.is_empty() {
         return Vec::new();
     }
-    let row = |of: &Node| {
-        vec![
-            of.name.clone(),
-            cell(of.on_cpu_ns, duration),
-            of.cores_share.map_or(String::new(), percent),
-            cell(of.blocked_ns, duration),
-            cell(of.memory_bytes, bytes),
-            of.gpu_share.map_or(String::new(), percent),
-        ]
-    };
-    let mut rows: Vec<_> = nodes.iter().map(row).collect();
+    let mut rows: Vec<_> = nodes.iter().map(node_cells).collect();
     let hidden = nodes.len().saturating_sub(NODES);
     if hidden > 0 {
         let mut gap = vec![format!("… {hidden} more")];
@@ -94,4 +72,30 @@ pub fn nodes(report: &Report, style: &Style) -> Vec<Line> {
     let head = ["", "on CPU", "cores", "blocked", "memory", "GPUs"];
     lines.extend(table(&head, &rows, style));
     lines
+}
+
+/// Name, moved, number, mean size, p50, p99 and longest.
+pub fn device_cells(of: &Device) -> Vec<String> {
+    let time = |at: usize| cell(of.latency_ns.map(|times| times[at]), duration);
+    vec![
+        of.name.clone(),
+        cell(of.bytes.filter(|moved| *moved > 0), bytes),
+        count(of.count),
+        cell(of.mean_bytes, bytes),
+        time(0),
+        time(2),
+        time(3),
+    ]
+}
+
+/// Name, time on CPU, its share of what was held, time blocked, memory, GPUs.
+pub fn node_cells(of: &Node) -> Vec<String> {
+    vec![
+        of.name.clone(),
+        cell(of.on_cpu_ns, duration),
+        of.cores_share.map_or(String::new(), percent),
+        cell(of.blocked_ns, duration),
+        cell(of.memory_bytes, bytes),
+        of.gpu_share.map_or(String::new(), percent),
+    ]
 }

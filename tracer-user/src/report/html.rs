@@ -1,0 +1,70 @@
+//! A report as one HTML page: no script, nothing loaded, light, dark and for print. askama escapes every text; drawings
+//! are SVG of our own, each with a title in words.
+
+mod drawing;
+
+use anyhow::{Context, Result};
+use askama::Template;
+
+use self::drawing::{Heat, TrackShape};
+use super::{Bar, Report, Who, Whole, text::tables, used::shown};
+use crate::{base::units::long_duration, view::line::Tone};
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    report: &'a Report,
+    who: &'a Who,
+    took: String,
+    span: String,
+    tracks: Vec<TrackShape>,
+    heat: Option<Heat>,
+    nodes: Vec<Vec<String>>,
+    devices: Vec<Vec<String>>,
+    version: &'static str,
+}
+
+/// The page of `report`, which is of `whole`.
+///
+/// # Errors
+/// None that its input could cause.
+pub fn html(whole: &Whole, report: &Report) -> Result<String> {
+    let course = &report.course;
+    let page = Page {
+        report,
+        who: &report.who,
+        took: long_duration(report.who.elapsed_ns),
+        span: long_duration(course.end.saturating_sub(course.begin)),
+        tracks: course.tracks.iter().map(TrackShape::of).collect(),
+        heat: Heat::of(whole),
+        nodes: report.nodes.iter().map(tables::node_cells).collect(),
+        devices: report.devices.iter().map(tables::device_cells).collect(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    page.render().context("cannot write a report as html")
+}
+
+impl Bar {
+    /// Its width in percent, at least a sliver.
+    fn width(&self) -> Option<String> {
+        let share = self.share.filter(|share| *share > 0.0)?;
+        Some(format!("{:.1}", (share * 100.0).clamp(0.5, 100.0)))
+    }
+
+    fn percent(&self) -> String {
+        shown(self.share)
+    }
+}
+
+impl Tone {
+    /// Its class in the page's style.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain | Self::Strong => "plain",
+            Self::Faint => "faint",
+            Self::Good => "good",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+        }
+    }
+}
