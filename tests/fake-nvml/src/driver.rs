@@ -32,7 +32,11 @@ pub const NO_VALUE: u32 = u32::MAX;
 pub const UNKNOWN_MEMORY: u64 = u64::MAX;
 
 /// What drivers do not tell of a MIG instance.
-const WHOLE_ONLY: [&str; 9] = [
+const WHOLE_ONLY: [&str; 13] = [
+    "nvmlDeviceGetFieldValues",
+    "nvmlDeviceGetEnforcedPowerLimit",
+    "nvmlDeviceGetEncoderUtilization",
+    "nvmlDeviceGetDecoderUtilization",
     "nvmlDeviceGetSamples",
     "nvmlDeviceGetUtilizationRates",
     "nvmlDeviceGetProcessUtilization",

@@ -127,6 +127,11 @@ pub unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) ->
                 SM => gpm.sm,
                 TENSOR => gpm.tensor,
                 DRAM => gpm.dram,
+                3 => gpm.occupancy,
+                11..=13 => gpm.fp.map(|fp| fp[metric.metricId as usize - 11]),
+                20 | 21 => gpm.pcie.map(|pcie| pcie[metric.metricId as usize - 20]),
+                // Received comes first here.
+                60 | 61 => gpm.nvlink.map(|nvlink| nvlink[61 - metric.metricId as usize]),
                 _ => None,
             };
             metric.nvmlReturn = if value.is_some() { SUCCESS } else { NOT_SUPPORTED };

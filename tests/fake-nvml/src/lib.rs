@@ -6,6 +6,7 @@
 
 mod driver;
 mod events;
+mod fields;
 mod functions;
 mod gpm;
 mod lists;

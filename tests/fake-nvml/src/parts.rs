@@ -71,3 +71,19 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuInstanceId(handle: Handle, out: *mut c_
         None => INVALID_ARGUMENT,
     })
 }
+
+/// As in nvml.h: each GPU instance has one compute instance.
+///
+/// # Safety
+/// As there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetComputeInstanceId(
+    handle: Handle,
+    out: *mut c_uint,
+) -> Return {
+    gpu(handle, "nvmlDeviceGetComputeInstanceId", |gpu, _| match gpu.instance {
+        // SAFETY: the caller's word.
+        Some(_) => unsafe { give(out, 0) },
+        None => INVALID_ARGUMENT,
+    })
+}

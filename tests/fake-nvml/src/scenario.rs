@@ -58,6 +58,12 @@ pub struct Gpu {
     pub ecc: Option<u64>,
     /// XID errors so far: code, and the GPU instance that it is of. Append to it.
     pub xids: Vec<(u64, Option<u32>)>,
+    /// Values by nvml.h's number of the field; others are not offered.
+    pub fields: BTreeMap<u32, u64>,
+    /// Milliwatts it may take; `None`: not offered.
+    pub power_limit_mw: Option<u32>,
+    /// Percent of the time in which it encoded and decoded video; `None`: not offered.
+    pub video: Option<(u32, u32)>,
     /// What its counters measure; `None`: it has none.
     pub gpm: Option<Gpm>,
     /// Whether it is divided into instances, even into none.
@@ -90,6 +96,14 @@ pub struct Gpm {
     pub tensor: Option<f64>,
     /// Of the memory's bandwidth.
     pub dram: Option<f64>,
+    /// Of the room for warps.
+    pub occupancy: Option<f64>,
+    /// Of the time of units for 64, 32 and 16 bits.
+    pub fp: Option<[f64; 3]>,
+    /// MiB per second over PCIe, sent and received.
+    pub pcie: Option<[f64; 2]>,
+    /// MiB per second over NVLink, sent and received.
+    pub nvlink: Option<[f64; 2]>,
 }
 
 /// One process on a device.

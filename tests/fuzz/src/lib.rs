@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use targets::{
     agent_state, btf, cgroup_files, cgroup_path, config, drm_client, environ, line_protocol,
-    lines_read, mounts, proc_cgroup, proc_files, record, recording, ring_event, spool,
+    lines_read, mounts, proc_cgroup, proc_files, query, record, recording, ring_event, spool,
 };
 
 /// What is fed with bytes.
@@ -46,6 +46,7 @@ pub static TARGETS: &[Target] = &[
     target("mounts", "/proc/self/mountinfo and /proc/self/cgroup", mounts::run),
     target("proc_cgroup", "/proc/PID/cgroup", proc_cgroup::run),
     target("proc_files", "/proc/PID/status, cmdline, fdinfo", proc_files::run),
+    target("query", "questions at the agent's socket, and heads of records", query::run),
     target("record", "the record of a job, and what is made of it", record::run),
     target("recording", "recordings, and all that is made of them", recording::run),
     target("ring_event", "events of cgroups from the ring buffer", ring_event::run),

@@ -12,6 +12,7 @@ pub mod lines_read;
 pub mod mounts;
 pub mod proc_cgroup;
 pub mod proc_files;
+pub mod query;
 pub mod record;
 pub mod recording;
 pub mod ring_event;

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use fake_nvml::{Fake, Gpu, Process, Scenario};
+use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use jobtrace_tests::{
     agent::{Point, Points, Value},
@@ -257,6 +257,14 @@ fn on_a_gpu() -> String {
         power_mw: 312_000,
         sm_clock_mhz: 1980,
         temperature: 61,
+        gpm: Some(Gpm {
+            sm: Some(12.0),
+            tensor: Some(3.0),
+            dram: Some(7.0),
+            pcie: Some([100.0, 200.0]),
+            nvlink: Some([300.0, 400.0]),
+            ..Gpm::default()
+        }),
         processes: vec![Process { pid: PLACEHOLDER, memory: Some(40 << 30), ..Process::default() }],
         ..Gpu::default()
     };

@@ -28,7 +28,9 @@ mod work;
 pub use claim::{Claim, Claims};
 pub use look::{FoundCard, FoundGpus, look, look_at_cards};
 pub use member::is_inside;
-pub use reading::{Activity, Busy, Device, DeviceReading, GpuReading, ProcessReading, Throttled};
+pub use reading::{
+    Activity, Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading, Throttled, Traffic,
+};
 pub use sampler::{Ending, Sampler, SamplerCost};
 pub use shared::SamplerSettings;
 pub use totals::Totals;

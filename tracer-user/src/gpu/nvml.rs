@@ -3,6 +3,7 @@
 
 mod asker;
 mod cursor;
+mod fields;
 mod gpm;
 mod gpu;
 mod holders;

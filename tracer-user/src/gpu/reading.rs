@@ -20,6 +20,8 @@ pub struct Device {
     pub minor: Option<u32>,
     /// Of a part of a device (MIG): its number there, which may change when parts are made anew.
     pub instance: Option<u32>,
+    /// Of a part of a device (MIG): the ids of its GPU instance and of its compute instance.
+    pub instance_ids: Option<[u32; 2]>,
     /// Who made it: `nvidia`, `amd`, `intel`; of others the name of the kernel's driver.
     pub vendor: String,
     /// Of a part of a device (MIG): the uuid of the whole. Else empty.
@@ -65,8 +67,20 @@ pub struct DeviceReading {
     pub temperature_celsius: Option<u64>,
     /// What holds its clocks down now.
     pub throttled: Option<Throttled>,
-    /// Errors of its memory that could not be corrected, since the driver was loaded.
-    pub ecc_uncorrected: Option<u64>,
+    /// Temperature of its memory.
+    pub memory_temperature_celsius: Option<u64>,
+    /// Power that it may take.
+    pub power_limit_milliwatts: Option<u64>,
+    /// Rows of its memory that spare ones replace.
+    pub remapped_rows: Option<u64>,
+    /// Share of the time in which its video encoders worked, in millionths.
+    pub encoder_ppm: Option<u64>,
+    /// The same of its video decoders.
+    pub decoder_ppm: Option<u64>,
+    /// What it moved since the last reading, for whomever.
+    pub traffic: Traffic,
+    /// What it counts.
+    pub counters: Counters,
     /// XID codes reported since the last reading, in their order; `None` where nobody tells them.
     pub xids: Option<Vec<u64>>,
     /// The processes that hold it, each once.
@@ -91,6 +105,68 @@ pub struct Activity {
     pub tensor_ppm: Option<u64>,
     /// Of the memory's bandwidth: in use.
     pub dram_ppm: Option<u64>,
+    /// Of the warps that the multiprocessors have room for: there.
+    pub occupancy_ppm: Option<u64>,
+    /// Of the multiprocessors' time: their units for numbers of 64 bits worked.
+    pub fp64_ppm: Option<u64>,
+    /// The same for numbers of 32 bits.
+    pub fp32_ppm: Option<u64>,
+    /// The same for numbers of 16 bits, but for tensors.
+    pub fp16_ppm: Option<u64>,
+}
+
+/// Bytes between a device and the rest of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// From it, over PCIe.
+    pub pcie_sent_bytes: Option<u64>,
+    /// To it, over PCIe.
+    pub pcie_received_bytes: Option<u64>,
+    /// From it, over all its NVLinks.
+    pub nvlink_sent_bytes: Option<u64>,
+    /// To it, over all its NVLinks.
+    pub nvlink_received_bytes: Option<u64>,
+}
+
+/// What a device counted since its driver was loaded; the difference of two, what came between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Errors of its memory that could not be corrected.
+    pub ecc_uncorrected: Option<u64>,
+    /// Errors of its memory that were corrected.
+    pub ecc_corrected: Option<u64>,
+    /// Packets that had to be sent again over PCIe.
+    pub pcie_replays: Option<u64>,
+    /// Errors of its NVLinks, of all kinds.
+    pub nvlink_errors: Option<u64>,
+    /// Time in which its power limit held its clocks down.
+    pub throttled_power_ns: Option<u64>,
+    /// The same of its temperature.
+    pub throttled_thermal_ns: Option<u64>,
+    /// The same of anything else.
+    pub throttled_other_ns: Option<u64>,
+    /// From it, over PCIe.
+    pub pcie_sent_bytes: Option<u64>,
+    /// To it, over PCIe.
+    pub pcie_received_bytes: Option<u64>,
+}
+
+impl Counters {
+    /// What came since `older`; of a counter that fell, nothing is known: it began anew with its driver.
+    pub fn since(&self, older: &Self) -> Self {
+        let grown = |of: fn(&Self) -> Option<u64>| of(self)?.checked_sub(of(older)?);
+        Self {
+            ecc_uncorrected: grown(|of| of.ecc_uncorrected),
+            ecc_corrected: grown(|of| of.ecc_corrected),
+            pcie_replays: grown(|of| of.pcie_replays),
+            nvlink_errors: grown(|of| of.nvlink_errors),
+            throttled_power_ns: grown(|of| of.throttled_power_ns),
+            throttled_thermal_ns: grown(|of| of.throttled_thermal_ns),
+            throttled_other_ns: grown(|of| of.throttled_other_ns),
+            pcie_sent_bytes: grown(|of| of.pcie_sent_bytes),
+            pcie_received_bytes: grown(|of| of.pcie_received_bytes),
+        }
+    }
 }
 
 /// What holds the clocks down. What the administrator set, and having nothing to do, is none of it.

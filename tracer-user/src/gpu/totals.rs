@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     claim::Claims,
     idle::{LATE_NS, Stretch},
-    reading::{Busy, Device, DeviceReading, GpuReading, ProcessReading},
+    reading::{Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading},
     tasks::TaskTimes,
     used::{JobPart, Share, Used},
 };
@@ -47,7 +47,7 @@ pub struct Totals<K> {
 struct Seen<K> {
     monotonic_ns: u64,
     energy_millijoules: Option<u64>,
-    ecc_uncorrected: Option<u64>,
+    counters: Counters,
     on_it: BTreeSet<K>,
 }
 
@@ -173,7 +173,7 @@ impl<K: Ord + Clone> Totals<K> {
         let before_ns = seen.map(|seen| seen.monotonic_ns);
         let span_ns = before_ns.map_or(0, |before_ns| now_ns.saturating_sub(before_ns));
         let near = before_ns.is_some() && span_ns <= MAX_GAP_NS;
-        let ecc = seen.and_then(|seen| read.ecc_uncorrected?.checked_sub(seen.ecc_uncorrected?));
+        let grown = seen.map(|seen| read.counters.since(&seen.counters)).unwrap_or_default();
         for (job, part) in &parts {
             let of = self.jobs.entry(job.clone()).or_default();
             let used =
@@ -187,8 +187,8 @@ impl<K: Ord + Clone> Totals<K> {
             let span_ns = if near { span_ns } else { 0 };
             let energy = energy.filter(|_| near || was_on_it);
             let busy = used.add(now_ns, read, &Share { part, is_shared, is_used, span_ns, energy });
-            used.detail.add(read, part.sm_activity_ppm, is_shared, span_ns);
-            used.detail.add_errors(ecc, read.xids.as_deref());
+            used.detail.add(read, &grown, part.sm_activity_ppm, is_shared, span_ns);
+            used.detail.add_errors(&grown, read.xids.as_deref());
             let of_span = |busy: Busy| span_ns * busy.sm_ppm.min(1_000_000) / 1_000_000;
             // Whoever keeps it busy, it is not idle.
             if let (Some(device), true) = (read.busy.or(busy.filter(|_| !is_shared)), span_ns > 0) {
@@ -203,12 +203,12 @@ impl<K: Ord + Clone> Totals<K> {
         for job in seen.iter().flat_map(|seen| &seen.on_it).filter(|job| !parts.contains_key(job)) {
             let devices = self.jobs.get_mut(job);
             if let Some(used) = devices.and_then(|of| of.devices.get_mut(&read.device.uuid)) {
-                used.detail.add_errors(ecc, read.xids.as_deref());
+                used.detail.add_errors(&grown, read.xids.as_deref());
             }
         }
-        let DeviceReading { energy_millijoules, ecc_uncorrected, .. } = *read;
+        let DeviceReading { energy_millijoules, counters, .. } = *read;
         let on_it = parts.into_keys().collect();
-        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, ecc_uncorrected, on_it };
+        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, counters, on_it };
         self.devices.insert(read.device.uuid.clone(), seen);
     }
 

@@ -140,6 +140,8 @@ impl Used {
         group.set_hist(Gpu::power_watts, self.power.clone());
         group.set_hist(Gpu::sm_clock_hz, self.clock.clone());
         self.detail.fill(&mut group);
+        group.set(Gpu::mig_gpu_instance, device.instance_ids.map(|[id, _]| id.into()));
+        group.set(Gpu::mig_compute_instance, device.instance_ids.map(|[_, id]| id.into()));
         group.set(Gpu::memory_used_bytes, self.memory_used_bytes.filter(|_| is_current));
         group.set(Gpu::processes, is_current.then_some(self.processes));
         group.set(Gpu::memory_peak_bytes, self.memory_peak_bytes);

@@ -1,7 +1,7 @@
 //! The record of a job: all that is known of it on a node, in one gzip JSON file of some kB that stays readable
 //! (docs/RECORD.md). What the summary, `--json` and the files under `records/` are made of.
 //!
-//! Pure but for `store.rs`, which writes, and `find.rs`, which reads. Not to be mixed up with a recording (`replay`): that
+//! Pure but for `store.rs`, which writes, `find.rs`, which reads, and `running.rs`, which asks the agent. Not to be mixed up with a recording (`replay`): that
 //! holds every reading, to be computed anew; a record holds what came of them.
 
 pub mod document;
@@ -13,6 +13,7 @@ mod merge;
 pub mod name;
 mod packed;
 mod parse;
+pub mod running;
 pub mod schema;
 pub mod select;
 pub mod series;

@@ -114,15 +114,17 @@ impl JobFacts {
         let number = |fact| get(fact).and_then(|text| text.parse::<u64>().ok());
         // Zero is Slurm's word for all there is.
         let mib = |fact| number(fact).filter(|mib| *mib > 0)?.checked_mul(1 << 20);
-        let mut of_gpus: Vec<(&str, &[u8])> = (variables.iter().zip(&values))
+        let of_gpus: Vec<(&str, String)> = (variables.iter().zip(&values))
             .filter(|((_, fact), _)| *fact == Fact::Gpus)
-            .filter_map(|((name, _), value)| {
-                Some((*name, value.filter(|value| !value.is_empty())?))
-            })
+            .filter_map(|((name, _), value)| Some((*name, text((*value)?))))
+            .filter(|(_, value)| !value.is_empty())
             .collect();
-        // Numbers count in whoever's order; UUIDs mean one device each.
-        of_gpus.sort_by_key(|(_, value)| !is_uuid(value));
-        let gpus = of_gpus.first();
+        // Numbers count in whoever's order, UUIDs mean one device each; but those of a task may be some only.
+        let first = of_gpus.first();
+        let names_all = |(_, value): &&(&str, String)| {
+            is_uuid(value) && count(value) >= first.and_then(|(_, first)| count(first))
+        };
+        let gpus = of_gpus.iter().find(names_all).or(first);
         let is_other = get(Fact::Job).is_some_and(|job| !is_same_job(answer, &job))
             || get(Fact::Sluid)
                 .is_some_and(|sluid| answer.sluid.as_ref().is_some_and(|own| *own != sluid));
@@ -144,7 +146,7 @@ impl JobFacts {
             // LSF's zero and Grid Engine's word for a job of no array.
             array_task: get(Fact::ArrayTask)
                 .filter(|index| index != "undefined" && !(answer.manager == "lsf" && index == "0")),
-            gpus: gpus.map(|(_, value)| text(value)),
+            gpus: gpus.map(|(_, value)| value.clone()),
             gpus_by: gpus.map(|(name, _)| (*name).to_owned()),
             memory_per_node_bytes: mib(Fact::MemoryMib),
             memory_per_core_bytes: mib(Fact::MemoryPerCoreMib),
@@ -160,21 +162,26 @@ impl JobFacts {
 
     /// How many GPUs are held on this node; `None` where the environment does not say.
     pub fn gpu_count(&self) -> Option<u64> {
-        let count = |part: &str| match part.split_once('-') {
-            // Ranges are of numbers; UUIDs have dashes too.
-            Some((first, last)) => match (first.parse::<u64>(), last.parse::<u64>()) {
-                (Ok(first), Ok(last)) => last.checked_sub(first)?.checked_add(1),
-                _ => Some(1),
-            },
-            None => Some(1),
-        };
-        match self.gpus.as_deref()?.trim() {
-            "all" => None,
-            "none" | "void" | "NoDevFiles" | "-1" => Some(0),
-            list => {
-                let parts = list.split([',', ' ']).filter(|part| !part.is_empty());
-                parts.map(count).try_fold(0u64, |sum, count| sum.checked_add(count?))
-            }
+        count(self.gpus.as_deref()?)
+    }
+}
+
+/// How many GPUs a list names; `None` of a word for all there are.
+fn count(list: &str) -> Option<u64> {
+    let of = |part: &str| match part.split_once('-') {
+        // Ranges are of numbers; UUIDs have dashes too.
+        Some((first, last)) => match (first.parse::<u64>(), last.parse::<u64>()) {
+            (Ok(first), Ok(last)) => last.checked_sub(first)?.checked_add(1),
+            _ => Some(1),
+        },
+        None => Some(1),
+    };
+    match list.trim() {
+        "all" => None,
+        "none" | "void" | "NoDevFiles" | "-1" => Some(0),
+        list => {
+            let parts = list.split([',', ' ']).filter(|part| !part.is_empty());
+            parts.map(of).try_fold(0u64, |sum, count| sum.checked_add(count?))
         }
     }
 }
@@ -211,8 +218,8 @@ fn text(value: &[u8]) -> String {
 }
 
 /// Whether GPUs are named by UUIDs.
-fn is_uuid(value: &[u8]) -> bool {
-    [b"GPU-", b"MIG-"].iter().any(|prefix| value.starts_with(*prefix))
+fn is_uuid(list: &str) -> bool {
+    ["GPU-", "MIG-"].iter().any(|prefix| list.starts_with(prefix))
 }
 
 #[cfg(test)]

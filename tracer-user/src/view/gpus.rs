@@ -56,6 +56,10 @@ pub fn values(group: &Group) -> String {
     if let Some(ppm) = mean(Gpu::utilization_ratio) {
         parts.push(format!("{} busy", units::percent(ppm / 1e6)));
     }
+    // A kernel of one block keeps a device busy and nearly all of it idle.
+    if let Some(ppm) = mean(Gpu::sm_activity_ratio) {
+        parts.push(format!("{} of its multiprocessors at work", units::percent(ppm / 1e6)));
+    }
     match (group.number(Gpu::memory_peak_bytes), group.number(Gpu::memory_total_bytes)) {
         (Some(peak), Some(total)) => {
             parts.push(format!("{} of {}", units::bytes(peak), units::bytes(total)));

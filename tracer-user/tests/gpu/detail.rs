@@ -26,6 +26,10 @@ fn activity_is_what_the_counters_say_between_two_samples() {
         (tables::Gpu::sm_activity_ratio, 705_000),
         (tables::Gpu::tensor_activity_ratio, 302_500),
         (tables::Gpu::dram_activity_ratio, 120_000),
+        (tables::Gpu::sm_occupancy_ratio, 255_000),
+        (tables::Gpu::fp64_activity_ratio, 10_000),
+        (tables::Gpu::fp32_activity_ratio, 20_000),
+        (tables::Gpu::fp16_activity_ratio, 30_000),
     ] {
         assert_eq!(mean(&group, field), Some(ppm), "{field:?}");
         // The first sample alone says nothing.
@@ -35,7 +39,7 @@ fn activity_is_what_the_counters_say_between_two_samples() {
 
 #[test]
 fn a_counter_that_this_device_lacks_costs_itself() {
-    let partly = Gpm { sm: Some(50.0), tensor: None, dram: Some(f64::MAX) };
+    let partly = Gpm { sm: Some(50.0), dram: Some(f64::MAX), ..Gpm::default() };
     let fake = Fake::new(&state(|gpu| gpu.gpm = Some(partly)));
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 3);
@@ -162,4 +166,81 @@ fn the_first_error_is_kept_beside_hundreds_that_follow_it() {
     ] {
         assert_eq!(group.number(field), Some(expected), "{field:?}");
     }
+}
+
+#[test]
+fn sensors_and_links_are_told() {
+    let fake = Fake::new(&state(|_| {}));
+    let begin = Instant::now();
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| readings(group) >= 10);
+    let seconds = begin.elapsed().as_secs_f64();
+    for (field, expected) in [
+        (tables::Gpu::memory_temperature_max_celsius, 71),
+        (tables::Gpu::power_limit_watts, 700_000),
+        (tables::Gpu::remapped_rows, 3),
+        (tables::Gpu::ecc_corrected_errors, 0),
+        (tables::Gpu::pcie_replays, 0),
+        (tables::Gpu::nvlink_errors, 0),
+    ] {
+        assert_eq!(group.number(field), Some(expected), "{field:?}");
+    }
+    assert_eq!(mean(&group, tables::Gpu::encoder_ratio), Some(50_000));
+    assert_eq!(mean(&group, tables::Gpu::decoder_ratio), Some(60_000));
+    // Rates of 100, 200, 300 and 400 MiB/s, for the time between the first sample and the last.
+    let bytes = |field| group.number(field).unwrap() as f64;
+    let sent = bytes(tables::Gpu::pcie_sent_bytes);
+    assert!((0.08..seconds).contains(&(sent / 104_857_600.0)), "{sent} bytes in {seconds} s");
+    for (field, times) in [
+        (tables::Gpu::pcie_received_bytes, 2.0),
+        (tables::Gpu::nvlink_sent_bytes, 3.0),
+        (tables::Gpu::nvlink_received_bytes, 4.0),
+    ] {
+        assert!((bytes(field) / sent - times).abs() < 1e-3, "{field:?}");
+    }
+    fake.set(&state(|gpu| gpu.fields = [(3, 11), (94, 22), (38, 33), (52, 40)].into()));
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::nvlink_errors) == Some(3));
+    assert_eq!(group.number(tables::Gpu::ecc_corrected_errors), Some(1));
+    assert_eq!(group.number(tables::Gpu::pcie_replays), Some(2));
+    assert_eq!(group.number(tables::Gpu::remapped_rows), Some(3), "as last told");
+}
+
+#[test]
+fn bytes_over_pcie_are_the_drivers_where_the_hardware_counts_none() {
+    let at = |sent, received| {
+        state(|gpu| {
+            gpu.gpm = None;
+            gpu.fields = [(197, sent), (198, received)].into();
+        })
+    };
+    let fake = Fake::new(&at(1_000, 5_000));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 3);
+    fake.set(&at(1_007, 5_009));
+    let group = wait(&sampler, 1, |group| group.number(tables::Gpu::pcie_sent_bytes) == Some(7));
+    assert_eq!(group.number(tables::Gpu::pcie_received_bytes), Some(9));
+    assert_eq!(group.number(tables::Gpu::nvlink_sent_bytes), None);
+}
+
+#[test]
+fn time_throttled_is_the_drivers_where_it_counts() {
+    const POWER: u32 = 74;
+    const MS: u64 = 1_000_000;
+    // The bits say that it is held down all the time, the counter that it was for 1 ms.
+    let at = |ns| {
+        state(|gpu| {
+            gpu.throttle = 0x4 | 0x20;
+            gpu.fields = [(POWER, ns)].into();
+        })
+    };
+    let fake = Fake::new(&at(500 * MS));
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 10);
+    fake.set(&at(501 * MS));
+    let power =
+        |group: &jobtrace::model::group::Group| group.number(tables::Gpu::throttled_power_ns);
+    wait(&sampler, 1, |group| power(group) == Some(MS));
+    let group = wait(&sampler, 1, |group| readings(group) >= 30);
+    assert_eq!(power(&group), Some(MS));
+    assert!(group.number(tables::Gpu::throttled_thermal_ns) >= Some(40 * MS), "by its bits");
 }

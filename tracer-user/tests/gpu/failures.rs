@@ -1,14 +1,9 @@
 //! What a failure costs: its own value, or the device until it is back.
 
-use std::{fs, time::Duration};
-
-use super::rig::{
-    GIB, ONE, TWO, gpu, groups, owner, process, readings, scenario, settings, start, until, wait,
-};
+use super::rig::{GIB, ONE, TWO, gpu, groups, process, readings, scenario, start, until, wait};
 use fake_nvml::{Fake, Scenario};
 use jobtrace::{
     base::clock::monotonic_ns,
-    gpu::{Sampler, SamplerSettings},
     model::{
         group::{Group, Value},
         tables,
@@ -18,10 +13,7 @@ use jobtrace::{
 const NO_PERMISSION: u32 = 4;
 const NOT_SUPPORTED: u32 = 3;
 const NOT_FOUND: u32 = 6;
-const DRIVER_NOT_LOADED: u32 = 9;
 const LOST: u32 = 15;
-const VERSION_MISMATCH: u32 = 18;
-const NOT_READY: u32 = 27;
 const UNKNOWN: u32 = 999;
 
 /// Functions and the fields that are unknown without them, on a device that only job 1 is on.
@@ -66,7 +58,9 @@ fn failing(function: &'static str, error: u32) -> Scenario {
 fn unknown(group: &Group) -> Vec<&'static str> {
     let unknown = group.fields().filter(|(_, value)| value.is_none()).map(|(field, _)| field.name);
     let is_other = |name: &str| {
-        ["xid_first", "xid_last", "busy_ns"].contains(&name) || name.starts_with("idle_")
+        ["xid_first", "xid_last", "busy_ns"].contains(&name)
+            || name.starts_with("idle_")
+            || name.starts_with("mig_")
     };
     unknown.filter(|name| !is_other(name)).collect()
 }
@@ -122,7 +116,11 @@ fn a_function_that_the_library_lacks_costs_its_value() {
 }
 
 /// The same of what only some models have.
-const RARE: [(&str, &[&str]); 10] = [
+const RARE: [(&str, &[&str]); 14] = [
+    ("nvmlDeviceGetFieldValues", &FIELDS),
+    ("nvmlDeviceGetEnforcedPowerLimit", &["power_limit_watts"]),
+    ("nvmlDeviceGetEncoderUtilization", &["encoder_ratio"]),
+    ("nvmlDeviceGetDecoderUtilization", &["decoder_ratio"]),
     ("nvmlGpmQueryDeviceSupport", &ACTIVITY),
     ("nvmlGpmSampleAlloc", &ACTIVITY),
     ("nvmlGpmSampleGet", &ACTIVITY),
@@ -134,7 +132,27 @@ const RARE: [(&str, &[&str]); 10] = [
     ("nvmlEventSetWait_v2", &XIDS),
     ("nvmlDeviceGetMigMode", &[]),
 ];
-const ACTIVITY: [&str; 3] = ["sm_activity_ratio", "tensor_activity_ratio", "dram_activity_ratio"];
+const ACTIVITY: [&str; 11] = [
+    "sm_activity_ratio",
+    "tensor_activity_ratio",
+    "dram_activity_ratio",
+    "sm_occupancy_ratio",
+    "fp64_activity_ratio",
+    "fp32_activity_ratio",
+    "fp16_activity_ratio",
+    "pcie_sent_bytes",
+    "pcie_received_bytes",
+    "nvlink_sent_bytes",
+    "nvlink_received_bytes",
+];
+const FIELDS: [&str; 5] = [
+    "memory_temperature_max_celsius",
+    "ecc_corrected_errors",
+    "remapped_rows",
+    "pcie_replays",
+    "nvlink_errors",
+];
+const VIDEO: [&str; 2] = ["encoder_ratio", "decoder_ratio"];
 const XIDS: [&str; 2] = ["xid_errors", "xid_cleanups"];
 const THROTTLING: [&str; 3] = ["throttled_power_ns", "throttled_thermal_ns", "throttled_other_ns"];
 
@@ -220,7 +238,8 @@ fn utilisation_by_process_may_be_missing() {
     let fake = Fake::new(&shared);
     let sampler = start(&fake);
     let group = wait(&sampler, 1, |group| readings(group) >= 3);
-    let fields = [&["utilization_ratio", "memory_utilization_ratio"][..], &ACTIVITY].concat();
+    let fields =
+        [&["utilization_ratio", "memory_utilization_ratio"][..], &ACTIVITY[..7], &VIDEO].concat();
     assert_eq!(unknown(&group), fields, "and what is the whole device's");
     assert_eq!(sampler.notes_for(&1).len(), 1);
 }
@@ -273,86 +292,4 @@ fn a_state_is_unknown_while_the_device_is_lost() {
         (None, None)
     );
     assert_eq!(group.number(tables::Gpu::memory_peak_bytes), Some(GIB));
-}
-
-fn opening(function: &str, error: u32) -> Scenario {
-    let mut state = state();
-    state.errors.insert(function.into(), error);
-    state
-}
-
-#[test]
-fn without_library_driver_or_device_nothing_is_said_and_no_thread_stays() {
-    let fakes = [
-        Fake::without_library(),
-        Fake::new(&opening("nvmlInit_v2", DRIVER_NOT_LOADED)),
-        Fake::lacking(&state(), &["nvmlInit_v2"]),
-        Fake::new(&scenario(vec![])),
-    ];
-    for fake in &fakes {
-        let sampler = start(fake);
-        until(|| {
-            assert_eq!(sampler.notes(), [""; 0]);
-            (!sampler.is_running()).then_some(())
-        });
-        assert_eq!(groups(&sampler, 1), []);
-    }
-}
-
-#[test]
-fn a_library_that_is_broken_is_not_taken_for_none() {
-    let fake = Fake::without_library();
-    fs::write(fake.library(), b"\x7fELF, but for its beginning").unwrap();
-    let sampler = start(&fake);
-    let notes = until(|| Some(sampler.notes()).filter(|notes| !notes.is_empty()));
-    assert!(notes[0].starts_with("GPU values are unknown: NVML reports: "), "{notes:?}");
-    fake.set(&state());
-    fake.install();
-    wait(&sampler, 1, |group| readings(group) >= 1);
-}
-
-#[test]
-fn a_driver_that_is_loaded_later_is_found() {
-    let fake = Fake::without_library();
-    fake.set(&opening("nvmlInit_v2", DRIVER_NOT_LOADED));
-    let retry = Some(Duration::from_millis(20));
-    let sampler = Sampler::start(SamplerSettings { retry, ..settings(&fake) }, owner).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
-    fake.install();
-    std::thread::sleep(Duration::from_millis(100));
-    assert_eq!(groups(&sampler, 1), []);
-    fake.set(&state());
-    wait(&sampler, 1, |group| readings(group) >= 1);
-    assert_eq!(sampler.notes(), [""; 0]);
-}
-
-#[test]
-fn a_library_that_fails_is_said_and_tried_again() {
-    for (function, error) in [
-        ("nvmlInit_v2", VERSION_MISMATCH),
-        ("nvmlInit_v2", NOT_READY),
-        ("nvmlDeviceGetCount_v2", UNKNOWN),
-    ] {
-        let fake = Fake::new(&opening(function, error));
-        let sampler = start(&fake);
-        let notes = until(|| Some(sampler.notes()).filter(|notes| !notes.is_empty()));
-        assert!(notes[0].starts_with("GPU values are unknown: NVML reports: "), "{notes:?}");
-        fake.set(&state());
-        wait(&sampler, 1, |group| readings(group) >= 1);
-        assert_eq!(sampler.notes().len(), 1, "once");
-    }
-}
-
-#[test]
-fn a_device_that_cannot_be_opened_leaves_the_others() {
-    for (error, said) in [(NO_PERMISSION, 0), (UNKNOWN, 1)] {
-        let mut both = state();
-        both.gpus.insert(0, gpu("GPU-z", vec![process(TWO, GIB)]));
-        both.gpus[0].errors.insert("nvmlDeviceGetHandleByIndex_v2".into(), error);
-        let fake = Fake::new(&both);
-        let sampler = start(&fake);
-        wait(&sampler, 1, |group| readings(group) >= 3);
-        assert_eq!(groups(&sampler, 2), []);
-        assert_eq!(sampler.notes().len(), said, "{:?}", sampler.notes());
-    }
 }

@@ -7,6 +7,7 @@ mod failures;
 mod jobs;
 mod lists;
 mod look;
+mod opening;
 mod parts;
 mod references;
 mod rig;

@@ -14,7 +14,12 @@ fn part(uuid: &str, id: u32, pid: u32) -> Gpu {
         name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb".into(),
         memory_used: 5 * GIB,
         memory_total: 10 * GIB,
-        gpm: Some(Gpm { sm: Some(f64::from(id)), tensor: Some(1.0), dram: Some(2.0) }),
+        gpm: Some(Gpm {
+            sm: Some(f64::from(id)),
+            tensor: Some(1.0),
+            dram: Some(2.0),
+            ..Gpm::default()
+        }),
         processes: vec![process(pid, 4 * GIB)],
         instance: Some(id),
         ..Gpu::default()
@@ -40,9 +45,9 @@ fn an_instance_tells_what_nvml_offers_and_the_rest_is_absent() {
     let fake = Fake::new(&state(parts));
     let sampler = start(&fake);
     let model = "NVIDIA H100 80GB HBM3 MIG 1g.10gb";
-    for (job, tags, sm_ppm) in [
-        (1, ["1:0", "MIG-a", model, "nvidia", "GPU-b"], 90_000),
-        (2, ["1:2", "MIG-c", model, "nvidia", "GPU-b"], 110_000),
+    for (job, tags, sm_ppm, id) in [
+        (1, ["1:0", "MIG-a", model, "nvidia", "GPU-b"], 90_000, 9),
+        (2, ["1:2", "MIG-c", model, "nvidia", "GPU-b"], 110_000, 11),
     ] {
         let group = wait(&sampler, job, |group| seen(group) >= 3);
         assert_eq!(group.tags, tags);
@@ -54,6 +59,8 @@ fn an_instance_tells_what_nvml_offers_and_the_rest_is_absent() {
             (tables::Gpu::processes, 1),
             (tables::Gpu::readings_shared, 0),
             (tables::Gpu::xid_errors, 0),
+            (tables::Gpu::mig_gpu_instance, id),
+            (tables::Gpu::mig_compute_instance, 0),
         ] {
             assert_eq!(group.number(field), Some(number), "{field:?}");
         }

@@ -44,7 +44,19 @@ pub fn gpu(uuid: &str, processes: Vec<Process>) -> Gpu {
         memory_clock_mhz: 2619,
         temperature: 61,
         ecc: Some(3),
-        gpm: Some(Gpm { sm: Some(70.5), tensor: Some(30.25), dram: Some(12.0) }),
+        gpm: Some(Gpm {
+            sm: Some(70.5),
+            tensor: Some(30.25),
+            dram: Some(12.0),
+            occupancy: Some(25.5),
+            fp: Some([1.0, 2.0, 3.0]),
+            pcie: Some([100.0, 200.0]),
+            nvlink: Some([300.0, 400.0]),
+        }),
+        power_limit_mw: Some(700_000),
+        video: Some((5, 6)),
+        // Memory's temperature, corrected errors, remapped rows, replays of PCIe, errors of NVLink.
+        fields: [(82, 71), (3, 10), (142, 2), (143, 1), (94, 20), (38, 30), (52, 40)].into(),
         processes,
         ..Gpu::default()
     }

@@ -256,7 +256,11 @@ pub fn gpu() -> RunTotals {
         (Gpu::readings_shared, 0),
     ];
     let busy = hist(&[(1_000_000, 60), (320_000, 23)]);
-    let hists = [(Gpu::utilization_ratio, busy), (Gpu::power_watts, hist(&[(512_000, 83)]))];
+    let hists = [
+        (Gpu::utilization_ratio, busy),
+        (Gpu::sm_activity_ratio, hist(&[(120_000, 83)])),
+        (Gpu::power_watts, hist(&[(512_000, 83)])),
+    ];
     let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
     totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
     let used = [(Gpu::memory_peak_bytes, 3 * GIB), (Gpu::readings_shared, 4)];

@@ -173,6 +173,42 @@ pub fn gpu() -> Row {
     .line("writing", idle("idle_while_writing_ns"), &[])
     .line("fsync", idle("idle_while_syncing_ns"), &[])
     .line("metadata", idle("idle_while_metadata_ns"), &[]);
+    let part = |of: &'static str, count: &'static str| gpu(Value::Ratio(of, count));
+    let works = Panel::new(
+        Look::Lines,
+        "percentunit",
+        "GPU: how much of it works",
+        "Share of the multiprocessors' time with work on them, of their tensor units' and of the \
+         memory's bandwidth, where the hardware counts that. A GPU that is at work all the time with \
+         few of its multiprocessors runs kernels that are too small: larger batches, or several \
+         processes on one GPU. Tensor units that idle: numbers of 16 bits or TF32 would use them.",
+    )
+    .line(
+        "{host} {gpu} multiprocessors",
+        part("sm_activity_ratio_sum", "sm_activity_ratio_count"),
+        &["host", "gpu"],
+    )
+    .line(
+        "{host} {gpu} tensor units",
+        part("tensor_activity_ratio_sum", "tensor_activity_ratio_count"),
+        &["host", "gpu"],
+    )
+    .line(
+        "{host} {gpu} memory bandwidth",
+        part("dram_activity_ratio_sum", "dram_activity_ratio_count"),
+        &["host", "gpu"],
+    );
+    let traffic = Panel::new(
+        Look::Stack,
+        "Bps",
+        "GPU: data moved",
+        "Bytes to and from the GPUs, including for others on them. PCIe near its limit (about 25 GB/s \
+         for generation 4, 50 for 5) means that copies hold the job up.",
+    )
+    .line("to, over PCIe", idle("pcie_received_bytes"), &[])
+    .line("from, over PCIe", idle("pcie_sent_bytes"), &[])
+    .line("to, over NVLink", idle("nvlink_received_bytes"), &[])
+    .line("from, over NVLink", idle("nvlink_sent_bytes"), &[]);
     let memory = Panel::new(
         Look::Lines,
         "bytes",
@@ -191,5 +227,5 @@ pub fn gpu() -> Row {
         gpu(Value::Ratio("power_watts_sum", "power_watts_count")),
         &["host", "gpu"],
     );
-    Row { title: "GPU", each: None, panels: vec![busy, why, calls, memory, power] }
+    Row { title: "GPU", each: None, panels: vec![busy, why, calls, works, traffic, memory, power] }
 }

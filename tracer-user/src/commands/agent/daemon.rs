@@ -17,7 +17,7 @@ use tokio::{
 mod saving;
 mod start;
 
-use saving::room;
+use saving::{next_ask, room};
 pub use start::unpin;
 use start::{Begun, options, seconds, settings};
 
@@ -30,6 +30,7 @@ use super::{
     log::Log,
     node::{Node, NodeSettings},
     output::{Losses, Output, origin},
+    query::Queries,
     records::Records,
 };
 use crate::{
@@ -141,6 +142,7 @@ struct Agent {
     node: Node,
     output: Output,
     records: Option<Records>,
+    queries: Option<Queries>,
     /// Whether the next agent, where it goes on, knows what the last interval told.
     is_committed: bool,
     grid: Grid,
@@ -167,6 +169,10 @@ impl Agent {
                 ));
             }
         }
+        // Without it reports lack what runs, and nothing else.
+        let queries = Queries::start(&config.state.dir)
+            .inspect_err(|error| log.warning(format_args!("{error:#}")))
+            .ok();
         let events = node.events_fd().context("cannot wait for events")?;
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
         let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
@@ -181,6 +187,7 @@ impl Agent {
             node,
             output,
             records,
+            queries,
             is_committed: true,
             grid,
             last_stamp,
@@ -220,6 +227,7 @@ impl Agent {
             }
             () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
             () = room(self.records.as_ref()) => self.hand_over(),
+            ask = next_ask(self.queries.as_mut()) => self.node.answer(self.output.origin(), ask),
             () = sleep_until(care), if care_after.is_some() => self.attempt(Node::care),
             () = sleep_until(alive_at), if notify.watchdog_every().is_some() => {}
         }

@@ -26,6 +26,7 @@ use super::{
     log::Log,
     naming::Naming,
     overhead::{Overhead, OverheadSettings},
+    query::Ask,
     records::{Due, Unsaved},
     state::{AgentState, Keeper},
 };
@@ -236,6 +237,17 @@ impl Node {
     pub fn due_records(&mut self, is_end: bool) -> (VecDeque<Due>, u64) {
         let Some(every) = self.records_every else { return Default::default() };
         self.jobs.due_records(&self.slots, every.as_nanos() as u64, is_end)
+    }
+
+    /// Answers a question about the jobs that run.
+    pub fn answer(&self, origin: &Origin, ask: Ask) {
+        // Who asked may have gone.
+        match ask {
+            Ask::Heads(answer) => drop(answer.send(self.jobs.running_heads(origin))),
+            Ask::Records(job, caller, answer) => {
+                drop(answer.send(self.jobs.running_records(origin, &job, caller)));
+            }
+        }
     }
 
     /// The record of `due`; `None` where the job has changed since.

@@ -26,6 +26,10 @@ pub enum Value {
     Activity,
     Throttling,
     Ecc,
+    Fields,
+    PowerLimit,
+    Encoder,
+    Decoder,
     Xids,
     Parts,
 }
@@ -49,6 +53,10 @@ impl Value {
             Self::Activity => "activity of multiprocessors, tensor units and memory",
             Self::Throttling => "throttling",
             Self::Ecc => "ECC errors",
+            Self::Fields => "counters of errors and of time throttled",
+            Self::PowerLimit => "power limit",
+            Self::Encoder => "encoder",
+            Self::Decoder => "decoder",
             Self::Xids => "XID errors",
             Self::Parts => "MIG instances",
         }
@@ -72,6 +80,10 @@ impl Value {
                 | Self::Activity
                 | Self::Throttling
                 | Self::Ecc
+                | Self::Fields
+                | Self::PowerLimit
+                | Self::Encoder
+                | Self::Decoder
                 | Self::Xids
                 | Self::Parts
         )

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ffi::c_uint,
     sync::Arc,
 };
 
@@ -12,8 +13,11 @@ use nvml_wrapper::{
     error::{NvmlError, nvml_try},
 };
 
+use nvml_wrapper_sys::bindings::{NvmlLib, nvmlDevice_t, nvmlReturn_t};
+
 use super::{
     asker::{Asker, Known, Value},
+    fields::{self, Fields},
     gpm::Gpm,
     holders::processes,
     lists::Lists,
@@ -23,7 +27,7 @@ use super::{
 };
 use crate::gpu::{
     failure::Failure,
-    reading::{Device, DeviceReading, Throttled},
+    reading::{Counters, Device, DeviceReading, Throttled},
     source::Answers,
 };
 
@@ -153,14 +157,18 @@ fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<MigInstance>>, Nv
             Err(NvmlError::NotFound | NvmlError::InvalidArg) => continue,
             handle => handle?,
         };
+        let id = instance_id(&handle, |lib| lib.nvmlDeviceGetGpuInstanceId.as_ref().ok()).ok();
+        let within =
+            instance_id(&handle, |lib| lib.nvmlDeviceGetComputeInstanceId.as_ref().ok()).ok();
         let part = Device {
             index: device.index,
             instance: Some(number),
+            instance_ids: id.zip(within).map(<[u32; 2]>::from),
             parent: device.uuid.clone(),
             ..Device::default()
         };
         match describe(&handle, part) {
-            Ok(device) => parts.push(MigInstance { id: instance_id(&handle).ok(), handle, device }),
+            Ok(device) => parts.push(MigInstance { id, handle, device }),
             Err(error) if Failure::of(&error) == Failure::Lost => return Err(error),
             // Destroyed since it was listed.
             Err(_) => {}
@@ -169,10 +177,12 @@ fn parts(whole: &Handle, device: &Device) -> Result<Option<Vec<MigInstance>>, Nv
     Ok(Some(parts))
 }
 
-/// The id of an instance's GPU instance, which the wrapper does not ask for.
-fn instance_id(part: &Handle) -> Result<u32, NvmlError> {
-    let ask = part.nvml().lib().nvmlDeviceGetGpuInstanceId.as_ref();
-    let ask = ask.map_err(|_| NvmlError::NotSupported)?;
+/// A function that the wrapper does not offer: an instance's id.
+type AskId = unsafe extern "C" fn(nvmlDevice_t, *mut c_uint) -> nvmlReturn_t;
+
+/// One of an instance's ids.
+fn instance_id(part: &Handle, ask: fn(&NvmlLib) -> Option<&AskId>) -> Result<u32, NvmlError> {
+    let ask = ask(part.nvml().lib()).ok_or(NvmlError::NotSupported)?;
     let mut id = 0;
     // SAFETY: the handle is of this library, which writes one number.
     nvml_try(unsafe { ask(part.handle(), &mut id) })?;
@@ -213,16 +223,23 @@ impl Reader<'_> {
         let busy = busy(&mut asker, gpu)?;
         let hertz = |megahertz: u32| u64::from(megahertz) * 1_000_000;
         let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
+        let (activity, traffic) = asker
+            .ask(Value::Activity, || match &instance {
+                Some(Err(_)) => Err(NvmlError::NotSupported),
+                Some(Ok(id)) => gpm.read(whole, Some(*id)),
+                None => gpm.read(whole, None),
+            })?
+            .unwrap_or_default();
+        let Fields { memory_celsius, remapped_rows, counters } =
+            asker.ask(Value::Fields, || fields::read(gpu))?.unwrap_or_default();
+        let ecc_uncorrected = asker.ask(Value::Ecc, || {
+            gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
+        })?;
+        let ppm = |percent: u32| u64::from(percent.min(100)) * 10_000;
         let reading = DeviceReading {
             device: Arc::clone(self.device),
             busy,
-            activity: asker
-                .ask(Value::Activity, || match &instance {
-                    Some(Err(_)) => Err(NvmlError::NotSupported),
-                    Some(Ok(id)) => gpm.read(whole, Some(*id)),
-                    None => gpm.read(whole, None),
-                })?
-                .unwrap_or_default(),
+            activity,
             memory_used_bytes: asker.ask(Value::Memory, || Ok(gpu.memory_info()?.used))?,
             power_milliwatts: asker.ask(Value::Power, || Ok(gpu.power_usage()?.into()))?,
             energy_millijoules: asker.ask(Value::Energy, || gpu.total_energy_consumption())?,
@@ -233,9 +250,16 @@ impl Reader<'_> {
                 .ask(Value::Temperature, || Ok(gpu.temperature(TemperatureSensor::Gpu)?.into()))?,
             throttled: asker
                 .ask(Value::Throttling, || Ok(throttled(gpu.current_throttle_reasons()?)))?,
-            ecc_uncorrected: asker.ask(Value::Ecc, || {
-                gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
-            })?,
+            memory_temperature_celsius: memory_celsius,
+            power_limit_milliwatts: asker
+                .ask(Value::PowerLimit, || Ok(gpu.enforced_power_limit()?.into()))?,
+            remapped_rows,
+            encoder_ppm: asker
+                .ask(Value::Encoder, || Ok(ppm(gpu.encoder_utilization()?.utilization)))?,
+            decoder_ppm: asker
+                .ask(Value::Decoder, || Ok(ppm(gpu.decoder_utilization()?.utilization)))?,
+            traffic,
+            counters: Counters { ecc_uncorrected, ..counters },
             xids: codes(xids, part),
             processes: processes(&mut asker, gpu, self.lists, busy, self.procs)?,
         };

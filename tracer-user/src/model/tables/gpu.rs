@@ -34,7 +34,7 @@ measurement! {
     histogram memory_clock_hz: Hertz,
         "Clock of the device's memory.";
     counter throttled_power_ns: Nanoseconds,
-        "Time in which the power limit or the power supply's brake signal lowered the clocks: each reading that reports it counts the time since the previous one.";
+        "Time in which the power limit or the power supply's brake signal lowered the clocks, by the driver's counters; where they stand still, each reading that reports it counts the time since the previous one.";
     counter throttled_thermal_ns: Nanoseconds,
         "The same because of temperature. Both may apply at once.";
     counter throttled_other_ns: Nanoseconds,
@@ -81,4 +81,40 @@ measurement! {
         "Part of idle_while_blocked_ns in which tasks were blocked until written data was stored (fsync).";
     counter idle_while_metadata_ns: Nanoseconds,
         "Part of idle_while_blocked_ns in which tasks were blocked on names, attributes and directories (open, stat).";
+    histogram sm_occupancy_ratio: PartsPerMillion,
+        "Share of the warps for which the multiprocessors have room that were on them (GPM); absent, like the next three, while others use the device.";
+    histogram fp64_activity_ratio: PartsPerMillion,
+        "Share of the multiprocessors' time in which their units for 64-bit numbers worked (GPM).";
+    histogram fp32_activity_ratio: PartsPerMillion,
+        "The same for 32-bit numbers.";
+    histogram fp16_activity_ratio: PartsPerMillion,
+        "The same for 16-bit numbers, tensor units excluded.";
+    counter pcie_sent_bytes: Bytes,
+        "Bytes that the device sent over PCIe while the job had it, including for others (GPM's rate times time; else the driver's counter).";
+    counter pcie_received_bytes: Bytes,
+        "Bytes that it received over PCIe, likewise.";
+    counter nvlink_sent_bytes: Bytes,
+        "Bytes that it sent over all its NVLinks, including for others (GPM's rate times time).";
+    counter nvlink_received_bytes: Bytes,
+        "Bytes that it received over all its NVLinks, likewise.";
+    histogram encoder_ratio: PartsPerMillion,
+        "Share of the time in which the video encoders worked; absent, like decoder_ratio, while others use the device.";
+    histogram decoder_ratio: PartsPerMillion,
+        "Share of the time in which the video decoders worked.";
+    peak memory_temperature_max_celsius: Celsius,
+        "Highest temperature of the device's memory.";
+    constant power_limit_watts: Milliwatts,
+        "Power that the device may draw: the smallest of the limits in force.";
+    counter ecc_corrected_errors: Count,
+        "Errors of the device's memory that ECC corrected, while the job had the device or in the second after.";
+    constant remapped_rows: Count,
+        "Rows of the device's memory that spare ones have replaced, ever.";
+    counter pcie_replays: Count,
+        "Packets that were sent again over PCIe, while the job had the device or in the second after.";
+    counter nvlink_errors: Count,
+        "Errors of the device's NVLinks (checksums, replays, recoveries), likewise.";
+    constant mig_gpu_instance: Count,
+        "Id of a MIG device's GPU instance; its profile is in the tag `model`.";
+    constant mig_compute_instance: Count,
+        "Id of a MIG device's compute instance.";
 }

@@ -69,6 +69,19 @@ fn all_that_slurm_says() {
 }
 
 #[test]
+fn uuids_count_before_numbers_where_they_name_as_many() {
+    let of = |words: &[&str]| parse(V2, words).gpus;
+    let (numbers, one) = ("SLURM_JOB_GPUS=0,1", "CUDA_VISIBLE_DEVICES=GPU-8932f937");
+    let two = "CUDA_VISIBLE_DEVICES=GPU-8932f937,GPU-8932f938";
+    assert_eq!(of(&[numbers, two]).as_deref(), Some("GPU-8932f937,GPU-8932f938"));
+    assert_eq!(of(&[numbers, one]).as_deref(), Some("0,1"), "those of one task");
+    assert_eq!(of(&[one]).as_deref(), Some("GPU-8932f937"));
+    assert_eq!(of(&["SLURM_JOB_GPUS=", one]).as_deref(), Some("GPU-8932f937"));
+    let named = parse(V2, &[numbers, two]);
+    assert_eq!(named.gpus_by.as_deref(), Some("CUDA_VISIBLE_DEVICES"));
+}
+
+#[test]
 fn it_is_believed_inside_the_scheduler_only() {
     for path in [
         "/",

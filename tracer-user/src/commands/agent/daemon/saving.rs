@@ -1,9 +1,15 @@
-//! The records of jobs between the node, which makes them, and the thread that saves them.
+//! The records of jobs between the node, which makes them, and the threads that save them and are asked for them.
 
 use std::future::pending;
 
 use super::Agent;
-use crate::{base::clock::monotonic_ns, commands::agent::records::Records};
+use crate::{
+    base::clock::monotonic_ns,
+    commands::agent::{
+        query::{Ask, Queries},
+        records::Records,
+    },
+};
 
 /// Waits until there is room for a record that waits; for ever where none does.
 pub(super) async fn room(records: Option<&Records>) {
@@ -13,9 +19,18 @@ pub(super) async fn room(records: Option<&Records>) {
     }
 }
 
+/// The next question about running jobs; for ever none where nobody can ask.
+pub(super) async fn next_ask(queries: Option<&mut Queries>) -> Ask {
+    match queries {
+        Some(queries) => queries.next().await,
+        None => pending().await,
+    }
+}
+
 impl Agent {
     /// An interval has ended: has the records saved that are due.
     pub(super) fn save_records(&mut self) {
+        self.queries.iter().for_each(Queries::tick);
         if let Some(records) = &mut self.records {
             let (due, dropped) = self.node.due_records(false);
             records.tick(due, dropped, self.is_committed);

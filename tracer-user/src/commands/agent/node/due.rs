@@ -4,12 +4,19 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
-    commands::agent::records::{Due, MOST_WAITING, Unsaved},
+    commands::agent::{
+        query::{Caller, RunningHeads},
+        records::{Due, MOST_WAITING, Unsaved},
+    },
     model::{
         job::Job,
         point::{Origin, Point},
     },
+    record::{Record, head::Head},
 };
+
+/// Steps of a job that are told of at once.
+const MOST_STEPS: usize = 64;
 
 impl Jobs {
     /// The `job_info` that are due. Of a job that was let go before its last values were read, not before they are:
@@ -66,6 +73,22 @@ impl Jobs {
     /// The record of `due`; `None` where the job has changed since.
     pub fn hand_over(&mut self, origin: &Origin, due: &Due) -> Option<Unsaved> {
         self.details.get_mut(&due.job)?.hand_over(origin, &due.job, due.reach)
+    }
+
+    /// The heads of the jobs that run, with their owners.
+    pub fn running_heads(&self, origin: &Origin) -> RunningHeads {
+        let running = self.details.iter().filter(|(_, details)| details.end().is_none());
+        running
+            .map(|(job, details)| (details.uid, Head::from(&details.record(origin, job))))
+            .collect()
+    }
+
+    /// The records of the running job `id`, or of its steps, that `caller` may know of.
+    pub fn running_records(&self, origin: &Origin, id: &str, caller: Caller) -> Vec<Record> {
+        let running = self.details.iter().filter(|(job, details)| {
+            job.job == id && details.end().is_none() && caller.may_see(details.uid)
+        });
+        running.take(MOST_STEPS).map(|(job, details)| details.record(origin, job)).collect()
     }
 
     /// Jobs that were let go, and whose last values were not read yet.

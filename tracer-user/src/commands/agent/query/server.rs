@@ -1,0 +1,203 @@
+//! The clients: a few at a time, each with a deadline, none trusted.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, ErrorKind},
+    rc::Rc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{Mutex as Turn, Semaphore, mpsc, oneshot},
+    task::LocalSet,
+    time::{sleep, timeout},
+};
+
+use super::{Ask, Caller, RunningHeads};
+use crate::record::{
+    Record,
+    running::{LONGEST_REQUEST_BYTES, Request, answer_error, answer_heads, answer_records},
+};
+
+/// Clients at the same time, of all users and of one.
+const MOST_CLIENTS: usize = 16;
+const MOST_OF_A_USER: usize = 4;
+/// From a client's coming to its going.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Between two questions to the loop.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What all clients share.
+pub(super) struct Server {
+    /// Who has it may ask the loop.
+    ask: Turn<mpsc::Sender<Ask>>,
+    interval: Arc<AtomicU64>,
+    group: Option<u32>,
+    /// The heads of an interval.
+    heads: Mutex<Option<(u64, Arc<RunningHeads>)>>,
+    /// Clients now, by user.
+    clients: Mutex<BTreeMap<u32, usize>>,
+}
+
+impl Server {
+    pub fn new(ask: mpsc::Sender<Ask>, interval: Arc<AtomicU64>, group: Option<u32>) -> Self {
+        let (heads, clients) = (Mutex::default(), Mutex::default());
+        Self { ask: Turn::new(ask), interval, group, heads, clients }
+    }
+
+    /// Serves whoever comes, until the loop is gone.
+    pub async fn serve(self, listener: UnixListener) {
+        let (server, local) = (Rc::new(self), LocalSet::new());
+        let places = Arc::new(Semaphore::new(2 * MOST_CLIENTS));
+        let serving = async {
+            while !server.ask.lock().await.is_closed() {
+                // Each holds a descriptor of the agent's: further ones wait in the kernel.
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                match timeout(Duration::from_secs(1), listener.accept()).await {
+                    Ok(Ok((stream, _))) => {
+                        let server = Rc::clone(&server);
+                        local.spawn_local(async move {
+                            let _place = place;
+                            // A client that is late has its own deadline to blame.
+                            let _ = timeout(DEADLINE, server.client(stream)).await;
+                        });
+                    }
+                    // Out of descriptors, say.
+                    Ok(Err(_)) => sleep(PAUSE).await,
+                    Err(_) => {}
+                }
+            }
+        };
+        local.run_until(serving).await;
+    }
+
+    async fn client(&self, stream: UnixStream) {
+        let Ok(caller) = Caller::of(&stream, self.group) else { return };
+        let answer = match self.enter(caller.uid) {
+            Some(_held) => self.answer(caller, &stream).await,
+            None => {
+                // What was not read would take the answer with it as the connection ends.
+                let _ = timeout(PAUSE, read_line(&stream)).await;
+                Err(anyhow!("too many ask at once: try again"))
+            }
+        };
+        let line = answer.unwrap_or_else(|error| answer_error(&error));
+        let _ = write_all(&stream, &line).await;
+    }
+
+    async fn answer(&self, caller: Caller, stream: &UnixStream) -> Result<Vec<u8>> {
+        match Request::parse(&read_line(stream).await?)? {
+            Request::Heads {} => {
+                let all = self.heads().await?;
+                let own = all.iter().filter(|(owner, _)| caller.may_see(*owner));
+                answer_heads(own.map(|(_, head)| head.clone()).collect())
+            }
+            Request::Record { job } => {
+                let records: Vec<Record> =
+                    self.ask(|answer| Ask::Records(job, caller, answer)).await?;
+                answer_records(&records)
+            }
+        }
+    }
+
+    /// The heads of all running jobs, asked for once an interval.
+    async fn heads(&self) -> Result<Arc<RunningHeads>> {
+        let interval = self.interval.load(Ordering::Acquire);
+        let known = || {
+            let known = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+            known.as_ref().filter(|(of, _)| *of == interval).map(|(_, heads)| Arc::clone(heads))
+        };
+        if let Some(heads) = known() {
+            return Ok(heads);
+        }
+        let heads = Arc::new(self.ask(Ask::Heads).await?);
+        *self.heads.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((interval, Arc::clone(&heads)));
+        Ok(heads)
+    }
+
+    /// Asks the loop, when it is this client's turn.
+    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T> {
+        let turn = self.ask.lock().await;
+        let (give, answer) = oneshot::channel();
+        let ends = "the agent ends";
+        turn.send(question(give)).await.ok().context(ends)?;
+        let answer = answer.await.context(ends)?;
+        sleep(PAUSE).await;
+        Ok(answer)
+    }
+
+    /// A place among the clients, while it is held.
+    fn enter(&self, uid: u32) -> Option<Place<'_>> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.values().sum::<usize>() >= MOST_CLIENTS {
+            return None;
+        }
+        let own = clients.entry(uid).or_default();
+        if *own >= MOST_OF_A_USER {
+            return None;
+        }
+        *own += 1;
+        Some(Place { clients: &self.clients, uid })
+    }
+}
+
+struct Place<'a> {
+    clients: &'a Mutex<BTreeMap<u32, usize>>,
+    uid: u32,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = clients.get_mut(&self.uid) {
+            *count -= 1;
+            if *count == 0 {
+                clients.remove(&self.uid);
+            }
+        }
+    }
+}
+
+/// A line, without its line feed.
+async fn read_line(stream: &UnixStream) -> Result<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut piece = [0; 512];
+    let cannot = "cannot read the request";
+    loop {
+        stream.readable().await.context(cannot)?;
+        let count = match stream.try_read(&mut piece) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+            read => read.context(cannot)?,
+        };
+        if count == 0 {
+            bail!("the request has no line feed");
+        }
+        if let Some(end) = piece[..count].iter().position(|byte| *byte == b'\n') {
+            line.extend(&piece[..end]);
+            return Ok(line);
+        }
+        line.extend(&piece[..count]);
+        ensure!(line.len() <= LONGEST_REQUEST_BYTES, "the request is too long");
+    }
+}
+
+async fn write_all(stream: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            written => bytes = &bytes[written?..],
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

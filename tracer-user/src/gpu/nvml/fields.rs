@@ -1,0 +1,132 @@
+//! What one call tells of a device: counters of errors and of time held down, temperatures, links.
+
+use nvml_wrapper::{
+    Device,
+    enums::device::SampleValue,
+    error::NvmlError,
+    structs::device::FieldId,
+    sys_exports::field_id::{
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN as POWER_BRAKE,
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN as HARDWARE_THERMAL,
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN as SOFTWARE_THERMAL,
+        NVML_FI_DEV_ECC_SBE_VOL_TOTAL as ECC_CORRECTED, NVML_FI_DEV_MEMORY_TEMP as MEMORY_CELSIUS,
+        NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL as NVLINK_CRC_DATA,
+        NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL as NVLINK_CRC_FLIT,
+        NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL as NVLINK_RECOVERIES,
+        NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL as NVLINK_REPLAYS,
+        NVML_FI_DEV_PCIE_COUNT_RX_BYTES as PCIE_RECEIVED,
+        NVML_FI_DEV_PCIE_COUNT_TX_BYTES as PCIE_SENT,
+        NVML_FI_DEV_PCIE_REPLAY_COUNTER as PCIE_REPLAYS, NVML_FI_DEV_PERF_POLICY_POWER as POWER,
+        NVML_FI_DEV_PERF_POLICY_SYNC_BOOST as SYNC_BOOST,
+        NVML_FI_DEV_PERF_POLICY_THERMAL as THERMAL,
+        NVML_FI_DEV_REMAPPED_COR as REMAPPED_CORRECTABLE,
+        NVML_FI_DEV_REMAPPED_UNC as REMAPPED_UNCORRECTABLE,
+    },
+};
+
+use crate::gpu::reading::Counters;
+
+const FIELDS: [u32; 17] = [
+    MEMORY_CELSIUS,
+    ECC_CORRECTED,
+    REMAPPED_CORRECTABLE,
+    REMAPPED_UNCORRECTABLE,
+    PCIE_REPLAYS,
+    PCIE_SENT,
+    PCIE_RECEIVED,
+    NVLINK_CRC_FLIT,
+    NVLINK_CRC_DATA,
+    NVLINK_REPLAYS,
+    NVLINK_RECOVERIES,
+    POWER,
+    POWER_BRAKE,
+    THERMAL,
+    SOFTWARE_THERMAL,
+    HARDWARE_THERMAL,
+    SYNC_BOOST,
+];
+
+/// The fields, each `None` where the device does not tell it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Fields {
+    pub memory_celsius: Option<u64>,
+    pub remapped_rows: Option<u64>,
+    /// All but the errors that ECC could not correct.
+    pub counters: Counters,
+}
+
+/// Asks for all of them.
+///
+/// # Errors
+/// As the library answers for the whole call.
+pub fn read(device: &Device<'static>) -> Result<Fields, NvmlError> {
+    let told = device.field_values_for(&FIELDS.map(FieldId))?;
+    let number = |field: u32| {
+        let at = FIELDS.iter().position(|known| *known == field)?;
+        // One of a kind that the wrapper does not know is missing too.
+        match *told.get(at)?.as_ref().ok()?.value.as_ref().ok()? {
+            SampleValue::U32(number) => Some(number.into()),
+            SampleValue::U64(number) => Some(number),
+            SampleValue::I64(number) => u64::try_from(number).ok(),
+            SampleValue::F64(_) => None,
+        }
+    };
+    Ok(Fields::of(number))
+}
+
+impl Fields {
+    fn of(number: impl Fn(u32) -> Option<u64>) -> Self {
+        let sum =
+            |of: &[u32]| of.iter().filter_map(|field| number(*field)).reduce(u64::saturating_add);
+        // Counters that stand at zero since the driver was loaded may be counted by nobody.
+        let time_ns = |of: Option<u64>| of.filter(|ns| *ns > 0);
+        let counters = Counters {
+            ecc_uncorrected: None,
+            ecc_corrected: number(ECC_CORRECTED),
+            pcie_replays: number(PCIE_REPLAYS),
+            nvlink_errors: sum(&[
+                NVLINK_CRC_FLIT,
+                NVLINK_CRC_DATA,
+                NVLINK_REPLAYS,
+                NVLINK_RECOVERIES,
+            ]),
+            // Two reasons may hold at once: the longer one is the time.
+            throttled_power_ns: time_ns(number(POWER).max(number(POWER_BRAKE))),
+            throttled_thermal_ns: time_ns(
+                number(THERMAL).max(number(SOFTWARE_THERMAL)).max(number(HARDWARE_THERMAL)),
+            ),
+            throttled_other_ns: time_ns(number(SYNC_BOOST)),
+            pcie_sent_bytes: number(PCIE_SENT),
+            pcie_received_bytes: number(PCIE_RECEIVED),
+        };
+        Self {
+            memory_celsius: number(MEMORY_CELSIUS).filter(|celsius| *celsius > 0),
+            remapped_rows: sum(&[REMAPPED_CORRECTABLE, REMAPPED_UNCORRECTABLE]),
+            counters,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_unknown_and_a_still_counter_no_time() {
+        assert_eq!(Fields::of(|_| None), Fields::default());
+        let told = |field| match field {
+            POWER => Some(7),
+            POWER_BRAKE => Some(9),
+            THERMAL | MEMORY_CELSIUS => Some(0),
+            NVLINK_REPLAYS => Some(2),
+            NVLINK_CRC_FLIT => Some(3),
+            REMAPPED_UNCORRECTABLE => Some(1),
+            _ => None,
+        };
+        let Fields { memory_celsius, remapped_rows, counters } = Fields::of(told);
+        assert_eq!((memory_celsius, remapped_rows), (None, Some(1)));
+        let expected =
+            Counters { throttled_power_ns: Some(9), nvlink_errors: Some(5), ..Counters::default() };
+        assert_eq!(counters, expected);
+    }
+}
