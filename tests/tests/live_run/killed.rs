@@ -47,10 +47,10 @@ fn is_there(&(command, id): &(libc::c_long, u32)) -> bool {
 }
 
 /// A process of the command that the test ends, whatever happens.
-struct Outliving(Pid);
+pub struct Outliving(Pid);
 
 impl Outliving {
-    fn parse(line: &str) -> Self {
+    pub fn parse(line: &str) -> Self {
         Self(Pid::from_raw(line.trim().parse().unwrap()).unwrap())
     }
 
@@ -59,7 +59,7 @@ impl Outliving {
     }
 
     /// Ends it and waits until its cgroups are empty.
-    fn end(&self, cgroups: &[PathBuf]) {
+    pub fn end(&self, cgroups: &[PathBuf]) {
         let _ = kill_process(self.0, Signal::KILL);
         wait_for("empty cgroups", || {
             let procs = cgroups.iter().map(|path| fs::read_to_string(path.join("cgroup.procs")));

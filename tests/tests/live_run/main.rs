@@ -11,6 +11,7 @@ mod namespaces;
 mod outputs;
 mod program;
 mod readers;
+mod saved;
 mod signals;
 mod statuses;
 mod terminal;
