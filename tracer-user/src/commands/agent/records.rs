@@ -201,11 +201,6 @@ impl Shared {
         self.room.notify_one();
     }
 
-    /// Whether nothing is in the thread's hands.
-    fn is_idle(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) == 0
-    }
-
     fn ends(&self) -> bool {
         self.ends.load(Ordering::Acquire)
     }

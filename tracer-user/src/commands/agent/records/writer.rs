@@ -14,7 +14,6 @@ use anyhow::Error;
 use super::{BATCH, Shared, Unsaved};
 use crate::{
     base::{clock::wall_ns, say::Level},
-    bpf::load::give_back,
     record::store::{Dropped, Enforcing, Limits, Store, is_full},
 };
 
@@ -22,9 +21,6 @@ use crate::{
 const LIMITS_EVERY: Duration = Duration::from_secs(3600);
 /// First and longest pause after an attempt at which nothing could be saved.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
-
-/// Records after which the memory of their jobs is given back.
-const MANY: usize = 4 * BATCH;
 
 /// The thread's side.
 pub(super) struct Writer {
@@ -35,8 +31,6 @@ pub(super) struct Writer {
     /// What cannot be done at the moment, as it was told.
     pub told: Option<String>,
     pub pause: Duration,
-    /// Records saved since memory was given back.
-    since_given_back: usize,
 }
 
 impl Writer {
@@ -46,7 +40,7 @@ impl Writer {
         remarks: Sender<(Level, String)>,
         shared: Arc<Shared>,
     ) -> Self {
-        Self { store, limits, remarks, shared, told: None, pause: PAUSES[0], since_given_back: 0 }
+        Self { store, limits, remarks, shared, told: None, pause: PAUSES[0] }
     }
 
     pub fn run(mut self, records: &Receiver<Unsaved>) {
@@ -68,11 +62,6 @@ impl Writer {
                 enforcing.get_or_insert_with(|| self.store.enforce(&self.limits, wall_ns()));
             }
             enforcing = enforcing.and_then(|enforcing| self.step(enforcing));
-            if self.since_given_back >= MANY && self.shared.is_idle() {
-                // The jobs that waited are gone.
-                self.since_given_back = 0;
-                give_back();
-            }
         }
     }
 
@@ -91,7 +80,6 @@ impl Writer {
         if let Some(remark) = self.store.take_remark() {
             self.remark(Level::Warning, remark.to_owned());
         }
-        self.since_given_back += count - batch.len();
         let failed = batch.len();
         // What failed is told to its jobs before there is room for more of theirs.
         drop(batch);
