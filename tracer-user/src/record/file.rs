@@ -15,7 +15,7 @@ const LONGEST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// None that its input could cause.
 pub fn encode(record: &Record) -> Result<Vec<u8>> {
-    let mut file = GzEncoder::new(Vec::new(), Compression::default());
+    let mut file = GzEncoder::new(Vec::new(), Compression::fast());
     file.write_all(document(record)?.as_bytes()).context("cannot compress a record")?;
     file.finish().context("cannot compress a record")
 }

@@ -42,6 +42,9 @@ fn doctor_tells_of_every_makers_gpus() {
         finding("NVIDIA GPUs", "ok", "1, driver 550.54.15: GPU 0 (NVIDIA A100)"),
         finding("NVIDIA GPUs", "missing", &lacks(activity, unsupported)),
         finding("NVIDIA GPUs", "missing", &lacks("ECC errors", unsupported)),
+        finding("NVIDIA GPUs", "missing", &lacks("power limit", unsupported)),
+        finding("NVIDIA GPUs", "missing", &lacks("encoder", unsupported)),
+        finding("NVIDIA GPUs", "missing", &lacks("decoder", unsupported)),
         finding("AMD GPUs", "ok", "2: GPU 0 (AMD Instinct MI210), GPU 1 (AMD Instinct MI210)"),
         finding(
             "AMD GPUs",

@@ -132,7 +132,7 @@ fn saved() -> Result<[f64; 2]> {
         }
         Ok((batch * batches) as f64 / took.as_secs_f64())
     };
-    Ok([per_second(1, 100)?, per_second(256, 8)?])
+    Ok([per_second(1, 100)?, per_second(128, 16)?])
 }
 
 /// What a job did in ten seconds: every field known, two disks and two operations, two families, one GPU.
@@ -201,7 +201,7 @@ fn document(rows: &[Row], [single, batch]: &[f64; 2], machine: &str) -> String {
         ]);
     }
     format!(
-        "{machine}.\n\n{table}\nSaved, on this disk, records of jobs of 1 h: {single:.0} a second one by one, {batch:.0} in batches of 256.\n"
+        "{machine}.\n\n{table}\nSaved, on this disk, records of jobs of 1 h: {single:.0} a second one by one, {batch:.0} in batches of 128.\n"
     )
 }
 

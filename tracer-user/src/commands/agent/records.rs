@@ -29,11 +29,11 @@ use crate::{
 };
 
 /// Records that are saved together at most.
-const BATCH: usize = 256;
+const BATCH: usize = 128;
 /// Those in the hands of the thread at most, of some 20 kB each: one batch is written while the next comes.
 const MOST_IN_FLIGHT: usize = 2 * BATCH;
 /// Jobs that have ended and wait for their record at most.
-pub const MOST_WAITING: usize = 4096;
+pub const MOST_WAITING: usize = 2048;
 /// How long the agent's end waits for the disk: it promises to end within two seconds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
