@@ -71,7 +71,8 @@ fn grafanas_own_code_draws_the_answers() {
             seen.push(panel.title);
             let mut shown = answered(&influx, shown, written.dashboard.title, &choices);
             let targets = shown["targets"].to_string();
-            let empty = missing.iter().any(|field| targets.contains(&format!("\\\"{field}\\\"")));
+            let empty =
+                missing.iter().any(|(_, field)| targets.contains(&format!("\\\"{field}\\\"")));
             shown["mayBeEmpty"] = json!(empty);
             panels.push(shown);
         }

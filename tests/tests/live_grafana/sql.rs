@@ -54,7 +54,7 @@ fn every_query_in_sql_is_answered() {
         for (panel, _, ask, target) in questions(written) {
             let query = target["rawSql"].as_str().unwrap();
             // A column that nobody has written does not exist.
-            if unknown.iter().any(|field| query.contains(&format!("\"{field}\""))) {
+            if unknown.iter().any(|(_, field)| query.contains(&format!("\"{field}\""))) {
                 continue;
             }
             queries.push(asked(
@@ -71,7 +71,7 @@ fn every_query_in_sql_is_answered() {
         for choice in choices(&influx, other, data) {
             for (panel, _, ask, _) in questions(other) {
                 let query = sql::query(ask, other.dashboard.scope);
-                if !missing.iter().any(|field| query.contains(&format!("\"{field}\""))) {
+                if !missing.iter().any(|(_, field)| query.contains(&format!("\"{field}\""))) {
                     queries.push(asked(panel.title, &query, &choice, None));
                 }
             }

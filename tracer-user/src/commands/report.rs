@@ -26,6 +26,7 @@ use crate::{
 /// --save`, or of a directory that a cluster shares. A job that ran on several nodes is reported as a whole. The
 /// exit status is 0, 1 if a part could not be read, 2 if there is no such job.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "jobtrace report <JOB|FILE>... [OPTIONS]")]
 #[command(after_long_help = "\
 Examples:
   What happened with job 4711 (on this node, or below the directory that the cluster shares):
