@@ -14,10 +14,10 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    counters::{charge, tag, times_known},
     kernel::{Kernel, cgroup_id, global, load, run_queue_clock},
     maps::{bank, cpu_record, cpu_record_of, slot_of, task_record},
     record::file,
-    switch::{charge, tag, times_known},
 };
 
 /// A task moved, wherever it runs.

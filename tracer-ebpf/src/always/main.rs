@@ -13,6 +13,8 @@ mod cells;
 #[cfg(target_arch = "bpf")]
 mod cgroup;
 #[cfg(target_arch = "bpf")]
+mod counters;
+#[cfg(target_arch = "bpf")]
 mod empty;
 #[cfg(target_arch = "bpf")]
 mod fault;

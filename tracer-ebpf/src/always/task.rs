@@ -8,9 +8,9 @@ use aya_ebpf::{
 use tracer_ebpf::{ids::TELL_EXECS, kernel_fields::fields::*, records::life};
 
 use crate::{
+    counters::renumber,
     kernel::{Kernel, load, task_cgroup_id},
     maps::{bank, cpu_record, scratch, slot_flags, slot_of, tell, victim},
-    switch::renumber,
 };
 
 /// A task made another: charged to the maker's job.

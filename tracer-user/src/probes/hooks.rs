@@ -14,7 +14,7 @@ use crate::{base::layout::Layout, bpf::hook::Hook};
 pub use rows::HOOKS;
 
 /// A hook, and what depends on it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct HookRow {
     /// The program and what it is attached to.
     pub hook: Hook,

@@ -12,13 +12,14 @@ use tracer_ebpf::{
 /// All of these lists, one after the other.
 macro_rules! all_of {
     ($($list:expr),+ $(,)?) => {
-        &joined::<{ 0 $(+ $list.len())+ }>(&[$(&$list),+])
+        &joined::<&str, { 0 $(+ $list.len())+ }>("", &[$(&$list),+])
     };
 }
 pub(super) use all_of;
 
-pub(super) const fn joined<const N: usize>(lists: &[&[&'static str]]) -> [&'static str; N] {
-    let mut all = [""; N];
+/// `lists` one after the other, `N` in all; `blank` fills what is not yet there.
+pub(super) const fn joined<T: Copy, const N: usize>(blank: T, lists: &[&[T]]) -> [T; N] {
+    let mut all = [blank; N];
     let (mut at, mut list) = (0, 0);
     while list < lists.len() {
         let mut of_list = 0;

@@ -1,15 +1,17 @@
 //! The rows themselves.
 
+mod net;
+
 use aya::programs::perf_event::SoftwareEvent;
 
 use super::{FAULT_BEGINS, HookRow, REQUIRED_GROUP};
 use crate::{
     bpf::hook::{
         Hook, Period,
-        Point::{FunctionEntry, FunctionExit, Software, Tracepoint},
+        Point::{FunctionEntry, Software, Tracepoint},
     },
     probes::{
-        families::Family::{Block, FullFault, LifeCycle, MajorFault, Net, Sched},
+        families::Family::{Block, FullFault, LifeCycle, MajorFault, Sched},
         needs::*,
     },
 };
@@ -18,31 +20,12 @@ const ALL: &str = "job_sched, minor and major of job_fault: all of jobtrace";
 const MINOR_LATENCY: &[&str] = &["minor_latency_ns", "minor_sampled", "latency_sample_every"];
 const LATENCIES: &[&str] = all_of!(MINOR_LATENCY, ["major_latency_ns"]);
 
-/// Of a protocol's message, as function `function` returns; its program has the same name.
-const fn of_return(
-    function: &'static str,
-    arguments: &'static [&'static str],
-    group: &'static str,
-    feeds: &'static [&'static str],
-    gives: &'static str,
-) -> HookRow {
-    HookRow {
-        hook: Hook {
-            program: function,
-            point: FunctionExit(function, arguments),
-            needs: OUTER_MESSAGE_NEEDS,
-            group,
-            covers: &[],
-        },
-        family: Net,
-        feeds,
-        gives,
-    }
-}
-
 /// All hooks, in the order of their attaching: what keeps slots right comes first, and what begins something
 /// before what ends it.
-pub static HOOKS: &[HookRow] = &[
+pub static HOOKS: &[HookRow] =
+    &joined::<_, { OF_TASKS.len() + net::ROWS.len() }>(net::ROWS[0], &[OF_TASKS, net::ROWS]);
+
+const OF_TASKS: &[HookRow] = &[
     HookRow {
         hook: Hook {
             program: "cgroup_mkdir",
@@ -295,112 +278,5 @@ pub static HOOKS: &[HookRow] = &[
         family: FullFault,
         feeds: MINOR_LATENCY,
         gives: "minor_latency_ns",
-    },
-    HookRow {
-        hook: Hook {
-            program: "sock_send_length",
-            point: Tracepoint("sock_send_length", MESSAGE_LENGTH),
-            needs: MESSAGE_NEEDS,
-            group: SENT_GROUPS[0],
-            covers: SENT_GROUPS,
-        },
-        family: Net,
-        feeds: SENT,
-        gives: "what is sent through sockets",
-    },
-    of_return("inet_sendmsg", SENDING, SENT_GROUPS[0], SENT, "what is sent by IPv4"),
-    of_return("inet6_sendmsg", SENDING, SENT_GROUPS[1], SENT, "what is sent by IPv6"),
-    of_return("unix_stream_sendmsg", SENDING, SENT_GROUPS[2], SENT, "what is sent by unix streams"),
-    of_return(
-        "unix_dgram_sendmsg",
-        SENDING,
-        SENT_GROUPS[3],
-        SENT,
-        "what is sent by unix datagrams",
-    ),
-    of_return(
-        "inet_sendpage",
-        PAGE_LENGTH,
-        SENT_GROUPS[4],
-        &[],
-        "what sendfile and splice send by TCP",
-    ),
-    of_return(
-        "unix_stream_sendpage",
-        PAGE_LENGTH,
-        SENT_GROUPS[5],
-        &[],
-        "what sendfile and splice send by unix streams",
-    ),
-    HookRow {
-        hook: Hook {
-            program: "sock_recv_length",
-            point: Tracepoint("sock_recv_length", MESSAGE_LENGTH),
-            needs: MESSAGE_NEEDS,
-            group: RECEIVED_GROUPS[0],
-            covers: RECEIVED_GROUPS,
-        },
-        family: Net,
-        feeds: RECEIVED,
-        gives: "what is received through sockets",
-    },
-    of_return("inet_recvmsg", RECEIVING, RECEIVED_GROUPS[0], RECEIVED, "what is received by IPv4"),
-    of_return("inet6_recvmsg", RECEIVING, RECEIVED_GROUPS[1], RECEIVED, "what is received by IPv6"),
-    of_return(
-        "unix_stream_recvmsg",
-        RECEIVING,
-        RECEIVED_GROUPS[2],
-        RECEIVED,
-        "what is received by unix streams",
-    ),
-    of_return(
-        "unix_dgram_recvmsg",
-        RECEIVING,
-        RECEIVED_GROUPS[3],
-        RECEIVED,
-        "what is received by unix datagrams",
-    ),
-    of_return(
-        "sock_splice_read",
-        SPLICE_LENGTH,
-        "pages received",
-        &[],
-        "bytes spliced from TCP and unix sockets",
-    ),
-    HookRow {
-        hook: Hook {
-            program: "tcp_retransmit_skb",
-            point: Tracepoint("tcp_retransmit_skb", &["*sock", "*sk_buff", "scalar"]),
-            needs: RETRANSMIT_NEEDS,
-            group: "segments sent again",
-            covers: &[],
-        },
-        family: Net,
-        feeds: &["retransmits"],
-        gives: "retransmits",
-    },
-    HookRow {
-        hook: Hook {
-            program: "tcp_retransmit_sent",
-            point: Tracepoint("tcp_retransmit_skb", &["*sock", "*sk_buff"]),
-            needs: RETRANSMIT_NEEDS,
-            group: "segments sent again",
-            covers: &[],
-        },
-        family: Net,
-        feeds: &["retransmits"],
-        gives: "retransmits",
-    },
-    HookRow {
-        hook: Hook {
-            program: "inet_sock_set_state",
-            point: Tracepoint("inet_sock_set_state", MESSAGE_LENGTH),
-            needs: CONNECTION_NEEDS,
-            group: "connections",
-            covers: &[],
-        },
-        family: Net,
-        feeds: &["connections"],
-        gives: "connections",
     },
 ];
