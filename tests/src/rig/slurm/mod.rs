@@ -114,9 +114,13 @@ impl Slurm {
         &self.own_cgroups
     }
 
-    /// The process of slurmd.
-    pub fn slurmd_pid(&self) -> Option<i32> {
-        self.daemon.as_ref().map(Daemon::pid)
+    /// The end of what slurmctld and slurmd have logged.
+    pub fn last_log(&self) -> String {
+        let end = |name: &str| {
+            let text = fs::read(self.path(name)).unwrap_or_default();
+            String::from_utf8_lossy(&text[text.len().saturating_sub(2_000)..]).into_owned()
+        };
+        ["log/slurmctld.log", "log/slurmd.log"].map(end).join("\n")
     }
 
     /// Kills slurmd and starts it again, as an upgrade does: jobs go on meanwhile.
