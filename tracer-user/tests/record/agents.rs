@@ -195,7 +195,8 @@ fn facts_and_values_survive_a_restart_that_takes_over() {
     assert_eq!(before.facts.text(const { fact("name") }), "md");
     assert_eq!(number(&before, const { fact("counted_from") }), Some(BEGIN + SECOND));
     for damage in ["", "A", "AA=="] {
-        let damaged = text.replacen("\"columns\":\"", &format!("\"columns\":\"{damage}!"), 1);
+        let damaged = text.replacen("\"rows\":\"", &format!("\"rows\":\"{damage}!"), 1);
+        assert_ne!(damaged, text);
         assert!(serde_json::from_str::<Counted>(&damaged).is_err());
     }
 }

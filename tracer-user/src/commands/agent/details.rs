@@ -27,7 +27,7 @@ use crate::{
         totals::RunTotals,
     },
     record::{Record, timeline::Timeline},
-    resolve::Answer,
+    resolve::{Answer, sluid::Sluid},
 };
 
 use files::Files;
@@ -174,6 +174,10 @@ impl Details {
                 self.facts.set_text(fact, value);
                 self.told_ns = None;
             }
+        }
+        let sluid = answer.sluid.as_deref().and_then(Sluid::parse);
+        if let Some(Sluid { submitted_ms, .. }) = sluid {
+            self.facts.set(const { fact("submitted") }, submitted_ms * 1_000_000);
         }
         self.uid = self.uid.or(answer.uid);
     }

@@ -39,6 +39,7 @@ impl Details {
             (const { fact("memory_per_core_bytes") }, facts.memory_per_core_bytes),
             (const { fact("memory_per_gpu_bytes") }, facts.memory_per_gpu_bytes),
             (const { fact("restarts") }, facts.restarts),
+            (const { fact("submitted") }, facts.submitted_s.map(ns)),
             (const { fact("time_limit_end") }, end_ns),
             (const { fact("time_limit_ns") }, limit_ns),
         ];
