@@ -2,19 +2,23 @@
 
 use std::{
     env,
-    os::unix::process::CommandExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Stdio},
 };
 
 use jobtrace::{
     commands::agent::query::{Ask, Queries},
+    model::tables::fact,
     record::{head::Head, running, store::Store},
 };
 use jobtrace_tests::{
     agree::Agreement,
-    daemon::{Setup, site::Site},
-    rig::{folder, mount::Tmpfs},
+    daemon::{
+        PATIENCE, Setup,
+        site::{Site, enter},
+    },
+    rig::{folder, mount::Tmpfs, wait_for},
     sharing::{ADA, BOB, Sharing, TODAY, record},
 };
 
@@ -116,15 +120,38 @@ fn the_agent_says_that_users_cannot_read_their_records() {
     let site = Site::new().expect("a site");
     let setup = Setup::with(None, Some(&bare.path().join("records")), "").expect("a setup");
     let mut agent = setup.start().expect("an agent");
-    for job in 0..2 {
-        site.fork(job, 3).expect("a job");
-        site.end(job).expect("its end");
+    let jobs = [ADA, BOB].map(|uid| {
+        let mut command = Command::new("sleep");
+        command
+            .arg("600")
+            .env("SLURM_JOB_ID", site.job(uid - ADA))
+            .env("SLURM_JOB_UID", uid.to_string());
+        enter(&mut command, &site.task(uid - ADA).expect("a job"));
+        command.spawn().expect("a task")
+    });
+    let known = || agent_knows(&setup, &site).then_some(());
+    wait_for("whose the jobs are", PATIENCE, known).expect("their users");
+    for (number, mut task) in (0..).zip(jobs) {
+        task.kill().expect("its end");
+        task.wait().expect("its end");
+        site.end(number).expect("its end");
     }
     let said = "has no access control lists: users cannot read the records of their jobs, root and the group can; \
                 name a folder on another file system (`records.dir`)";
     agent.wait_for_words(said, 1).expect("words");
     agent.end_well().expect("an end");
     assert_eq!(agent.said(said), 1, "{}", agent.words());
+}
+
+/// Whether the agent knows whose the first two jobs of a site are.
+fn agent_knows(setup: &Setup, site: &Site) -> bool {
+    let socket = setup.state().join(running::SOCKET);
+    let is_known = |(job, uid): (u32, u32)| {
+        let records = running::records(&socket, &site.job(job)).unwrap_or_default();
+        let mut uids = records.iter().map(|record| record.facts.number(const { fact("uid") }));
+        uids.any(|known| known == Some(uid.into()))
+    };
+    [(0, ADA), (1, BOB)].into_iter().all(is_known)
 }
 
 /// Another user's jobs are not told of at the socket, whatever he asks.

@@ -79,14 +79,17 @@ fn a_share_that_hangs_stops_the_copying_and_nothing_else() {
     wait_for("its wait", PATIENCE, || is_waiting(second.pid())).unwrap();
     end(second, "second");
     share.go_on();
+    site.fork(2, 33).unwrap();
+    site.end(2).unwrap();
+    saved(setup.records(), &[2]).unwrap();
     let third = push("third");
-    saved(&behind, &[0, 1]).unwrap();
+    saved(&behind, &[0, 1, 2]).unwrap();
     end(third, "third");
     agent.end_well().unwrap();
 
     let copied = forks(&behind);
-    let expected = [11, 22].map(Some);
-    assert_eq!([0, 1].map(|job| copied.get(&site.job(job)).copied()), expected);
+    let expected = [11, 22, 33].map(Some);
+    assert_eq!([0, 1, 2].map(|job| copied.get(&site.job(job)).copied()), expected);
     let points = files::points(&setup.outbox()).unwrap();
     let longest = longest_s(&points);
     let late = sum(&points, "jobtrace_self", "_system", "late_intervals");

@@ -54,7 +54,7 @@ fn a_full_disk_costs_nothing_once_there_is_room_again() {
 #[test]
 fn a_slow_disk_makes_intervals_late_which_is_told_and_loses_nothing() {
     // An interval's file takes seconds.
-    let (disk, site) = (Share::slow(600).unwrap(), Site::new().unwrap());
+    let (disk, site) = (Share::slow(2500).unwrap(), Site::new().unwrap());
     let setup = Setup::with_spool(&disk.path().join("spool"), "").unwrap();
     let mut agent = setup.start().unwrap();
     for job in 0..5 {

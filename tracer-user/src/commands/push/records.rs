@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{options::Options, stop::Stop};
+use super::{options::Options, stop::Stop, totals::counted};
 use crate::{
     base::{
         clock::wall_ns,
@@ -78,7 +78,8 @@ impl Copier {
                 say_at(
                     Level::Info,
                     format!(
-                        "{records} records ({bytes} bytes) copied to {}, {} removed there",
+                        "{} ({bytes} bytes) copied to {}, {} removed there",
+                        counted(records, "record"),
                         self.to.display(),
                         removed + old
                     ),
@@ -159,8 +160,8 @@ impl Copier {
             anyhow::Error::new(error).context(message)
         })?;
         if copied.old > 0 {
-            let (old, max_age) = (copied.old, self.max_age);
-            say_at(Level::Notice, format!("removed {old} records older than {max_age} from {to}"));
+            let (old, max_age) = (counted(copied.old, "record"), self.max_age);
+            say_at(Level::Notice, format!("removed {old} older than {max_age} from {to}"));
         }
         let users =
             |users: &BTreeSet<String>| Vec::from_iter(users.iter().map(String::as_str)).join(", ");
