@@ -141,7 +141,7 @@ fn handle() -> Result<Vec<u8>> {
     let mut text = String::new();
     file.read_to_string(&mut text).context("the server tells no handle of its export")?;
     let digits = text.trim().trim_start_matches("\\x");
-    let byte = |at: usize| Some(u8::from_str_radix(digits.get(at..at + 2)?, 16).ok()?);
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
     bytes.filter(|bytes| !bytes.is_empty()).with_context(|| format!("no handle: {text:?}"))
 }
