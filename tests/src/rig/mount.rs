@@ -22,13 +22,25 @@ impl Tmpfs {
     /// # Errors
     /// When it cannot be mounted: root is needed.
     pub fn mount(bytes: u64) -> Result<Self> {
+        Self::mount_as("tmpfs", &format!("size={bytes},mode=755"))
+    }
+
+    /// Mounts one that has no access control lists: a ramfs.
+    ///
+    /// # Errors
+    /// As [`Self::mount`].
+    pub fn without_lists() -> Result<Self> {
+        Self::mount_as("ramfs", "mode=755")
+    }
+
+    fn mount_as(kind: &str, options: &str) -> Result<Self> {
         let folder = folder("disk")?;
         let path = folder.path().join("jobtrace");
         std::fs::create_dir(&path)?;
-        let options = std::ffi::CString::new(format!("size={bytes},mode=755"))?;
+        let options = std::ffi::CString::new(options)?;
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
-        mount("jobtrace", &path, "tmpfs", flags, Some(options.as_c_str()))
-            .context("cannot mount a tmpfs, is this root")?;
+        mount("jobtrace", &path, kind, flags, Some(options.as_c_str()))
+            .with_context(|| format!("cannot mount a {kind}, is this root"))?;
         Ok(Self { path, _folder: folder })
     }
 
