@@ -141,6 +141,7 @@ impl Details {
         let is_apart = self.files.has_block() != Some(false);
         record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
         record.totals.forget_known();
+        record.totals.forget_disks_of_parts();
         record.facts = self.all_facts();
         record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
         record
