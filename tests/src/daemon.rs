@@ -23,7 +23,7 @@ pub mod kernel;
 pub mod site;
 
 /// How long the start or the end may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// What the agent says once it measures.
 const STARTED: &str = "tracing the jobs of";
 
@@ -66,7 +66,7 @@ impl Setup {
     /// # Errors
     /// When the disk refuses.
     pub fn configure(&self, more: &str) -> Result<()> {
-        let (state, records) = (self.state(), self.folder.path().join("records"));
+        let (state, records) = (self.state(), self.records());
         let interval = if more.contains("interval =") { "" } else { "interval = \"1s\"\n" };
         let text = format!(
             "{interval}hierarchy = \"v2\"\nhost = \"node1\"\nspool.dir = {:?}\n\
@@ -89,6 +89,11 @@ impl Setup {
     /// Where files are before they are finished.
     pub fn tmp(&self) -> PathBuf {
         self.spool.join("tmp")
+    }
+
+    /// Where records of jobs appear.
+    pub fn records(&self) -> PathBuf {
+        self.folder.path().join("records")
     }
 
     /// The agent's own files.
