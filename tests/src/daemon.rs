@@ -23,7 +23,7 @@ pub mod kernel;
 pub mod site;
 
 /// How long the start or the end may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// What the agent says once it measures.
 const STARTED: &str = "tracing the jobs of";
 

@@ -8,6 +8,7 @@ pub mod causes;
 pub mod daemon;
 pub mod disk;
 pub mod own_cgroup;
+pub mod pages;
 pub mod probed;
 pub mod rig;
 pub mod sharing;

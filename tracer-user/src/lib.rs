@@ -20,4 +20,6 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod resolve;
+pub mod server;
+pub mod source;
 pub mod view;

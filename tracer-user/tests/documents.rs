@@ -51,7 +51,7 @@ fn groups() -> Vec<Group> {
 fn infos() -> Vec<Point> {
     let info = JobInfo { name: "a".into(), command: "a b".into(), ..JobInfo::default() };
     let exit = Exit { code: Some(0), signal: None };
-    let of_run = info_point(&origin(), &job(), &info, Some((9, exit)), 9);
+    let of_run = info_point(&origin(), &job(), &info, Some((9, exit)), Some(4), 9);
     let text = || Some("1".to_owned());
     let facts = JobFacts {
         name: text(),

@@ -257,14 +257,14 @@ fn job_info_and_job_hist_are_lines() {
     let info = JobInfo { name: "sh".into(), uid: 7, command, start_wall_ns: 5, user: "ada".into() };
     let end = Some((9, Exit { code: None, signal: Some(9) }));
     let mut out = Vec::new();
-    encode(&info_point(&origin, &job, &info, end, 9), &mut out);
+    encode(&info_point(&origin, &job, &info, end, Some(4), 9), &mut out);
     let mut sched = Group::unknown(&tables::SCHED, vec![]);
     sched.set_hist(tables::Sched::sleep_ns, Hist::from_buckets(70, 70, [(1, 3)]));
     let stats = JobStats { job, groups: vec![sched] };
     hist_points(&origin, &stats, 9).iter().for_each(|point| encode(point, &mut out));
     let expected = concat!(
         r#"job_info,host=n1,job=r1,manager=run,user=ada name="sh",uid=7i,"#,
-        r#"command="sh -c 'echo \"a b\"'",start=5i,end=9i,exit=137i 9"#,
+        r#"command="sh -c 'echo \"a b\"'",start=5i,end=9i,elapsed_ns=4i,exit=137i 9"#,
         "\njob_hist,host=n1,job=r1,le=127,manager=run,metric=sched.sleep_ns,user=ada n=3i 9\n",
     );
     assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -210,10 +210,10 @@ fn the_newest_facts_and_states_stand() {
         encode(point, &mut text);
         String::from_utf8(text).unwrap()
     };
-    let begun = line(&info_point(&origin(), &job(), &info, None, 10));
+    let begun = line(&info_point(&origin(), &job(), &info, None, None, 10));
     let exit = Exit { code: Some(3), signal: None };
     let renamed = JobInfo { name: "b".into(), ..info };
-    let ended = line(&info_point(&origin(), &job(), &renamed, Some((20, exit)), 20));
+    let ended = line(&info_point(&origin(), &job(), &renamed, Some((20, exit)), Some(17), 20));
     let cpu = |held| {
         let mut cpu = Group::unknown(&CPU, Vec::new());
         cpu.set(Cpu::cores_held, held);

@@ -1,6 +1,7 @@
 //! The part of the chores that tests use too: which sources the committed BPF object stands for, what a
-//! virtual machine of `cargo xtask vm` tells its host, Grafana's dashboards, and how measurements are written into documents.
+//! virtual machine of `cargo xtask vm` tells its host, Grafana's dashboards, the browser, and how measurements are written into documents.
 
+pub mod browser;
 pub mod grafana;
 pub mod guest;
 pub mod machine;

@@ -11,6 +11,7 @@ mod fuzz;
 mod licences;
 mod packages;
 mod process;
+mod screenshots;
 mod soak;
 mod test;
 mod vm;
@@ -73,6 +74,8 @@ enum Chore {
     Cardinality(cluster::Args),
     /// Check each dependency's licence against the allowed ones
     Licences,
+    /// Take pictures of a report for the documents, light and dark, with chromium
+    Screenshots(screenshots::Args),
     /// What `test` compares before and after the live ring; run through sudo
     #[command(hide = true)]
     Residue,
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Chore::Simulate(args) => cluster::run("simulate", &args),
         Chore::Cardinality(args) => cluster::run("cardinality", &args),
         Chore::Licences => licences::run(),
+        Chore::Screenshots(args) => screenshots::run(&args),
         Chore::Residue => test::residue::print(),
     };
     match done {

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::{
     base::{clock::wall_ns, say::print, values::Time},
     record::{
-        folders::{Folders, first_day},
+        folders::first_day,
         head::Head,
         select::{Run, runs},
     },
@@ -16,6 +16,7 @@ use crate::{
         jobs::{Row, csv, table},
         json::lines,
     },
+    source::{Place, Source},
     view::Style,
 };
 
@@ -36,7 +37,7 @@ Examples:
 pub struct Args {
     /// Where they are.
     #[command(flatten)]
-    pub folders: Folders,
+    pub place: Place,
     /// Only jobs of this user
     #[arg(long)]
     pub user: Option<String>,
@@ -107,18 +108,19 @@ pub enum Sort {
 /// Prints the list and gives the exit status.
 ///
 /// # Errors
-/// When there is no such folder; the message names the cure.
+/// When there is no such folder or database; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
-    print(&list(args)?)?;
-    Ok(args.folders.tell_skipped())
+    let source = args.place.open()?;
+    print(&list(args, &*source)?)?;
+    Ok(source.tell_skipped())
 }
 
-/// The list as it is printed.
+/// The list of what is in `source` as it is printed.
 ///
 /// # Errors
-/// When there is no such folder.
-pub fn list(args: &Args) -> Result<String> {
-    let mut rows = rows(args)?;
+/// When there is no such folder or database.
+pub fn list(args: &Args, source: &dyn Source) -> Result<String> {
+    let mut rows = rows(args, source)?;
     match args.sort {
         Sort::Start => rows.sort_by_key(|row| std::cmp::Reverse(row.start)),
         Sort::Waste => rows.sort_by_key(|row| std::cmp::Reverse(row.wasted_core_ns)),
@@ -135,20 +137,23 @@ pub fn list(args: &Args) -> Result<String> {
 }
 
 /// The jobs that are wanted; of a list by time no more days are read than it needs.
-fn rows(args: &Args) -> Result<Vec<Row>> {
+fn rows(args: &Args, source: &dyn Source) -> Result<Vec<Row>> {
     let since_ns = args.since.map_or(0, |since| {
         wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
     });
     let mut heads: Vec<(PathBuf, Head)> = Vec::new();
     let mut page: Vec<Run> = Vec::new();
-    for today in args.folders.days()? {
+    for today in source.days(since_ns)? {
         // A run that goes back further has its parts there.
         let first = wanted(args, since_ns, &page).map(first_day).min();
         if first.is_some_and(|first| today < first) {
             break;
         }
-        let of_day = args.folders.heads(|day| day == today)?;
-        heads.extend(of_day.into_iter().filter(|(_, head)| args.is_wanted(head)));
+        source.visit(&|day| day == today, &mut |folder, head| {
+            if args.is_wanted(&head) {
+                heads.push((folder.to_owned(), head));
+            }
+        })?;
         // Any other order needs all of them.
         if args.sort == Sort::Start && !args.all {
             let so_far = runs(heads.clone());

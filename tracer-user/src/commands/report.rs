@@ -12,11 +12,10 @@ use crate::{
     files::target::Target,
     record::{
         Record, find,
-        folders::Folders,
-        head::Head,
         select::{is_named, runs},
     },
     report::{Report, Whole, html::html, json::json, moment, render},
+    source::{Place, Source},
     view::Style,
 };
 
@@ -46,7 +45,7 @@ pub struct Args {
     pub jobs: Vec<String>,
     /// Where they are.
     #[command(flatten)]
-    pub folders: Folders,
+    pub place: Place,
     /// Print JSON, one line per job: what the report says, and the record below `record`
     #[arg(long)]
     pub json: bool,
@@ -60,17 +59,20 @@ pub struct Args {
 /// # Errors
 /// When there is no such job or file; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
-    if let Some(file) = &args.html {
-        ensure!(args.jobs.len() == 1, "--html writes one job's page: name one job");
-        return page(args, file);
+    let source = args.place.open()?;
+    match &args.html {
+        Some(file) => {
+            ensure!(args.jobs.len() == 1, "--html writes one job's page: name one job");
+            page(args, &*source, file)?;
+        }
+        None => print(&text(args, &*source)?)?,
     }
-    print(&text(args)?)?;
-    Ok(args.folders.tell_skipped())
+    Ok(source.tell_skipped())
 }
 
 /// Writes the page of the one job that is named.
-fn page(args: &Args, file: &Path) -> Result<u8> {
-    let mut found = records(args)?;
+fn page(args: &Args, source: &dyn Source, file: &Path) -> Result<()> {
+    let mut found = records(args, source)?;
     let (name, records) = found.pop().context("one job is named")?;
     let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
     let page = html(&whole, &Report::of(&whole, true))?;
@@ -83,18 +85,17 @@ fn page(args: &Args, file: &Path) -> Result<u8> {
         target.sync()
     };
     write(&mut target).with_context(|| cannot(&target))?;
-    target.finish(|| Ok(())).with_context(|| cannot(&target))?;
-    Ok(args.folders.tell_skipped())
+    target.finish(|| Ok(())).with_context(|| cannot(&target))
 }
 
 /// The reports as they are printed.
 ///
 /// # Errors
 /// When there is no such job or file.
-pub fn text(args: &Args) -> Result<String> {
+pub fn text(args: &Args, source: &dyn Source) -> Result<String> {
     let style = Style::for_stdout();
     let mut out = Vec::new();
-    for (name, records) in records(args)? {
+    for (name, records) in records(args, source)? {
         let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
         let report = Report::of(&whole, style.unicode || args.json);
         out.push(if args.json { json(&whole, &report)? } else { render(&report, &style) });
@@ -103,7 +104,7 @@ pub fn text(args: &Args) -> Result<String> {
 }
 
 /// The records of each job that is named.
-fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
+fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)>> {
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
     let mut found = Vec::new();
     for file in files {
@@ -112,13 +113,12 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
     if jobs.is_empty() {
         return Ok(found);
     }
-    let days = args.folders.days()?;
-    let heads = args.folders.heads(|day| days.iter().any(|known| known == day))?;
+    let heads = source.named(&jobs)?;
     for job in jobs {
         let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
         let mut runs = runs(of_job.cloned().collect());
         let Some(last) = runs.pop() else {
-            bail!("{}", none(job, &heads, &args.folders));
+            bail!("{}", source.unknown(job));
         };
         if !runs.is_empty() {
             let earlier: Vec<_> =
@@ -130,7 +130,7 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
                 earlier.join(", ")
             ));
         }
-        found.push((job.clone(), args.folders.read(&last)?));
+        found.push((job.clone(), source.read(&last)?));
     }
     Ok(found)
 }
@@ -138,16 +138,4 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
 /// What has a slash or ends like a record is a file, as is what there is one of.
 fn is_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
-}
-
-fn none(job: &str, heads: &[(PathBuf, Head)], folders: &Folders) -> String {
-    let folders = folders.in_words();
-    let known = heads.iter().filter_map(|(_, head)| head.job.as_deref());
-    match known.max() {
-        Some(example) => format!(
-            "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
-            heads.len()
-        ),
-        None => format!("no record of any job in {folders}: name their folder with --from"),
-    }
 }

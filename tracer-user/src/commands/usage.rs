@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use crate::{
     base::{clock::wall_ns, say::print, values::Time},
-    record::folders::Folders,
     report::{
         json::lines,
         usage::{By, Usage, csv, table},
     },
+    source::{Place, Source},
     view::Style,
 };
 
@@ -27,9 +27,9 @@ Examples:
   The same as CSV:
       jobtrace usage --by account --csv")]
 pub struct Args {
-    /// Where the records are.
+    /// Where they are.
     #[command(flatten)]
-    pub folders: Folders,
+    pub place: Place,
     /// What the rows are
     #[arg(long, value_enum, default_value_t = By::User)]
     pub by: By,
@@ -47,29 +47,28 @@ pub struct Args {
 /// Prints the sums and gives the exit status.
 ///
 /// # Errors
-/// When there is no such folder; the message names the cure.
+/// When there is no such folder or database; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
-    print(&list(args)?)?;
-    Ok(args.folders.tell_skipped())
+    let source = args.place.open()?;
+    print(&list(args, &*source)?)?;
+    Ok(source.tell_skipped())
 }
 
-/// The sums as they are printed.
+/// The sums over what is in `source` as they are printed.
 ///
 /// # Errors
-/// When there is no such folder.
-pub fn list(args: &Args) -> Result<String> {
+/// When there is no such folder or database.
+pub fn list(args: &Args, source: &dyn Source) -> Result<String> {
     let since_ns = args.since.map_or(0, |since| {
         wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
     });
     let mut usage = Usage::new(args.by);
-    args.folders.visit(
-        |_| true,
-        |_, head| {
-            if head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns {
-                usage.add(&head);
-            }
-        },
-    )?;
+    let days = source.days(since_ns)?;
+    source.visit(&|day| days.iter().any(|known| known == day), &mut |_, head| {
+        if head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns {
+            usage.add(&head);
+        }
+    })?;
     let rows = usage.rows();
     Ok(match (args.csv, args.json) {
         (true, _) => csv(&rows),

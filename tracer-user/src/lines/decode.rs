@@ -237,7 +237,7 @@ fn facts(point: &Point, skipped: &mut Skipped) -> What {
             (Some(fact), FieldValue::Text(text)) if fact.unit.is_none() => {
                 facts.set_text(fact, text);
             }
-            (None, FieldValue::Integer(_) | FieldValue::Float(_)) if is_total(name) => {
+            (None, FieldValue::Integer(_) | FieldValue::Float(_)) if TOTALS.contains_key(name) => {
                 totals.insert(name.clone(), value.clone());
             }
             _ => skipped.fields += 1,
@@ -246,20 +246,58 @@ fn facts(point: &Point, skipped: &mut Skipped) -> What {
     What::Facts(facts, totals)
 }
 
-/// Whether some job's total has this name.
-fn is_total(name: &str) -> bool {
-    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
-        let parts =
-            |table| [None].into_iter().chain(total_parts(table).iter().map(|part| Some(*part)));
-        let fields = tables::ALL
-            .iter()
-            .flat_map(|table| table.fields.iter().map(move |field| (*table, field)));
-        let mut names: Vec<_> = fields
-            .flat_map(|(table, field)| parts(table).map(move |part| total_name(table, part, field)))
-            .collect();
-        names.sort();
-        names.dedup();
-        names
-    });
-    NAMES.binary_search_by(|known| known.as_str().cmp(name)).is_ok()
+/// A total by its name: the field, and the last tag of what it was added up of.
+type Total = (&'static Measurement, Option<&'static str>, usize);
+
+/// All totals of a job that `job_info` may have, by name.
+static TOTALS: LazyLock<BTreeMap<String, Total>> = LazyLock::new(|| {
+    let mut totals = BTreeMap::new();
+    for table in tables::ALL {
+        let parts = [None].into_iter().chain(total_parts(table).iter().map(|part| Some(*part)));
+        for part in parts {
+            for (at, field) in table.fields.iter().enumerate() {
+                totals.insert(total_name(table, part, field), (table, part, at));
+            }
+        }
+    }
+    totals
+});
+
+/// The totals of a job as groups, one for each operation or family: without devices, which they are the sums of. Of a
+/// histogram a total is the sum.
+pub fn total_groups(totals: &BTreeMap<String, FieldValue>) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (name, value) in totals {
+        let Some((table, part, at)) = TOTALS.get(name) else { continue };
+        let Some(number) = held(table.fields[*at].unit, value) else { continue };
+        let mut tags = vec![String::new(); table.tags.len()];
+        if let (Some(last), Some(part)) = (tags.last_mut(), part) {
+            (*part).clone_into(last);
+        }
+        let series = Group::unknown(table, tags);
+        let known = groups.iter().position(|group| group.same_series(&series));
+        let group = known.unwrap_or_else(|| {
+            groups.push(series);
+            groups.len() - 1
+        });
+        groups[group].values[*at] = Some(match table.fields[*at].kind {
+            Kind::Histogram => Value::Histogram(Hist::from_buckets(number, 0, [])),
+            _ => Value::Number(number),
+        });
+    }
+    groups
+}
+
+/// Whether numbers of the field `name` of `measurement` are floats in its lines.
+pub fn is_float(measurement: &str, name: &str) -> bool {
+    let unit = if measurement == JOB_INFO {
+        TOTALS.get(name).map(|(table, _, at)| table.fields[*at].unit)
+    } else {
+        let table = tables::ALL.iter().find(|table| table.name == measurement);
+        table.and_then(|table| {
+            let (at, part) = place(table, name)?;
+            Some(if part == "count" { Unit::Count } else { table.fields[at].unit })
+        })
+    };
+    unit.is_some_and(|unit| unit.per_public() > 1)
 }

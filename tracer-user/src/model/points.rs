@@ -39,15 +39,18 @@ pub fn ended_facts(info: &JobInfo, end: Option<(u64, Exit)>) -> Facts {
     facts
 }
 
-/// The point of `job_info` of a run, as [`ended_facts`].
+/// The point of `job_info` of a run, as [`ended_facts`], which was counted for `elapsed_ns`, once it has ended.
 pub fn info_point(
     origin: &Origin,
     job: &Job,
     info: &JobInfo,
     end: Option<(u64, Exit)>,
+    elapsed_ns: Option<u64>,
     time_ns: u64,
 ) -> Point {
-    facts_point(origin, job, &ended_facts(info, end), Vec::new(), time_ns)
+    let mut facts = ended_facts(info, end);
+    facts.set(const { fact("elapsed_ns") }, elapsed_ns);
+    facts_point(origin, job, &facts, Vec::new(), time_ns)
 }
 
 /// The point of `job_info` that tells `facts` and `totals`.

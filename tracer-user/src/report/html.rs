@@ -17,6 +17,8 @@ struct Page<'a> {
     who: &'a Who,
     took: String,
     span: String,
+    /// Times after the begin, at equal distances along the course.
+    axis: Vec<String>,
     tracks: Vec<TrackShape>,
     heat: Option<Heat>,
     nodes: Vec<Vec<String>>,
@@ -30,11 +32,13 @@ struct Page<'a> {
 /// None that its input could cause.
 pub fn html(whole: &Whole, report: &Report) -> Result<String> {
     let course = &report.course;
+    let span_ns = course.end.saturating_sub(course.begin);
     let page = Page {
         report,
         who: &report.who,
         took: long_duration(report.who.elapsed_ns),
-        span: long_duration(course.end.saturating_sub(course.begin)),
+        span: long_duration(span_ns),
+        axis: (0..=MARKS).map(|mark| mark_words(span_ns, mark)).collect(),
         tracks: course.tracks.iter().map(TrackShape::of).collect(),
         heat: Heat::of(whole),
         nodes: report.nodes.iter().map(tables::node_cells).collect(),
@@ -42,6 +46,16 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().context("cannot write a report as html")
+}
+
+/// Marks along the course, its begin not counted.
+const MARKS: u64 = 4;
+
+fn mark_words(span_ns: u64, mark: u64) -> String {
+    match mark {
+        0 => "0".to_owned(),
+        _ => long_duration((u128::from(span_ns) * u128::from(mark) / u128::from(MARKS)) as u64),
+    }
 }
 
 impl Bar {

@@ -127,10 +127,18 @@ fn state(run: &Run) -> &'static str {
             "out_of_memory"
         }
         Some(_) => "failed",
-        // On the node that was last seen it may go on.
-        None if heads().all(|head| head.end.is_some()) => "ended",
+        None if has_ended(run) => "ended",
         None => "running",
     }
+}
+
+/// Whether its last part on each node has an end: an agent that was started anew has left one without.
+fn has_ended(run: &Run) -> bool {
+    let heads = || run.parts.iter().map(|(_, head)| head);
+    heads().all(|head| {
+        let of_node = heads().filter(|other| other.host == head.host);
+        of_node.max_by_key(|part| part.begin).is_some_and(|last| last.end.is_some())
+    })
 }
 
 /// A column of the CSV.
@@ -282,6 +290,19 @@ mod tests {
         assert_eq!((row.nodes, row.elapsed_ns, row.state), (2, 15, "ended"));
         assert_eq!((row.core_held_ns, row.on_cpu_ns), (Some(8 * 27), Some(2 * 27)));
         assert_eq!((row.wasted_core_ns, row.memory_used_peak_bytes), (6 * 27, Some(12)));
+    }
+
+    #[test]
+    fn a_part_that_another_follows_needs_no_end() {
+        let part = |begin, end| {
+            let (folder, known) = head("n1", 10);
+            (folder, Head { begin: Some(begin), end, ..known })
+        };
+        let state_of = |parts| Row::from(&Run { parts }).state;
+        assert_eq!(state_of(vec![part(5, None), part(7, Some(9))]), "ended");
+        assert_eq!(state_of(vec![part(7, Some(9)), part(5, None)]), "ended");
+        assert_eq!(state_of(vec![part(5, Some(6)), part(7, None)]), "running");
+        assert_eq!(state_of(vec![part(5, None), part(7, Some(9)), head("n2", 1)]), "ended");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn course(report: &Report, style: &Style) -> Vec<Line> {
     for track in &course.tracks {
         let heights = track.resampled(room).into_iter().map(|share| share.map_or('?', plot));
         let line = Line::new().plain("  ").plain(left(track.name, TRACK));
-        let line = line.with(tone_of(track.name), heights.collect::<String>());
+        let line = line.with(track.tone(), heights.collect::<String>());
         lines.push(line.plain(" ").faint(truncate(&format!("max {}", track.most), MOST)));
     }
     lines
@@ -155,14 +155,6 @@ fn plot(share: f64) -> char {
     match height(share) {
         ' ' => '▁',
         other => other,
-    }
-}
-
-fn tone_of(track: &str) -> Tone {
-    match track {
-        "Blocked" => Tone::Bad,
-        "Cores" | "GPUs" => Tone::Good,
-        _ => Tone::Plain,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
         series::SERIES,
         timeline::{Column, Timeline},
     },
-    view::facts::Facts,
+    view::{facts::Facts, line::Tone},
 };
 
 /// The course of a job.
@@ -139,6 +139,23 @@ fn values(kind: &Kind, timeline: &Timeline) -> Vec<Option<f64>> {
 }
 
 impl Track {
+    /// What kind of thing it is: in the colours of where the time went.
+    pub(super) fn tone(&self) -> Tone {
+        match self.name {
+            "Blocked" => Tone::Bad,
+            "Cores" | "GPUs" => Tone::Good,
+            _ => Tone::Plain,
+        }
+    }
+
+    /// What a full column would be, where that is more than the largest value: `8.0`.
+    pub(super) fn full_in_words(&self) -> Option<String> {
+        let most = self.values.iter().flatten().copied().fold(0.0, f64::max);
+        let kind = KINDS.iter().find(|kind| kind.name == self.name)?;
+        let has_whole = matches!(kind.unit, "cores" | "GPUs");
+        (has_whole && self.full > most).then(|| (kind.words)(self.full))
+    }
+
     /// Shares of `full` in `columns` equal parts of the time, for as many columns as the terminal has: means of rates,
     /// peaks of sizes.
     pub fn resampled(&self, columns: usize) -> Vec<Option<f64>> {

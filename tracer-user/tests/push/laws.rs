@@ -3,11 +3,13 @@
 
 use std::io::BufReader;
 
-use jobtrace::commands::push::{
-    answer::{Answer, Trouble},
-    batches::Batches,
-    file::{End, send},
-    target::Api,
+use jobtrace::{
+    commands::push::{
+        answer::Answer,
+        batches::Batches,
+        file::{End, send},
+    },
+    server::{http::Trouble, target::Api},
 };
 use proptest::prelude::*;
 

@@ -1,6 +1,8 @@
-//! Process ring: `jobtrace push` against a server that answers well, badly, late and not at all.
+//! Process ring: `jobtrace push` against a server that answers well, badly, late and not at all; and what asks such a
+//! server for jobs.
 
 mod answers;
+mod asked;
 mod consumers;
 mod copies;
 mod failures;

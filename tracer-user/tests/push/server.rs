@@ -131,8 +131,12 @@ impl Server {
             stream.get_mut().flush().ok()?;
         }
         let body = read_body(stream, &request.headers)?;
-        assert_eq!(request.headers.get("content-encoding").map(String::as_str), Some("gzip"));
-        GzDecoder::new(&body[..]).read_to_string(&mut request.text).expect("gzip of UTF-8");
+        if request.head.contains("/query?") {
+            request.text = String::from_utf8(body).expect("UTF-8");
+        } else {
+            assert_eq!(request.headers.get("content-encoding").map(String::as_str), Some("gzip"));
+            GzDecoder::new(&body[..]).read_to_string(&mut request.text).expect("gzip of UTF-8");
+        }
         request.at = Instant::now();
         let act = {
             let mut requests = self.shared.requests.lock().unwrap();

@@ -105,9 +105,9 @@ fn once(arguments: &[String]) -> Result<f64> {
     let cli = Cli::try_parse_from(words)?;
     let begin = Instant::now();
     let text = match &cli.command {
-        Command::Report(args) => commands::report::text(args)?,
-        Command::Jobs(args) => commands::jobs::list(args)?,
-        Command::Usage(args) => commands::usage::list(args)?,
+        Command::Report(args) => commands::report::text(args, &*args.place.open()?)?,
+        Command::Jobs(args) => commands::jobs::list(args, &*args.place.open()?)?,
+        Command::Usage(args) => commands::usage::list(args, &*args.place.open()?)?,
         _ => bail!("not a command that reads records"),
     };
     let took_s = begin.elapsed().as_secs_f64();

@@ -46,7 +46,7 @@ pub fn run(data: &[u8]) {
     totals.exit = replay.end().map(|end| end.exit);
     totals.notes = replay.notes().to_vec();
     let end = replay.end().map(|end| (end.wall_ns, end.exit));
-    lines::sound(&[info_point(&header.origin, &job, &header.info, end, 1)]);
+    lines::sound(&[info_point(&header.origin, &job, &header.info, end, None, 1)]);
     let document = document(&record).expect("a document");
     serde_json::from_str::<serde_json::Value>(&document).expect("JSON");
     // Of a recording that adds up to more than any node counts, it is refused.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::target::Api;
+use crate::server::target::Api;
 
 /// What came back from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,15 +17,6 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// Header `Location`.
     pub location: Option<String>,
-}
-
-/// Why no answer came.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// It may be gone next time.
-    Later(String),
-    /// It stays until somebody changes something.
-    Stop(String),
 }
 
 /// What to do with the lines.

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{
-    answer::{Answer, Trouble, Verdict, judge},
+    answer::{Answer, Verdict, judge},
     batches::{Batch, Batches},
     reason::Refusal,
-    target::Api,
 };
+use crate::server::{http::Trouble, target::Api};
 
 /// Below this a server's 413 is about something else than the size.
 const SMALLEST: usize = 1;

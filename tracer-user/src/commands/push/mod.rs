@@ -8,19 +8,15 @@ pub mod answer;
 pub mod back_off;
 pub mod batches;
 mod client;
-mod connector;
 pub mod file;
 mod loading;
 pub mod options;
 pub mod outbox;
 pub mod reason;
 mod records;
-mod secret;
 mod session;
 mod stop;
-pub mod target;
 mod totals;
-mod trust;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

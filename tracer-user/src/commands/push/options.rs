@@ -7,16 +7,17 @@ use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    secret::{self, Authorization, Names},
-    target::{self, Api, Place},
-};
 use crate::{
     base::{
         text::wrap,
         values::{Size, Time},
     },
     record::store::Access,
+    server::{
+        PUSH,
+        secret::{self, Authorization, Names},
+        target::{self, Api, Place},
+    },
 };
 
 /// Width of the explanations in the file.
@@ -193,7 +194,7 @@ impl Options {
             token_file: all.token_file.as_deref(),
         };
         Ok(PushSettings {
-            authorization: secret::read(names, api)?,
+            authorization: secret::read(names, api, &PUSH)?,
             url,
             api,
             ca: all.ca,

@@ -136,7 +136,8 @@ impl Pipeline {
         let last = self.previous.take().unwrap_or_default();
         let wall_ns = end.map_or(last.wall_ns, |(wall_ns, _)| wall_ns);
         self.record.facts = ended_facts(&totals.info, end);
-        let info = info_point(&self.origin, &self.job, &totals.info, end, wall_ns);
+        let elapsed_ns = end.map(|_| totals.elapsed_ns);
+        let info = info_point(&self.origin, &self.job, &totals.info, end, elapsed_ns, wall_ns);
         self.write(&[info], wall_ns, last.monotonic_ns);
         if let Some(Err(error)) = self.outputs.sink.as_mut().map(|sink| sink.finish()) {
             self.outputs.complain(&error);

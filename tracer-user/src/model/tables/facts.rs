@@ -47,6 +47,11 @@ pub const FACTS: &[Fact] = &[
         "End, since the Unix epoch; present once it has ended. If no agent was running at its end: when the next one found it gone.",
     ),
     number(
+        "elapsed_ns",
+        Nanoseconds,
+        "Time for which its values were counted, up to its end; present once it has ended.",
+    ),
+    number(
         "exit",
         Count,
         "Exit status as a shell shows it (128 + number for a signal); present once it has ended (run).",

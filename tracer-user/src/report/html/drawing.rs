@@ -11,6 +11,7 @@ use crate::{
         timeline::{MOST_COLUMNS, Timeline},
     },
     report::{Track, Whole, whole::number},
+    view::line::Tone,
 };
 
 /// Nodes of which there is a row each; of more, none fits a page.
@@ -27,7 +28,10 @@ const HEIGHT_PX: (usize, usize) = (40, 640);
 pub struct TrackShape {
     pub name: &'static str,
     pub words: String,
+    pub tone: Tone,
     pub most: String,
+    /// What a full column is, where that is more than the largest value.
+    pub full: Option<String>,
     pub columns: usize,
     pub path: String,
 }
@@ -43,7 +47,9 @@ impl TrackShape {
             let _ = write!(path, "M{at} 100v-{height}h1v{height}z");
         }
         let words = format!("{} over time: at most {}", track.name, track.most);
-        Self { name: track.name, words, most: track.most.clone(), columns, path }
+        let full = track.full_in_words();
+        let (name, tone, most) = (track.name, track.tone(), track.most.clone());
+        Self { name, words, tone, most, full, columns, path }
     }
 }
 
@@ -55,6 +61,8 @@ pub struct Heat {
     pub height: usize,
     /// Number of the shade and its path.
     pub shades: Vec<(usize, String)>,
+    /// Number of each shade, where it has one, and which part of a node's cores it stands for.
+    pub legend: Vec<(Option<usize>, String)>,
 }
 
 impl Heat {
@@ -88,8 +96,19 @@ impl Heat {
             rows: nodes.len(),
             height: (nodes.len() * ROW_PX).clamp(least, most),
             shades: (1..).zip(shades).filter(|(_, path)| !path.is_empty()).collect(),
+            legend: legend(),
         })
     }
+}
+
+/// The shades in words: `no core in use`, then steps of equal width.
+fn legend() -> Vec<(Option<usize>, String)> {
+    let step = |shade: usize| {
+        let up_to = (shade * 100).div_ceil(SHADES);
+        let words = if shade == 1 { "of its cores in use" } else { "" };
+        (Some(shade), format!("up to {up_to} % {words}").trim_end().to_owned())
+    };
+    std::iter::once((None, "none".to_owned())).chain((1..=SHADES).map(step)).collect()
 }
 
 /// The shade of each column of the whole job's time.

@@ -38,8 +38,12 @@ impl Details {
         self.told_ns = Some(stamp_ns);
         self.end_told = self.ended.is_some();
         let groups = &self.record.totals.stats.groups;
-        let totals = if self.end_told { totals::fields(groups) } else { Vec::new() };
-        Some(facts_point(origin, job, &self.all_facts(), totals, stamp_ns))
+        let (mut facts, mut totals) = (self.all_facts(), Vec::new());
+        if self.end_told {
+            facts.set(const { fact("elapsed_ns") }, self.record.totals.elapsed_ns);
+            totals = totals::fields(groups);
+        }
+        Some(facts_point(origin, job, &facts, totals, stamp_ns))
     }
 
     /// All that is known of it besides its values.

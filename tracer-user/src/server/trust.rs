@@ -1,4 +1,4 @@
-//! Whose certificate is trusted: that of an authority we trust, or one that `--ca` holds itself.
+//! Whose certificate is trusted: that of an authority we trust, or one that the given file holds itself.
 //!
 //! webpki alone takes no certificate of an authority for a server's own, which is what
 //! `openssl req -x509` makes, and lets any certificate that it is told to trust vouch for others. Refuses
@@ -6,6 +6,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use super::OptionNames;
 use anyhow::{Context, Result, ensure};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
@@ -18,11 +19,12 @@ use rustls::{
     server::ParsedCertificate,
 };
 
-/// TLS that trusts the certificates in `ca`, or those that this system trusts.
+/// TLS that trusts the certificates in `ca`, or those that this system trusts; `prefix` is what the option for them
+/// begins with.
 ///
 /// # Errors
 /// When there are no certificates to trust.
-pub fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>> {
+pub fn config(ca: Option<&Path>, prefix: &str) -> Result<Arc<ClientConfig>> {
     let (mut roots, mut own) = (RootCertStore::empty(), Vec::new());
     match ca {
         Some(file) => {
@@ -41,7 +43,7 @@ pub fn config(ca: Option<&Path>) -> Result<Arc<ClientConfig>> {
             roots.add_parsable_certificates(found.certs);
             ensure!(
                 !roots.is_empty(),
-                "this system has no trusted certificates: install ca-certificates, or give --ca"
+                "this system has no trusted certificates: install ca-certificates, or give {prefix}ca"
             );
         }
     }
@@ -153,7 +155,7 @@ fn is(why: &CertificateError, known: &webpki::Error) -> bool {
 /// Why a certificate is not trusted, in words.
 pub fn words(why: &CertificateError) -> String {
     match why {
-        why if is_an_authoritys(why) => "it is an authority's, and not one that --ca names".into(),
+        why if is_an_authoritys(why) => "it is an authority's, and not one that was named".into(),
         why if is(why, &webpki::Error::UnsupportedCertVersion) => {
             "it is X.509 version 1 or 2, not 3".into()
         }
@@ -166,7 +168,8 @@ const ANOTHER: &str = "give the server another certificate, with its name as sub
                        req -x509 -addext subjectAltName=DNS:NAME)";
 
 /// What cures that a certificate is not trusted for the reason `why`.
-pub fn cure(why: &CertificateError) -> &'static str {
+pub fn cure(why: &CertificateError, options: &OptionNames) -> String {
+    let OptionNames { url, prefix, .. } = options;
     use CertificateError::{
         BadSignature, Expired, ExpiredContext, NotValidForName, NotValidForNameContext,
         NotValidYet, NotValidYetContext, UnknownIssuer,
@@ -174,18 +177,20 @@ pub fn cure(why: &CertificateError) -> &'static str {
     match why {
         // The second is an authority's of the right name with another key.
         UnknownIssuer | BadSignature => {
-            "give its authority's certificate, or the certificate itself, with --ca"
+            format!("give its authority's certificate, or the certificate itself, with {prefix}ca")
         }
-        NotValidForNameContext { presented, .. } if presented.is_empty() => ANOTHER,
-        NotValidForName | NotValidForNameContext { .. } => {
-            "use a name in --url that the certificate has as subjectAltName, or give the server \
+        NotValidForNameContext { presented, .. } if presented.is_empty() => ANOTHER.into(),
+        NotValidForName | NotValidForNameContext { .. } => format!(
+            "use a name in {url} that the certificate has as subjectAltName, or give the server \
              another certificate"
+        ),
+        Expired | ExpiredContext { .. } => {
+            "renew it on the server, or set this node's clock".into()
         }
-        Expired | ExpiredContext { .. } => "renew it on the server, or set this node's clock",
-        NotValidYet | NotValidYetContext { .. } => "set this node's clock, or the server's",
-        why if is_an_authoritys(why) => "give this certificate itself with --ca",
-        why if is(why, &webpki::Error::UnsupportedCertVersion) => ANOTHER,
-        _ => "give the server another certificate",
+        NotValidYet | NotValidYetContext { .. } => "set this node's clock, or the server's".into(),
+        why if is_an_authoritys(why) => format!("give this certificate itself with {prefix}ca"),
+        why if is(why, &webpki::Error::UnsupportedCertVersion) => ANOTHER.into(),
+        _ => "give the server another certificate".into(),
     }
 }
 
@@ -194,6 +199,7 @@ mod tests {
     use rustls::OtherError;
 
     use super::*;
+    use crate::server::PUSH;
 
     #[test]
     fn what_rustls_has_no_name_for_has_words_and_a_cure() {
@@ -204,7 +210,7 @@ mod tests {
             let why = CertificateError::Other(OtherError(Arc::new(why)));
             let words = words(&why);
             assert!(words.contains(told) && !words.contains("Error"), "{words}");
-            assert!(cure(&why).contains(cured), "{words}");
+            assert!(cure(&why, &PUSH).contains(cured), "{words}");
         }
     }
 }

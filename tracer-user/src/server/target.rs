@@ -1,9 +1,11 @@
-//! Where lines go: the interface's address and how it wants to be asked.
+//! Where lines go and come from: the interface's address and how it wants to be asked.
 //!
 //! Pure. Refuses an address that carries a password.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+
+use super::{INFLUX, OptionNames, PUSH};
 
 /// Interfaces that take line protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -45,7 +47,7 @@ pub fn guess(place: &Place) -> Api {
 /// # Errors
 /// What is wrong with `url` or missing in `place`, and the cure.
 pub fn write_url(url: &str, api: Api, place: &Place) -> Result<String, String> {
-    let base = check(url)?;
+    let base = check(url, &PUSH)?;
     let Place { database, retention_policy, org, bucket } = place;
     let unfit = |given: bool, option: &str| {
         let why = || format!("--{option} does not apply to --api {}: leave it out", name(api));
@@ -89,13 +91,39 @@ pub fn write_url(url: &str, api: Api, place: &Place) -> Result<String, String> {
             ("/write", query)
         }
     };
-    let query: Vec<_> =
+    Ok(format!("{base}{path}?{}", joined(&query)))
+}
+
+/// The address to ask by InfluxQL, which InfluxDB 2.x answers of a bucket as of a database: for its answer in pieces of
+/// `rows` rows, time stamps in nanoseconds.
+///
+/// # Errors
+/// As [`write_url`].
+pub fn query_url(url: &str, place: &Place, rows: u32) -> Result<String, String> {
+    let base = check(url, &INFLUX)?;
+    let Place { database, retention_policy, org, bucket } = place;
+    let named = bucket.clone().or(database.clone()).unwrap_or_else(|| DATABASE.into());
+    let mut query = vec![("db", named)];
+    query.extend(retention_policy.clone().map(|name| ("rp", name)));
+    query.extend(org.clone().map(|name| ("org", name)));
+    query.extend(["epoch", "chunked", "chunk_size"].into_iter().zip([
+        "ns".to_owned(),
+        "true".to_owned(),
+        rows.to_string(),
+    ]));
+    Ok(format!("{base}/query?{}", joined(&query)))
+}
+
+/// A query of keys and values.
+fn joined(query: &[(&str, String)]) -> String {
+    let pairs: Vec<_> =
         query.iter().map(|(key, value)| format!("{key}={}", escape(value))).collect();
-    Ok(format!("{base}{path}?{}", query.join("&")))
+    pairs.join("&")
 }
 
 /// `url` without a slash at its end.
-fn check(url: &str) -> Result<&str, String> {
+fn check<'a>(url: &'a str, options: &OptionNames) -> Result<&'a str, String> {
+    let prefix = options.prefix;
     let example = "write it as in https://influx.example.org:8086";
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let Some(rest) = rest else {
@@ -106,9 +134,9 @@ fn check(url: &str) -> Result<&str, String> {
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
     if host.contains('@') {
         // Not quoted: it goes to logs.
-        return Err(
-            "the URL contains a user name: use --user, and --password-file for the password".into(),
-        );
+        return Err(format!(
+            "the URL contains a user name: use {prefix}user, and {prefix}password-file for the password"
+        ));
     }
     if host.is_empty() || host.starts_with(':') {
         return Err(format!("the URL {url:?} names no host; {example}"));
@@ -122,11 +150,11 @@ fn check(url: &str) -> Result<&str, String> {
     }
     if rest.contains(['?', '#']) {
         return Err(format!(
-            "the URL {url:?} has a query: use --database, --org and --bucket instead"
+            "the URL {url:?} has a query: use {prefix}database, {prefix}org and {prefix}bucket instead"
         ));
     }
     let base = url.trim_end_matches('/');
-    for path in ["/write", "/api/v2/write", "/api/v3/write_lp"] {
+    for path in ["/query", "/write", "/api/v2/write", "/api/v3/write_lp"] {
         if let Some(server) = base.strip_suffix(path).filter(|server| !server.ends_with("/api/v2"))
         {
             return Err(format!(
@@ -241,6 +269,19 @@ mod tests {
         }
         let secret = write_url("http://ada:pass@h", Api::V1, &Place::default()).unwrap_err();
         assert!(!secret.contains("pass@") && secret.contains("--password-file"), "{secret}");
+    }
+
+    #[test]
+    fn a_bucket_is_asked_as_a_database() {
+        let asked = |place: &Place| query_url("https://h/influx/", place, 500).unwrap();
+        let rest = "&epoch=ns&chunked=true&chunk_size=500";
+        assert_eq!(asked(&place("", "", "")), format!("https://h/influx/query?db=jobtrace{rest}"));
+        let named = Place { retention_policy: Some("a year".into()), ..place("x", "", "") };
+        assert_eq!(asked(&named), format!("https://h/influx/query?db=x&rp=a%20year{rest}"));
+        let bucket = asked(&place("", "hpc", "jobs"));
+        assert_eq!(bucket, format!("https://h/influx/query?db=jobs&org=hpc{rest}"));
+        let wrong = query_url("http://ada@h", &Place::default(), 1).unwrap_err();
+        assert!(wrong.contains("--influx-password-file"), "{wrong}");
     }
 
     #[test]

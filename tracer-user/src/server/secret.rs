@@ -5,13 +5,8 @@ use std::{env, fmt, fs, os::unix::fs::PermissionsExt, path::Path};
 use anyhow::{Context, Result, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 
-use super::target::Api;
+use super::{OptionNames, target::Api};
 use crate::base::say::{Level, say_at};
-
-/// Variable with a token.
-const TOKEN: &str = "JOBTRACE_PUSH_TOKEN";
-/// Variable with the user's password.
-const PASSWORD: &str = "JOBTRACE_PUSH_PASSWORD";
 
 /// The value of the header `Authorization`. Does not print itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,32 +50,38 @@ pub struct Names<'a> {
     pub token_file: Option<&'a Path>,
 }
 
-/// What `names` and the environment tell of us; `None` for a server that asks nobody.
+/// What `names` and the environment tell of us; `None` for a server that asks nobody. `options` is what the options
+/// are called.
 ///
 /// # Errors
 /// When a file cannot be read, or what is given does not fit together.
-pub fn read(names: Names, api: Api) -> Result<Option<Authorization>> {
+pub fn read(names: Names, api: Api, options: &OptionNames) -> Result<Option<Authorization>> {
+    let OptionNames { prefix, token_variable, password_variable, .. } = options;
     let variable = |name| env::var(name).ok().filter(|text: &String| !text.is_empty());
     let token = match names.token_file {
         Some(file) => Some(read_file(file, "token")?),
         None if names.user.is_some() => None,
         None => {
-            variable(TOKEN).map(|text| fit(&text, &format!("the variable {TOKEN}"))).transpose()?
+            let place = format!("the variable {token_variable}");
+            variable(token_variable).map(|text| fit(&text, &place)).transpose()?
         }
     };
     let Some(user) = names.user else {
-        ensure!(names.password_file.is_none(), "--password-file needs --user");
+        ensure!(names.password_file.is_none(), "{prefix}password-file needs {prefix}user");
         return Ok(token.map(|token| Authorization::token(&token, api)));
     };
-    ensure!(token.is_none(), "both --user and --token-file are given: leave one of them out");
-    ensure!(!user.contains(':'), "--user: a name cannot contain a colon");
+    ensure!(
+        token.is_none(),
+        "both {prefix}user and {prefix}token-file are given: leave one of them out"
+    );
+    ensure!(!user.contains(':'), "{prefix}user: a name cannot contain a colon");
     let password = match names.password_file {
         Some(file) => read_file(file, "password")?,
-        None => match variable(PASSWORD) {
-            Some(text) => fit(&text, &format!("the variable {PASSWORD}"))?,
-            None => {
-                bail!("--user needs a password: --password-file, or {PASSWORD} in the environment")
-            }
+        None => match variable(password_variable) {
+            Some(text) => fit(&text, &format!("the variable {password_variable}"))?,
+            None => bail!(
+                "{prefix}user needs a password: {prefix}password-file, or {password_variable} in the environment"
+            ),
         },
     };
     Ok(Some(Authorization::user(user, &password)))
@@ -113,6 +114,7 @@ fn fit(text: &str, place: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::PUSH;
 
     #[test]
     fn each_interface_has_its_form() {
@@ -162,12 +164,12 @@ mod tests {
             (given(None, false, true), "needs --user"),
             (given(Some("a:b"), false, true), "colon"),
         ] {
-            let error = read(names, Api::V1).unwrap_err().to_string();
+            let error = read(names, Api::V1, &PUSH).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
-        let found = read(given(Some("ada"), false, true), Api::V1).unwrap();
+        let found = read(given(Some("ada"), false, true), Api::V1, &PUSH).unwrap();
         assert_eq!(found, Some(Authorization::user("ada", "abc")));
-        let found = read(given(None, true, false), Api::V2).unwrap();
+        let found = read(given(None, true, false), Api::V2, &PUSH).unwrap();
         assert_eq!(found, Some(Authorization::token("abc", Api::V2)));
     }
 }
