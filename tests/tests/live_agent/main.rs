@@ -13,6 +13,7 @@ mod slots;
 mod slurm;
 mod slurm_records;
 mod times;
+mod top;
 mod truth;
 
 use jobtrace_tests::rig::shaped;
