@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     base::say::{print, say},
@@ -13,8 +13,7 @@ use crate::{
     record::{
         Record, find,
         folders::Folders,
-        head::Head,
-        select::{is_named, runs},
+        named::{self, is_file},
     },
     report::{Report, Whole, html::html, json::json, moment, render},
     view::Style,
@@ -112,14 +111,10 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
     if jobs.is_empty() {
         return Ok(found);
     }
-    let days = args.folders.days()?;
-    let heads = args.folders.heads(|day| days.iter().any(|known| known == day))?;
+    let heads = named::heads(&args.folders)?;
     for job in jobs {
-        let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
-        let mut runs = runs(of_job.cloned().collect());
-        let Some(last) = runs.pop() else {
-            bail!("{}", none(job, &heads, &args.folders));
-        };
+        let mut runs = named::runs_of(job, &heads, &args.folders)?;
+        let Some(last) = runs.pop() else { continue };
         if !runs.is_empty() {
             let earlier: Vec<_> =
                 runs.iter().rev().take(3).map(|run| moment(run.begin_ns())).collect();
@@ -133,21 +128,4 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
         found.push((job.clone(), args.folders.read(&last)?));
     }
     Ok(found)
-}
-
-/// What has a slash or ends like a record is a file, as is what there is one of.
-fn is_file(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
-}
-
-fn none(job: &str, heads: &[(PathBuf, Head)], folders: &Folders) -> String {
-    let folders = folders.in_words();
-    let known = heads.iter().filter_map(|(_, head)| head.job.as_deref());
-    match known.max() {
-        Some(example) => format!(
-            "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
-            heads.len()
-        ),
-        None => format!("no record of any job in {folders}: name their folder with --from"),
-    }
 }

@@ -11,6 +11,7 @@ pub mod folders;
 pub mod head;
 mod merge;
 pub mod name;
+pub mod named;
 mod packed;
 mod parse;
 pub mod running;
