@@ -135,6 +135,14 @@ pub fn spin_on_cpu(time: Duration) {
     }
 }
 
+/// The caller leaves its CPU when it sleeps only, or for one of a higher priority.
+pub fn keep_cpu(priority: i32) {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: sets the scheduling of the caller.
+    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) };
+    assert_eq!(set, 0, "SCHED_FIFO: {}", io::Error::last_os_error());
+}
+
 /// CLOCK_MONOTONIC, the clock of a snapshot's `monotonic_ns`.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, doctor, jobs, push, report, resolve, run, usage};
+use crate::commands::{agent, compare, doctor, jobs, push, report, resolve, run, top, usage};
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]
@@ -22,8 +22,10 @@ pub struct Cli {
 pub enum Command {
     Run(run::Args),
     Report(report::Args),
+    Compare(compare::Args),
     Jobs(jobs::Args),
     Usage(usage::Args),
+    Top(top::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
     Resolve(resolve::Args),

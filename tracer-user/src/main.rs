@@ -6,7 +6,7 @@ use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
-    commands::{agent, doctor, jobs, push, report, resolve, run, usage},
+    commands::{agent, compare, doctor, jobs, push, report, resolve, run, top, usage},
     probes,
 };
 
@@ -14,8 +14,10 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Report(args) => report::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())

@@ -15,7 +15,7 @@ use std::{fs, os::unix::process::CommandExt, process::Command, thread, time::Dur
 use jobtrace_tests::{
     account::Account,
     own_cgroup::own_directory,
-    work::{Work, enter, fork, monotonic_ns, pin, reap, spin, spin_on_cpu},
+    work::{Work, enter, fork, keep_cpu, monotonic_ns, pin, reap, spin, spin_on_cpu},
 };
 
 fn main() {
@@ -61,14 +61,6 @@ fn threads(work: &mut Work, count: usize, time: Duration) {
     };
     let all: Vec<_> = (0..count).map(|index| thread::spawn(move || one(index))).collect();
     all.into_iter().for_each(|thread| work.add_children(thread.join().unwrap()));
-}
-
-/// The caller leaves its CPU when it sleeps only, or for one of a higher priority.
-fn keep_cpu(priority: i32) {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: sets the scheduling of the caller.
-    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) };
-    assert_eq!(set, 0, "SCHED_FIFO: {}", std::io::Error::last_os_error());
 }
 
 fn hold(work: &mut Work, time: Duration) {

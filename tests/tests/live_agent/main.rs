@@ -14,6 +14,7 @@ mod slurm;
 mod slurm_limit;
 mod slurm_records;
 mod times;
+mod top;
 mod truth;
 
 use jobtrace_tests::rig::shaped;

@@ -3,6 +3,7 @@
 //! The numbers are looked at elsewhere; here it is statuses, streams, signals, terminals, output and
 //! what is left behind.
 
+mod compare;
 mod crowds;
 mod environment;
 mod hostile;

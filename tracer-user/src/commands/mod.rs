@@ -2,10 +2,12 @@
 //! below.
 
 pub mod agent;
+pub mod compare;
 pub mod doctor;
 pub mod jobs;
 pub mod push;
 pub mod report;
 pub mod resolve;
 pub mod run;
+pub mod top;
 pub mod usage;

@@ -5,17 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     base::say::{print, say},
     files::target::Target,
     record::{
         Record, find,
-        select::{is_named, runs},
     },
     report::{Report, Whole, html::html, json::json, moment, render},
-    source::{Place, Source},
+    source::{Place, Source, is_file, runs_of},
     view::Style,
 };
 
@@ -115,11 +114,8 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
     }
     let heads = source.named(&jobs)?;
     for job in jobs {
-        let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
-        let mut runs = runs(of_job.cloned().collect());
-        let Some(last) = runs.pop() else {
-            bail!("{}", source.unknown(job));
-        };
+        let mut runs = runs_of(job, &heads, source)?;
+        let Some(last) = runs.pop() else { continue };
         if !runs.is_empty() {
             let earlier: Vec<_> =
                 runs.iter().rev().take(3).map(|run| moment(run.begin_ns())).collect();
@@ -133,9 +129,4 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
         found.push((job.clone(), source.read(&last)?));
     }
     Ok(found)
-}
-
-/// What has a slash or ends like a record is a file, as is what there is one of.
-fn is_file(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
 }

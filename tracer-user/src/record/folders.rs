@@ -40,6 +40,11 @@ struct Told {
 }
 
 impl Folders {
+    /// These.
+    pub fn of(from: Vec<PathBuf>) -> Self {
+        Self { from, skipped: RefCell::default() }
+    }
+
     /// The days that there are, the newest first.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tracer_ebpf::handle::{Handle, Number};
+use tracer_ebpf::handle::{Handle, Histogram, Number};
 
 use super::{Record, name};
 use crate::model::{
@@ -76,6 +76,10 @@ head! {
     exit: u64 = |record| record.facts.number(const { fact("exit") });
     /// Time on CPU, all tasks.
     on_cpu_ns: u64 = |record| sum(record, Sched::on_cpu_ns);
+    /// Time of its tasks waiting for a CPU.
+    run_queue_wait_ns: u64 = |record| time(record, Sched::run_queue_wait_ns);
+    /// Time of its tasks blocked.
+    blocked_ns: u64 = |record| time(record, Sched::blocked_ns);
     /// Cores that it may use, in thousandths.
     millicores_held: u64 = |record| sum(record, Cpu::cores_held);
     /// Core time held, used or not.
@@ -172,6 +176,10 @@ fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 fn sum(record: &Record, field: Handle<Number>) -> Option<u64> {
     let groups = record.totals.stats.groups(field.measurement());
     groups.filter_map(|group| group.number(field)).reduce(u64::saturating_add)
+}
+
+fn time(record: &Record, field: Handle<Histogram>) -> Option<u64> {
+    Some(record.totals.stats.group(field.measurement())?.hist(field)?.sum)
 }
 
 fn block(record: &Record) -> Option<u64> {

@@ -46,6 +46,12 @@ pub struct Row {
     pub elapsed_ns: u64,
     /// Time on CPU of all tasks.
     pub on_cpu_ns: Option<u64>,
+    /// Time of its tasks waiting for a CPU.
+    pub run_queue_wait_ns: Option<u64>,
+    /// Time of its tasks blocked.
+    pub blocked_ns: Option<u64>,
+    /// Cores that it may use on all nodes, in thousandths.
+    pub millicores_held: Option<u64>,
     /// Core time held.
     pub core_held_ns: Option<u64>,
     /// Memory needed on the fullest node.
@@ -102,6 +108,15 @@ impl From<&Run> for Row {
             end: most(|head| head.end).unwrap_or(run.seen_ns()),
             elapsed_ns: nodes.iter().map(|node| of_node(node)).max().unwrap_or(0),
             on_cpu_ns,
+            run_queue_wait_ns: sum(|head| head.run_queue_wait_ns),
+            blocked_ns: sum(|head| head.blocked_ns),
+            millicores_held: nodes
+                .iter()
+                .filter_map(|node| {
+                    let parts = heads().filter(|head| head.host == **node);
+                    parts.filter_map(|head| head.millicores_held).max()
+                })
+                .reduce(u64::saturating_add),
             core_held_ns,
             memory_used_peak_bytes: most(|head| head.memory_used_peak_bytes),
             memory_limit_bytes: most(|head| head.memory_limit_bytes),
@@ -149,7 +164,7 @@ fn number(number: Option<u64>) -> String {
 }
 
 /// All columns; what is unknown is empty.
-static COLUMNS: [Column; 20] = [
+static COLUMNS: [Column; 23] = [
     ("job", |row| row.job.clone()),
     ("manager", |row| row.manager.clone()),
     ("user", |row| row.user.clone()),
@@ -162,6 +177,9 @@ static COLUMNS: [Column; 20] = [
     ("end", |row| row.end.to_string()),
     ("elapsed_ns", |row| row.elapsed_ns.to_string()),
     ("on_cpu_ns", |row| number(row.on_cpu_ns)),
+    ("run_queue_wait_ns", |row| number(row.run_queue_wait_ns)),
+    ("blocked_ns", |row| number(row.blocked_ns)),
+    ("millicores_held", |row| number(row.millicores_held)),
     ("core_held_ns", |row| number(row.core_held_ns)),
     ("memory_used_peak_bytes", |row| number(row.memory_used_peak_bytes)),
     ("memory_limit_bytes", |row| number(row.memory_limit_bytes)),

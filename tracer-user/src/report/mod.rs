@@ -5,12 +5,14 @@
 
 mod advice;
 mod balance;
+pub mod compare;
 mod devices;
 pub mod html;
 mod identity;
 pub mod jobs;
 pub mod json;
 mod nodes;
+pub mod now;
 mod text;
 mod timeline;
 mod unseen;
@@ -18,6 +20,7 @@ pub mod usage;
 mod used;
 mod whole;
 
+pub(crate) use text::blocks;
 pub use {
     advice::{Advice, Next},
     devices::Device,

@@ -31,19 +31,23 @@ const MOST: usize = 16;
 /// The report, each line ended by a line feed and none wider than the style's width.
 pub fn render(report: &Report, style: &Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
-    let blocks = [
-        who(report, &style),
-        used(report, &style),
-        time(report, &style),
-        gpu_idle(report, &style),
-        course(report, &style),
-        tables::devices(report, &style),
-        tables::nodes(report, &style),
-        advice(report, &style),
-        next(report, &style),
-        unseen(report, &style),
-    ];
-    joined(&blocks, &style)
+    joined(&blocks(report, &style), &style)
+}
+
+/// Its parts, from the top.
+pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 10] {
+    [
+        who(report, style),
+        used(report, style),
+        time(report, style),
+        gpu_idle(report, style),
+        course(report, style),
+        tables::devices(report, style),
+        tables::nodes(report, style),
+        advice(report, style),
+        next(report, style),
+        unseen(report, style),
+    ]
 }
 
 fn who(report: &Report, style: &Style) -> Vec<Line> {

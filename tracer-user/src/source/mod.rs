@@ -7,13 +7,13 @@ pub mod influx;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::record::{
     Record,
     folders::Folders,
     head::Head,
-    select::{Run, is_named},
+    select::{Run, is_named, runs},
 };
 
 /// A source of jobs.
@@ -77,6 +77,24 @@ impl Place {
             None => Box::new(&self.folders),
         })
     }
+}
+
+/// Whether `name` is that of a file: what has a slash or ends like a record, or what there is a file of.
+pub fn is_file(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
+}
+
+/// The runs of `job` among `heads`, which `source` gave, the last one last; there is at least one.
+///
+/// # Errors
+/// When there is none; the message names the cure.
+pub fn runs_of(job: &str, heads: &[(PathBuf, Head)], source: &dyn Source) -> Result<Vec<Run>> {
+    let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
+    let runs = runs(of_job.cloned().collect());
+    if runs.is_empty() {
+        bail!("{}", source.unknown(job));
+    }
+    Ok(runs)
 }
 
 impl Source for &Folders {

@@ -79,6 +79,28 @@ pub fn blocked_in_words(facts: &Facts) -> Option<String> {
     Some(format!("blocked {}: {parts}", percent(share(blocked_ns))))
 }
 
+/// All causes of blocks and of sleep, each with its time; nothing where they are unknown.
+pub fn causes(facts: &Facts) -> Vec<Part> {
+    let all = |facts: &Facts| {
+        let mut blocks = facts.blocked_on_files()?;
+        blocks.extend(named(facts, &ELSEWHERE)?);
+        blocks.extend(named(facts, &[(Sched::blocked_other_ns, "other")])?);
+        let mut sleeps = named(facts, &SLEEPS)?;
+        let on_files = facts.asleep_on_files()?;
+        let ns = on_files.iter().fold(facts.number(Sched::sleep_other_ns)?, |rest: u64, part| {
+            rest.saturating_sub(part.ns)
+        });
+        sleeps.extend(on_files);
+        sleeps.push(Part { what: "other".to_owned(), ns });
+        let said = |how: &str, parts: Vec<Part>| {
+            let part = |part: Part| Part { what: format!("{how}: {}", part.what), ns: part.ns };
+            parts.into_iter().map(part).collect::<Vec<_>>()
+        };
+        Some([said("blocked", blocks), said("asleep", sleeps)].concat())
+    };
+    all(facts).unwrap_or_default()
+}
+
 fn wrapped(text: &str, style: &Style) -> Vec<Line> {
     let lines = text::wrap(text, style.width - 2);
     lines.iter().map(|line| Line::new().plain("  ").faint(line)).collect()

@@ -71,6 +71,7 @@ impl<'a> FileWait<'a> {
 }
 
 /// Something that tasks waited for, in words, and for how long.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// `reading on nfs (/home)`.
     pub what: String,

@@ -70,8 +70,21 @@ impl Line {
 
     /// The line as the terminal takes it: cut to the style's width, no space at its end.
     pub fn render(&self, style: &Style) -> String {
-        let mut left = style.width;
         let mut out = String::new();
+        for (tone, shown) in self.shown(style) {
+            match tone.code().filter(|_| style.color && !shown.trim().is_empty()) {
+                Some(code) => out.extend([code, &shown, RESET]),
+                None => out.push_str(&shown),
+            }
+        }
+        out
+    }
+
+    /// Its pieces as the style shows them: cut to its width, no space at the end, what is not ASCII replaced where
+    /// only that is shown.
+    pub fn shown(&self, style: &Style) -> Vec<(Tone, String)> {
+        let mut left = style.width;
+        let mut shown = Vec::new();
         let last = self.pieces.iter().rposition(|(_, piece)| !piece.trim_end().is_empty());
         for (index, (tone, piece)) in self.pieces.iter().enumerate() {
             if Some(index) > last {
@@ -80,13 +93,9 @@ impl Line {
             let piece = if Some(index) == last { piece.trim_end() } else { piece };
             let cut = text::truncate(piece, left);
             left -= text::width(&cut);
-            let shown = if style.unicode { cut } else { cut.chars().map(ascii).collect() };
-            match tone.code().filter(|_| style.color && !shown.trim().is_empty()) {
-                Some(code) => out.extend([code, &shown, RESET]),
-                None => out.push_str(&shown),
-            }
+            shown.push((*tone, if style.unicode { cut } else { cut.chars().map(ascii).collect() }));
         }
-        out
+        shown
     }
 }
 

@@ -1,6 +1,7 @@
 //! Process ring: the program itself, as an unprivileged user runs it, on recordings (tests/data).
 
 mod agent;
+mod compare;
 mod damaged;
 mod gpus;
 mod lists;

@@ -6,7 +6,9 @@ use super::program::{end, jobtrace};
 fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for command in ["run", "report", "jobs", "usage", "agent", "doctor", "resolve"] {
+    for command in
+        ["run", "report", "compare", "jobs", "usage", "top", "agent", "doctor", "resolve"]
+    {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));
         assert_eq!((help.status, help.stderr.as_str()), (0, ""), "{command}");
@@ -47,6 +49,11 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["usage", "--by", "moon"], "[possible values: user,"),
         (&["report", "1", "--html"], "--html"),
         (&["report", "1", "--html", "x", "--json"], "cannot be used with"),
+        (&["compare"], "JOB|FILE"),
+        (&["compare", "1", "--size", "large"], "[possible values: allocated, used]"),
+        (&["top", "--sort", "name"], "[possible values: cpu, waiting,"),
+        (&["top", "--interval", "0.1"], "shorter than 500 ms"),
+        (&["top", "--from", "x", "--socket", "y"], "cannot be used with"),
         (&["resolve"], "PATH|PID"),
         (&["resolve", "1", "2"], "2"),
         (&["resolve", "--tsv", "x", "1"], "cannot be used with"),

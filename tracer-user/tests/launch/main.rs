@@ -4,6 +4,7 @@
 
 mod cases;
 mod roles;
+#[allow(dead_code, reason = "the tests of `top` use the rest")]
 mod terminal;
 
 use std::{ffi::OsStr, process::ExitCode};

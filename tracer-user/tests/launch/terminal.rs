@@ -15,12 +15,19 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// One that does not say how large it is.
     pub fn start(command: &mut Command) -> Self {
+        Self::start_sized(command, 0, 0)
+    }
+
+    /// One of so many rows and columns.
+    pub fn start_sized(command: &mut Command, ws_row: u16, ws_col: u16) -> Self {
         let (mut master, mut slave) = (0, 0);
-        // SAFETY: the two numbers are written; the rest may be null.
+        let size = libc::winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+        // SAFETY: the two numbers are written, the size is read; the rest may be null.
         let rc = unsafe {
             let none = ptr::null_mut();
-            libc::openpty(&mut master, &mut slave, none, ptr::null(), ptr::null())
+            libc::openpty(&mut master, &mut slave, none, ptr::null(), &size)
         };
         assert_eq!(rc, 0, "openpty: {}", io::Error::last_os_error());
         // SAFETY: fcntl takes any numbers. The child must not hold the other end open.
@@ -41,6 +48,17 @@ impl Terminal {
         };
         let child = command.spawn().unwrap();
         Self { master, child }
+    }
+
+    /// Makes it another size, of which its processes are told by SIGWINCH.
+    pub fn resize(&self, ws_row: u16, ws_col: u16) {
+        let size = rustix::termios::Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.master, size).unwrap();
+    }
+
+    /// Another handle, for who reads while others type.
+    pub fn reader(&self) -> File {
+        self.master.try_clone().unwrap()
     }
 
     /// Types `text`.

@@ -16,7 +16,7 @@ use crate::{
 const NODES: usize = 8;
 
 /// A table: cells on the right but the first; the heads are faint.
-fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
+pub(in crate::report) fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
     let cells = |at: usize| rows.iter().map(move |row| width(&row[at])).chain([width(head[at])]);
     let widths: Vec<usize> = (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect();
     let others: usize = widths[1..].iter().map(|width| width + 2).sum();

@@ -1,0 +1,82 @@
+//! What the reader of a comparison must know besides its numbers.
+
+use super::{Measured, Options, Size};
+use crate::base::units::{bytes, cores as shown, percent};
+
+/// Time on CPU that grows by more is another work, or busy waiting.
+const ON_CPU_GROWS: f64 = 0.20;
+/// Amounts read that differ by more, and are at least so large, are worth a word.
+const FACTOR: f64 = 2.0;
+const LEAST_BYTES: u64 = 64 << 20;
+
+/// A sentence for each thing; the largest size did `work` times as much as the smallest.
+pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f64) -> Vec<String> {
+    let runs = || groups.iter().flat_map(|group| group.iter().copied());
+    let once: Vec<_> = sizes.iter().filter(|size| size.jobs.len() == 1).map(cores).collect();
+    let mut said = Vec::new();
+    if !once.is_empty() {
+        said.push(format!(
+            "one run only on {} cores: how much its time varies is unknown; repeat each size three times or more",
+            once.join(", ")
+        ));
+    }
+    said.extend(
+        match sizes.len() {
+            2 => Some(
+                "two sizes: a law needs three (Amdahl's) or four (the universal scalability law)",
+            ),
+            3 => Some("three sizes: the universal scalability law needs four"),
+            _ => None,
+        }
+        .map(str::to_owned),
+    );
+    if let [smallest, .., largest] = groups
+        && let (Some(from), Some(to)) = (on_cpu(smallest), on_cpu(largest))
+        && to / work > from * (1.0 + ON_CPU_GROWS)
+    {
+        let more = percent(to / work / from - 1.0);
+        let cause = if options.weak {
+            "the work grew by more than the size, or tasks wait busily (MPI, OpenMP)"
+        } else {
+            "tasks that wait busily (MPI, OpenMP) look busy; if the work grew with the size, add --weak"
+        };
+        said.push(format!("{more} more time on CPU at the largest size: {cause}"));
+    }
+    let read = || runs().filter_map(|run| run.read_bytes);
+    if let (Some(least), Some(most)) = (read().min(), read().max())
+        && most >= LEAST_BYTES
+        && most as f64 > FACTOR * work * least as f64
+    {
+        said.push(format!(
+            "{} to {} were read from disks: some runs found the data in the page cache, others did not",
+            bytes(least),
+            bytes(most)
+        ));
+    }
+    said.extend(range(
+        "nodes have",
+        "CPUs: their speed may differ",
+        runs().filter_map(|run| run.node_cores),
+    ));
+    said.extend(range(
+        "runs had",
+        "GPUs: the size here is cores alone",
+        runs().map(|run| run.gpus as u64),
+    ));
+    said
+}
+
+/// A sentence where not all are alike.
+fn range(what: &str, of: &str, values: impl Iterator<Item = u64> + Clone) -> Option<String> {
+    let (least, most) = (values.clone().min()?, values.max()?);
+    (least < most).then(|| format!("{what} {least} to {most} {of}"))
+}
+
+fn cores(size: &Size) -> String {
+    shown((size.cores * 1000.0).round() as u64)
+}
+
+fn on_cpu(group: &[&Measured]) -> Option<f64> {
+    let known: Option<Vec<u64>> = group.iter().map(|run| run.on_cpu_ns).collect();
+    known.map(|known| known.iter().map(|ns| *ns as f64).sum::<f64>() / known.len() as f64)
+}

@@ -1,0 +1,204 @@
+//! Known curves in, known numbers and sentences out; in whatever order.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::view::file_wait::Part;
+
+const S: f64 = 1e9;
+
+/// A run of work that takes 100 s on one core, 10 % of it serial, `run` of its size.
+fn run(cores: f64, run: u64) -> Measured {
+    let seconds = 100.0 * (0.1 + 0.9 / cores);
+    timed(cores, run, seconds)
+}
+
+fn timed(cores: f64, run: u64, seconds: f64) -> Measured {
+    let ns = |seconds: f64| (seconds * S) as u64;
+    Measured {
+        job: format!("{cores}.{run}"),
+        begin_ns: run,
+        name: "solve".into(),
+        user: "ada".into(),
+        command: format!("./solve -n {cores}"),
+        nodes: vec!["n1".into()],
+        allocated: Some(cores),
+        busiest: Some(cores * 0.99),
+        elapsed_ns: ns(seconds),
+        held_ns: Some(ns(seconds * cores)),
+        on_cpu_ns: Some(ns(100.0)),
+        waits: vec![
+            Part { what: "asleep: locks".into(), ns: ns(10.0 * (cores - 1.0)) },
+            Part { what: "asleep: timers".into(), ns: ns(5.0) },
+        ],
+        ..Measured::default()
+    }
+}
+
+fn runs(sizes: &[f64], times: u64) -> Vec<Measured> {
+    sizes.iter().flat_map(|cores| (0..times).map(|at| run(*cores, at))).collect()
+}
+
+fn of(runs: &[Measured]) -> Comparison {
+    compare(runs, Options::default()).unwrap()
+}
+
+fn refused(runs: &[Measured], options: Options) -> String {
+    format!("{:#}", compare(runs, options).unwrap_err())
+}
+
+fn text(comparison: &Comparison) -> String {
+    render(comparison, &Style { width: 100, color: false, unicode: true })
+}
+
+use crate::view::Style;
+
+#[test]
+fn a_known_curve_gives_its_numbers() {
+    let found = of(&runs(&[1.0, 2.0, 4.0, 8.0], 3));
+    for (size, speed_up) in found.sizes.iter().zip([1.0, 100.0 / 55.0, 100.0 / 32.5, 100.0 / 21.25])
+    {
+        assert!((size.speed_up - speed_up).abs() < 1e-6, "{size:?}");
+        assert!((size.efficiency - speed_up / size.cores).abs() < 1e-6, "{size:?}");
+        assert_eq!(size.jobs.len(), 3);
+        let serial = size.serial_fraction.unwrap_or(0.1);
+        assert!((serial - 0.1).abs() < 1e-6, "{size:?}");
+    }
+    assert!(found.sizes[0].serial_fraction.is_none() && found.sizes[0].gain_of_a_tenth.is_none());
+    let serial = found.amdahl.as_ref().unwrap().serial_fraction;
+    assert!((serial.all - 0.1).abs() < 1e-6 && serial.high - serial.low < 1e-6, "{serial:?}");
+    let law = found.scalability.as_ref().unwrap();
+    assert!(law.coherency.high < 1e-6 && law.fastest_cores.is_none(), "{law:?}");
+    let at_16 = found.amdahl.as_ref().unwrap().seconds_at_twice.all;
+    assert!((at_16 - (10.0 + 90.0 / 16.0)).abs() < 1e-4, "{at_16}");
+    // As in the laws' own test, of a tenth that is serial.
+    let worth = found.worth_cores.unwrap();
+    assert!((worth.all - 8.18).abs() < 0.01, "{worth:?}");
+    let growth = found.growth.as_ref().unwrap();
+    assert!((growth.held.more_ns() / S - 70.0).abs() < 1e-3, "{growth:?}");
+    let [grown] = &*growth.waits else { panic!("what did not grow is not told: {growth:?}") };
+    assert!(grown.what == "asleep: locks" && (grown.more_ns() / S - 70.0).abs() < 1e-3);
+    assert!(found.notes.is_empty(), "{:?}", found.notes);
+}
+
+/// Whether `read` is what stands in `tests/`; written there anew with BLESS, as the summaries are.
+fn agreed(name: &str, read: &str) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/compare/tests");
+    let path = format!("{folder}/{name}.txt");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, read).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), read, "{read}");
+}
+
+#[test]
+fn it_reads_as_agreed() {
+    let read = text(&of(&runs(&[1.0, 2.0, 4.0, 8.0], 3)));
+    agreed("amdahl", &read);
+    let mut slower =
+        vec![timed(4.0, 0, 30.0), timed(8.0, 0, 20.0), timed(16.0, 0, 18.0), timed(32.0, 0, 25.0)];
+    slower[3].on_cpu_ns = Some(300_000_000_000);
+    slower[0].read_bytes = Some(4 << 30);
+    slower[1].read_bytes = Some(1 << 20);
+    slower[2].node_cores = Some(64);
+    slower[3].node_cores = Some(128);
+    slower[3].gpus = 4;
+    let found = of(&slower);
+    agreed("slower", &text(&found));
+    for width in [20, 40, 79, 80, 100, 300] {
+        let style = Style { width, color: false, unicode: false };
+        for line in render(&found, &style).lines() {
+            assert!(line.len() <= width.clamp(40, 100) && line.is_ascii(), "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn of_two_sizes_no_law_is_fitted_and_of_one_nothing_is_compared() {
+    let two = of(&runs(&[1.0, 2.0], 1));
+    assert!(two.amdahl.is_none() && two.scalability.is_none() && two.worth_cores.is_none());
+    let notes = two.notes.join("\n");
+    assert!(notes.contains("one run only on 1, 2 cores"), "{notes}");
+    assert!(notes.contains("two sizes: a law needs three"), "{notes}");
+    let three = of(&runs(&[1.0, 2.0, 4.0], 2));
+    assert!(three.amdahl.is_some() && three.scalability.is_none());
+    assert_eq!(three.notes, ["three sizes: the universal scalability law needs four"]);
+    let one = refused(&runs(&[2.0], 3), Options::default());
+    let expected = "there are 3 runs, all of size 2 (cores allocated): comparing needs two sizes or more; \
+                    --size used goes by the cores that were busy";
+    assert_eq!(one, expected);
+    assert!(refused(&[], Options::default()).contains("there is no run"));
+    let used = Options { by: By::Used, ..Options::default() };
+    assert!(refused(&runs(&[2.0], 1), used).starts_with("there is one run of size 2 (cores used)"));
+}
+
+#[test]
+fn what_is_unknown_or_another_work_is_refused() {
+    let mut all = runs(&[1.0, 2.0, 4.0], 1);
+    all[1].allocated = None;
+    assert_eq!(refused(&all, Options::default()), "the cores allocated of 2.0 are unknown");
+    let mut all = runs(&[1.0, 2.0, 4.0], 1);
+    all[2].command = "./other".into();
+    let said = refused(&all, Options::default());
+    assert!(
+        said.contains("(--force compares them all the same):\n  their commands differ"),
+        "{said}"
+    );
+    let forced = compare(&all, Options { force: true, ..Options::default() }).unwrap();
+    assert!(
+        text(&forced).contains("Not the same  their commands differ: ./solve -n 1 of 1.0, ./other")
+    );
+}
+
+#[test]
+fn by_cores_used_runs_that_held_the_same_differ_in_size() {
+    let mut all = runs(&[1.0, 2.0], 1);
+    all.iter_mut().for_each(|run| run.allocated = Some(8.0));
+    let found = compare(&all, Options { by: By::Used, ..Options::default() }).unwrap();
+    assert_eq!([found.sizes[0].cores, found.sizes[1].cores], [1.0, 2.0]);
+}
+
+#[test]
+fn work_that_grows_is_compared_for_equal_amounts() {
+    // Twice the cores do twice the work in a tenth more time.
+    let all: Vec<_> = [(1.0, 100.0), (2.0, 110.0), (4.0, 121.0)]
+        .map(|(cores, seconds)| Measured {
+            on_cpu_ns: Some((100.0 * S * cores) as u64),
+            ..timed(cores, 0, seconds)
+        })
+        .into();
+    let found = compare(&all, Options { weak: true, ..Options::default() }).unwrap();
+    assert!((found.sizes[1].efficiency - 1.0 / 1.1).abs() < 1e-6, "{:?}", found.sizes[1]);
+    assert!((found.sizes[2].speed_up - 4.0 / 1.21).abs() < 1e-6, "{:?}", found.sizes[2]);
+    assert_eq!(found.sizes[2].median_ns, 121_000_000_000, "its time is its own");
+    assert!(!found.notes.iter().any(|note| note.contains("on CPU")), "{:?}", found.notes);
+    let strong = compare(&all, Options::default()).unwrap();
+    let note = "300 % more time on CPU at the largest size: tasks that wait busily (MPI, OpenMP) look busy; if the work \
+                grew with the size, add --weak";
+    assert!(strong.notes.iter().any(|said| said == note), "{:?}", strong.notes);
+}
+
+proptest! {
+    /// Which job is named first does not matter.
+    #[test]
+    fn the_order_of_jobs_does_not_matter(
+        seconds in proptest::collection::vec((0_usize..5, 1.0_f64..100.0), 2..12),
+        order in any::<proptest::sample::Index>(),
+        weak in any::<bool>(),
+    ) {
+        let sizes = [1.0, 2.0, 3.0, 8.0, 64.0];
+        let run = |(at, (size, seconds)): (usize, &(usize, f64))| timed(sizes[*size], at as u64, *seconds);
+        let mut all: Vec<_> = seconds.iter().enumerate().map(run).collect();
+        let options = Options { weak, ..Options::default() };
+        let said = |all: &[Measured]| match compare(all, options) {
+            Ok(found) => serde_json::to_string(&found).unwrap(),
+            Err(error) => format!("{error:#}"),
+        };
+        let first = said(&all);
+        let at = order.index(all.len());
+        all.rotate_left(at);
+        prop_assert_eq!(&said(&all), &first);
+        all.reverse();
+        prop_assert_eq!(&said(&all), &first);
+    }
+}
