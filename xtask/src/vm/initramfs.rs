@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use xtask::guest::{MODULES, PROGRAMS};
+use xtask::source_digest::of_bytes;
 
 /// Workloads of the checks, of `tests/src/bin`.
 const WORKLOADS: &[&str] =
@@ -53,6 +54,12 @@ impl Contents {
             files.insert(OBJECT.to_owned(), fs::read(object).context("read the BPF object")?);
         }
         Ok(Self { files, has_object: object.is_some() })
+    }
+
+    /// A digest of all of it.
+    pub fn digest(&self) -> String {
+        let all = self.files.iter().map(|(path, bytes)| format!("{path} {}\n", of_bytes(bytes)));
+        of_bytes(all.collect::<String>().as_bytes())
     }
 
     /// Words for the kernel's command line that become the first process's environment: the kernel

@@ -7,6 +7,7 @@ use super::initramfs::Contents;
 use super::kernels::Kernel;
 use crate::process::{in_words, relative, say};
 use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -56,7 +57,7 @@ pub struct Told {
 }
 
 /// Boots that crashed and were made again.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct LostBoots {
     /// Before the guest's first process.
     pub early: u32,

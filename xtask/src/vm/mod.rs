@@ -7,6 +7,7 @@ mod emulator;
 mod expected;
 mod fetch;
 mod initramfs;
+mod kept;
 mod kernels;
 mod machine;
 mod modules;
@@ -20,8 +21,10 @@ use crate::process::{say, target_dir};
 use anyhow::{Context, Result, bail};
 use arch::Arch;
 use initramfs::Contents;
+use kept::Kept;
 use kernels::Kernel;
 use round::Round;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,6 +42,7 @@ Examples:
   cargo xtask vm --only 5.10 --check messages,sleeps    two of the checks
   cargo xtask vm --list                   the kernels, and which are already downloaded
   cargo xtask vm --write --keep-going     write docs/KERNELS.md
+  cargo xtask vm --write --resume         the same, after the emulator crashed in some boots
   cargo xtask vm --arch arm64 --only 6.12 a kernel for 64-bit ARM
   cargo xtask vm --arch arm64 --write --keep-going    write docs/KERNELS-arm64.md
   cargo xtask vm --jobtrace FILE          check another build of jobtrace, such as a package's
@@ -76,7 +80,7 @@ pub struct Args {
     #[arg(long)]
     list: bool,
     /// Two kernels and one check of each kind, as in `cargo xtask test`
-    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write", "arch"])]
+    #[arg(long, conflicts_with_all = ["only", "kernel", "cpus", "write", "arch", "resume"])]
     quick: bool,
     /// Look for newer releases of the downloaded kernels
     #[arg(long)]
@@ -87,6 +91,9 @@ pub struct Args {
     /// How many machines run at once
     #[arg(long, value_name = "N", default_value_t = 1)]
     at_once: usize,
+    /// Take boots that went well before, with the same kernel and the same programs, in place of new ones
+    #[arg(long, conflicts_with_all = ["check", "cpus"])]
+    resume: bool,
     /// Maximum seconds for one boot
     #[arg(long, value_name = "SECONDS", default_value_t = PATIENCE.as_secs())]
     timeout: u64,
@@ -109,7 +116,7 @@ pub struct Args {
 }
 
 /// A version of cgroups to mount in the guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum Cgroups {
     /// Hierarchies by controller.
     V1,
@@ -161,6 +168,8 @@ pub fn run(args: &Args) -> Result<()> {
         at_once: args.at_once,
         goes_on: args.keep_going,
         verbose: args.verbose,
+        kept: args.check.is_empty().then(|| Kept::new(&contents)).transpose()?,
+        resumes: args.resume,
     };
     let columns = round.check_all(&boots, &contents)?;
     print!("{}", table::markdown(&columns));
@@ -203,6 +212,8 @@ pub fn quick() -> Result<()> {
         at_once: 2,
         goes_on: true,
         verbose: false,
+        kept: None,
+        resumes: false,
     };
     judge(&round.check_all(&boots, &contents)?)
 }

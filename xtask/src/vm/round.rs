@@ -2,6 +2,7 @@
 
 use super::Cgroups;
 use super::initramfs::Contents;
+use super::kept::Kept;
 use super::kernels::Kernel;
 use super::machine::{self, Boot};
 use super::table::Column;
@@ -27,6 +28,10 @@ pub struct Round<'a> {
     pub goes_on: bool,
     /// Whether every comparison is printed.
     pub verbose: bool,
+    /// Where boots that went well are kept; none of those that check only a part.
+    pub kept: Option<Kept>,
+    /// Whether those are taken in place of new ones.
+    pub resumes: bool,
 }
 
 impl Round<'_> {
@@ -72,11 +77,21 @@ impl Round<'_> {
 
     /// Boots one kernel with one version of cgroups and gathers what its guest says.
     fn check(&self, kernel: &Kernel, cgroups: Cgroups, contents: &Contents) -> Result<Column> {
+        if let Some(column) =
+            self.kept.iter().filter(|_| self.resumes).find_map(|kept| kept.get(kernel, cgroups))
+        {
+            say(format_args!("{}-{}: went well before", kernel.name, cgroups.name()));
+            return Ok(column);
+        }
         let begin = Instant::now();
         let (work, checks, patience) = (self.work, self.checks, self.patience);
         let possible_cpus = machine::CPUS;
         let boot = Boot { kernel, cgroups, work, checks, contents, possible_cpus, patience };
         let told = boot.run()?;
-        Ok(Column::new(&kernel.name, cgroups, told, begin.elapsed().as_secs_f64()))
+        let column = Column::new(&kernel.name, cgroups, told, begin.elapsed().as_secs_f64());
+        if let Some(kept) = &self.kept {
+            kept.put(kernel, cgroups, &column)?;
+        }
+        Ok(column)
     }
 }

@@ -4,12 +4,14 @@
 use super::Cgroups;
 use super::expected;
 use super::machine::{LostBoots, Told};
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use xtask::guest::{Line, Outcome};
 use xtask::markdown::Table;
 use xtask::sections::Section;
 
 /// What one boot found.
+#[derive(Serialize, Deserialize)]
 pub struct Column {
     /// The kernel by our name.
     kernel: String,
@@ -24,6 +26,7 @@ pub struct Column {
 }
 
 /// A hook or a check.
+#[derive(Serialize, Deserialize)]
 struct Row {
     name: String,
     is_hook: bool,
