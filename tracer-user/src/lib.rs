@@ -20,4 +20,5 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod resolve;
+pub mod scheduler;
 pub mod view;
