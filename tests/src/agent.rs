@@ -107,8 +107,13 @@ impl Agent {
     /// # Errors
     /// When there are none.
     pub fn heads(&self) -> Result<String> {
-        let found = store::read_heads(&self.folder.path().join("records"), |_| true)?;
+        let found = store::read_heads(&self.records_dir(), |_| true)?;
         Ok(found.heads.iter().map(|(_, head)| head.line()).collect())
+    }
+
+    /// Where it saves records.
+    pub fn records_dir(&self) -> PathBuf {
+        self.folder.path().join("records")
     }
 
     /// Where it is asked about running jobs.
@@ -167,7 +172,7 @@ impl Agent {
         let status = wait_for("the agent's end", END, || self.daemon.ended())?;
         ensure!(status.success(), "the agent ended, {status}: {}", self.daemon.last_lines());
         eprintln!("the agent ended in {:?}", begin.elapsed());
-        Ok((self.points()?, records(&self.folder.path().join("records"))?))
+        Ok((self.points()?, records(&self.records_dir())?))
     }
 
     fn outbox(&self) -> PathBuf {

@@ -7,6 +7,7 @@ pub mod agree;
 pub mod causes;
 pub mod daemon;
 pub mod disk;
+pub mod findings;
 pub mod own_cgroup;
 pub mod pages;
 pub mod probed;

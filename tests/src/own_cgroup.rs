@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -43,6 +44,31 @@ impl OwnCgroup {
             own.directories.push(directory);
         }
         own
+    }
+
+    /// One whose processes may have so many MiB together.
+    ///
+    /// # Panics
+    /// When nothing here limits memory.
+    pub fn limited(name: &str, mib: u64) -> Self {
+        let cgroup = Self::make(name, &["memory"]);
+        for file in ["memory.limit_in_bytes", "memory.max"] {
+            if let Some(directory) = cgroup.directory_with(file) {
+                fs::write(directory.join(file), (mib << 20).to_string()).unwrap();
+                return cgroup;
+            }
+        }
+        panic!("no memory controller to limit a job with");
+    }
+
+    /// `sh` that enters it and becomes the rest of its arguments.
+    pub fn inside(&self) -> Command {
+        let procs = self.procs();
+        let enter = procs.iter().map(|file| format!("echo 0 > '{}'", file.display()));
+        let enter: Vec<_> = enter.collect();
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", &format!("{}; exec \"$@\"", enter.join("; ")), "sh"]);
+        shell
     }
 
     /// The `cgroup.procs` of every directory: a process is inside once its id is written to each.

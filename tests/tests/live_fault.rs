@@ -1,8 +1,6 @@
 //! Live ring: page faults against the kernel's rusage of the same processes, their times against each
 //! other, and a child that the kernel kills for memory.
 
-use std::{fs, process::Command};
-
 use jobtrace_tests::{
     agree::{Agreement, MS},
     disk::RamDisk,
@@ -152,35 +150,14 @@ fn major_faults_are_timed_in_full_mode() {
     major_faults("full");
 }
 
-/// A memory cgroup of its own that holds `megabytes`.
-fn limited(name: &str, megabytes: u64) -> OwnCgroup {
-    let cgroup = OwnCgroup::make(name, &["memory"]);
-    for file in ["memory.limit_in_bytes", "memory.max"] {
-        if let Some(directory) = cgroup.directory_with(file) {
-            fs::write(directory.join(file), (megabytes << 20).to_string()).unwrap();
-            return cgroup;
-        }
-    }
-    panic!("no memory controller to limit a job with");
-}
-
-/// `sh` that enters `cgroup` and becomes the rest of its arguments.
-fn inside(cgroup: &OwnCgroup) -> Command {
-    let procs = cgroup.procs();
-    let enter: Vec<_> = procs.iter().map(|file| format!("echo 0 > '{}'", file.display())).collect();
-    let mut shell = Command::new("sh");
-    shell.args(["-ec", &format!("{}; exec \"$@\"", enter.join("; ")), "sh"]);
-    shell
-}
-
 #[test]
 fn a_child_killed_for_memory() {
     let beyond = (1_u64 << 30).to_string();
-    let (cgroup, beside) = (limited("oom", 384), limited("oom-beside", 64));
-    let mut start = inside(&cgroup);
+    let (cgroup, beside) = (OwnCgroup::limited("oom", 384), OwnCgroup::limited("oom-beside", 64));
+    let mut start = cgroup.inside();
     start.arg(program().unwrap());
     // Another victim, which is not the job's.
-    let mut other = inside(&beside);
+    let mut other = beside.inside();
     let mut other = other.args([TOUCH, "beyond", &beyond]).spawn().unwrap();
     let job = Traced::run_by(start, &[], &[TOUCH, "beyond", &beyond]);
     assert_eq!(other.wait().unwrap().code(), Some(137));

@@ -20,6 +20,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod resolve;
+pub mod scheduler;
 pub mod server;
 pub mod source;
 pub mod view;

@@ -9,11 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     base::say::print,
-    record::{
-        Record, find,
-        head::Head,
-        select::runs,
-    },
+    record::{Record, find, head::Head, select::runs},
     report::{
         Whole,
         compare::{By, Measured, Options, compare, render},

@@ -5,24 +5,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     base::say::{print, say},
     files::target::Target,
     record::{
         Record, find,
+        head::Head,
+        running::{self, STATE_DIR},
+        select::{is_named, runs},
+        store::DEFAULT_DIR,
     },
-    report::{Report, Whole, html::html, json::json, moment, render},
-    source::{Place, Source, is_file, runs_of},
+    report::{Report, Whole, html::html, json::json, moment, render, short},
+    scheduler::{self, Span},
+    source::{Place, Source, is_file},
     view::Style,
 };
 
 /// Show what happened with a job, where its time went and what to change.
 ///
 /// Reads the records of jobs that have ended or still run (docs/RECORD.md): those of the agent, of `jobtrace run
-/// --save`, or of a directory that a cluster shares. A job that ran on several nodes is reported as a whole. The
-/// exit status is 0, 1 if a part could not be read, 2 if there is no such job.
+/// --save`, or of a directory that a cluster shares. A job that ran on several nodes is reported as a whole. Where
+/// the commands of its scheduler are installed, they are asked what it was given and how it ended. The exit status is
+/// 0, 1 if a part could not be read, 2 if there is no such job.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "jobtrace report <JOB|FILE>... [OPTIONS]")]
 #[command(after_long_help = "\
@@ -45,9 +51,19 @@ pub struct Args {
     /// Where they are.
     #[command(flatten)]
     pub place: Place,
+    /// The socket of this node's agent, which tells of jobs that run [default: that of the default agent, if the
+    /// default folder is read]
+    #[arg(long, value_name = "SOCKET")]
+    pub socket: Option<PathBuf>,
     /// Print JSON, one line per job: what the report says, and the record below `record`
     #[arg(long)]
     pub json: bool,
+    /// Print ten lines at most, as for the end of a job's own log (docs/OPERATING.md)
+    #[arg(long, conflicts_with_all = ["json", "html"])]
+    pub short: bool,
+    /// Do not ask the scheduler (sacct, scontrol, qstat, bjobs) what it knows of the job
+    #[arg(long)]
+    pub no_sched: bool,
     /// Write an HTML page to FILE: drawings included, without scripts, to be opened anywhere
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub html: Option<PathBuf>,
@@ -73,7 +89,7 @@ pub fn run(args: &Args) -> Result<u8> {
 fn page(args: &Args, source: &dyn Source, file: &Path) -> Result<()> {
     let mut found = records(args, source)?;
     let (name, records) = found.pop().context("one job is named")?;
-    let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
+    let whole = whole(&name, records, args)?;
     let page = html(&whole, &Report::of(&whole, true))?;
     let mut target = Target::open(file, || Ok(()))?;
     let cannot = |target: &Target| format!("cannot write {}", target.name());
@@ -95,11 +111,32 @@ pub fn text(args: &Args, source: &dyn Source) -> Result<String> {
     let style = Style::for_stdout();
     let mut out = Vec::new();
     for (name, records) in records(args, source)? {
-        let whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
+        let whole = whole(&name, records, args)?;
         let report = Report::of(&whole, style.unicode || args.json);
-        out.push(if args.json { json(&whole, &report)? } else { render(&report, &style) });
+        out.push(match (args.json, args.short) {
+            (true, _) => json(&whole, &report)?,
+            (_, true) => short(&report, &style),
+            _ => render(&report, &style),
+        });
     }
     Ok(out.join(if args.json { "" } else { "\n" }))
+}
+
+/// The job of `records`, with what its scheduler tells of it.
+fn whole(name: &str, records: Vec<Record>, args: &Args) -> Result<Whole> {
+    let mut whole = Whole::of(records).with_context(|| format!("no record of {name}"))?;
+    let job = whole.record.job().clone();
+    if args.no_sched || !scheduler::is_known(&job.manager) {
+        return Ok(whole);
+    }
+    let timeline = &whole.record.timeline;
+    let span = Span { begin: timeline.begin_ns(), end: timeline.end_ns() };
+    match scheduler::ask(&job.manager, &job.job, span) {
+        Ok(Some(told)) => whole.tell(told),
+        Ok(None) => {}
+        Err(error) => whole.not_told(&format!("{error:#}")),
+    }
+    Ok(whole)
 }
 
 /// The records of each job that is named.
@@ -114,8 +151,12 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
     }
     let heads = source.named(&jobs)?;
     for job in jobs {
-        let mut runs = runs_of(job, &heads, source)?;
-        let Some(last) = runs.pop() else { continue };
+        let now = running(args, job);
+        let of_job = heads.iter().filter(|(_, head)| is_named(head, job)).cloned();
+        // Of what runs the file may not be there yet.
+        let of_now = now.iter().map(|record| (PathBuf::new(), Head::from(record)));
+        let mut runs = runs(of_job.chain(of_now).collect());
+        let Some(mut last) = runs.pop() else { bail!("{}", source.unknown(job)) };
         if !runs.is_empty() {
             let earlier: Vec<_> =
                 runs.iter().rev().take(3).map(|run| moment(run.begin_ns())).collect();
@@ -126,7 +167,28 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
                 earlier.join(", ")
             ));
         }
-        found.push((job.clone(), source.read(&last)?));
+        let is_running = last.parts.iter().any(|(folder, _)| folder.as_os_str().is_empty());
+        last.parts.retain(|(folder, _)| !folder.as_os_str().is_empty());
+        let mut records = source.read(&last)?;
+        records.extend(now.into_iter().filter(|_| is_running));
+        found.push((job.clone(), records));
     }
     Ok(found)
+}
+
+/// The records that this node's agent has in hand: those of a job that runs.
+fn running(args: &Args, job: &str) -> Vec<Record> {
+    let is_usual = args.place.folders.from.iter().any(|dir| dir == Path::new(DEFAULT_DIR));
+    let socket = match &args.socket {
+        Some(socket) => socket.clone(),
+        None if is_usual => Path::new(STATE_DIR).join(running::SOCKET),
+        None => return Vec::new(),
+    };
+    if args.socket.is_none() && !socket.exists() {
+        return Vec::new();
+    }
+    running::records(&socket, job).unwrap_or_else(|error| {
+        say(format_args!("what the job does now is not known: {error:#}"));
+        Vec::new()
+    })
 }

@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Record, document::document, head::Head, parse};
 
+/// The agent's `state.dir`, unless it is configured.
+pub const STATE_DIR: &str = "/run/jobtrace";
 /// Where the agent listens, below its `state.dir`.
 pub const SOCKET: &str = "query.sock";
 /// Longest line of a request: ids are short.

@@ -1,35 +1,71 @@
-//! How evenly the parts of a job computed.
+//! How evenly the parts of a job computed: its nodes, or the tasks of its largest step.
 
-use super::whole::{Whole, number};
+use std::collections::BTreeMap;
+
+use super::{
+    parts::is_work,
+    whole::{Whole, number},
+};
 use crate::{
     base::{text::clean, units::percent},
-    model::tables::Sched,
+    model::{parts::Part, tables::Sched},
     record::Record,
-    view::facts::{Balance, Facts},
+    view::facts::Balance,
 };
 
 /// Over its nodes, where there are several of which that is known.
 pub(super) fn of_nodes(whole: &Whole, unicode: bool) -> Option<Balance> {
     let on_cpu = |node: &Record| number(node, Sched::on_cpu_ns);
-    let known: Vec<_> =
-        whole.nodes.iter().filter_map(|node| Some((node.hosts.first()?, on_cpu(node)?))).collect();
+    let known = whole.nodes.iter().filter_map(|node| Some((node.hosts.first()?, on_cpu(node)?)));
+    let known = known.map(|(host, ns)| (clean(host, unicode), ns)).collect();
+    of("node", known)
+}
+
+/// Over the tasks of the step that computed most, on all nodes.
+pub(super) fn of_tasks(whole: &Whole, unicode: bool) -> Option<Balance> {
+    let mut steps = BTreeMap::<&str, Vec<(&Part, u64)>>::new();
+    for part in tasks(whole) {
+        if let Some(ns) = part.on_cpu_ns {
+            steps.entry(&part.step).or_default().push((part, ns));
+        }
+    }
+    let sum =
+        |parts: &[(&Part, u64)]| parts.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
+    let several = steps.into_iter().filter(|(_, parts)| parts.len() > 1);
+    let (step, parts) = several.max_by_key(|(_, parts)| sum(parts))?;
+    let on = |part: &Part| match &*part.host {
+        "" => String::new(),
+        host => format!(" on {}", clean(host, unicode)),
+    };
+    let named = |(part, ns): &(&Part, u64)| {
+        (
+            format!("{} of step {}{}", clean(&part.task, unicode), clean(step, unicode), on(part)),
+            *ns,
+        )
+    };
+    of("task", parts.iter().map(named).collect())
+}
+
+/// The tasks that are a user's.
+fn tasks(whole: &Whole) -> impl Iterator<Item = &Part> {
+    let parts = whole.record.totals.parts.listed.iter();
+    parts.filter(|part| !part.task.is_empty() && is_work(part))
+}
+
+fn of(what: &'static str, known: Vec<(String, u64)>) -> Option<Balance> {
     let sum = known.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
-    let (busiest, most_ns) = *known.iter().max_by_key(|(_, ns)| *ns)?;
-    (known.len() > 1).then(|| Balance {
-        what: "node",
-        parts: known.len() as u64,
-        busiest: clean(busiest, unicode),
-        most_ns,
-        mean_ns: sum / known.len() as u64,
-    })
+    let parts = known.len() as u64;
+    let (busiest, most_ns) = known.into_iter().max_by_key(|(_, ns)| *ns)?;
+    (parts > 1).then(|| Balance { what, parts, busiest, most_ns, mean_ns: sum / parts })
 }
 
 /// `balance 93 %: node n0007 computed most`.
-pub(super) fn in_words(facts: &Facts) -> Option<String> {
-    let balance = facts.balance.as_ref().filter(|balance| balance.most_ns > 0)?;
+pub(super) fn in_words(balance: &Balance) -> Option<String> {
     let even = percent(1.0 - balance.beyond());
-    Some(format!(
-        "balance {even} (mean of the {} {}s' time on CPU by the largest); most: {} {}",
-        balance.parts, balance.what, balance.what, balance.busiest
-    ))
+    (balance.most_ns > 0).then(|| {
+        format!(
+            "balance {even} (mean of the {} {}s' time on CPU by the largest); most: {} {}",
+            balance.parts, balance.what, balance.what, balance.busiest
+        )
+    })
 }

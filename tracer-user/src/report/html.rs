@@ -22,6 +22,7 @@ struct Page<'a> {
     tracks: Vec<TrackShape>,
     heat: Option<Heat>,
     nodes: Vec<Vec<String>>,
+    parts: Vec<Vec<String>>,
     devices: Vec<Vec<String>>,
     version: &'static str,
 }
@@ -42,6 +43,7 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         tracks: course.tracks.iter().map(TrackShape::of).collect(),
         heat: Heat::of(whole),
         nodes: report.nodes.iter().map(tables::node_cells).collect(),
+        parts: report.parts.iter().map(tables::part_cells).collect(),
         devices: report.devices.iter().map(tables::device_cells).collect(),
         version: env!("CARGO_PKG_VERSION"),
     };

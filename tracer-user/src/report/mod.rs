@@ -7,14 +7,18 @@ mod advice;
 mod balance;
 pub mod compare;
 mod devices;
+mod growth;
 pub mod html;
 mod identity;
 pub mod jobs;
 pub mod json;
 mod nodes;
 pub mod now;
+mod parts;
+mod short;
 mod text;
 mod timeline;
+mod told;
 mod unseen;
 pub mod usage;
 mod used;
@@ -26,6 +30,8 @@ pub use {
     devices::Device,
     identity::{Who, moment},
     nodes::Node,
+    parts::PartRow,
+    short::short,
     text::render,
     timeline::{Course, Track},
     whole::Whole,
@@ -34,7 +40,11 @@ pub use {
 use serde::{Serialize, Serializer};
 
 use crate::{
-    base::units::{long_duration, percent},
+    base::{
+        text::clean,
+        units::{long_duration, percent},
+    },
+    scheduler::Told,
     view::{details, facts::Facts, gpu_idle, line::Tone, request::Request, rules, shares},
 };
 
@@ -43,6 +53,11 @@ use crate::{
 pub struct Report {
     /// Which job it is, and how it ended.
     pub who: Who,
+    /// What its scheduler tells of it, as it told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Told>,
+    /// The same in words, and where it differs from the record.
+    pub scheduler_says: Vec<String>,
     /// What it used of what it had.
     pub used: Vec<Bar>,
     /// What the bars of `time` are shares of.
@@ -51,6 +66,8 @@ pub struct Report {
     pub time: Vec<Bar>,
     /// What it was blocked on and slept for.
     pub causes: Vec<String>,
+    /// Its page faults.
+    pub faults: Option<String>,
     /// Why GPUs were idle.
     pub gpu_idle: Vec<Bar>,
     /// Its course.
@@ -59,8 +76,12 @@ pub struct Report {
     pub devices: Vec<Device>,
     /// Its nodes, the busiest first.
     pub nodes: Vec<Node>,
-    /// How evenly these, or its tasks, computed.
+    /// How evenly these computed.
     pub balance: Option<String>,
+    /// Its steps and their tasks, the busiest first.
+    pub parts: Vec<PartRow>,
+    /// How evenly the tasks of its largest step computed.
+    pub parts_balance: Option<String>,
     /// What stands out and what to change, what costs most first.
     pub advice: Vec<Advice>,
     /// What to ask for next time.
@@ -99,17 +120,25 @@ impl Report {
         let time = shares::rows(&facts).into_iter().map(|row| time_bar(&row, &facts));
         let causes = [details::blocked_in_words(&facts), details::asleep_in_words(&facts)];
         let advice = advice::advice(&facts);
+        let of_nodes = balance::of_nodes(whole, unicode);
+        let of_tasks = balance::of_tasks(whole, unicode);
+        let told = whole.told.as_ref().map(|told| told::in_words(told, unicode));
         Self {
             who: Who::of(&whole.record, &facts),
+            scheduler: whole.told.clone(),
+            scheduler_says: told.into_iter().chain(cleaned(&whole.said, unicode)).collect(),
             used: used::bars(&facts, whole),
             time_of: shares::aside(&facts),
             time: time.collect(),
             causes: causes.into_iter().flatten().collect(),
+            faults: details::faults_in_words(&facts),
             gpu_idle: gpu_idle(&facts),
             course: Course::of(&whole.record.timeline, &facts),
             devices: devices::devices(&facts),
             nodes: nodes::nodes(whole, unicode),
-            balance: balance::in_words(&facts),
+            balance: of_nodes.as_ref().and_then(balance::in_words),
+            parts: parts::parts(whole, unicode),
+            parts_balance: of_tasks.as_ref().and_then(balance::in_words),
             next: advice::next(&facts, &advice),
             advice,
             unseen: unseen::unseen(&facts, &whole.record),
@@ -127,8 +156,15 @@ impl Report {
 pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
     let mut facts = Facts::new(&whole.record.totals, unicode);
     facts.request = Request::of(&whole.record);
-    facts.balance = balance::of_nodes(whole, unicode);
+    facts.growth = growth::of(&whole.record);
+    let both = [balance::of_nodes(whole, unicode), balance::of_tasks(whole, unicode)];
+    // What is uneven within nodes is not seen between them.
+    facts.balance = both.into_iter().flatten().max_by(|a, b| a.beyond().total_cmp(&b.beyond()));
     facts
+}
+
+fn cleaned(texts: &[String], unicode: bool) -> impl Iterator<Item = String> + '_ {
+    texts.iter().map(move |text| clean(text, unicode))
 }
 
 fn time_bar(row: &shares::Row, facts: &Facts) -> Bar {

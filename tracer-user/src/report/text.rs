@@ -35,7 +35,7 @@ pub fn render(report: &Report, style: &Style) -> String {
 }
 
 /// Its parts, from the top.
-pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 10] {
+pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 11] {
     [
         who(report, style),
         used(report, style),
@@ -44,6 +44,7 @@ pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 10] {
         course(report, style),
         tables::devices(report, style),
         tables::nodes(report, style),
+        tables::parts(report, style),
         advice(report, style),
         next(report, style),
         unseen(report, style),
@@ -56,7 +57,8 @@ fn who(report: &Report, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
     let title = Line::new().strong(format!("{} ", truncate(&who.name, style.width / 2)));
     lines.push(title.with(who.tone, &who.state).plain(format!(" after {took}")));
-    for text in [who.in_words(), who.place(), who.times()] {
+    let says = report.scheduler_says.iter().cloned();
+    for text in [who.in_words(), who.place(), who.times()].into_iter().chain(says) {
         lines.extend(wrap(&text, style.width).into_iter().map(|line| Line::new().plain(line)));
     }
     if !who.command.is_empty() {
@@ -106,7 +108,7 @@ fn time(report: &Report, style: &Style) -> Vec<Line> {
     for of in &report.time {
         lines.push(share(&of.name, of.tone, of.share, &of.words, style));
     }
-    for cause in &report.causes {
+    for cause in report.causes.iter().chain(&report.faults) {
         lines.extend(
             wrap(cause, style.width - 2).iter().map(|line| Line::new().plain("  ").faint(line)),
         );

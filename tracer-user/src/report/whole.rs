@@ -7,6 +7,7 @@ use tracer_ebpf::handle::{Handle, Number};
 use crate::{
     model::tables::{CPU, Cpu, MEMORY, Memory},
     record::{Record, merge},
+    scheduler::Told,
 };
 
 /// A job on all its nodes.
@@ -17,6 +18,10 @@ pub struct Whole {
     pub record: Record,
     /// Each node of it, by name.
     pub nodes: Vec<Record>,
+    /// What its scheduler tells of it, if it was asked: in the facts of `record` too, where these lacked it.
+    pub told: Option<Told>,
+    /// What differs between the two.
+    pub(super) said: Vec<String>,
 }
 
 impl Whole {
@@ -40,7 +45,7 @@ impl Whole {
                 group.set(Memory::peak_bytes, number(fullest, Memory::peak_bytes));
             }
         }
-        Some(Self { record, nodes })
+        Some(Self { record, nodes, told: None, said: Vec::new() })
     }
 }
 

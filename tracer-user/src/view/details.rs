@@ -11,9 +11,12 @@ use super::{Style, facts::Facts, file_wait::Part, line::Line};
 use crate::{
     base::{
         text,
-        units::{long_duration, percent},
+        units::{count, duration, long_duration, percent},
     },
-    model::tables::Sched,
+    model::{
+        hist::Hist,
+        tables::{Fault, Sched},
+    },
 };
 
 /// Causes named; the rest is other.
@@ -99,6 +102,21 @@ pub fn causes(facts: &Facts) -> Vec<Part> {
         Some([said("blocked", blocks), said("asleep", sleeps)].concat())
     };
     all(facts).unwrap_or_default()
+}
+
+/// Page faults: how many, and what the major ones cost; `None` where that is unknown or there were none.
+pub fn faults_in_words(facts: &Facts) -> Option<String> {
+    let minor = facts.number(Fault::minor)?;
+    let major = facts.number(Fault::major)?;
+    let mut text = format!("page faults: {} minor (memory touched first)", count(minor));
+    if let Some(mean_ns) = facts.hist(Fault::minor_latency_ns).and_then(Hist::mean) {
+        text += &format!(" of {} each", duration(mean_ns as u64));
+    }
+    text += &format!(", {} major (read from disk)", count(major));
+    if let Some(ns) = facts.major_ns.filter(|ns| *ns > 0) {
+        text += &format!(", which blocked it for {}", long_duration(ns));
+    }
+    (minor > 0 || major > 0).then_some(text)
 }
 
 fn wrapped(text: &str, style: &Style) -> Vec<Line> {

@@ -86,6 +86,17 @@ pub struct Facts<'a> {
     pub(crate) request: Request,
     /// How evenly its nodes, or its tasks, computed, where there are several.
     pub balance: Option<Balance>,
+    /// Its memory, where that grew all the time.
+    pub(crate) growth: Option<Growth>,
+}
+
+/// Memory that grew all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    /// What it had in the first column of time.
+    pub from_bytes: u64,
+    /// What it had at its peak.
+    pub to_bytes: u64,
 }
 
 /// How evenly several parts of a job computed.
@@ -150,6 +161,7 @@ impl<'a> Facts<'a> {
             files: FileWait::all(totals, unicode),
             request: Request::default(),
             balance: None,
+            growth: None,
         }
     }
 

@@ -65,6 +65,10 @@ pub fn state(facts: &Facts) -> (Tone, String) {
     match (facts.totals.exit, &*request.end_reason) {
         (None, "time_limit") => (Tone::Bad, "ended at its time limit".to_owned()),
         (None, "out_of_memory") => (Tone::Bad, "ran out of memory".to_owned()),
+        (None, "cancelled") => (Tone::Warn, "was cancelled".to_owned()),
+        (None, "preempted") => (Tone::Warn, "was ended for a job of higher priority".to_owned()),
+        (None, "requeued") => (Tone::Warn, "was put back into the queue".to_owned()),
+        (None, "node_failed") => (Tone::Bad, "ended as a node failed".to_owned()),
         // Its scheduler alone knows its exit status.
         (None, _) if request.has_ended => (Tone::Plain, "ended".to_owned()),
         (exit, _) => ending(exit, facts.oom_kills() > 0),

@@ -52,7 +52,7 @@ impl Request {
         Self {
             manager: record.job().manager.clone(),
             memory_bytes: per_node.or_else(per_core).or_else(per_gpu),
-            time_ns: limit(),
+            time_ns: number(const { fact("time_limit_ns") }).or_else(limit),
             tasks: number(const { fact("task_count") }),
             nodes: record.hosts.len() as u64,
             node_cores: number(const { fact("node_cores") }),

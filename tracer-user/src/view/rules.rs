@@ -26,6 +26,8 @@ use crate::base::units::{duration, percent};
 const MOST: usize = 3;
 /// Starting a program takes tens of milliseconds; below this there is nothing but the start.
 const LEAST_NS: u64 = 100_000_000;
+/// A course over time takes some readings.
+const COURSE_NS: u64 = 8_000_000_000;
 /// Advice on what to ask a scheduler for is worth it from here on, as others have it.
 pub(crate) const REQUEST_NS: u64 = 300_000_000_000;
 /// Time on CPU from which a job is called CPU-bound.
@@ -45,6 +47,8 @@ pub struct Rule {
     pub source: &'static str,
     /// What to do about it.
     pub advice: &'static str,
+    /// The file of `tests/tests/live_findings` with really traced jobs that it speaks of and is silent about.
+    pub shown: &'static str,
     find: fn(&Facts) -> Option<Finding>,
 }
 

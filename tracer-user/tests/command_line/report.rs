@@ -142,3 +142,27 @@ fn a_page_is_written_to_a_file_and_for_one_job_only() {
     assert_eq!(nowhere.status, 2);
     assert!(nowhere.stderr.contains("/nowhere/x.html"), "{}", nowhere.stderr);
 }
+
+#[test]
+fn ten_lines_say_what_it_used_and_where_the_rest_is() {
+    let dir = saved();
+    let ended = report(dir.path(), &["6142-1795250571", "--short", "--no-sched"]);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    assert!((3..=10).contains(&lines.len()), "{}", ended.stdout);
+    assert_eq!(lines[0], "jobtrace: sh succeeded (exit status 0) after 428 ms");
+    assert_eq!(lines[lines.len() - 1], "  all of it: jobtrace report 6142-1795250571");
+    let both = report(dir.path(), &["6142-1795250571", "--short", "--json"]);
+    assert_eq!(both.status, 2);
+    assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);
+}
+
+#[test]
+fn an_agent_that_does_not_answer_is_named_and_what_is_saved_reported() {
+    let dir = saved();
+    let ended = report(dir.path(), &["6142-1795250571", "--socket", "/nowhere/query.sock"]);
+    assert_eq!(ended.status, 0, "{ended:?}");
+    let said = "what the job does now is not known: cannot ask the agent at /nowhere/query.sock";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    assert!(ended.stdout.starts_with("sh succeeded"), "{}", ended.stdout);
+}

@@ -10,6 +10,7 @@ mod properties;
 mod reports;
 mod rules;
 mod sentences;
+mod told;
 
 use std::{fs, path::PathBuf};
 

@@ -8,7 +8,11 @@ use jobtrace::{
         tables::{Block, Cpu, Fact, Fault, GPU, Gpu, Memory, SCHED, Sched, fact},
         totals::RunTotals,
     },
-    record::Record,
+    record::{
+        Record,
+        series::{SERIES, WIDTH},
+        timeline::{Column, Timeline},
+    },
     report::{Report, Whole},
     view::rules::RULES,
 };
@@ -67,6 +71,22 @@ const START: &Fact = fact("start");
 const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
 const MS: u64 = 1_000_000;
 const GIB: u64 = 1 << 30;
+
+/// A job whose memory took this course, in MiB.
+fn remembers(course: impl Fn(u64) -> u64) -> Record {
+    let mut job = record(fixtures::cpu_bound());
+    let at = SERIES.iter().position(|series| series.name == "memory_bytes").unwrap();
+    let column = |second| {
+        let mut column: Column = [None; WIDTH];
+        column[at] = Some(course(second) << 20);
+        column
+    };
+    let columns: Vec<Column> = (0..20).map(column).collect();
+    let begin_ns = job.timeline.begin_ns();
+    let end_ns = begin_ns + 20_000 * MS;
+    job.timeline = Timeline::of(begin_ns, end_ns, 1_000 * MS, &columns).unwrap();
+    job
+}
 
 fn cases() -> Vec<Case> {
     let balanced = || {
@@ -132,6 +152,12 @@ fn cases() -> Vec<Case> {
         }),
         Case { rule: "slowest_node", speaks: uneven(8), silent: balanced() },
         changed("memory_short", record(fixtures::cpu_bound()), |_| {}),
+        Case {
+            rule: "memory_kept",
+            speaks: vec![remembers(|second| 30 + 20 * second)],
+            // The last but one: it let go once.
+            silent: vec![remembers(|second| if second == 12 { 100 } else { 30 + 20 * second })],
+        },
         changed("memory_unused", slurm(fixtures::cpu_bound(), 4), |job| {
             job.facts.set(MEMORY_ASKED, 7 * GIB / 2);
         }),
@@ -178,6 +204,29 @@ fn each_rule_speaks_and_is_silent_in_a_near_miss() {
     let all: BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
     assert_eq!(tried, all);
     assert_eq!(all.len(), RULES.len(), "names are unique");
+}
+
+#[test]
+fn memory_that_is_there_from_the_begin_or_comes_at_the_end_is_not_kept() {
+    let told = |job: Record| said(&[job]).contains("memory_kept");
+    assert!(told(remembers(|second| 100 + 400 * second.min(12) / 12)), "most of the time");
+    assert!(!told(remembers(|_| 500)));
+    assert!(!told(remembers(|second| if second < 18 { 100 } else { 500 })));
+    assert!(!told(remembers(|second| 10 * second)), "little");
+    assert!(!told(remembers(|second| 250 + 20 * second)), "most of it at once");
+}
+
+/// Workers of Python's pools wait for a lock, one of them on a pipe.
+#[test]
+fn a_pool_that_waits_for_locks_is_told_from_threads_that_nobody_uses() {
+    let mut job = record(waits::workers_wait());
+    let pipe_ns = number(&job, Sched::sleep_pipe_ns);
+    set(&mut job, Sched::sleep_pipe_ns, pipe_ns / 8);
+    set(&mut job, Sched::sleep_lock_ns, pipe_ns / 8 * 7);
+    assert!(!said(&[job.clone()]).contains("workers_wait"), "it was never busier");
+    job.totals.peaks.millicores = 8_000;
+    assert!(said(&[job.clone()]).contains("workers_wait"));
+    assert!(!said(&[job]).contains("idle_cores"), "of which that says why");
 }
 
 #[test]

@@ -22,7 +22,21 @@ pub const CAUSES: &[Cause] = &[
     ("compat", compat),
     ("handler", handler),
     ("core_dump", core_dump),
+    ("membarrier", membarrier),
 ];
+
+/// Until all CPUs have passed a barrier: blocked in a call that is none on files, memory or children.
+fn membarrier(amount: &Amount) -> Waited {
+    off_cpu_ns(|| {
+        for _ in 0..amount.count {
+            // SAFETY: no pointers.
+            let result =
+                unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+            assert_eq!(result, 0, "membarrier: {}", std::io::Error::last_os_error());
+        }
+    })
+    .into()
+}
 
 /// nanosleep by a call of 32 bits: its number 162 is sync's on x86-64.
 #[cfg(target_arch = "x86_64")]

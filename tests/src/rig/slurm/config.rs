@@ -16,13 +16,15 @@ pub(super) struct Settings<'a> {
     pub host: &'a str,
     /// Of slurmctld and slurmd.
     pub ports: [u16; 2],
+    /// More lines of slurm.conf.
+    pub more: &'a str,
 }
 
 impl Settings<'_> {
     /// slurm.conf. More CPUs than there are, so that several jobs run at once on a small machine;
     /// `config_overrides` because slurmd finds fewer.
     pub fn slurm(&self) -> String {
-        let Self { mode, node, host, ports: [controller, daemon], .. } = self;
+        let Self { mode, node, host, ports: [controller, daemon], more, .. } = self;
         let folder = self.folder.display();
         // Numbers that no other test's jobs on this machine have.
         let first_job = std::process::id() % 60_000 * 1000 + 1;
@@ -65,6 +67,7 @@ MaxArraySize=1001
 FirstJobId={first_job}
 NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=4096 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{more}
 "
         )
     }

@@ -8,7 +8,7 @@
 use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
@@ -22,6 +22,7 @@ use super::{cgroups, daemon::Daemon, folder, free_port, program, run, wait_for};
 
 mod config;
 mod jobs;
+mod shim;
 mod stale;
 
 pub use jobs::{Job, JobId, StepUse, Task};
@@ -32,7 +33,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LAST_JOBS: Duration = Duration::from_secs(10);
 /// Controllers that Slurm makes directories in, v1.
 const CONTROLLERS: &[&str] = &["freezer", "cpuset", "memory", "cpuacct", "devices"];
-const SHIM: &str = include_str!("../../../shim/only_v2.c");
 
 /// Which cgroup plugin slurmd uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,14 @@ impl Slurm {
     /// When a package is missing, the host has not the hierarchies of `mode`, or a server does not
     /// start: the end of its log says why.
     pub fn start(mode: Mode) -> Result<Self> {
+        Self::start_with(mode, "")
+    }
+
+    /// As [`Self::start`], with `more` lines in its slurm.conf.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(mode: Mode, more: &str) -> Result<Self> {
         for name in ["srun", "sbatch", "scancel", "scontrol", "sstat", "squeue"] {
             program(name, "slurm-client")?;
         }
@@ -90,7 +98,7 @@ impl Slurm {
             _slice: slice,
             folder,
         };
-        slurm.start_servers(&found)?;
+        slurm.start_servers(&found, more)?;
         Ok(slurm)
     }
 
@@ -147,7 +155,7 @@ impl Slurm {
         self.folder.path().join(below)
     }
 
-    fn start_servers(&mut self, found: &Hierarchies) -> Result<()> {
+    fn start_servers(&mut self, found: &Hierarchies, more: &str) -> Result<()> {
         for name in ["etc", "state", "spool", "munge", "log", "out"] {
             fs::create_dir(self.path(name))?;
         }
@@ -160,6 +168,7 @@ impl Slurm {
             node: &self.node,
             host: &host_name(),
             ports: [free_port()?, free_port()?],
+            more,
         };
         fs::write(self.configuration(), settings.slurm())?;
         fs::write(self.path("etc/cgroup.conf"), settings.cgroup(found)?)?;
@@ -197,7 +206,7 @@ impl Slurm {
         let mut command = self.server("slurmd", "slurmd")?;
         command.args(["-N", &self.node]);
         if self.mode == Mode::V2 && !found.v1.is_empty() {
-            command.env("LD_PRELOAD", compiled_shim(self.folder.path())?);
+            command.env("LD_PRELOAD", shim::compiled(self.folder.path())?);
         }
         let mut daemon = Daemon::start(&mut command, &self.path("log/slurmd.out"))?;
         daemon.wait_until("slurmd's node takes jobs", PATIENCE, || {
@@ -286,13 +295,4 @@ fn own_cgroups(
             Ok((vec![slice.join(format!("{node}_slurmstepd.scope"))], shared))
         }
     }
-}
-
-fn compiled_shim(folder: &Path) -> Result<PathBuf> {
-    let (source, library) = (folder.join("only_v2.c"), folder.join("only_v2.so"));
-    fs::write(&source, SHIM)?;
-    let mut command = Command::new(program("gcc", "gcc")?);
-    command.args(["-O1", "-Wall", "-Werror", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source);
-    run(command.arg("-ldl"))?;
-    Ok(library)
 }

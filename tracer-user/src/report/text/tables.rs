@@ -3,17 +3,17 @@
 use crate::{
     base::{
         text::{left, right, width},
-        units::{bytes, count, duration, percent},
+        units::{bytes, count, duration, long_duration, percent},
     },
-    report::{Device, Node, Report},
+    report::{Device, Node, PartRow, Report},
     view::{
         Style, heading,
         line::{Line, Tone},
     },
 };
 
-/// Rows of nodes: the busiest and the least busy.
-const NODES: usize = 8;
+/// Rows of nodes or tasks: the busiest and the least busy.
+const ROWS: usize = 8;
 
 /// A table: cells on the right but the first; the heads are faint.
 pub(in crate::report) fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
@@ -61,17 +61,34 @@ pub fn nodes(report: &Report, style: &Style) -> Vec<Line> {
     if nodes.is_empty() {
         return Vec::new();
     }
-    let mut rows: Vec<_> = nodes.iter().map(node_cells).collect();
-    let hidden = nodes.len().saturating_sub(NODES);
-    if hidden > 0 {
-        let mut gap = vec![format!("… {hidden} more")];
-        gap.resize(6, String::new());
-        rows.splice(NODES / 2..nodes.len() - NODES / 2, [gap]);
-    }
+    let rows = ends(nodes.iter().map(node_cells).collect());
     let mut lines = heading("Nodes", report.balance.as_deref().unwrap_or_default(), style);
     let head = ["", "on CPU", "cores", "blocked", "memory", "GPUs"];
     lines.extend(table(&head, &rows, style));
     lines
+}
+
+/// The busiest and the least busy steps and tasks.
+pub fn parts(report: &Report, style: &Style) -> Vec<Line> {
+    if report.parts.is_empty() {
+        return Vec::new();
+    }
+    let rows = ends(report.parts.iter().map(part_cells).collect());
+    let balance = report.parts_balance.as_deref().unwrap_or_default();
+    let mut lines = heading("Steps and tasks", balance, style);
+    lines.extend(table(&["", "on CPU", "memory", "disk", "took"], &rows, style));
+    lines
+}
+
+/// The first and the last rows; of those between, how many there are.
+fn ends(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    let hidden = rows.len().saturating_sub(ROWS);
+    if hidden > 0 {
+        let mut gap = vec![format!("… {hidden} more")];
+        gap.resize(rows[0].len(), String::new());
+        rows.splice(ROWS / 2..rows.len() - ROWS / 2, [gap]);
+    }
+    rows
 }
 
 /// Name, moved, number, mean size, p50, p99 and longest.
@@ -97,5 +114,16 @@ pub fn node_cells(of: &Node) -> Vec<String> {
         cell(of.blocked_ns, duration),
         cell(of.memory_bytes, bytes),
         of.gpu_share.map_or(String::new(), percent),
+    ]
+}
+
+/// Name, time on CPU, memory, disk, elapsed time.
+pub fn part_cells(of: &PartRow) -> Vec<String> {
+    vec![
+        of.name.clone(),
+        cell(of.on_cpu_ns, duration),
+        cell(of.memory_peak_bytes, bytes),
+        cell(of.disk_bytes, bytes),
+        long_duration(of.elapsed_ns),
     ]
 }

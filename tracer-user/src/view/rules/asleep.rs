@@ -21,6 +21,11 @@ const OFTEN_NS: u64 = 100_000_000;
 pub(super) const MANY: u64 = 1_000;
 /// Tasks asleep on pipes on average, in thousandths, from which there is a pool of workers.
 const POOL: u64 = 2_000;
+/// Its idle cores, of those held: with two of them, one worker leaves not quite half of them idle.
+const POOL_IDLE: f64 = 0.25;
+/// A pool waits for locks too, and so do threads that are there and never used: these leave no moment as much busier
+/// than the average.
+const WAS_BUSIER: f64 = 1.3;
 /// A core's worth that is used, in thousandths, for one task that works.
 const ONE_WORKS: std::ops::RangeInclusive<u64> = 500..=1_500;
 
@@ -88,20 +93,28 @@ fn main_cause(facts: &Facts) -> Option<String> {
 
 /// A pool of workers that waits for one of them.
 pub(super) fn pool(facts: &Facts) -> Option<Finding> {
-    let idle = idle_cores(facts)?;
-    let (pipes, children) = (sleepers(facts, PIPE)?, sleepers(facts, CHILD)?);
+    let idle = idle_cores(facts, POOL_IDLE)?;
+    let was_busier = facts.totals.peaks.millicores as f64 >= idle.used as f64 * WAS_BUSIER;
+    let (locks, on) = match was_busier {
+        true => (Some(LOCK), "on pipes and for locks"),
+        false => (None, "on pipes"),
+    };
+    let waits = || [Some(PIPE), locks].into_iter().flatten();
+    let children = sleepers(facts, CHILD)?;
+    let waiting: Option<Vec<u64>> = waits().map(|cause| sleepers(facts, cause)).collect();
+    let waiting = waiting?.into_iter().fold(0, u64::saturating_add);
     let asleep_ns = facts.asleep_ns?;
-    let both_ns = facts.waited(PIPE)?.ns.saturating_add(facts.waited(CHILD)?.ns);
-    let is_pool = pipes >= POOL && both_ns as f64 >= asleep_ns as f64 * MOSTLY;
+    let of_pool = waits().chain([CHILD]).map(|cause| Some(facts.waited(cause)?.ns as f64));
+    let is_pool = waiting >= POOL && of_pool.sum::<Option<f64>>()? >= asleep_ns as f64 * MOSTLY;
     if !is_pool || !ONE_WORKS.contains(&idle.used) {
         return None;
     }
     let text = format!(
-        "{} of {} cores used while {} tasks on average waited on pipes and {} for children: \
+        "{} of {} cores used while {} tasks on average waited {on} and {} for children: \
          usually workers that wait for one of them",
         cores(idle.used),
         cores(idle.held),
-        cores(pipes),
+        cores(waiting),
         cores(children)
     );
     Some(Finding::new(idle.share, Tone::Warn, text))
@@ -126,7 +139,7 @@ pub(super) fn locks(facts: &Facts) -> Option<Finding> {
 
 /// Short waits of one cause, many of them, by as many tasks as there were idle cores.
 fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding> {
-    let idle = idle_cores(facts)?;
+    let idle = idle_cores(facts, FEW_CORES)?;
     let (waited, sleepers) = (facts.waited(cause)?, sleepers(facts, cause)?);
     let fill = sleepers as f64 >= (idle.held - idle.used) as f64 * FILL;
     if !fill || waited.count < MANY || waited.mean_ns() > OFTEN_NS {
@@ -149,7 +162,7 @@ fn sleepers(facts: &Facts, cause: Cause) -> Option<u64> {
     Some(u64::try_from(sleepers).unwrap_or(u64::MAX))
 }
 
-/// Cores, in thousandths, most of which were idle.
+/// Cores, in thousandths, many of which were idle.
 struct IdleCores {
     used: u64,
     held: u64,
@@ -157,10 +170,10 @@ struct IdleCores {
     share: f64,
 }
 
-/// Nothing where every task slept: of that another rule speaks.
-fn idle_cores(facts: &Facts) -> Option<IdleCores> {
+/// Those of which more than `least` was idle; nothing where every task slept: of that another rule speaks.
+fn idle_cores(facts: &Facts, least: f64) -> Option<IdleCores> {
     let (used, held) = (facts.used_millicores()?, facts.held_millicores.filter(|h| *h > 1_000)?);
     let share = 1.0 - used as f64 / held as f64;
     let is_asleep = all_asleep(facts).is_some();
-    (share > FEW_CORES && !is_asleep).then_some(IdleCores { used, held, share })
+    (share > least && !is_asleep).then_some(IdleCores { used, held, share })
 }

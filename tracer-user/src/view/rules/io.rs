@@ -28,13 +28,12 @@ pub(super) fn blocked(facts: &Facts) -> Option<Finding> {
     // What major faults blocked has a rule of its own.
     let io_ns = facts.io_without_faults_ns();
     let share = facts.share(io_ns);
-    if share < BLOCKED {
+    // A rule of its own says what fsync and metadata are.
+    if share < BLOCKED || is_of_calls(facts, share) {
         return None;
     }
     let cause = match Disk::behind(&facts.disks, io_ns) {
         Some(disk) => disk.in_words(),
-        // A rule of its own says it.
-        None if is_of_calls(facts, share) => return None,
         None => on_files(facts, io_ns).unwrap_or_else(|| unexplained(facts).into()),
     };
     let text = format!("blocked on I/O {} of {}; {cause}", percent(share), facts.whole_name());

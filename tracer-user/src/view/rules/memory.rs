@@ -12,6 +12,10 @@ pub(super) const MAJOR: f64 = 0.05;
 /// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
 pub(super) const MINOR: f64 = 0.10;
 
+/// Memory that grew to this, from this part of it, is worth a look.
+pub(super) const KEPT_BYTES: u64 = 256 << 20;
+pub(super) const KEPT_FROM: f64 = 0.40;
+
 pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
     let limit = facts.number(Memory::limit_bytes).zip(facts.memory_share());
@@ -66,6 +70,18 @@ pub(super) fn minor_faults(facts: &Facts) -> Option<Finding> {
         duration(took as u64)
     );
     Some(Finding::new(facts.share(took as u64), Tone::Warn, text))
+}
+
+/// What a job keeps that handles one thing after the other.
+pub(super) fn memory_kept(facts: &Facts) -> Option<Finding> {
+    let growth = facts.growth.filter(|growth| growth.to_bytes >= KEPT_BYTES)?;
+    let is_much = growth.from_bytes as f64 <= growth.to_bytes as f64 * KEPT_FROM;
+    let text = format!(
+        "its memory grew all the time, from {} to {}: it keeps all that it reads or makes",
+        bytes(growth.from_bytes),
+        bytes(growth.to_bytes)
+    );
+    is_much.then(|| Finding::new(0.3, Tone::Warn, text).saving(Saves::default()))
 }
 
 pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {

@@ -1,9 +1,9 @@
 //! The table of the rules: each with its threshold, whose that is, and what to do about it. Adding one is a function
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
-use super::{LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, io, memory};
+use super::{COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, io, memory};
 use crate::{
-    base::units::{count, percent},
+    base::units::{bytes, count, percent},
     view::{facts::MEMORY_IS_SHORT, gpu_idle},
 };
 
@@ -15,6 +15,7 @@ pub static RULES: &[Rule] = &[
         threshold: || "the kernel killed a process of the job for lack of memory".into(),
         source: "",
         advice: "ask for more memory, or let each process hold less at a time",
+        shown: "memory",
         find: memory::out_of_memory,
     },
     Rule {
@@ -23,6 +24,7 @@ pub static RULES: &[Rule] = &[
         threshold: || "it ended at its time limit".into(),
         source: "",
         advice: "ask for more time, or write checkpoints and go on from them",
+        shown: "long",
         find: asked::time_limit,
     },
     Rule {
@@ -31,6 +33,7 @@ pub static RULES: &[Rule] = &[
         threshold: || "a request to a disk failed".into(),
         source: "",
         advice: "tell the administrators: the disk or its connection is failing",
+        shown: "files",
         find: io::disk_errors,
     },
     Rule {
@@ -40,6 +43,7 @@ pub static RULES: &[Rule] = &[
         source: "",
         advice: "move larger pieces at once (1 MiB or more), read ahead in another thread, or keep the data on a \
                  local disk or in memory",
+        shown: "files",
         find: io::blocked,
     },
     Rule {
@@ -48,6 +52,7 @@ pub static RULES: &[Rule] = &[
         threshold: || calls_from("fsync and the like"),
         source: "",
         advice: "flush once at the end or every few seconds, not after each record",
+        shown: "files",
         find: calls::sync,
     },
     Rule {
@@ -56,6 +61,7 @@ pub static RULES: &[Rule] = &[
         threshold: || calls_from("open, stat and the like, not explained by a local disk"),
         source: "",
         advice: "pack small files into an archive or a database, or copy them to a local disk first",
+        shown: "files",
         find: calls::metadata,
     },
     Rule {
@@ -70,6 +76,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "",
         advice: "allocate before the loop, not in it; an allocator such as jemalloc keeps what was freed",
+        shown: "cpu",
         find: calls::memory_maps,
     },
     Rule {
@@ -80,6 +87,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "",
         advice: "start one helper that stays, not one for each item",
+        shown: "cpu",
         find: calls::vfork,
     },
     Rule {
@@ -93,6 +101,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "",
         advice: "look at what the program does through drivers or io_uring",
+        shown: "cpu",
         find: calls::otherwise,
     },
     Rule {
@@ -103,6 +112,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats: more than 1.2 runnable tasks to a core",
         advice: "start as many threads as it has cores (OMP_NUM_THREADS, -j), and look whether they are bound to a few",
+        shown: "cpu",
         find: cpu::waited,
     },
     Rule {
@@ -111,6 +121,7 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("major faults blocked it for {} of the time", percent(memory::MAJOR)),
         source: "",
         advice: "ask for more memory, or touch less of it at a time",
+        shown: "memory",
         find: memory::major_faults,
     },
     Rule {
@@ -119,6 +130,7 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("minor faults took {} of the time on CPU", percent(memory::MINOR)),
         source: "",
         advice: "use memory again in place of allocating it anew, or larger pages",
+        shown: "memory",
         find: memory::minor_faults,
     },
     Rule {
@@ -127,14 +139,18 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("every task slept for {} of the time", percent(asleep::ASLEEP)),
         source: "",
         advice: "look at what it waits for: another program, a server, or a pause of its own",
+        shown: "waits",
         find: asleep::all_asleep,
     },
     Rule {
         id: "workers_wait",
         least_ns: LEAST_NS,
-        threshold: || "one core used while at least two tasks wait on pipes".into(),
+        threshold: || {
+            "one core used of several while at least two tasks wait on pipes, or for locks after a busier time".into()
+        },
         source: "",
         advice: "split the work into smaller pieces, so that none of the workers is last by far",
+        shown: "waits",
         find: asleep::pool,
     },
     Rule {
@@ -143,6 +159,7 @@ pub static RULES: &[Rule] = &[
         threshold: || often("in poll"),
         source: "",
         advice: "divide the work more evenly, or use fewer ranks",
+        shown: "waits",
         find: asleep::poll,
     },
     Rule {
@@ -151,6 +168,7 @@ pub static RULES: &[Rule] = &[
         threshold: || often("for locks"),
         source: "",
         advice: "hold locks for less time, give each thread data of its own, or use fewer threads",
+        shown: "waits",
         find: asleep::locks,
     },
     Rule {
@@ -164,6 +182,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats: CPU use of 0.85 to 1.01 cores is serial",
         advice: "ask for as many cores as it uses, or make the program use those that it has",
+        shown: "cpu",
         find: cpu::idle_cores,
     },
     Rule {
@@ -174,6 +193,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats and ClusterCockpit: 0.1 between nodes; POP: balance of 0.8 is acceptable",
         advice: "divide the work by what it costs, not by its number of items",
+        shown: "long",
         find: asked::imbalance,
     },
     Rule {
@@ -182,7 +202,24 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("memory peaked at {} of its limit", percent(MEMORY_IS_SHORT)),
         source: "",
         advice: "ask for a little more memory before its data grows",
+        shown: "memory",
         find: memory::memory_short,
+    },
+    Rule {
+        id: "memory_kept",
+        least_ns: COURSE_NS,
+        threshold: || {
+            format!(
+                "memory only grew, to {} or more, from {} of that or less",
+                bytes(memory::KEPT_BYTES),
+                percent(memory::KEPT_FROM)
+            )
+        },
+        source: "",
+        advice: "handle one piece after the other (read line by line, write results as they come), or look for what is \
+                 never freed",
+        shown: "memory",
+        find: memory::memory_kept,
     },
     Rule {
         id: "memory_unused",
@@ -190,6 +227,7 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("it needed less than {} of the memory asked", percent(asked::MEMORY)),
         source: "jobstats: below 70 %, ask for 1.2 times the peak",
         advice: "ask for less memory: the job starts sooner, and others fit beside it",
+        shown: "long",
         find: asked::memory_unused,
     },
     Rule {
@@ -198,6 +236,7 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("it took {} of the time asked or less", percent(asked::TIME)),
         source: "jobstats: below 60 %",
         advice: "ask for less time: a shorter job fits into gaps of the queue",
+        shown: "long",
         find: asked::time_unused,
     },
     Rule {
@@ -212,6 +251,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "",
         advice: "mend what it waits for: more loader processes, larger batches, data closer by",
+        shown: "gpu",
         find: gpu_idle::finding,
     },
     Rule {
@@ -220,6 +260,7 @@ pub static RULES: &[Rule] = &[
         threshold: || "a GPU was allocated and no process of the job used it".into(),
         source: "jobstats: GPU use of 0 %",
         advice: "ask for the GPUs that it uses, or check that the program finds them",
+        shown: "gpu",
         find: gpu_idle::unused,
     },
     Rule {
@@ -233,6 +274,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats: a MIG instance would do",
         advice: "ask for a part of a GPU (MIG) where the site has them",
+        shown: "long",
         find: asked::gpu_too_large,
     },
 ];

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     base::values::{Size, Time},
     probes::{FaultMode, WaitMode},
-    record::store::DEFAULT_DIR,
+    record::{running::STATE_DIR, store::DEFAULT_DIR},
     resolve::SiteRule,
 };
 
@@ -187,7 +187,7 @@ keys! {
 
     /// Folder for the lock that prevents a second agent on this node, the last time stamps and, with `pin`,
     /// the state that the next agent needs.
-    dir: PathBuf = "/run/jobtrace".into(), Restart, folder();
+    dir: PathBuf = STATE_DIR.into(), Restart, folder();
 }
 
 keys! {

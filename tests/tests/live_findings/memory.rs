@@ -1,0 +1,77 @@
+//! Memory: killed for it, near its limit, faulting.
+
+use std::{process::Command, time::Duration};
+
+use jobtrace_tests::{
+    findings::{Case, Said, check, said_by, said_of},
+    own_cgroup::OwnCgroup,
+    rig::fuse::{FILE, Fuse, Request},
+    traced::program,
+};
+
+const TOUCH: &str = env!("CARGO_BIN_EXE_touch");
+const SPIN: &str = env!("CARGO_BIN_EXE_spin");
+const WAIT: &str = env!("CARGO_BIN_EXE_wait");
+const MIB: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+
+pub const CASES: &[Case] = &[
+    Case {
+        rule: "out_of_memory",
+        speaks: || within(384, &["beyond", &(1024 * MIB).to_string()]),
+        silent: || within(384, &["fresh", &(64 * MIB / PAGE).to_string()]),
+    },
+    Case {
+        rule: "memory_short",
+        speaks: || within(1536, &["fresh", &(1472 * MIB / PAGE).to_string()]),
+        silent: || within(1536, &["fresh", &(1300 * MIB / PAGE).to_string()]),
+    },
+    Case { rule: "memory_kept", speaks: || keeps("40"), silent: || keeps("480") },
+    Case {
+        rule: "major_faults",
+        speaks: mapped_file,
+        silent: || said_of(&[TOUCH, "fresh", "20000"]),
+    },
+    Case {
+        rule: "minor_faults",
+        speaks: || timed(&[TOUCH, "fresh", "200000"]),
+        silent: || timed(&[SPIN, "alone", "500"]),
+    },
+];
+
+/// `touch` where there are so many MiB for it and jobtrace together, which takes some 30 of them.
+fn within(mib: u64, words: &[&str]) -> Said {
+    let cgroup = OwnCgroup::limited("findings", mib);
+    let mut start = cgroup.inside();
+    start.arg(program().unwrap());
+    said_by(start, &[], &[&[TOUCH], words].concat())
+}
+
+/// Twelve seconds in which it takes so many MiB each second, up to 480.
+fn keeps(mib: &str) -> Said {
+    let script = "
+import sys, time
+kept, step = [], int(sys.argv[1])
+for second in range(12):
+    if len(kept) * step < 480:
+        kept.append(b'x' * (step << 20))
+    time.sleep(1)
+";
+    said_of(&["python3", "-c", script, mib])
+}
+
+/// A mapped file whose pages a server sends.
+fn mapped_file() -> Said {
+    let fuse = Fuse::mount(&[(Request::Read, Duration::from_millis(10))]).unwrap();
+    said_of(&[WAIT, "fault", "30", "10", &fuse.file(FILE)])
+}
+
+/// With each fault timed.
+fn timed(words: &[&str]) -> Said {
+    said_by(Command::new(program().unwrap()), &["--faults", "full"], words)
+}
+
+#[test]
+fn each_rule_speaks_of_its_job_and_not_of_the_other() {
+    check(CASES);
+}
