@@ -1,5 +1,5 @@
 //! A job's course over time: at most [`MOST_COLUMNS`] columns, whose width doubles as the job grows. Their sums are
-//! exact, and no peak is understated; each single column is rounded ([`super::rounded`]).
+//! exact, and no peak is understated; each single column is rounded (`rounded.rs`).
 //!
 //! Columns begin at multiples of their width since the Unix epoch, and widths are powers of two of seconds: so
 //! those of two nodes, or of two halves of a run, fall onto each other.

@@ -221,7 +221,7 @@ pub fn lines(jobs: &[&Now], style: &Style) -> Vec<Line> {
     let width = |(column, cells): &(&Column, Vec<String>)| {
         cells.iter().map(|cell| text::width(cell)).chain([column.head.len()]).max().unwrap_or(0)
     };
-    let taken = |columns: &[(&Column, Vec<String>)]| -> usize {
+    let taken = |columns: &[Shown]| -> usize {
         columns.iter().map(|column| width(column) + GAP).sum()
     };
     while taken(&columns) > style.width.saturating_add(GAP) {
@@ -231,7 +231,7 @@ pub fn lines(jobs: &[&Now], style: &Style) -> Vec<Line> {
             None => break,
         }
     }
-    let line = |tone, cell: &dyn Fn(&(&Column, Vec<String>)) -> String| {
+    let line = |tone, cell: Cell| {
         let cells = columns.iter().map(|column| match column.0.is_number {
             true => text::right(&cell(column), width(column)),
             false => text::left(&cell(column), width(column)),
@@ -241,6 +241,11 @@ pub fn lines(jobs: &[&Now], style: &Style) -> Vec<Line> {
     let rows = (0..jobs.len()).map(|at| line(Tone::Plain, &|column| column.1[at].clone()));
     std::iter::once(line(Tone::Faint, &|column| column.0.head.to_owned())).chain(rows).collect()
 }
+
+/// A column that is shown, with its cells.
+type Shown<'a> = (&'a Column, Vec<String>);
+/// What a line has in a column.
+type Cell<'a> = &'a dyn Fn(&Shown) -> String;
 
 #[cfg(test)]
 mod tests;
