@@ -20,6 +20,7 @@ use jobtrace_tests::{
     },
     rig::{folder, mount::Tmpfs, wait_for},
     sharing::{ADA, BOB, Sharing, TODAY, record},
+    traced::program,
 };
 
 const DIR: &str = "JOBTRACE_TEST_STORE";
@@ -64,6 +65,8 @@ fn each_user_reads_his_own_records_and_no_others() {
     std::os::unix::fs::chown(&dir, Some(AGENT), Some(AGENT)).expect("an owner");
     let exe = top.join("test");
     std::fs::copy(env::current_exe().expect("a path"), &exe).expect("a copy");
+    let jobtrace = top.join("jobtrace");
+    std::fs::copy(program().expect("built"), &jobtrace).expect("a copy");
     // Without a capability: a user of its own.
     let mut writer = Command::new(exe);
     writer.args(["--exact", "as_the_agents_user"]).env(DIR, &dir).uid(AGENT).gid(AGENT);
@@ -91,6 +94,10 @@ fn each_user_reads_his_own_records_and_no_others() {
         }
         assert!(!can(own, &["ls", &path(&other.to_string())]), "{own} does not list {other}'s");
         assert!(!can(own, &["ls", &path("")]), "nobody sees whose there are");
+        let (program, from) = (jobtrace.to_str().expect("a path"), path(""));
+        let can_report = |of: u32| can(own, &[program, "report", &of.to_string(), "--from", &from]);
+        assert!(can_report(own), "{own} reads of his job by its id");
+        assert!(!can_report(other), "{own} reads nothing of {other}'s");
     }
     // The reader of both says how many it was refused.
     let all = jobtrace::record::store::read_heads(&dir, |_| true).expect("root reads all");

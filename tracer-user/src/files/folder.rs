@@ -72,6 +72,15 @@ impl Folder {
         Ok(Self { fd: openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
     }
 
+    /// The same where the caller may pass through it, whether he may list it or not: only to reach what is in it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn passage(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { fd: openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
+    }
+
     /// Where it was found, for messages.
     pub fn path(&self) -> &Path {
         &self.path

@@ -162,11 +162,8 @@ fn days(
     let mut all = Vec::new();
     for dir in dirs.iter().map(AsRef::as_ref) {
         let cannot = || format!("cannot read the records in {}", dir.display());
-        let root = Folder::open(dir).with_context(cannot)?;
-        for (owner, kind) in root.entries().with_context(cannot)? {
-            if kind != Kind::Folder || !name::is_owner(&owner) {
-                continue;
-            }
+        let root = Folder::passage(dir).with_context(cannot)?;
+        for owner in owners(dir).with_context(cannot)? {
             let path = dir.join(&owner);
             let days = root.folder(&owner).and_then(|folder| folder.entries());
             for (day, kind) in skipped.take(&path, days).into_iter().flatten() {
@@ -178,6 +175,17 @@ fn days(
     }
     all.sort();
     Ok(all.into_iter().map(|(_, _, path)| path).collect())
+}
+
+/// The owners who have folders in `dir`; of those that the caller may not list, himself.
+fn owners(dir: &Path) -> io::Result<Vec<String>> {
+    let is_owner = |(name, kind): &(String, Kind)| *kind == Kind::Folder && name::is_owner(name);
+    match Folder::open(dir).and_then(|root| root.entries()) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(vec![rustix::process::getuid().as_raw().to_string()])
+        }
+        all => Ok(all?.into_iter().filter(is_owner).map(|(name, _)| name).collect()),
+    }
 }
 
 /// The heads of all nodes in a day's folder.

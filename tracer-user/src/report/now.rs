@@ -221,9 +221,8 @@ pub fn lines(jobs: &[&Now], style: &Style) -> Vec<Line> {
     let width = |(column, cells): &(&Column, Vec<String>)| {
         cells.iter().map(|cell| text::width(cell)).chain([column.head.len()]).max().unwrap_or(0)
     };
-    let taken = |columns: &[Shown]| -> usize {
-        columns.iter().map(|column| width(column) + GAP).sum()
-    };
+    let taken =
+        |columns: &[Shown]| -> usize { columns.iter().map(|column| width(column) + GAP).sum() };
     while taken(&columns) > style.width.saturating_add(GAP) {
         let first = columns.iter().enumerate().max_by_key(|(_, (column, _))| column.gives_way);
         match first.filter(|(_, (column, _))| column.gives_way > 0).map(|(at, _)| at) {
