@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::text::hours_shown;
 use crate::{
     base::{
-        text::clean,
+        text::{clean, truncate},
         units::{UNKNOWN, bytes, duration, percent},
     },
     record::{head::Head, select::Run},
@@ -198,12 +198,15 @@ pub fn csv(rows: &[Row]) -> String {
     lines.map(|cells| csv_line(&cells)).collect()
 }
 
-/// A line of CSV, line feed included. A text that a spreadsheet would compute is made one that it does not.
+/// A line of CSV, line feed included. A text that a spreadsheet would compute is made one that it does not, and none
+/// tells a terminal what to do.
 pub(super) fn csv_line(cells: &[String]) -> String {
     let cell = |cell: &String| {
-        let is_formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
-        let text = if is_formula { format!("'{cell}") } else { cell.clone() };
-        if text.contains([',', '"', '\n', '\r']) {
+        let is_order = |c: char| c.is_control() && c != '\n';
+        let cell = cell.replace(is_order, "?");
+        let is_formula = cell.starts_with(['=', '+', '-', '@']);
+        let text = if is_formula { format!("'{cell}") } else { cell };
+        if text.contains([',', '"', '\n']) {
             format!("\"{}\"", text.replace('"', "\"\""))
         } else {
             text
@@ -211,6 +214,9 @@ pub(super) fn csv_line(cells: &[String]) -> String {
     };
     cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
 }
+
+/// Room for a name on a terminal.
+const NAME_COLUMNS: usize = 40;
 
 /// The rows for a terminal.
 pub fn table(rows: &[Row], style: &Style) -> String {
@@ -248,7 +254,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             row.memory_used_peak_bytes.map_or(UNKNOWN.to_owned(), bytes),
             gpus,
             hours_shown(row.wasted_core_ns as f64 / 3.6e12),
-            clean(&row.name, style.unicode),
+            truncate(&clean(&row.name, style.unicode), NAME_COLUMNS),
         ]
     };
     let rows: Vec<_> = rows.iter().map(cells).collect();
@@ -340,8 +346,9 @@ mod tests {
 
     #[test]
     fn csv_is_read_back_as_it_was_and_computes_nothing() {
-        let cells = ["a,b", "say \"x\"", "two\nlines", "=1+1", "plain", ""].map(str::to_owned);
-        let expected = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",'=1+1,plain,\n";
+        let cells = ["a,b", "say \"x\"", "two\nlines", "=1+1", "\x1b[2Jplain\r", ""];
+        let cells = cells.map(str::to_owned);
+        let expected = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",'=1+1,?[2Jplain?,\n";
         assert_eq!(csv_line(&cells), expected);
         let text = csv(&[Row::default()]);
         let (head, row) = text.split_once('\n').unwrap();

@@ -144,8 +144,11 @@ impl Jobs {
 
     fn resume_owner(&mut self, lease: Lease, job: &Job, root: PathBuf, now_ns: u64) {
         if self.tracker.job(job).is_none() {
+            let mut details = Details::found(self.reported_ns, boot_wall_ns());
+            // Its processes may have gone: what is left to tell of it is its path.
+            details.note(&self.naming.resolver.path(&root.to_string_lossy()));
             self.tracker.resume(job, &[], None, root, now_ns, now_ns);
-            self.insert(job.clone(), Details::found(self.reported_ns, boot_wall_ns()));
+            self.insert(job.clone(), details);
         }
         self.tracker.resume_owner(lease, job);
     }
