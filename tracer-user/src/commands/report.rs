@@ -154,7 +154,8 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
         let now = running(args, job);
         let of_job = heads.iter().filter(|(_, head)| is_named(head, job)).cloned();
         // Of what runs the file may not be there yet.
-        let of_now = now.iter().map(|record| (PathBuf::new(), Head::from(record)));
+        let at_socket = Path::new(running::SOCKET);
+        let of_now = now.iter().map(|record| (at_socket.to_owned(), Head::from(record)));
         let mut runs = runs(of_job.chain(of_now).collect());
         let Some(mut last) = runs.pop() else { bail!("{}", source.unknown(job)) };
         if !runs.is_empty() {
@@ -167,9 +168,9 @@ fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)
                 earlier.join(", ")
             ));
         }
-        let is_running = last.parts.iter().any(|(folder, _)| folder.as_os_str().is_empty());
-        last.parts.retain(|(folder, _)| !folder.as_os_str().is_empty());
-        let mut records = source.read(&last)?;
+        let is_running = last.parts.iter().any(|(folder, _)| folder == at_socket);
+        last.parts.retain(|(folder, _)| folder != at_socket);
+        let mut records = if last.parts.is_empty() { Vec::new() } else { source.read(&last)? };
         records.extend(now.into_iter().filter(|_| is_running));
         found.push((job.clone(), records));
     }

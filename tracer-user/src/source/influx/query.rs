@@ -82,7 +82,8 @@ pub fn totals() -> Vec<String> {
         let parts = parts.iter().map(|part| Some(*part)).chain(whole);
         parts.map(move |part| total_name(table, part, field.field()))
     });
-    names.collect()
+    let times = [Sched::run_queue_wait_ns, Sched::blocked_ns];
+    names.chain(times.map(|time| total_name(time.measurement(), None, time.field()))).collect()
 }
 
 /// How the jobs ended that ended in `span` and that `filter` (a condition, or nothing) wants, the last first.
