@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// It promises to end within two seconds, of its own time.
 const END: Duration = Duration::from_secs(10);
 /// How long until a tick of one second has certainly been written.
-const TICK: Duration = Duration::from_secs(8);
+const TICK: Duration = Duration::from_secs(30);
 
 /// Its configuration, in its folder.
 const CONFIG: &str = "jobtrace.toml";
