@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, doctor, jobs, push, report, resolve, run, usage};
+use crate::commands::{agent, doctor, findings, jobs, push, report, resolve, run, usage};
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]
@@ -24,6 +24,7 @@ pub enum Command {
     Report(report::Args),
     Jobs(jobs::Args),
     Usage(usage::Args),
+    Findings(findings::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
     Resolve(resolve::Args),

@@ -6,7 +6,7 @@ use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
-    commands::{agent, doctor, jobs, push, report, resolve, run, usage},
+    commands::{agent, doctor, findings, jobs, push, report, resolve, run, usage},
     probes,
 };
 
@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Findings(args) => findings::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())

@@ -1,15 +1,14 @@
 //! `jobtrace jobs`: a list of the jobs that there are records of.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::{
-    base::{clock::wall_ns, say::print, values::Time},
+    base::{say::print, values::Time},
     record::{
+        days::Wanted,
         folders::{Folders, first_day},
-        head::Head,
+        head::HeadIn,
         select::{Run, runs},
     },
     report::{
@@ -37,21 +36,9 @@ pub struct Args {
     /// Where they are.
     #[command(flatten)]
     pub folders: Folders,
-    /// Only jobs of this user
-    #[arg(long)]
-    pub user: Option<String>,
-    /// Only jobs of this account or project
-    #[arg(long)]
-    pub account: Option<String>,
-    /// Only jobs in this partition or queue
-    #[arg(long)]
-    pub partition: Option<String>,
-    /// Only jobs of this scheduler (slurm, pbs, lsf, run, …)
-    #[arg(long)]
-    pub manager: Option<String>,
-    /// Only jobs of this name
-    #[arg(long)]
-    pub name: Option<String>,
+    /// Which ones.
+    #[command(flatten)]
+    pub filter: Filter,
     /// Only jobs in this state
     #[arg(long, value_enum)]
     pub state: Option<State>,
@@ -73,6 +60,26 @@ pub struct Args {
     /// Print JSON, one line per job, with the files of its records
     #[arg(long)]
     pub json: bool,
+}
+
+/// Whose jobs; of one job all heads are or none.
+#[derive(Debug, clap::Args)]
+pub struct Filter {
+    /// Only jobs of this user
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only jobs of this account or project
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Only jobs in this partition or queue
+    #[arg(long)]
+    pub partition: Option<String>,
+    /// Only jobs of this scheduler (slurm, pbs, lsf, run, …)
+    #[arg(long)]
+    pub manager: Option<String>,
+    /// Only jobs of this name
+    #[arg(long)]
+    pub name: Option<String>,
 }
 
 /// What became of a job.
@@ -136,27 +143,27 @@ pub fn list(args: &Args) -> Result<String> {
 
 /// The jobs that are wanted; of a list by time no more days are read than it needs.
 fn rows(args: &Args) -> Result<Vec<Row>> {
-    let since_ns = args.since.map_or(0, |since| {
-        wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
-    });
-    let mut heads: Vec<(PathBuf, Head)> = Vec::new();
-    let mut page: Vec<Run> = Vec::new();
-    for today in args.folders.days()? {
+    let since_ns = args.since.map_or(0, Time::ago_ns);
+    let (days, filter) = (args.folders.days()?, &args.filter);
+    // Any other order needs all of them.
+    if args.sort != Sort::Start || args.all {
+        let runs = args.folders.runs(&days, since_ns, |head| filter.is_wanted(head));
+        return Ok(wanted(args, since_ns, &runs).map(Row::from).collect());
+    }
+    let (mut so_far, mut first): (Vec<Run>, Option<String>) = (Vec::new(), None);
+    for today in days.names() {
         // A run that goes back further has its parts there.
-        let first = wanted(args, since_ns, &page).map(first_day).min();
-        if first.is_some_and(|first| today < first) {
+        if first.as_deref().is_some_and(|first| today < first) {
             break;
         }
-        let of_day = args.folders.heads(|day| day == today)?;
-        heads.extend(of_day.into_iter().filter(|(_, head)| args.is_wanted(head)));
-        // Any other order needs all of them.
-        if args.sort == Sort::Start && !args.all {
-            let so_far = runs(heads.clone());
-            let is_full = wanted(args, since_ns, &so_far).count() >= args.lines;
-            page = if is_full { so_far } else { Vec::new() };
-        }
+        let of_day = Wanted { first: Some(today), last: Some(today), ..Wanted::default() };
+        let heads = args.folders.heads(&days, &of_day, |head| filter.is_wanted(head));
+        let earlier = so_far.into_iter().flat_map(|run| run.parts);
+        so_far = runs(earlier.chain(heads).collect());
+        let page = || wanted(args, since_ns, &so_far);
+        first = page().map(first_day).min().filter(|_| page().count() >= args.lines);
     }
-    Ok(wanted(args, since_ns, &runs(heads)).map(Row::from).collect())
+    Ok(wanted(args, since_ns, &so_far).map(Row::from).collect())
 }
 
 fn wanted<'a>(args: &Args, since_ns: u64, runs: &'a [Run]) -> impl Iterator<Item = &'a Run> {
@@ -167,9 +174,8 @@ fn wanted<'a>(args: &Args, since_ns: u64, runs: &'a [Run]) -> impl Iterator<Item
     })
 }
 
-impl Args {
-    /// Whether a head is of a job that is asked for; of one job all heads are or none.
-    fn is_wanted(&self, head: &Head) -> bool {
+impl Filter {
+    fn is_wanted(&self, head: &HeadIn) -> bool {
         [
             (&self.user, &head.user),
             (&self.account, &head.account),
@@ -178,6 +184,6 @@ impl Args {
             (&self.name, &head.name),
         ]
         .iter()
-        .all(|(wanted, known)| wanted.is_none() || wanted == known)
+        .all(|(wanted, known)| wanted.is_none() || wanted.as_deref() == known.as_deref())
     }
 }

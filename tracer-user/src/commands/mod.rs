@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod doctor;
+pub mod findings;
 pub mod jobs;
 pub mod push;
 pub mod report;

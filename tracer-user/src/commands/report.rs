@@ -11,9 +11,11 @@ use crate::{
     base::say::{print, say},
     files::target::Target,
     record::{
-        Record, find,
+        Record,
+        days::{Days, Wanted},
+        find,
         folders::Folders,
-        head::Head,
+        head::HeadIn,
         select::{is_named, runs},
     },
     report::{Report, Whole, html::html, json::json, moment, render},
@@ -113,12 +115,15 @@ fn records(args: &Args) -> Result<Vec<(String, Vec<Record>)>> {
         return Ok(found);
     }
     let days = args.folders.days()?;
-    let heads = args.folders.heads(|day| days.iter().any(|known| known == day))?;
+    let texts: Vec<_> = jobs.iter().map(|job| text_of(job)).collect();
+    let wanted = Wanted { texts: texts.iter().map(|text| &**text).collect(), ..Wanted::default() };
+    let is_any = |head: &HeadIn| jobs.iter().any(|job| is_named(head, job));
+    let heads = args.folders.heads(&days, &wanted, is_any);
     for job in jobs {
         let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
         let mut runs = runs(of_job.cloned().collect());
         let Some(last) = runs.pop() else {
-            bail!("{}", none(job, &heads, &args.folders));
+            bail!("{}", none(job, &days, &args.folders));
         };
         if !runs.is_empty() {
             let earlier: Vec<_> =
@@ -140,7 +145,15 @@ fn is_file(name: &str) -> bool {
     name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
 }
 
-fn none(job: &str, heads: &[(PathBuf, Head)], folders: &Folders) -> String {
+/// A text that the line of each head has that is of the job of this name: what comes before a step, as JSON writes it.
+fn text_of(job: &str) -> String {
+    let id = job.split('.').next().unwrap_or_default();
+    let json = serde_json::Value::from(id).to_string();
+    json.trim_matches('"').to_owned()
+}
+
+fn none(job: &str, days: &Days, folders: &Folders) -> String {
+    let heads = folders.heads(days, &Wanted::default(), |_| true);
     let folders = folders.in_words();
     let known = heads.iter().filter_map(|(_, head)| head.job.as_deref());
     match known.max() {

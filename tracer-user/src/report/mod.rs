@@ -6,6 +6,7 @@
 mod advice;
 mod balance;
 mod devices;
+pub mod findings;
 pub mod html;
 mod identity;
 pub mod jobs;

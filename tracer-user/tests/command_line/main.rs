@@ -2,10 +2,13 @@
 
 mod agent;
 mod damaged;
+mod findings;
 mod gpus;
 mod lists;
 mod outputs;
+mod policies;
 mod program;
+mod progress;
 mod replayed;
 mod report;
 mod resolve;
