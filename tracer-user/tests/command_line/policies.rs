@@ -7,25 +7,46 @@ use serde_json::Value;
 
 use super::{
     lists::{BEGIN, HOUR, job, list, write},
-    program::Ended,
+    program::{Ended, end, jobtrace},
 };
 
-/// ada has used a tenth of her GPUs, bob has none; the rest of his node is idle for half the time.
+/// docs/OPERATING.md, whose example this is.
+const OPERATING: &str = include_str!("../../../docs/OPERATING.md");
+
+/// ada has used a tenth of her GPUs; half of bob's work is beside hers, without one; eve is well.
 fn filled() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
+    let hours = |hours: u64| Some(hours * HOUR);
     let gpu = job(dir.path(), 1, "ada", "n1", BEGIN, 10);
-    let gpu = Head { gpu_held_ns: Some(40 * HOUR), gpu_busy_ns: Some(4 * HOUR), ..gpu };
-    write(dir.path(), &gpu);
+    write(dir.path(), &Head { gpu_held_ns: hours(40), gpu_busy_ns: hours(4), ..gpu });
     job(dir.path(), 2, "bob", "n1", BEGIN + 5 * HOUR, 10);
+    for id in 3..8 {
+        let well = job(dir.path(), id, "eve", "n2", BEGIN + id * 6 * HOUR, 6);
+        let well = Head { core_held_ns: hours(384), on_cpu_ns: hours(371), ..well };
+        let (limit, used) = (Some(256 << 30), Some(190 << 30));
+        let well = Head { memory_limit_bytes: limit, memory_used_peak_bytes: used, ..well };
+        write(dir.path(), &well);
+    }
     dir
 }
 
-const POLICY: &str = "[gpus]\nsays = 'leaves GPUs idle'\nabove.idle_gpu_hours = 30\n";
+const POLICY: &str = "\
+[idle_gpus]
+says = \"leaves GPUs idle\"
+above = { idle_gpu_hours = 10 }
+below = { gpus_used_percent = 15 }
+";
 
 fn usage(dir: &tempfile::TempDir, policy: &str, arguments: &[&str]) -> Ended {
-    let file = dir.path().join("policies.toml");
-    fs::write(&file, policy).unwrap();
-    list("usage", dir.path(), &[&["--policies", file.to_str().unwrap()], arguments].concat())
+    fs::write(dir.path().join("policies.toml"), policy).unwrap();
+    let mut command = jobtrace();
+    command.current_dir(dir).args(["usage", "--from", ".", "--policies", "policies.toml"]);
+    end(command.args(arguments))
+}
+
+/// `text` as a block of a document.
+fn block(text: &str) -> String {
+    text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
 #[test]
@@ -33,22 +54,22 @@ fn who_is_over_a_policy_is_told_with_the_numbers() {
     let dir = filled();
     let text = usage(&dir, POLICY, &[]);
     assert_eq!((text.status, text.stderr.as_str()), (0, ""));
-    let over = "policies.toml:\n  ada leaves GPUs idle: 36.0 idle GPU hours (above 30)\n";
-    assert!(
-        text.stdout.contains("\nover a policy of /") && text.stdout.ends_with(over),
-        "{}",
-        text.stdout
-    );
-    // CPU ONLY and ALONE: bob's 40 core hours, half of them beside ada.
+    let over = "\nover a policy of policies.toml:\n  ada leaves GPUs idle: 36.0 idle GPU hours (above 10), 10.0 % \
+                of the GPUs used (below 15)\n";
+    assert!(text.stdout.ends_with(over), "{}", text.stdout);
+    // CPU ONLY and ALONE.
     let bob = text.stdout.lines().find(|line| line.starts_with("bob")).unwrap();
     assert!(bob.ends_with("40.0   50 %"), "{}", text.stdout);
+    assert!(OPERATING.contains(&block(&text.stdout)), "{}", block(&text.stdout));
+    assert!(OPERATING.contains(&block(POLICY)));
     let json = usage(&dir, POLICY, &["--json"]);
     let rows: Vec<Value> =
         json.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |user: &str| rows.iter().find(|row| row["key"] == user).unwrap()["policies"].clone();
-    assert_eq!((of("ada"), of("bob")), (serde_json::json!(["gpus"]), serde_json::json!([])));
-    let csv = usage(&dir, POLICY, &["--csv", "--by", "account"]);
-    assert!(csv.stdout.lines().any(|line| line.ends_with(",gpus")), "{}", csv.stdout);
+    assert_eq!((of("ada"), of("bob")), (serde_json::json!(["idle_gpus"]), serde_json::json!([])));
+    let all = "[most]\nsays = 'has most'\nabove = { core_hours_of_all_percent = 50 }\n";
+    let csv = usage(&dir, all, &["--csv", "--by", "account"]);
+    assert!(csv.stdout.lines().any(|line| line.ends_with(",most")), "{}", csv.stdout);
     let none = usage(&dir, "", &[]);
     assert!(!none.stdout.contains("policy"), "{}", none.stdout);
 }

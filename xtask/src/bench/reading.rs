@@ -210,8 +210,8 @@ fn write_heads(dir: &Path, count: u64) -> Result<()> {
                 core_held_ns: Some(64 * 3600 * SECOND),
                 on_cpu_ns: Some((1 + id % 64) * 3600 * SECOND),
                 // Others compute on the same nodes without one.
-                gpu_held_ns: (id % 2 == 0).then_some(4 * 3600 * SECOND),
-                gpu_busy_ns: (id % 2 == 0).then_some((id % 4) * 3600 * SECOND),
+                gpu_held_ns: id.is_multiple_of(2).then_some(4 * 3600 * SECOND),
+                gpu_busy_ns: id.is_multiple_of(2).then_some((id % 4) * 3600 * SECOND),
                 ..of_one.clone()
             };
             let heads: String = (first..until).map(|id| head(id).line()).collect();
