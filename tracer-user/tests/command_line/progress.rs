@@ -32,6 +32,8 @@ fn who_waits_sees_how_far_it_is_and_keeps_the_answer_alone() {
         let mut command = jobtrace();
         command.env("NO_COLOR", "1").args(["usage", "--from"]).arg(dir.path());
         let mut terminal = Terminal::start(&mut command);
+        // It holds the terminal open.
+        drop(command);
         let started = Instant::now();
         let told = terminal.read_until("");
         assert!(terminal.child.wait().unwrap().success(), "{told}");
