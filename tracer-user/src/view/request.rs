@@ -109,40 +109,28 @@ impl Ask {
         };
         let clock = |ns: u64| {
             let minutes = ns.div_ceil(MINUTE_NS);
-            (minutes / 60, minutes % 60)
+            format!("{}:{:02}", minutes / 60, minutes % 60)
         };
         match (manager, self) {
             ("slurm", Self::Memory(bytes)) => format!("--mem={}", memory(bytes, ["G", "M"])),
             ("slurm", Self::Cores(cores)) => format!("--cpus-per-task={cores}"),
-            ("slurm", Self::Time(ns)) => {
-                let (hours, minutes) = clock(ns);
-                format!("--time={hours}:{minutes:02}:00")
-            }
+            ("slurm", Self::Time(ns)) => format!("--time={}:00", clock(ns)),
             ("slurm", Self::Gpus(gpus)) => format!("--gpus-per-node={gpus}"),
             ("pbs", Self::Memory(bytes)) => {
                 format!("-l select=1:mem={}", memory(bytes, ["gb", "mb"]))
             }
             ("pbs", Self::Cores(cores)) => format!("-l select=1:ncpus={cores}"),
-            ("pbs", Self::Time(ns)) => {
-                let (hours, minutes) = clock(ns);
-                format!("-l walltime={hours}:{minutes:02}:00")
-            }
+            ("pbs", Self::Time(ns)) => format!("-l walltime={}:00", clock(ns)),
             ("pbs", Self::Gpus(gpus)) => format!("-l select=1:ngpus={gpus}"),
             ("lsf", Self::Memory(bytes)) => {
                 format!("-R \"rusage[mem={}]\"", memory(bytes, ["GB", "MB"]))
             }
             ("lsf", Self::Cores(cores)) => format!("-n {cores}"),
-            ("lsf", Self::Time(ns)) => {
-                let (hours, minutes) = clock(ns);
-                format!("-W {hours}:{minutes:02}")
-            }
+            ("lsf", Self::Time(ns)) => format!("-W {}", clock(ns)),
             ("lsf", Self::Gpus(gpus)) => format!("-gpu \"num={gpus}\""),
             (_, Self::Memory(bytes)) => format!("memory {}", memory(bytes, [" GiB", " MiB"])),
             (_, Self::Cores(cores)) => format!("cores {cores}"),
-            (_, Self::Time(ns)) => {
-                let (hours, minutes) = clock(ns);
-                format!("time {hours}:{minutes:02} h")
-            }
+            (_, Self::Time(ns)) => format!("time {} h", clock(ns)),
             (_, Self::Gpus(gpus)) => format!("GPUs {gpus}"),
         }
     }
