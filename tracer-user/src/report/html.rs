@@ -21,6 +21,7 @@ struct Page<'a> {
     heat: Option<Heat>,
     nodes: Vec<Vec<String>>,
     devices: Vec<Vec<String>>,
+    io: Vec<Vec<String>>,
     version: &'static str,
 }
 
@@ -39,6 +40,7 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         heat: Heat::of(whole),
         nodes: report.nodes.iter().map(tables::node_cells).collect(),
         devices: report.devices.iter().map(tables::device_cells).collect(),
+        io: report.io.cells(),
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().context("cannot write a report as html")

@@ -9,7 +9,7 @@ use crate::{
         units::long_duration,
     },
     view::{
-        MAX_WIDTH, MIN_WIDTH, Style, heading, joined,
+        MAX_WIDTH, MIN_WIDTH, Style, file_ops, heading, joined,
         line::{Line, Tone, labelled},
         plots::height,
         shares::bar,
@@ -37,6 +37,7 @@ pub fn render(report: &Report, style: &Style) -> String {
         time(report, &style),
         gpu_idle(report, &style),
         course(report, &style),
+        file_ops::block(&report.io, &style),
         tables::devices(report, &style),
         tables::nodes(report, &style),
         advice(report, &style),
