@@ -33,16 +33,16 @@ fn sum<'a>(groups: impl Iterator<Item = &'a Value>, field: &str) -> u64 {
 }
 
 /// The workload in a folder of `mount`, which is to be told as `fs` and `told`, beside the same in another of its
-/// folders that is not the job's.
-fn known_amounts(mount: &Path, fs: &str, told: &str) {
+/// folders that is not the job's. `copies` is how often the kernel counts what a copy moves.
+fn known_amounts(mount: &Path, fs: &str, told: &str, copies: &str) {
     let folder = |name: &str| {
         let folder = mount.join(name);
         std::fs::create_dir(&folder).unwrap();
         folder.to_str().unwrap().to_owned()
     };
     let (own, beside) = (folder("own"), folder("beside"));
-    let sibling = Sibling::start(&[FILE_OPS, &beside]);
-    let (job, report) = Traced::report(&["--io"], &[FILE_OPS, &own]);
+    let sibling = Sibling::start(&[FILE_OPS, &beside, copies]);
+    let (job, report) = Traced::report(&["--io"], &[FILE_OPS, &own, copies]);
     sibling.end();
     let mut agree = Agreement::new();
     let mut seen = 0;
@@ -86,20 +86,20 @@ fn known_amounts(mount: &Path, fs: &str, told: &str) {
 #[test]
 fn on_ext4_every_operation_error_and_byte_is_told() {
     let disk = Ext4::mount(64 * MIB).unwrap();
-    known_amounts(disk.path(), "ext4", disk.path().to_str().unwrap());
+    known_amounts(disk.path(), "ext4", disk.path().to_str().unwrap(), "1");
 }
 
 #[test]
 fn on_tmpfs_every_operation_error_and_byte_is_told() {
     let disk = Tmpfs::mount(64 * MIB).unwrap();
-    known_amounts(disk.path(), "tmpfs", disk.path().to_str().unwrap());
+    known_amounts(disk.path(), "tmpfs", disk.path().to_str().unwrap(), "1");
 }
 
 #[test]
 fn on_an_overlay_every_operation_error_and_byte_is_told() {
     let disk = Tmpfs::mount(64 * MIB).unwrap();
     let overlay = Overlay::writable(disk.path());
-    known_amounts(Path::new(overlay.path()), "tmpfs", overlay.path());
+    known_amounts(Path::new(overlay.path()), "tmpfs", overlay.path(), "2");
 }
 
 /// As a tag it has no line feed and no control character.
@@ -108,7 +108,7 @@ fn a_mount_with_a_hostile_name_is_told_of_too() {
     let disk = Tmpfs::mount_as(64 * MIB, "a b,c=\"\n\\040\u{1b}[31m").unwrap();
     let told = jobtrace::base::tag::clean(disk.path().to_str().unwrap(), 256).unwrap();
     assert!(!told.contains(['\n', '\u{1b}']));
-    known_amounts(disk.path(), "tmpfs", &told);
+    known_amounts(disk.path(), "tmpfs", &told, "1");
 }
 
 /// Calls of each name in a table of `strace -c`, and how many of them failed.

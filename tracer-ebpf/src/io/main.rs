@@ -8,8 +8,6 @@
 mod calls;
 #[cfg(target_arch = "bpf")]
 mod cells;
-#[cfg(target_arch = "bpf")]
-mod empty;
 // What every object shares is compiled into each: from the library it comes out as other instructions.
 #[cfg(target_arch = "bpf")]
 #[path = "../file.rs"]
