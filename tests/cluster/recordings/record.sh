@@ -46,8 +46,12 @@ END
 cat > compute.sh <<'END'
 python3 exchange.py &
 while :; do
-    for rank in 1 2; do awk 'BEGIN { for (i = 0; i < 2e6; i++) x += sqrt(i) }' & done
-    wait
+    ranks=
+    for rank in 1 2; do
+        awk 'BEGIN { for (i = 0; i < 2e6; i++) x += sqrt(i) }' &
+        ranks="$ranks $!"
+    done
+    wait $ranks
 done
 END
 record compute sh compute.sh

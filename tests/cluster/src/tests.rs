@@ -12,8 +12,9 @@ use jobtrace::{
         profile::{BucketStyle, Profile},
         spool::name::SetName,
     },
-    model::tables::{CPU, Cpu, SCHED, Sched},
+    model::tables::{Block, CPU, Cpu, Fault, Net, SCHED, Sched},
 };
+use tracer_ebpf::handle::{Handle, Number};
 
 use crate::{
     cluster::{Cluster, Progress},
@@ -219,5 +220,26 @@ fn files_are_a_spools_own_and_hold_every_line_once() {
         assert_eq!(found, sent);
         let refused = Files::create(&dir, ticks).err().unwrap().to_string();
         assert!(refused.contains("is not empty: name another folder"), "{refused}");
+    }
+}
+
+#[test]
+fn recorded_jobs_do_what_they_are_named_for() {
+    let kinds = Kinds::load(1, 2).unwrap();
+    // Of fifteen seconds on two CPUs.
+    let sum = |kind, field: Handle<Number>| -> u64 {
+        let all = (0..15).flat_map(|tick| kinds.of(kind, Share::Whole).at(0, tick));
+        all.filter(|group| group.is(field.measurement())).filter_map(|g| g.number(field)).sum()
+    };
+    let on_cpu_s = |kind| sum(kind, Sched::on_cpu_ns) as f64 / SECOND as f64;
+    for (what, value, least) in [
+        ("seconds of compute on CPU", on_cpu_s(Kind::Compute), 5.0),
+        ("bytes that compute sends", sum(Kind::Compute, Net::sent_bytes) as f64, 1e6),
+        ("faults of memory", sum(Kind::Memory, Fault::minor) as f64, 1e4),
+        ("requests of disk", sum(Kind::Disk, Block::ops) as f64, 100.0),
+        ("processes of forks", sum(Kind::Forks, Sched::forks) as f64, 100.0),
+        ("seconds of idle asleep", 15.0 - on_cpu_s(Kind::Idle), 10.0),
+    ] {
+        assert!(value >= least, "{what}: {value}");
     }
 }
