@@ -44,7 +44,7 @@ pub const NONE: IoCall = IoCall(0);
 impl IoCall {
     /// One that is operation `op`, by [`op`](crate::tables::io::op), on what [`place`] finds.
     pub const fn new(op: u32, place: u32) -> Self {
-        Self(op + 1 | place << PLACE_SHIFT)
+        Self((op + 1) | place << PLACE_SHIFT)
     }
 
     /// The same, where the path follows a folder's descriptor.
