@@ -99,11 +99,7 @@ impl Agent {
 
     /// Its resident memory now, without the pages of files.
     pub fn anonymous_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
+        anonymous_bytes(self.pid())
     }
 
     /// The heads of its records so far, as they stand in their files.
@@ -177,6 +173,14 @@ impl Agent {
     fn outbox(&self) -> PathBuf {
         self.folder.path().join("spool/outbox")
     }
+}
+
+/// The resident memory of a process now, without the pages of files; 0 where it has ended.
+pub fn anonymous_bytes(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
 }
 
 /// The records in a folder of an agent's, each found by its head.

@@ -32,6 +32,7 @@ const STARTED: &str = "tracing the jobs of";
 pub struct Setup {
     folder: TempDir,
     spool: PathBuf,
+    records: PathBuf,
 }
 
 impl Setup {
@@ -41,9 +42,7 @@ impl Setup {
     /// # Errors
     /// When no folder can be made.
     pub fn new(more: &str) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("jobtrace-daemon-").tempdir()?;
-        let spool = folder.path().join("spool");
-        Self::in_folder(folder, spool, more)
+        Self::with(None, None, more)
     }
 
     /// As [`Self::new`], with the spool in `spool`.
@@ -51,12 +50,19 @@ impl Setup {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_spool(spool: &Path, more: &str) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("jobtrace-daemon-").tempdir()?;
-        Self::in_folder(folder, spool.to_owned(), more)
+        Self::with(Some(spool), None, more)
     }
 
-    fn in_folder(folder: TempDir, spool: PathBuf, more: &str) -> Result<Self> {
-        let setup = Self { folder, spool };
+    /// As [`Self::new`], with spool and records in these folders, where they are named.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with(spool: Option<&Path>, records: Option<&Path>, more: &str) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("jobtrace-daemon-").tempdir()?;
+        let within = |name: &str| folder.path().join(name);
+        let spool = spool.map_or_else(|| within("spool"), Path::to_owned);
+        let records = records.map_or_else(|| within("records"), Path::to_owned);
+        let setup = Self { folder, spool, records };
         setup.configure(more)?;
         Ok(setup)
     }
@@ -66,7 +72,7 @@ impl Setup {
     /// # Errors
     /// When the disk refuses.
     pub fn configure(&self, more: &str) -> Result<()> {
-        let (state, records) = (self.state(), self.folder.path().join("records"));
+        let (state, records) = (self.state(), &self.records);
         let interval = if more.contains("interval =") { "" } else { "interval = \"1s\"\n" };
         let text = format!(
             "{interval}hierarchy = \"v2\"\nhost = \"node1\"\nspool.dir = {:?}\n\
@@ -89,6 +95,11 @@ impl Setup {
     /// Where files are before they are finished.
     pub fn tmp(&self) -> PathBuf {
         self.spool.join("tmp")
+    }
+
+    /// Where records are.
+    pub fn records(&self) -> &Path {
+        &self.records
     }
 
     /// The agent's own files.

@@ -10,6 +10,7 @@ pub mod disk;
 pub mod own_cgroup;
 pub mod probed;
 pub mod rig;
+pub mod sharing;
 pub mod sibling;
 pub mod soak;
 pub mod traced;

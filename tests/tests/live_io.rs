@@ -105,7 +105,7 @@ fn on_an_overlay_every_operation_error_and_byte_is_told() {
 /// As a tag it has no line feed and no control character.
 #[test]
 fn a_mount_with_a_hostile_name_is_told_of_too() {
-    let disk = Tmpfs::mount_as(64 * MIB, "a b,c=\"\n\\040\u{1b}[31m").unwrap();
+    let disk = Tmpfs::named(64 * MIB, "a b,c=\"\n\\040\u{1b}[31m").unwrap();
     let told = jobtrace::base::tag::clean(disk.path().to_str().unwrap(), 256).unwrap();
     assert!(!told.contains(['\n', '\u{1b}']));
     known_amounts(disk.path(), "tmpfs", &told, "1");

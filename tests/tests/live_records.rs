@@ -3,31 +3,28 @@
 use std::{
     env,
     os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
 use jobtrace::{
     commands::agent::query::{Ask, Queries},
-    model::{
-        group::Group,
-        info::JobInfo,
-        job::Job,
-        point::Origin,
-        tables::{self, fact},
-    },
-    record::{Record, head::Head, running, store::Store},
+    model::tables::fact,
+    record::{head::Head, running, store::Store},
 };
-use jobtrace_tests::{rig::folder, traced::program};
+use jobtrace_tests::{
+    agree::Agreement,
+    daemon::{
+        PATIENCE, Setup,
+        site::{Site, enter},
+    },
+    rig::{folder, mount::Tmpfs, wait_for},
+    sharing::{ADA, BOB, Sharing, TODAY, record},
+};
 
 const DIR: &str = "JOBTRACE_TEST_STORE";
 const SOCKET: &str = "JOBTRACE_TEST_SOCKET";
-const COPIER: u32 = 61_003;
 const AGENT: u32 = 61_000;
-const ADA: u32 = 61_001;
-const BOB: u32 = 61_002;
-/// 2026-11-22.
-const TODAY: u64 = 1_795_305_600_000_000_000;
 
 /// Run by the test below as another user: writes the records of two.
 #[test]
@@ -37,16 +34,7 @@ fn as_the_agents_user() {
     for record in [ADA, BOB].map(record) {
         store.save(&record).expect("saved");
     }
-    assert_eq!(store.take_remark(), None, "there are lists");
-}
-
-fn record(uid: u32) -> Record {
-    let job = Job { job: uid.to_string(), manager: "slurm".into(), ..Job::default() };
-    let origin = Origin { host: "n1".into(), ..Origin::default() };
-    let mut record = Record::new(&origin, job, JobInfo::default(), TODAY);
-    record.facts.set(const { fact("uid") }, u64::from(uid));
-    record.add(1_000_000_000, &[Group::unknown(&tables::SCHED, vec![])], &[]);
-    record
+    assert!(!store.take_lacks_lists(), "there are lists");
 }
 
 /// Whether `uid` can do that, with no other rights than his own.
@@ -109,65 +97,61 @@ fn each_user_reads_his_own_records_and_no_others() {
     assert_eq!((all.heads.len(), all.closed, all.damaged.len()), (2, 0, 0), "{all:?}");
 }
 
-/// Copies into a folder that a cluster shares, by a user of its own, with each of the three ways to protect them.
+/// Copies into a folder that a cluster shares, by a user of its own, with each of the three ways to protect them; on a
+/// file system with access control lists, and on one without.
 #[test]
 fn copies_are_readable_as_asked() {
     let folder = folder("shared").expect("a folder");
-    let top = folder.path();
-    let dir = top.join("records");
-    let store = Store::open_for_users(&dir, "n1").expect("a store");
-    for uid in [ADA, BOB] {
-        store.save(&record(uid)).expect("saved");
-    }
-    // As the package's: the group reads all. The copier is no member of anything else.
-    for entry in walk(&dir) {
-        std::os::unix::fs::chown(&entry, None, Some(COPIER)).expect("a group");
-    }
-    let exe = top.join("jobtrace");
-    std::fs::copy(program().expect("jobtrace"), &exe).expect("a copy");
-    let copy = |access: &str, to: &Path| {
-        let mut push = Command::new(&exe);
-        push.args(["push", "--records-access", access, "--records"]).arg(&dir);
-        push.arg("--records-to").arg(to).uid(COPIER).gid(COPIER).stdin(Stdio::null());
-        let output = push.output().expect("jobtrace");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let shared = |name: &str| {
-        let path = top.join(name);
-        std::fs::create_dir(&path).expect("a folder");
-        std::os::unix::fs::chown(&path, Some(COPIER), Some(COPIER)).expect("an owner");
-        path
-    };
-    let reads = |uid: u32, of: u32, shared: &Path| {
-        let place = shared.join(format!("{of}/2026-11-22/slurm-{of}-{TODAY}@n1.json.gz"));
-        can(uid, &["cat", place.to_str().expect("a path")])
-    };
-    let [by_list, prepared, open] = ["users", "prepared", "open"].map(shared);
-    let (status, said) = copy("users", &by_list);
-    assert_eq!(status, Some(0), "{said}");
-    assert!(said.contains("2 records"), "{said}");
-    for (own, other) in [(ADA, BOB), (BOB, ADA)] {
-        assert!(reads(own, own, &by_list) && !reads(own, other, &by_list), "{own}");
-    }
-    // Root makes a folder for each user, once: here for one of two. Its group is the user's own.
-    let of_ada = prepared.join(ADA.to_string());
-    std::fs::create_dir(&of_ada).expect("a folder");
-    std::os::unix::fs::chown(&of_ada, Some(COPIER), Some(ADA)).expect("an owner");
-    std::fs::set_permissions(&of_ada, std::fs::Permissions::from_mode(0o2750)).expect("rights");
-    let (status, said) = copy("prepared", &prepared);
-    assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains(&format!("for user {BOB}: their records are not copied")), "{said}");
-    assert!(reads(ADA, ADA, &prepared) && !reads(BOB, ADA, &prepared));
-    assert!(!prepared.join(BOB.to_string()).exists());
-    let (status, said) = copy("open", &open);
-    assert_eq!(status, Some(0), "{said}");
-    for (own, other) in [(ADA, BOB), (BOB, ADA)] {
-        assert!(reads(own, own, &open) && reads(own, other, &open), "{own}");
-        assert!(!can(own, &["touch", open.join("x").to_str().expect("a path")]));
-    }
-    let (status, said) = copy("users", &top.join("none"));
+    let sharing = Sharing::new(folder.path()).expect("records");
+    let bare = Tmpfs::without_lists().expect("a file system");
+    let mut agree = Agreement::new();
+    sharing.agrees(&mut agree, folder.path(), true).expect("copies");
+    sharing.agrees(&mut agree, bare.path(), false).expect("copies");
+    agree.end();
+    let (status, said) = sharing.copy("users", &folder.path().join("none")).expect("push");
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("cannot copy records to "), "{said}");
+}
+
+/// Where the agent's own folder has no lists, it says so once, with what helps.
+#[test]
+fn the_agent_says_that_users_cannot_read_their_records() {
+    let bare = Tmpfs::without_lists().expect("a file system");
+    let site = Site::new().expect("a site");
+    let setup = Setup::with(None, Some(&bare.path().join("records")), "").expect("a setup");
+    let mut agent = setup.start().expect("an agent");
+    let jobs = [ADA, BOB].map(|uid| {
+        let mut command = Command::new("sleep");
+        command
+            .arg("600")
+            .env("SLURM_JOB_ID", site.job(uid - ADA))
+            .env("SLURM_JOB_UID", uid.to_string());
+        enter(&mut command, &site.task(uid - ADA).expect("a job"));
+        command.spawn().expect("a task")
+    });
+    let known = || agent_knows(&setup, &site).then_some(());
+    wait_for("whose the jobs are", PATIENCE, known).expect("their users");
+    for (number, mut task) in (0..).zip(jobs) {
+        task.kill().expect("its end");
+        task.wait().expect("its end");
+        site.end(number).expect("its end");
+    }
+    let said = "has no access control lists: users cannot read the records of their jobs, root and the group can; \
+                name a folder on another file system (`records.dir`)";
+    agent.wait_for_words(said, 1).expect("words");
+    agent.end_well().expect("an end");
+    assert_eq!(agent.said(said), 1, "{}", agent.words());
+}
+
+/// Whether the agent knows whose the first two jobs of a site are.
+fn agent_knows(setup: &Setup, site: &Site) -> bool {
+    let socket = setup.state().join(running::SOCKET);
+    let is_known = |(job, uid): (u32, u32)| {
+        let records = running::records(&socket, &site.job(job)).unwrap_or_default();
+        let mut uids = records.iter().map(|record| record.facts.number(const { fact("uid") }));
+        uids.any(|known| known == Some(uid.into()))
+    };
+    [(0, ADA), (1, BOB)].into_iter().all(is_known)
 }
 
 /// Another user's jobs are not told of at the socket, whatever he asks.
@@ -213,17 +197,4 @@ fn the_socket_tells_each_user_of_his_own_jobs() {
     let [root, ada, bob, agent] = asked;
     assert_eq!((root.len(), ada, bob), (3, vec![ADA.to_string()], vec![BOB.to_string()]));
     assert!(agent.is_empty(), "{agent:?}");
-}
-
-/// All that is below `dir`, and it.
-fn walk(dir: &Path) -> Vec<PathBuf> {
-    let mut all = vec![dir.to_owned()];
-    let mut at = 0;
-    while at < all.len() {
-        let entries = std::fs::read_dir(&all[at]).into_iter().flatten().flatten();
-        let more: Vec<_> = entries.map(|entry| entry.path()).collect();
-        all.extend(more);
-        at += 1;
-    }
-    all
 }

@@ -68,6 +68,7 @@ fn infos() -> Vec<Point> {
         memory_per_core_bytes: Some(1),
         memory_per_gpu_bytes: Some(1),
         restarts: Some(1),
+        submitted_s: Some(1),
         start_s: Some(1),
         end_s: Some(1),
         limit_s: Some(1),

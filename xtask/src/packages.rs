@@ -46,6 +46,8 @@ pub const RIGS: &[Tool] = &[
     tool("runc", ["runc"; 3]),
     tool("chromium", ["chromium"; 3]),
     tool("mmdebstrap", ["mmdebstrap"; 3]),
+    tool("bindfs", ["bindfs"; 3]),
+    tool("mkfs.btrfs", ["btrfs-progs", "btrfs-progs", "btrfsprogs"]),
 ];
 
 /// What the live tests and the benchmarks run as workloads.

@@ -1,5 +1,6 @@
 //! `spin crowd WORKERS MS`: that many busy processes, bound to the CPUs in turn.
 //! `spin threads WORKERS MS`: the same as threads of one process.
+//! `spin uneven MS…`: processes that run for so long each, bound to the CPUs in turn.
 //! `spin hold MS`: one real-time task that keeps its CPU, telling when.
 //! `spin nested MS`: one busy process, in cgroups that the job itself made below its own.
 //! `spin leave MS PROCS…`: one that is busy as long again after it has moved to other cgroups.
@@ -28,6 +29,10 @@ fn main() {
             spin(time(2));
         }),
         "threads" => threads(&mut work, number(1) as usize, time(2)),
+        "uneven" => work.crowd(words.len() - 1, |index| {
+            pin(index);
+            spin_on_cpu(time(1 + index));
+        }),
         "hold" => hold(&mut work, time(1)),
         "nested" => work.crowd(1, |_| {
             enter(&nested());

@@ -12,6 +12,13 @@ use tempfile::TempDir;
 use super::{folder, program, run};
 use crate::disk::RamDisk;
 
+/// The folder that one is mounted at.
+const NAME: &str = "jobtrace";
+
+fn size(bytes: u64) -> String {
+    format!("size={bytes},mode=755")
+}
+
 /// A tmpfs of a rig's own.
 #[derive(Debug)]
 pub struct Tmpfs {
@@ -26,21 +33,33 @@ impl Tmpfs {
     /// # Errors
     /// When it cannot be mounted: root is needed.
     pub fn mount(bytes: u64) -> Result<Self> {
-        Self::mount_as(bytes, "jobtrace")
+        Self::mount_as("tmpfs", &size(bytes), NAME)
     }
 
-    /// The same, in a folder of this name, which holds `jobtrace`.
+    /// The same, in a folder of another name, which holds `jobtrace`.
     ///
     /// # Errors
     /// As [`Self::mount`].
-    pub fn mount_as(bytes: u64, name: &str) -> Result<Self> {
+    pub fn named(bytes: u64, name: &str) -> Result<Self> {
+        Self::mount_as("tmpfs", &size(bytes), name)
+    }
+
+    /// Mounts one that has no access control lists: a ramfs.
+    ///
+    /// # Errors
+    /// As [`Self::mount`].
+    pub fn without_lists() -> Result<Self> {
+        Self::mount_as("ramfs", "mode=755", NAME)
+    }
+
+    fn mount_as(kind: &str, options: &str, name: &str) -> Result<Self> {
         let folder = folder("disk")?;
         let path = folder.path().join(name);
         std::fs::create_dir(&path)?;
-        let options = std::ffi::CString::new(format!("size={bytes},mode=755"))?;
+        let options = std::ffi::CString::new(options)?;
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
-        mount("jobtrace", &path, "tmpfs", flags, Some(options.as_c_str()))
-            .context("cannot mount a tmpfs, is this root")?;
+        mount("jobtrace", &path, kind, flags, Some(options.as_c_str()))
+            .with_context(|| format!("cannot mount a {kind}, is this root"))?;
         Ok(Self { path, _folder: folder })
     }
 

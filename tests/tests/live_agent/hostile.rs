@@ -121,6 +121,10 @@ fn a_user_who_may_make_cgroups_adds_to_no_job_of_another() {
     shaped.directory("lent/slurm/uid_0/job_9610").run(&[TEST_JOB, "forks", "100"]);
     lent.remove();
     agent.signal(libc::SIGCONT);
+    // Another user's session.
+    let session = "user.slice/user-0.slice/session-c9612.scope";
+    as_user(&theirs, &format!("mkdir -p $1/{session}"));
+    forged(session).run(&[TEST_JOB, "forks", "100"]);
     // A container of the user's own is still one.
     let own = format!("libpod-{}.scope", "0ddba11a".repeat(8));
     as_user(&theirs, &format!("mkdir $1/{own}"));
@@ -133,5 +137,6 @@ fn a_user_who_may_make_cgroups_adds_to_no_job_of_another() {
         assert_eq!(forks(&points, job), 11, "{job}");
     }
     assert_eq!(forks(&points, &"0ddba11a".repeat(2)[..12]), 17);
-    assert!(forks(&points, "_system") >= 500, "what was forged is the rest of the node's");
+    assert_eq!(forks(&points, "c9612"), 0);
+    assert!(forks(&points, "_system") >= 600, "what was forged is the rest of the node's");
 }

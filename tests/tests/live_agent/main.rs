@@ -11,6 +11,7 @@ mod programs;
 mod records;
 mod slots;
 mod slurm;
+mod slurm_limit;
 mod slurm_records;
 mod times;
 mod truth;

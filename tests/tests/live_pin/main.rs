@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jobtrace_tests::rig::{bpffs::PINS, wait_for};
+use jobtrace_tests::rig::{bpffs::PINS, full_disk::SmallDisk, wait_for};
 use site::{Site, kill, sums, terminate};
 
 #[test]
@@ -95,6 +95,46 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
     let dropped = sums(&lines, "jobtrace_self", "dropped_cgroup_event");
     assert_eq!(dropped.values().sum::<u64>(), 0);
     assert!(fs::read_dir(site.path("spool/tmp")).expect("tmp").next().is_none(), "tmp is empty");
+}
+
+#[test]
+fn what_waited_and_is_written_at_the_end_is_not_told_again() {
+    let (site, disk) = (Site::new(), SmallDisk::new(1 << 20).expect("a disk"));
+    let spool = disk.path().join("spool");
+    fs::create_dir(&spool).expect("a folder");
+    std::os::unix::fs::symlink(&spool, site.path("spool")).expect("a link");
+    let patience = Duration::from_secs(20);
+    let agent = site.agent();
+    site.job("before", 5);
+    let outbox = site.path("spool/outbox");
+    let some = || fs::read_dir(&outbox).is_ok_and(|files| files.count() > 1).then_some(());
+    wait_for("files", patience, some).expect("files");
+    disk.fill().expect("a full disk");
+    site.job("during", 7);
+    let refused = || site.log().contains("cannot write to the spool").then_some(());
+    wait_for("that the disk refuses", patience, refused).expect("words");
+    // Attempts are rare by now, after one, three and seven intervals: the last tick is none of them.
+    sleep(Duration::from_millis(4500));
+    disk.empty().expect("room");
+    terminate(agent);
+    assert!(site.log().contains("the spool can be written again"), "{}", site.log());
+    let agent = site.agent();
+    assert!(site.log().contains("took over"), "{}", site.log());
+    site.job("after", 9);
+    let jobs =
+        [("before", 5), ("during", 7), ("after", 9)].map(|(name, count)| (name.to_owned(), count));
+    let expected = BTreeMap::from(jobs);
+    let recorded = || (site.recorded(&expected).len() == 3).then_some(());
+    wait_for("the records", patience, recorded).unwrap_or_else(|_| panic!("{}", site.log()));
+    terminate(agent);
+    let lines = site.lines();
+    let forks = sums(&lines, "job_sched", "forks");
+    let counted: BTreeMap<_, _> =
+        forks.into_iter().filter(|(job, _)| expected.contains_key(job)).collect();
+    assert_eq!((&counted, &site.recorded(&expected)), (&expected, &expected));
+    let stamps: Vec<_> = lines.iter().filter(|line| line.starts_with("jobtrace_self,")).collect();
+    let once: BTreeSet<_> = stamps.iter().map(|line| line.rsplit(' ').next()).collect();
+    assert_eq!(once.len(), stamps.len(), "no interval is told twice");
 }
 
 #[test]

@@ -54,6 +54,25 @@ fn three_busy_tasks_on_each_cpu() {
 }
 
 #[test]
+fn cpus_that_compute_unevenly_are_told() {
+    let (job, _) = Traced::report(&NO_READING_MEANWHILE, &[SPIN, "uneven", "1800", "600"]);
+    let mut agree = Agreement::new();
+    // The parent may be on a third one, for longer than a task that is only passing by.
+    let (cpus, busiest_ms) = match std::thread::available_parallelism().unwrap().get() {
+        1 => (1..=1, 2_400),
+        2 => (2..=2, 1_800),
+        _ => (2..=3, 1_800),
+    };
+    agree.between("cpus_used", job.number("sched", "cpus_used"), cpus);
+    let busiest = job.number("sched", "busiest_cpu_ns");
+    // The other one's start and the parent may be on the same CPU.
+    agree.between("busiest_cpu_ns, ms", busiest / MS, busiest_ms..=busiest_ms + 200);
+    let on_cpu = job.number("sched", "on_cpu_ns");
+    agree.between("on_cpu_ns, ms", on_cpu / MS, 2_400..=2_800);
+    agree.end();
+}
+
+#[test]
 fn threads_count_as_processes_do() {
     let command = [SPIN, "threads", &spinners(), "1000"];
     let sibling = Sibling::start(&command);

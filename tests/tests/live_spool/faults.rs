@@ -8,7 +8,7 @@ use jobtrace_tests::{
         files::{self, Points},
         site::Site,
     },
-    rig::{full_disk::SmallDisk, read_only::ReadOnly, wait_for},
+    rig::{full_disk::SmallDisk, read_only::ReadOnly, share::Share, wait_for},
 };
 
 /// All that was forked is there, and the intervals fill the life.
@@ -48,6 +48,36 @@ fn a_full_disk_costs_nothing_once_there_is_room_again() {
     assert_eq!(agent.said("the spool can be written again"), 1, "{}", agent.words());
     for field in ["dropped_intervals", "merged_intervals"] {
         assert_eq!(files::sum(&points, "jobtrace_self", "_system", field), 0, "{field}");
+    }
+}
+
+#[test]
+fn a_slow_disk_makes_intervals_late_which_is_told_and_loses_nothing() {
+    // An interval's file takes seconds.
+    let (disk, site) = (Share::slow(2500).unwrap(), Site::new().unwrap());
+    let setup = Setup::with_spool(&disk.path().join("spool"), "").unwrap();
+    let mut agent = setup.start().unwrap();
+    for job in 0..5 {
+        site.fork(0, 13).unwrap();
+        // Others come and go while the agent waits.
+        site.fork(1 + job, 7).unwrap();
+        site.end(1 + job).unwrap();
+        sleep(Duration::from_millis(1500));
+    }
+    agent.wait_for_words("s late, this interval is", 1).unwrap();
+    let (status, took) = agent.end_by(libc::SIGTERM).unwrap();
+    assert!(status.success(), "{status}: {}", agent.words());
+    let points = files::points(&disk.behind().join("spool/outbox")).unwrap();
+    assert_whole(&points, &site, 65, agent.life_ns());
+    for job in 1..=5 {
+        assert_eq!(files::sum(&points, "job_sched", &site.job(job), "forks"), 7, "{job}");
+    }
+    let sum = |field| files::sum(&points, "jobtrace_self", "_system", field);
+    let late = sum("late_intervals");
+    eprintln!("{late} late intervals; it ended within {took:?}");
+    assert!((1..=files::intervals(&points).len() as u64).contains(&late), "{late}");
+    for field in ["dropped_intervals", "merged_intervals", "dropped_cgroup_event", "dropped_slot"] {
+        assert_eq!(sum(field), 0, "{field}");
     }
 }
 

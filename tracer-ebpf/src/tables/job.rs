@@ -64,6 +64,10 @@ measurement! {
 
     counter on_cpu_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_ns)),
         "Time on CPU, from the kernel's own sum_exec_runtime; includes tasks that are running at the moment of reading.";
+    constant cpus_used: Count,
+        "Number of CPUs on which the job's tasks have run since it has been counted, as charged at context switches; without those that have had less than a hundredth of the busiest one's time.";
+    counter busiest_cpu_ns: Nanoseconds,
+        "Time on that CPU on which they have run longest since then: by how much the longest time grew. With the mean, on_cpu_ns by cpus_used, it tells how evenly the CPUs are used.";
     counter switches_voluntary: Count in Job(offset_of!(JobBank, switches_voluntary)),
         "Context switches because the task slept or blocked (nvcsw).";
     counter switches_involuntary: Count in Job(offset_of!(JobBank, switches_involuntary)),

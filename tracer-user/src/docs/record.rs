@@ -9,7 +9,7 @@ use crate::record::{
     name::EXTENSION,
     schema::KEYS,
     series::SERIES,
-    timeline::{FIRST_WIDTH_NS, MOST_COLUMNS},
+    timeline::{FINENESS, FIRST_WIDTH_NS, MOST_COLUMNS},
 };
 
 /// The whole of docs/RECORD.md; the same for the same tables.
@@ -38,8 +38,10 @@ pub fn record() -> String {
          ## Timeline\n\n\
          At most {MOST_COLUMNS} columns. They begin {} s wide; when they no longer suffice, each two become one: counters\n\
          are added, of peaks the larger stands. A reading's amounts are spread evenly over the time since the one\n\
-         before, and none is lost: a counter's columns add up to the job's total. What comes after the job's end\n\
-         (write-back, a GPU's last reading) is in the last column. Each series is a list with one value per column:\n\n\
+         before, and none is lost: a counter's columns add up to the job's total, exactly. What comes after the job's end\n\
+         (write-back, a GPU's last reading) is in the last column. Single columns are rounded: they differ from what came\n\
+         in their time by less than the largest column of their series on that node divided by {FINENESS}. What a counter's\n\
+         column is short of is in a later one; peaks are rounded up. Each series is a list with one value per column:\n\n\
          | series | kind | unit | meaning |\n| --- | --- | --- | --- |\n",
         FIRST_WIDTH_NS / 1_000_000_000,
     );

@@ -51,7 +51,14 @@ pub struct Stat {
 impl Stat {
     /// Whether the one is a copy of the other, by size and time.
     pub fn is_like(self, other: Self) -> bool {
-        (self.bytes, self.modified_ns) == (other.bytes, other.modified_ns)
+        self.bytes == other.bytes && self.is_as_old_as(other)
+    }
+
+    /// Whether the one has the time of the other, as far as its file system keeps it: some know whole seconds alone
+    /// (Lustre).
+    pub fn is_as_old_as(self, other: Self) -> bool {
+        let second = |ns: u64| ns - ns % 1_000_000_000;
+        self.modified_ns == other.modified_ns || self.modified_ns == second(other.modified_ns)
     }
 }
 

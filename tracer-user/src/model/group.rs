@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, ptr};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::SerializeMap as _,
+};
 use tracer_ebpf::{
     handle::{Handle, Histogram, Number},
     table::{Field, Kind, Measurement},
@@ -215,23 +217,38 @@ pub fn follow_all(groups: &mut Vec<Group>, more: &[Group]) {
     }
 }
 
-/// The form in a recording: names instead of positions.
-#[derive(Serialize, Deserialize)]
+/// The form in a recording and in the agent's state: names instead of positions. Written at each tick, so straight away.
+impl Serialize for Group {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("measurement", self.measurement.name)?;
+        if !self.tags.is_empty() {
+            map.serialize_entry("tags", &self.tags)?;
+        }
+        map.serialize_entry("values", &Known(self))?;
+        map.end()
+    }
+}
+
+/// The known values by their names.
+struct Known<'a>(&'a Group);
+
+impl Serialize for Known<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let known =
+            self.0.fields().filter_map(|(field, value)| Some((field.name, value.as_ref()?)));
+        serializer.collect_map(known)
+    }
+}
+
+/// That form, read.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Named {
     measurement: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     tags: Vec<String>,
     values: BTreeMap<String, Value>,
-}
-
-impl Serialize for Group {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let values =
-            self.fields().filter_map(|(f, v)| Some((f.name.to_owned(), v.clone()?))).collect();
-        let measurement = self.measurement.name.to_owned();
-        Named { measurement, tags: self.tags.clone(), values }.serialize(serializer)
-    }
 }
 
 impl<'de> Deserialize<'de> for Group {

@@ -8,7 +8,7 @@ use super::{
     group::{Group, Value, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
-    parts::Parts,
+    parts::{Part, Parts},
     tables::{self, BLOCK, Block, SCHED, Sched},
 };
 
@@ -109,6 +109,21 @@ impl RunTotals {
         self.unknown = unknown;
     }
 
+    /// Leaves the disk bytes of the parts unknown where their cgroups count none of those that the job moved: cgroup v1
+    /// charges no write-back to them.
+    pub fn forget_disks_of_parts(&mut self) {
+        let moved =
+            |part: &Part| part.disk_read_bytes > Some(0) || part.disk_written_bytes > Some(0);
+        let blocks = self.stats.groups.iter().filter(|group| group.is(&BLOCK));
+        let has_moved =
+            blocks.filter_map(|group| group.number(Block::bytes)).any(|bytes| bytes > 0);
+        if has_moved && !self.parts.listed.iter().any(moved) {
+            for part in &mut self.parts.listed {
+                (part.disk_read_bytes, part.disk_written_bytes) = (None, None);
+            }
+        }
+    }
+
     /// Adds an interval of `span_ns`, begun at `from_ns` (wall time), in which the job did `groups`, and the tracing
     /// `own`.
     pub fn add(&mut self, from_ns: u64, span_ns: u64, groups: &[Group], own: &[Group]) {
@@ -177,5 +192,27 @@ mod tests {
         totals.add(0, 100_000_000, &groups, &[]);
         assert_eq!(totals.peaks.millicores, u64::MAX / 1_000_000);
         assert_eq!(totals.peaks.disk_bytes_per_s, u64::MAX);
+    }
+
+    #[test]
+    fn parts_that_count_no_disk_do_not_say_zero() {
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        let part =
+            Part { disk_read_bytes: Some(0), disk_written_bytes: Some(0), ..Part::default() };
+        totals.parts.listed = vec![part.clone(), part];
+        let disks = |totals: &RunTotals| -> Vec<_> {
+            totals.parts.listed.iter().map(|part| part.disk_written_bytes).collect()
+        };
+        totals.forget_disks_of_parts();
+        assert_eq!(disks(&totals), [Some(0), Some(0)], "the job moved none either");
+        let mut block = Group::unknown(&BLOCK, vec!["sda".into(), "write".into()]);
+        block.set(Block::bytes, 4096);
+        totals.stats.groups.push(block);
+        let mut one = totals.clone();
+        one.parts.listed[0].disk_written_bytes = Some(4096);
+        one.forget_disks_of_parts();
+        assert_eq!(disks(&one), [Some(4096), Some(0)]);
+        totals.forget_disks_of_parts();
+        assert_eq!(disks(&totals), [None, None]);
     }
 }

@@ -103,7 +103,8 @@ fn sum(cpus: &[&[u8]], at: usize) -> u64 {
     cpus.iter().map(|cpu| word(cpu, at)).fold(0, u64::wrapping_add)
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+/// The word at `at`.
+pub fn word(bytes: &[u8], at: usize) -> u64 {
     bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes)
 }
 

@@ -17,7 +17,7 @@ use tracer_ebpf::{
 
 use super::{
     bank::SlotBanks,
-    decode::{Sums, Unwrapper},
+    decode::{Sums, Unwrapper, word},
     running::Reported,
 };
 use crate::{
@@ -25,9 +25,13 @@ use crate::{
     model::{
         group::Group,
         lease::{Lease, Slot},
-        tables::{FAULT, Fault, NET, SCHED},
+        tables::{FAULT, Fault, NET, SCHED, Sched},
     },
 };
+
+/// Tasks only pass by a CPU, mostly while they start, where they have had less than this part of the time on the
+/// busiest one.
+const LEAST_PART: u64 = 100;
 
 /// What is remembered of one lease's banks.
 struct Decoders {
@@ -119,6 +123,7 @@ impl Readings {
             let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
             of_sched.read(sched, &cpus, job);
             of_fault.read(fault, &cpus, job);
+            set_spread(sched, &cpus);
             for (index, group) in families.iter_mut().enumerate() {
                 net.read(group, &cpus, |place| in_bank(place, index));
             }
@@ -170,6 +175,15 @@ impl Readings {
     }
 }
 
+/// Sets in `sched` how the time on CPU is spread over the banks `cpus`, one of each CPU.
+fn set_spread(sched: &mut Group, cpus: &[&[u8]]) {
+    let on_cpu_ns = || cpus.iter().map(|cpu| word(cpu, offset_of!(JobBank, on_cpu_ns)));
+    let most_ns = on_cpu_ns().max().unwrap_or(0);
+    let least_ns = (most_ns / LEAST_PART).max(1);
+    sched.set(Sched::cpus_used, on_cpu_ns().filter(|ns| *ns >= least_ns).count() as u64);
+    sched.set(Sched::busiest_cpu_ns, most_ns);
+}
+
 /// Where the bank keeps what is in `place` of family number `index` of the network. What is not kept by family
 /// is TCP's.
 fn in_bank(place: Place, index: usize) -> Option<usize> {
@@ -177,5 +191,34 @@ fn in_bank(place: Place, index: usize) -> Option<usize> {
         Place::Net(at) => Some(offset_of!(JobBank, net) + index * size_of::<NetCounts>() + at),
         Place::Job(at) => (index == family::TCP as usize).then_some(at),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::decode::bytes_of;
+
+    #[test]
+    fn time_on_cpu_is_spread_over_cpus() {
+        for (on_cpu_ns, used, busiest_ns) in [
+            (&[][..], 0, 0),
+            (&[0, 0], 0, 0),
+            (&[0, 1], 1, 1),
+            (&[99, 1], 2, 99),
+            (&[4_000, 40, 39, 0, 3_000], 3, 4_000),
+        ] {
+            let bank = |ns: &u64| {
+                // SAFETY: all integers.
+                let mut bank: JobBank = unsafe { std::mem::zeroed() };
+                bank.on_cpu_ns = *ns;
+                bank
+            };
+            let banks: Vec<_> = on_cpu_ns.iter().map(bank).collect();
+            let mut sched = Group::unknown(&SCHED, Vec::new());
+            set_spread(&mut sched, &banks.iter().map(bytes_of).collect::<Vec<_>>());
+            let told = (sched.number(Sched::cpus_used), sched.number(Sched::busiest_cpu_ns));
+            assert_eq!(told, (Some(used), Some(busiest_ns)), "{on_cpu_ns:?}");
+        }
     }
 }

@@ -146,7 +146,7 @@ impl Serialize for Values<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let group = self.0;
         let mut map = serializer.serialize_map(None)?;
-        for (key, value) in group.own_tags() {
+        for (key, value) in group.own_tags().filter(|(_, value)| !value.is_empty()) {
             map.serialize_entry(&key, &value)?;
         }
         for (field, value) in group.fields() {

@@ -13,6 +13,7 @@ mod merge;
 pub mod name;
 mod packed;
 mod parse;
+mod rounded;
 pub mod running;
 pub mod schema;
 pub mod select;

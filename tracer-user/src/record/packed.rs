@@ -1,12 +1,14 @@
 //! Rows of numbers in as few bytes as they need (LEB128): the agent holds one set for each job.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, Serialize};
 
 /// Room that is made at once.
 const MORE_BYTES: usize = 512;
 
 /// Rows of `N` numbers, each known or not.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Packed<const N: usize> {
     bytes: Vec<u8>,
     len: usize,
@@ -59,29 +61,24 @@ impl<const N: usize> Packed<N> {
     }
 }
 
-impl<const N: usize> Packed<N> {
-    /// As text, for [`Self::from_text`].
-    pub fn to_text(&self) -> String {
-        STANDARD.encode(&self.bytes)
+/// The form in which an agent keeps them for the next one: short to write at each tick.
+impl<const N: usize> From<Packed<N>> for String {
+    fn from(packed: Packed<N>) -> Self {
+        STANDARD.encode(&packed.bytes)
     }
+}
 
-    /// The rows in `text`; `None` where it is no such text.
-    pub fn from_text(text: &str) -> Option<Self> {
-        let bytes = STANDARD.decode(text).ok()?;
+impl<const N: usize> TryFrom<String> for Packed<N> {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let bytes = STANDARD.decode(text).map_err(|_| "packed rows are damaged")?;
         let numbers = bytes.iter().filter(|byte| **byte & 0x80 == 0).count();
         let is_whole =
             numbers.is_multiple_of(N) && bytes.last().is_none_or(|byte| byte & 0x80 == 0);
         // Ten bytes hold 70 bits.
         let is_short = bytes.split(|byte| byte & 0x80 == 0).all(|number| number.len() < 10);
-        (is_whole && is_short).then(|| Self { bytes, len: numbers / N })
-    }
-}
-
-impl<const N: usize> FromIterator<[Option<u64>; N]> for Packed<N> {
-    fn from_iter<I: IntoIterator<Item = [Option<u64>; N]>>(rows: I) -> Self {
-        let mut packed = Self::default();
-        rows.into_iter().for_each(|row| packed.push(&row));
-        packed.bytes.shrink_to_fit();
-        packed
+        let rows = Self { bytes, len: numbers / N };
+        Some(rows).filter(|_| is_whole && is_short).ok_or("packed rows are damaged")
     }
 }

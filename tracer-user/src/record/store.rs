@@ -133,9 +133,14 @@ impl Store {
         Enforcing::new(*limits, wall_ns)
     }
 
-    /// What is to be said of who can read it, once.
-    pub fn take_remark(&self) -> Option<&'static str> {
-        self.rights.take_remark()
+    /// Whether users cannot read theirs, because the file system has no access control lists: told once.
+    pub fn take_lacks_lists(&self) -> bool {
+        self.rights.take_lacks_lists()
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Whether nobody else writes this node's files.

@@ -1,5 +1,5 @@
-//! A job's course over time: at most [`MOST_COLUMNS`] columns, whose width doubles as the job grows. Sums stay
-//! sums and peaks stay peaks, to the unit.
+//! A job's course over time: at most [`MOST_COLUMNS`] columns, whose width doubles as the job grows. Their sums are
+//! exact, and no peak is understated; each single column is rounded ([`super::rounded`]).
 //!
 //! Columns begin at multiples of their width since the Unix epoch, and widths are powers of two of seconds: so
 //! those of two nodes, or of two halves of a run, fall onto each other.
@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::Kind;
 
 use super::{
-    packed::Packed,
+    rounded::Rounded,
     series::{SERIES, WIDTH},
 };
 use crate::model::group::Group;
+
+pub use super::rounded::FINENESS;
 
 /// Columns of a timeline at most.
 pub const MOST_COLUMNS: u64 = 240;
@@ -35,7 +37,7 @@ fn add(column: &mut Column, more: &Column) {
 }
 
 /// The course of one job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Kept", into = "Kept")]
 pub struct Timeline {
     /// From here on values were added, wall time.
@@ -46,9 +48,17 @@ pub struct Timeline {
     /// Up to here values were added.
     end_ns: u64,
     /// All columns but the last.
-    closed: Packed<WIDTH>,
+    closed: Rounded,
     /// The last one.
     open: Column,
+}
+
+/// What they tell is the same, however it is held.
+impl PartialEq for Timeline {
+    fn eq(&self, other: &Self) -> bool {
+        let times = |one: &Self| (one.begin_ns, one.end_ns, one.width_ns);
+        times(self) == times(other) && self.columns().eq(other.columns())
+    }
 }
 
 impl Timeline {
@@ -61,7 +71,7 @@ impl Timeline {
             start_ns,
             width_ns,
             end_ns,
-            closed: Packed::default(),
+            closed: Rounded::default(),
             open: [None; WIDTH],
         }
     }
@@ -69,18 +79,29 @@ impl Timeline {
     /// One of `columns`, each `width_ns` wide, with values from `begin_ns` to `end_ns`; `None` where no program wrote
     /// such a one.
     pub fn of(begin_ns: u64, end_ns: u64, width_ns: u64, columns: &[Column]) -> Option<Self> {
+        let (open, closed) = columns.split_last()?;
+        Self::held(begin_ns, end_ns, width_ns, Rounded::exactly(closed), *open)
+    }
+
+    /// The same of columns as they are held.
+    fn held(
+        begin_ns: u64,
+        end_ns: u64,
+        width_ns: u64,
+        closed: Rounded,
+        open: Column,
+    ) -> Option<Self> {
         let start_ns = begin_ns - begin_ns.checked_rem(width_ns)?;
         let is_width = width_ns.is_multiple_of(FIRST_WIDTH_NS)
             && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
-        let (open, closed) = columns.split_last()?;
         let last_ns = (closed.len() as u64).checked_mul(width_ns)?.checked_add(start_ns)?;
         let is_one = is_width
             && begin_ns <= end_ns
-            && columns.len() as u64 <= MOST_COLUMNS
+            && (closed.len() as u64) < MOST_COLUMNS
             && end_ns <= LATEST_NS
-            && (last_ns..=last_ns.checked_add(width_ns)?).contains(&end_ns);
-        let packed = || closed.iter().copied().collect();
-        is_one.then(|| Self { begin_ns, start_ns, width_ns, end_ns, closed: packed(), open: *open })
+            && (last_ns..=last_ns.checked_add(width_ns)?).contains(&end_ns)
+            && closed.is_sound();
+        is_one.then_some(Self { begin_ns, start_ns, width_ns, end_ns, closed, open })
     }
 
     /// Wall time from which on values were added.
@@ -109,8 +130,13 @@ impl Timeline {
     }
 
     /// The columns from the first on; there is always one.
-    pub fn columns(&self) -> impl Iterator<Item = Column> + '_ {
-        self.closed.iter().chain([self.open])
+    pub fn columns(&self) -> impl Iterator<Item = Column> + use<> {
+        let mut columns: Vec<Column> = self.closed.iter().chain([self.open]).collect();
+        for (at, rest) in self.closed.rest().iter().enumerate().filter(|(_, rest)| **rest > 0) {
+            let mut known = columns.iter_mut().rev().filter_map(|column| column[at].as_mut());
+            known.next().into_iter().for_each(|value| *value = value.saturating_add(*rest));
+        }
+        columns.into_iter()
     }
 
     /// Bytes of memory that it takes.
@@ -159,8 +185,8 @@ impl Timeline {
 
     /// Twice as wide columns, of which each holds what two held.
     fn double(&mut self) {
-        let doubled = merged(&[self], self.width_ns * 2);
-        *self = doubled;
+        *self = merged(&[self], self.width_ns * 2);
+        self.closed.round();
     }
 
     /// All of `timelines` in one, whatever their order; `None` without any.
@@ -191,25 +217,25 @@ fn merged(timelines: &[&Timeline], mut width_ns: u64) -> Timeline {
     }
     let open = columns.pop().unwrap_or([None; WIDTH]);
     let start_ns = begin_ns - begin_ns % width_ns;
-    let closed = columns.into_iter().collect();
+    let closed = Rounded::exactly(&columns);
     Timeline { begin_ns, start_ns, width_ns, end_ns, closed, open }
 }
 
-/// The form in which an agent keeps it for the next one: short to write at each tick.
+/// The form in which an agent keeps it for the next one.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kept {
     begin_ns: u64,
     end_ns: u64,
     width_ns: u64,
-    columns: String,
+    closed: Rounded,
+    open: Column,
 }
 
 impl From<Timeline> for Kept {
     fn from(timeline: Timeline) -> Self {
-        let Timeline { begin_ns, end_ns, width_ns, mut closed, open, .. } = timeline;
-        closed.push(&open);
-        Self { begin_ns, end_ns, width_ns, columns: closed.to_text() }
+        let Timeline { begin_ns, end_ns, width_ns, closed, open, .. } = timeline;
+        Self { begin_ns, end_ns, width_ns, closed, open }
     }
 }
 
@@ -217,10 +243,8 @@ impl TryFrom<Kept> for Timeline {
     type Error = &'static str;
 
     fn try_from(kept: Kept) -> Result<Self, Self::Error> {
-        let Kept { begin_ns, end_ns, width_ns, columns } = kept;
-        let columns = Packed::from_text(&columns).ok_or("a timeline's columns are damaged")?;
-        let columns: Vec<Column> = columns.iter().take(MOST_COLUMNS as usize + 1).collect();
-        Self::of(begin_ns, end_ns, width_ns, &columns)
+        let Kept { begin_ns, end_ns, width_ns, closed, open } = kept;
+        Self::held(begin_ns, end_ns, width_ns, closed, open)
             .ok_or("a timeline's columns do not fit its times")
     }
 }

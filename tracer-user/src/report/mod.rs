@@ -108,7 +108,7 @@ impl Report {
         let advice = advice::advice(&facts);
         Self {
             who: Who::of(&whole.record, &facts),
-            used: used::bars(&facts, &whole.record),
+            used: used::bars(&facts, whole),
             time_of: shares::aside(&facts),
             time: time.collect(),
             causes: causes.into_iter().flatten().collect(),

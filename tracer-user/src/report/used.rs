@@ -1,11 +1,17 @@
 //! What the job used of what it had: cores, memory, GPUs, time, disks, the network.
 
-use super::Bar;
+use super::{
+    Bar,
+    whole::{Whole, number},
+};
 use crate::{
-    base::units::{UNKNOWN, byte_rate, bytes, long_duration, percent},
+    base::{
+        text::clean,
+        units::{UNKNOWN, byte_rate, bytes, long_duration, percent},
+    },
     model::{
         group::Group,
-        tables::{GPU, Gpu, Memory},
+        tables::{GPU, Gpu, Memory, Sched},
     },
     record::{Record, series::SERIES},
     view::{facts::Facts, gpus, line::Tone, resources},
@@ -14,12 +20,17 @@ use crate::{
 /// Of those that are worth it, from here on enough is used (jobstats takes 80 % for cores, 25 % for GPUs).
 const CORES_DULL: f64 = 0.80;
 const CORES_BAD: f64 = 0.65;
+/// CPUs are even enough from here on (POP takes a balance of 80 % for acceptable).
+const EVEN: f64 = 0.80;
+const UNEVEN: f64 = 0.50;
 const GPU_DULL: f64 = 0.25;
 const GPU_BAD: f64 = 0.15;
 
 /// A bar for each resource; without a share where there is no whole.
-pub(super) fn bars(facts: &Facts, record: &Record) -> Vec<Bar> {
-    let mut bars = vec![cores(facts), memory(facts, record)];
+pub(super) fn bars(facts: &Facts, whole: &Whole) -> Vec<Bar> {
+    let mut bars = vec![cores(facts)];
+    bars.extend(balance(whole, facts.unicode));
+    bars.push(memory(facts, &whole.record));
     for group in facts.totals.stats.groups(&GPU) {
         bars.extend(gpu(group, facts.unicode));
     }
@@ -45,6 +56,26 @@ fn cores(facts: &Facts) -> Bar {
     let both = facts.used_millicores().zip(facts.held_millicores);
     let share = both.map(|(used, held)| used as f64 / held as f64);
     bar("Cores", toned(share, CORES_DULL, CORES_BAD), share, resources::cpu(facts))
+}
+
+/// How evenly the CPUs that it used computed: their mean time by the longest, on the node where that is least. Nothing
+/// of a job that used one CPU.
+fn balance(whole: &Whole, unicode: bool) -> Option<Bar> {
+    let of = |node: &Record| {
+        let cpus = number(node, Sched::cpus_used).filter(|cpus| *cpus > 1)?;
+        let busiest_ns = number(node, Sched::busiest_cpu_ns)? as f64;
+        let mean_ns = number(node, Sched::on_cpu_ns)? as f64 / cpus as f64;
+        // What runs now is in the sum alone.
+        Some((mean_ns.min(busiest_ns) / busiest_ns.max(1.0), cpus, node.hosts.first()?.clone()))
+    };
+    let known = whole.nodes.iter().filter_map(of);
+    let (share, cpus, host) = known.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let mut words = format!("{cpus} CPUs used");
+    if whole.nodes.len() > 1 {
+        words += &format!(" on {}, the least even node", clean(&host, unicode));
+    }
+    words += &format!("; the busiest computed {:.2} times as long as their mean", 1.0 / share);
+    Some(bar("  balance", toned(Some(share), EVEN, UNEVEN), Some(share), words))
 }
 
 fn memory(facts: &Facts, record: &Record) -> Bar {

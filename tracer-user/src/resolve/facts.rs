@@ -3,6 +3,8 @@
 //! The environment is the user's to write. It is looked at only for a process whose cgroup is that
 //! scheduler's, only for the names in `variables.rs`, and refused whole where it names another job.
 
+mod lsf;
+
 use serde::Serialize;
 
 use super::{
@@ -77,6 +79,9 @@ pub struct JobFacts {
     /// Its cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
+    /// When it was submitted, seconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_s: Option<u64>,
     /// When it began, seconds since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_s: Option<u64>,
@@ -89,9 +94,9 @@ pub struct JobFacts {
 }
 
 impl JobFacts {
-    /// The facts in `environ` (a /proc/PID/environ) of a process that `answer` is about. None of them
+    /// The facts in `environ` (a /proc/PID/environ) of a process of `host` that `answer` is about. None of them
     /// where the process is in no job of a scheduler, or the environment is another job's.
-    pub fn parse(answer: &Answer, environ: &[u8]) -> Self {
+    pub fn parse(answer: &Answer, environ: &[u8], host: &str) -> Self {
         let known = VARIABLES.iter().find(|(manager, _)| *manager == answer.manager);
         // A broker's own cgroup is a Flux's too, and holds all its jobs where it uses no systemd.
         let is_inside = answer.role == Role::Job || answer.rule == "flux-broker";
@@ -103,14 +108,17 @@ impl JobFacts {
         for entry in environ.split(|byte| *byte == 0) {
             let Some(equals) = entry.iter().position(|byte| *byte == b'=') else { continue };
             let (name, value) = (&entry[..equals], &entry[equals + 1..]);
-            if let Some(at) = variables.iter().position(|(known, _)| known.as_bytes() == name) {
-                values[at] = values[at].or(Some(value));
-            }
+            let of_name = variables.iter().zip(&mut values);
+            of_name
+                .filter(|((known, _), _)| known.as_bytes() == name)
+                .for_each(|(_, known)| *known = known.or(Some(value)));
         }
-        let get = |fact: Fact| {
-            let of_fact = variables.iter().zip(&values).filter(|((_, known), _)| *known == fact);
-            of_fact.filter_map(|(_, value)| *value).map(text).find(|value| !value.is_empty())
+        let of_fact = |fact: Fact| {
+            let of_fact =
+                variables.iter().zip(&values).filter(move |((_, known), _)| *known == fact);
+            of_fact.filter_map(|(_, value)| *value)
         };
+        let get = |fact| of_fact(fact).map(text).find(|value| !value.is_empty());
         let number = |fact| get(fact).and_then(|text| text.parse::<u64>().ok());
         // Zero is Slurm's word for all there is.
         let mib = |fact| number(fact).filter(|mib| *mib > 0)?.checked_mul(1 << 20);
@@ -125,6 +133,9 @@ impl JobFacts {
             is_uuid(value) && count(value) >= first.and_then(|(_, first)| count(first))
         };
         let gpus = of_gpus.iter().find(names_all).or(first);
+        let host_cores = of_fact(Fact::HostCores).find_map(lsf::host_cores);
+        let of_host = || lsf::cores_on(host, host_cores.as_ref()?);
+        let submitted_s = || lsf::submitted_s(of_fact(Fact::JobFile).next()?, &get(Fact::Job)?);
         let is_other = get(Fact::Job).is_some_and(|job| !is_same_job(answer, &job))
             || get(Fact::Sluid)
                 .is_some_and(|sluid| answer.sluid.as_ref().is_some_and(|own| *own != sluid));
@@ -139,9 +150,9 @@ impl JobFacts {
             account: get(Fact::Account),
             queue: get(Fact::Queue),
             nodes: get(Fact::Nodes),
-            node_count: number(Fact::NodeCount),
+            node_count: number(Fact::NodeCount).or(host_cores.as_deref().map(lsf::count)),
             tasks: number(Fact::Tasks),
-            cores: number(Fact::Cores),
+            cores: number(Fact::Cores).or_else(of_host),
             array_job: get(Fact::ArrayJob),
             // LSF's zero and Grid Engine's word for a job of no array.
             array_task: get(Fact::ArrayTask)
@@ -154,6 +165,7 @@ impl JobFacts {
             qos: get(Fact::Qos),
             restarts: number(Fact::Restarts),
             cluster: get(Fact::Cluster),
+            submitted_s: submitted_s(),
             start_s: number(Fact::Start).filter(|seconds| *seconds > 0),
             end_s: number(Fact::End).filter(|seconds| *seconds > 0),
             limit_s: number(Fact::LimitSeconds).filter(|seconds| *seconds > 0),

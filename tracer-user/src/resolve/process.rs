@@ -13,6 +13,7 @@ use super::{
     sluid::job_in_title,
     variables::VARIABLES,
 };
+use crate::base::identity::host;
 
 /// Longest environment that is read: a task's own is some KiB, a hostile one may be many MiB.
 const LONGEST_ENVIRON_BYTES: u64 = 1 << 20;
@@ -48,7 +49,7 @@ pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
 /// What the environment of process `pid` tells of its job; the owner may be anybody the user wrote there.
 pub fn read_environment(answer: &Answer, pid: u32) -> JobFacts {
     let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
-    JobFacts::parse(answer, &environ)
+    JobFacts::parse(answer, &environ, &host())
 }
 
 /// Whether the processes of this manager's jobs run as the job's owner.
@@ -102,7 +103,7 @@ pub fn read_sluid_job(answer: &Answer, directory: &Path) -> Option<String> {
         let environ = |pid: u32| read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
         let task = Answer { role: Role::Job, ..answer.clone() };
         let mut tasks = steps.iter().flat_map(|step| read_tasks(step)).take(MOST_TASKS);
-        tasks.find_map(|pid| JobFacts::parse(&task, &environ(pid)).job)
+        tasks.find_map(|pid| JobFacts::parse(&task, &environ(pid), "").job)
     })
 }
 

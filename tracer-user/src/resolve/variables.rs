@@ -16,6 +16,8 @@ pub(super) enum Fact {
     Tasks,
     /// Cores on this node.
     Cores,
+    /// Hosts, each followed by the number of cores there.
+    HostCores,
     ArrayJob,
     ArrayTask,
     Gpus,
@@ -30,14 +32,16 @@ pub(super) enum Fact {
     /// Seconds since the Unix epoch.
     Start,
     End,
+    /// A file whose name is the second of submission, a point and the job.
+    JobFile,
     /// Seconds of run time that were asked for.
     LimitSeconds,
 }
 
 use Fact::{
-    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, Job, LimitSeconds, MemoryMib,
-    MemoryPerCoreMib, MemoryPerGpuMib, Name, NodeCount, Nodes, Qos, Queue, Restarts, Sluid, Start,
-    Tasks, Uid, User,
+    Account, ArrayJob, ArrayTask, Cluster, Cores, End, Gpus, HostCores, Job, JobFile, LimitSeconds,
+    MemoryMib, MemoryPerCoreMib, MemoryPerGpuMib, Name, NodeCount, Nodes, Qos, Queue, Restarts,
+    Sluid, Start, Tasks, Uid, User,
 };
 
 /// By manager. Of two variables for one fact the earlier counts.
@@ -76,6 +80,9 @@ pub(super) static VARIABLES: &[(&str, &[(&str, Fact)])] = &[
     ("pbs", PBS),
     ("torque", PBS),
     (
+        // As IBM's "Environment variables set for job execution" lists them, and sbatchd of OpenLava sets them. None
+        // tells the run limit. The memory in LSB_EFFECTIVE_RSRCREQ is left alone: whether that is of a host or of a
+        // task, and in which unit, is the site's to configure (RESOURCE_RESERVE_PER_TASK, LSF_UNIT_FOR_LIMITS).
         "lsf",
         &[
             ("LSB_JOBID", Job),
@@ -84,8 +91,10 @@ pub(super) static VARIABLES: &[(&str, &[(&str, Fact)])] = &[
             ("LSB_PROJECT_NAME", Account),
             ("LSB_QUEUE", Queue),
             ("LSB_MCPU_HOSTS", Nodes),
+            ("LSB_MCPU_HOSTS", HostCores),
             ("LSB_DJOB_NUMPROC", Tasks),
             ("LSB_JOBINDEX", ArrayTask),
+            ("LSB_JOBFILENAME", JobFile),
             ("CUDA_VISIBLE_DEVICES", Gpus),
         ],
     ),
@@ -138,14 +147,16 @@ pub(super) static VARIABLES: &[(&str, &[(&str, Fact)])] = &[
     ),
 ];
 
+/// PBS Pro sets few of them (openpbs, src/resmom/start_exec.c and the cgroups hook): neither cores, memory nor run time,
+/// of which its cgroups tell the first two. NCPUS is the number of threads for OpenMP in one chunk, no number of cores.
 const PBS: &[(&str, Fact)] = &[
     ("PBS_JOBID", Job),
     ("PBS_JOBNAME", Name),
     ("PBS_O_LOGNAME", User),
+    ("PBS_ACCOUNT", Account),
     ("PBS_QUEUE", Queue),
     ("PBS_NUM_NODES", NodeCount),
     ("PBS_NP", Tasks),
-    ("NCPUS", Cores),
     ("PBS_WALLTIME", LimitSeconds),
     ("PBS_ARRAY_ID", ArrayJob),
     ("PBS_ARRAY_INDEX", ArrayTask),

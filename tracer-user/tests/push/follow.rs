@@ -34,6 +34,9 @@ fn a_server_that_hangs_does_not_delay_the_end() {
     let (status, time) = running.end();
     assert_eq!(status, Some(0));
     assert!((Duration::from_secs(1)..END).contains(&time), "{time:?}");
+    let words = std::fs::read_to_string(spool.path().join("log")).unwrap();
+    let said = "interrupted: what was under way will be sent or copied again";
+    assert_eq!(words.matches(said).count(), 1, "{words}");
     assert_eq!((names(&spool.outbox()).len(), names(&spool.failed()).len()), (2, 0));
 }
 

@@ -2,6 +2,7 @@
 
 mod answers;
 mod consumers;
+mod copies;
 mod failures;
 mod files;
 mod follow;

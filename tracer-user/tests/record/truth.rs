@@ -262,6 +262,24 @@ fn a_limit_is_known_by_its_length_or_by_its_end() {
 }
 
 #[test]
+fn the_submission_is_told_by_the_path_or_the_environment() {
+    const SUBMITTED_MS: u64 = 1_773_765_869_741;
+    let sluid = "/system.slice/slurmstepd.scope/s5K1KKYAYG5D00";
+    let submitted = |path: &str, begin_ns: u64, submitted_s: Option<u64>| {
+        let mut details = Details::new(&Resolver::new(&[]).unwrap().path(path), begin_ns, 0);
+        details.learn(&JobFacts { submitted_s, ..JobFacts::default() });
+        number(&details.record(&origin(), &job()), const { fact("submitted") })
+    };
+    let submitted_ns = SUBMITTED_MS * 1_000_000;
+    assert_eq!(submitted(sluid, submitted_ns + 5, None), Some(submitted_ns));
+    assert_eq!(submitted(sluid, submitted_ns - 1, None), None, "a clock is wrong");
+    let lsf = "/lsf/c/job.748.1.2";
+    assert_eq!(submitted(lsf, 9 * SECOND, Some(7)), Some(7 * SECOND));
+    assert_eq!(submitted(lsf, 9 * SECOND, Some(u64::MAX)), None);
+    assert_eq!(submitted(lsf, 9 * SECOND, None), None);
+}
+
+#[test]
 fn steps_and_tasks_have_names_and_counts() {
     let resolver = Resolver::new(&[]).unwrap();
     let mut details = details();

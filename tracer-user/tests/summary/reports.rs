@@ -80,9 +80,11 @@ pub fn uneven(nodes: u64) -> Vec<Record> {
         record.hosts = vec![format!("n{number:04}")];
         record.facts.set(const { fact("node_count") }, nodes);
         record.facts.set(const { fact("task_count") }, nodes * 4);
-        if number == nodes {
-            for group in record.totals.stats.groups.iter_mut().filter(|group| group.is(&SCHED)) {
-                let on_cpu_ns = group.number(Sched::on_cpu_ns).unwrap();
+        for group in record.totals.stats.groups.iter_mut().filter(|group| group.is(&SCHED)) {
+            let on_cpu_ns = group.number(Sched::on_cpu_ns).unwrap();
+            group.set(Sched::cpus_used, 4);
+            group.set(Sched::busiest_cpu_ns, on_cpu_ns / 4 * (1 + number % 2));
+            if number == nodes {
                 group.set(Sched::on_cpu_ns, on_cpu_ns * 2);
             }
         }
@@ -96,6 +98,11 @@ fn cases() -> Vec<(&'static str, Vec<Record>, Style)> {
     let narrow = Style { width: 40, unicode: false, ..usual };
     let mut running = slurm(fixtures::cpu_bound(), 10);
     running.facts.set(const { fact("end") }, None);
+    for group in running.totals.stats.groups.iter_mut().filter(|group| group.is(&SCHED)) {
+        let on_cpu_ns = group.number(Sched::on_cpu_ns).unwrap();
+        group.set(Sched::cpus_used, 8);
+        group.set(Sched::busiest_cpu_ns, on_cpu_ns / 7);
+    }
     let mut limit = slurm(fixtures::cpu_bound(), 60);
     limit.facts.set_text(const { fact("end_reason") }, "time_limit");
     limit.facts.set(const { fact("time_limit_end") }, BEGIN + 4980 * S);

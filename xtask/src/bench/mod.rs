@@ -29,6 +29,7 @@ mod roll;
 mod shares;
 mod sizes;
 mod slowdowns;
+mod state;
 mod tracers;
 mod watch;
 mod workers;

@@ -16,22 +16,23 @@ use jobtrace::{
         point::Origin,
         tables::{self, Memory, Sched},
     },
-    record::{Record, file, series::SERIES, store::Store},
+    record::{Record, file, store::Store},
 };
 use tracer_ebpf::table::{Kind, Measurement};
 use xtask::{machine, markdown::Table, sections};
 
 use crate::{
-    bench::pairs::spread,
+    bench::{pairs::spread, state},
     process::{is_optimised, say, target_dir},
 };
 
 /// Intervals of a job, each of ten seconds: an hour, a day, a month.
 const LENGTHS: [(&str, u64); 3] = [("1 h", 360), ("24 h", 8_640), ("30 d", 259_200)];
-const INTERVAL_NS: u64 = 10_000_000_000;
-/// Most that an interval of a job may cost, and that a series of its timeline may take.
+/// Length of an interval.
+pub const INTERVAL_NS: u64 = 10_000_000_000;
+/// Most that an interval of a job may cost, and that its timeline may take.
 const MOST_NS: f64 = 10_000.0;
-const MOST_SERIES_BYTES: usize = 1536;
+const MOST_TIMELINE_BYTES: usize = 6_000;
 /// Encodings and decodings that are timed; the median counts.
 const ROUNDS: usize = 25;
 
@@ -59,14 +60,17 @@ pub fn run(write: bool) -> Result<()> {
         rows.push(measure(name, intervals)?);
     }
     let text = document(&rows, &saved()?, &machine::describe()?);
-    print!("{text}");
+    let states = state::measure()?;
+    let state_text = format!("{}.\n\n{}", machine::describe()?, state::document(&states));
+    print!("{text}\n{state_text}");
     if write {
-        sections::write("docs/SIZING.md", &[("record", text)])?;
+        sections::write("docs/SIZING.md", &[("record", text), ("state", state_text)])?;
     }
+    state::check(&states)?;
     for row in rows {
         let (name, ns, bytes) = (row.name, row.add_ns, row.timeline_bytes);
         ensure!(ns <= MOST_NS, "an interval of a job of {name} costs {ns:.0} ns");
-        let most = MOST_SERIES_BYTES * SERIES.len();
+        let most = MOST_TIMELINE_BYTES;
         ensure!(bytes <= most, "the timeline of a job of {name} takes {bytes} bytes of {most}");
     }
     Ok(())

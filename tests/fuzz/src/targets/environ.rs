@@ -12,7 +12,7 @@ use crate::split::{first_line, text};
 pub fn run(data: &[u8]) {
     let (path, environ) = first_line(data);
     let answer = resolver().path(&text(path));
-    let facts = JobFacts::parse(&answer, environ);
+    let facts = JobFacts::parse(&answer, environ, "n1");
     let texts = [
         &facts.job,
         &facts.name,
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
     let _ = facts.gpu_count();
     // Whatever is appended, the first of equal names counts; and what nobody asks for changes nothing.
     let more = [environ, b"\0SLURM_JOB_NAME=late\0JOB_NAME=late\0PATH=/bin\0".as_slice()].concat();
-    let longer = JobFacts::parse(&answer, &more);
+    let longer = JobFacts::parse(&answer, &more, "n1");
     if facts.name.is_some() {
         assert_eq!(longer, facts, "the first of equal names counts");
     }

@@ -1,7 +1,6 @@
 //! The measuring loop: events of cgroups, ticks, signals and the watchdog, one after the other.
 
 use std::{
-    cell::Cell,
     os::fd::OwnedFd,
     path::PathBuf,
     time::{Duration, Instant, SystemTime},
@@ -270,19 +269,31 @@ impl Agent {
         (self.losses_told, self.late_told) = (losses, self.grid.late());
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
-        let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
-        let is_committed = Cell::new(false);
-        let commit = |files: Option<&str>| {
-            last_stamp.write(tick.stamp_ns)?;
-            node.commit(files, tick.stamp_ns, options)?;
-            is_committed.set(true);
-            Ok(())
-        };
-        let written = self.output.write(pending, wall_ns(), monotonic_ns(), commit, &self.log);
-        self.is_committed = is_committed.get();
+        self.is_committed = false;
+        let written = self.committed(|output, commit, log| {
+            output.write(pending, wall_ns(), monotonic_ns(), commit, log)
+        });
         self.save_records();
         self.log.tick();
         written
+    }
+
+    /// Has `write` write intervals. What it calls before any of them appears makes sure that they are not measured
+    /// again: neither their stamps nor, where the next agent goes on (`pin`), their values. Gives what `write` gives.
+    fn committed(
+        &mut self,
+        write: impl FnOnce(&mut Output, &mut dyn FnMut(Option<&str>) -> Result<()>, &Log) -> bool,
+    ) -> bool {
+        let stamp_ns = self.grid.last_stamp_ns();
+        let (node, options, last_stamp) = (&mut self.node, &self.options, &self.last_stamp);
+        let is_committed = &mut self.is_committed;
+        let mut commit = |files: Option<&str>| {
+            last_stamp.write(stamp_ns)?;
+            node.commit(files, stamp_ns, options)?;
+            *is_committed = true;
+            Ok(())
+        };
+        write(&mut self.output, &mut commit, &self.log)
     }
 
     fn reload(&mut self, sources: &Sources) {

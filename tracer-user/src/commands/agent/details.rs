@@ -27,7 +27,7 @@ use crate::{
         totals::RunTotals,
     },
     record::{Record, timeline::Timeline},
-    resolve::Answer,
+    resolve::{Answer, sluid::Sluid},
 };
 
 use files::Files;
@@ -44,6 +44,8 @@ pub struct Details {
     pub uid: Option<u32>,
     /// Who could make its directories, where that was seen.
     pub made_by: Option<u32>,
+    /// Whether it is a step of a job that has details too: what a step holds is its job's, and told once.
+    pub is_step: bool,
     /// How often its programs were asked.
     pub asking: Asking,
     /// What its scheduler's environment and its paths tell.
@@ -103,6 +105,7 @@ impl Details {
             info,
             uid: None,
             made_by: None,
+            is_step: false,
             asking: Asking::default(),
             facts: Facts::default(),
             claims: None,
@@ -174,6 +177,10 @@ impl Details {
                 self.facts.set_text(fact, value);
                 self.told_ns = None;
             }
+        }
+        let sluid = answer.sluid.as_deref().and_then(Sluid::parse);
+        if let Some(Sluid { submitted_ms, .. }) = sluid {
+            self.facts.set(const { fact("submitted") }, submitted_ms * 1_000_000);
         }
         self.uid = self.uid.or(answer.uid);
     }

@@ -234,9 +234,9 @@ impl Node {
 
     /// Whose records are due, the oldest end first; where it `is_end` of the
     /// agent, those of all jobs that run now too. Gives also how many jobs will have none.
-    pub fn due_records(&mut self, is_end: bool) -> (VecDeque<Due>, u64) {
+    pub fn due_records(&mut self, origin: &Origin, is_end: bool) -> (VecDeque<Due>, u64) {
         let Some(every) = self.records_every else { return Default::default() };
-        self.jobs.due_records(&self.slots, every.as_nanos() as u64, is_end)
+        self.jobs.due_records(&self.slots, origin, every.as_nanos() as u64, is_end)
     }
 
     /// Answers a question about the jobs that run.

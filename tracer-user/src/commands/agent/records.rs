@@ -42,8 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Due {
     /// Which.
     pub job: Job,
-    /// When it ended; `None` while it runs.
-    pub ended_ns: Option<u64>,
+    /// Since when it waits, nanoseconds since the Unix epoch: its end, or, while it runs, its last record.
+    pub since_ns: u64,
     /// How far its record tells.
     pub reach: Reach,
 }

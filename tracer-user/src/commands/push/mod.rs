@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let work = move || match (copier, follow) {
         (Some(copier), true) => copier.follow().and_then(|()| session.run()),
         // The lines first: a server does not hang for ever.
-        (Some(copier), false) => Ok(session.run()?.max(copier.once())),
+        (Some(copier), false) => Ok(session.run()?.max(copier.once()?)),
         (None, _) => session.run(),
     };
     let ended = wait(&runtime, work, follow, &stop);
@@ -134,7 +134,7 @@ fn copy_alone(copier: Copier, args: &Args, stop: &Arc<Stop>) -> Result<u8> {
     let (follow, waits) = (args.follow, Arc::clone(stop));
     let work = move || {
         if !follow {
-            return Ok(copier.once());
+            return copier.once();
         }
         copier.follow()?;
         Notify::from_environment().ready("copying records");
@@ -168,7 +168,7 @@ fn wait(
         match timeout(GRACE, &mut work).await {
             Ok(ended) => ended.context("the sending broke off")?,
             Err(_) => {
-                let what = "a request was interrupted; its file stays and will be sent again";
+                let what = "interrupted: what was under way will be sent or copied again";
                 say_at(Level::Notice, what);
                 Ok(u8::from(!follow))
             }

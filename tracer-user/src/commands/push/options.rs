@@ -86,6 +86,10 @@ pub struct Options {
     /// which root has made) or open (everybody everything) [default: users]
     #[arg(long, value_enum)]
     pub records_access: Option<Access>,
+    /// Copies of records of jobs that were last seen longer ago than this are removed, whatever the agent keeps
+    /// [default: 730 days]
+    #[arg(long, value_name = "TIME")]
+    pub records_max_age: Option<Time>,
 }
 
 /// All that the sending needs.
@@ -125,6 +129,7 @@ impl Options {
             failed_max_bytes: Some(Size(1 << 30)),
             records: Some("/var/lib/jobtrace/records".into()),
             records_access: Some(Access::Users),
+            records_max_age: Some(Time::seconds(730 * 86_400)),
             ..Self::default()
         }
     }
@@ -152,6 +157,7 @@ impl Options {
             records: self.records.or(below.records),
             records_to: self.records_to.or(below.records_to),
             records_access: self.records_access.or(below.records_access),
+            records_max_age: self.records_max_age.or(below.records_max_age),
         }
     }
 

@@ -30,6 +30,11 @@ pub const FACTS: &[Fact] = &[
     ),
     number("uid", Count, "User id of its owner."),
     text("command", "The command with its arguments (run)."),
+    number(
+        "submitted",
+        Nanoseconds,
+        "Submission, since the Unix epoch, if it can be known on the node: from Slurm's SLUID (26.05 and later) or the name of LSF's job file. Absent if a clock shows it after the start (agent).",
+    ),
     number("start", Nanoseconds, "Start, since the Unix epoch."),
     number(
         "counted_from",

@@ -1,6 +1,10 @@
 //! Who may read what a store holds.
 
-use std::{cell::RefCell, collections::BTreeSet, io};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    io,
+};
 
 use rustix::{
     fd::AsFd,
@@ -36,9 +40,10 @@ pub(super) struct Users {
     group: Option<Gid>,
     /// Owners whose folders have their list.
     known: RefCell<BTreeSet<String>>,
-    /// To be said, once.
-    remark: RefCell<Option<&'static str>>,
-    has_lists: RefCell<bool>,
+    /// Whether the file system has lists.
+    has_lists: Cell<bool>,
+    /// Whether that it has none was told.
+    is_told: Cell<bool>,
 }
 
 impl Users {
@@ -50,8 +55,8 @@ impl Users {
         Self {
             group: group.flatten(),
             known: RefCell::default(),
-            remark: RefCell::default(),
-            has_lists: RefCell::new(true),
+            has_lists: Cell::new(true),
+            is_told: Cell::new(false),
         }
     }
 }
@@ -80,15 +85,10 @@ impl Rights {
         let Self::Users(users) = self else { return Ok(()) };
         if !users.known.borrow().contains(owner) {
             self.of_folder(folder)?;
-            if let (Ok(uid), true) = (owner.parse(), *users.has_lists.borrow())
+            if let (Ok(uid), true) = (owner.parse(), users.has_lists.get())
                 && owner != NO_OWNER
-                && !acl::let_read(folder, uid)?
             {
-                users.has_lists.replace(false);
-                users.remark.replace(Some(
-                    "the file system of the records has no access control lists: users cannot read \
-                     those of their own jobs; root and the group can",
-                ));
+                users.has_lists.set(acl::let_read(folder, uid)?);
             }
             let mut known = users.known.borrow_mut();
             if known.len() >= MOST_KNOWN {
@@ -106,12 +106,10 @@ impl Rights {
         }
     }
 
-    /// What is to be said, once.
-    pub fn take_remark(&self) -> Option<&'static str> {
-        match self {
-            Self::Umask | Self::Open => None,
-            Self::Users(users) => users.remark.take(),
-        }
+    /// Whether users cannot read theirs because the file system has no lists: told once.
+    pub fn take_lacks_lists(&self) -> bool {
+        let Self::Users(users) = self else { return false };
+        !users.has_lists.get() && !users.is_told.replace(true)
     }
 
     fn set(&self, fd: impl AsFd, mode: RawMode) -> io::Result<()> {

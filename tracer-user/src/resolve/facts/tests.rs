@@ -6,7 +6,7 @@ fn answer(path: &str) -> Answer {
 }
 
 fn parse(path: &str, environ: &[&str]) -> JobFacts {
-    JobFacts::parse(&answer(path), environ.join("\0").as_bytes())
+    JobFacts::parse(&answer(path), environ.join("\0").as_bytes(), "n2")
 }
 
 const V2: &str = "/system.slice/slurmstepd.scope/job_211/step_0/user/task_0";
@@ -60,6 +60,7 @@ fn all_that_slurm_says() {
         qos: text("long"),
         restarts: Some(2),
         cluster: text("c1"),
+        submitted_s: None,
         start_s: Some(1_773_765_869),
         end_s: Some(1_773_769_469),
         limit_s: None,
@@ -168,7 +169,7 @@ fn hostile_values_are_made_harmless() {
         .to_vec();
     environ.extend([0xff; 100_000]);
     environ.extend("\0SLURM_CLUSTER_NAME=".bytes().chain("é".repeat(300).bytes()));
-    let facts = JobFacts::parse(&answer(V2), &environ);
+    let facts = JobFacts::parse(&answer(V2), &environ, "n2");
     assert_eq!(facts.name.as_deref(), Some("\u{fffd}[31m\u{fffd}\u{fffd}é"));
     assert_eq!((facts.tasks, facts.uid, facts.queue.as_deref()), (None, None, None));
     assert_eq!(facts.memory_per_node_bytes, None);
@@ -179,7 +180,7 @@ fn hostile_values_are_made_harmless() {
     );
     let cluster = facts.cluster.unwrap();
     assert_eq!(cluster, "é".repeat(128));
-    assert_eq!(JobFacts::parse(&answer(V2), b""), JobFacts::default());
+    assert_eq!(JobFacts::parse(&answer(V2), b"", "n2"), JobFacts::default());
 }
 
 #[test]
@@ -207,4 +208,27 @@ fn the_run_time_that_torque_allows() {
     assert_eq!(limit("PBS_WALLTIME=3600"), Some(3600));
     assert_eq!(limit("PBS_WALLTIME=0"), None);
     assert_eq!(limit("PBS_WALLTIME=01:00:00"), None, "it tells seconds");
+}
+
+#[test]
+fn what_lsf_says_of_its_hosts_and_of_the_submission() {
+    let hosts: String = (0..400).map(|node| format!("n{node} {} ", node + 2)).collect();
+    let hosts = format!("LSB_MCPU_HOSTS={hosts}");
+    let file = "LSB_JOBFILENAME=/home/ada/.lsbatch/1239206877.748";
+    let job = parse("/lsf/c/job.748.1.2", &["LSB_JOBID=748", &hosts, file]);
+    assert_eq!((job.cores, job.node_count), (Some(4), Some(400)));
+    assert_eq!(job.submitted_s, Some(1_239_206_877));
+    assert_eq!(job.nodes.map(|nodes| nodes.len()), Some(LONGEST_BYTES), "for people alone");
+    let elsewhere = parse("/lsf/c/job.748.1.2", &["LSB_JOBID=748", "LSB_MCPU_HOSTS=n3 8"]);
+    assert_eq!((elsewhere.cores, elsewhere.submitted_s), (None, None));
+    let unnamed = parse("/lsf/c/job.748.1.2", &[file]);
+    assert_eq!(unnamed.submitted_s, None, "nothing says that it is this job's");
+}
+
+#[test]
+fn threads_of_a_chunk_are_not_cores_of_the_node() {
+    let environ = ["PBS_JOBID=12.srv", "NCPUS=2", "PBS_ACCOUNT=physics", "CUDA_VISIBLE_DEVICES="];
+    let facts = parse("/pbs_jobs.service/jobs/12", &environ);
+    assert_eq!((facts.cores, facts.account.as_deref()), (None, Some("physics")));
+    assert_eq!(facts.gpus, None);
 }

@@ -50,6 +50,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("the node is the sum of its jobs", agent::conservation),
     // Last: where the kernel's own server of NFS crashes in emulation, all else has been checked.
     ("waits for a network file system", remote::network_file_system),
+    ("copies of records on NFS", remote::copies_of_records),
 ];
 
 /// One check of each kind.

@@ -5,12 +5,13 @@ use std::{fs, path::Path};
 
 use jobtrace_tests::{
     agree::{Agreement, MS},
+    sharing::Sharing,
     sibling::Sibling,
     traced::Traced,
 };
 
 use super::{Found, waits::known, workload};
-use crate::nfs::Nfs;
+use crate::nfs::{Nfs, Version};
 
 /// Calls that ask the server.
 const COUNT: u64 = 250;
@@ -24,10 +25,11 @@ const MARGIN_NS: u64 = 30 * MS;
 
 /// Reads and writes past the page cache, fsync, and what asks for attributes with a descriptor and without.
 pub fn network_file_system() -> Found {
-    if let Some(missing) = Nfs::missing() {
+    let versions = [Version::Four; 2];
+    if let Some(missing) = Nfs::missing(&versions) {
         return Err(missing);
     }
-    let nfs = Nfs::begin(2).unwrap_or_else(|error| panic!("{error:#}"));
+    let nfs = Nfs::begin(&versions).unwrap_or_else(|error| panic!("{error:#}"));
     let mut agree = Agreement::new();
     for (program, work, call, fs) in [
         ("rest", &["read", FILE, "250"][..], "read", "nfs"),
@@ -38,6 +40,27 @@ pub fn network_file_system() -> Found {
         ("wait", &["stat", "250", "0", FILE], "metadata", "unknown"),
     ] {
         waits(&mut agree, &nfs, program, work, call, fs)?;
+    }
+    Ok(agree)
+}
+
+/// Copies of records on the versions of NFS: who can read which, in each of the three ways to protect them.
+pub fn copies_of_records() -> Found {
+    let versions = [Version::Three, Version::Four];
+    if let Some(missing) = Nfs::missing(&versions) {
+        return Err(missing);
+    }
+    let nfs = Nfs::begin(&versions).unwrap_or_else(|error| panic!("{error:#}"));
+    let top = Path::new("/run/sharing");
+    fs::create_dir(top).expect("a folder");
+    let sharing = Sharing::new(top).unwrap_or_else(|error| panic!("{error:#}"));
+    let mut agree = Agreement::new();
+    for (number, version) in versions.iter().enumerate() {
+        let shared = Path::new(nfs.mount(number)).join(format!("{version:?}"));
+        fs::create_dir(&shared).expect("a folder");
+        let has_lists = *version == Version::Three;
+        let compared = sharing.agrees(&mut agree, &shared, has_lists);
+        compared.unwrap_or_else(|error| panic!("{error:#}"));
     }
     Ok(agree)
 }

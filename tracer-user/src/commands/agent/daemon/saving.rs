@@ -32,7 +32,7 @@ impl Agent {
     pub(super) fn save_records(&mut self) {
         self.queries.iter().for_each(Queries::tick);
         if let Some(records) = &mut self.records {
-            let (due, dropped) = self.node.due_records(false);
+            let (due, dropped) = self.node.due_records(self.output.origin(), false);
             records.tick(due, dropped, self.is_committed);
             records.tell(&self.log);
             self.hand_over();
@@ -47,16 +47,16 @@ impl Agent {
         }
     }
 
-    /// Writes what the last tick left waiting, and the records of what still runs. Gives whether all is written.
+    /// Writes what the last tick left waiting, and then the records of what still runs. Gives whether all is written.
     pub(super) fn finish(&mut self) -> bool {
-        let stamp_ns = self.grid.last_stamp_ns();
+        let written =
+            self.committed(|output, commit, log| output.finish(monotonic_ns(), commit, log));
         let (node, origin) = (&mut self.node, self.output.origin());
         let saved = self.records.take().is_none_or(|mut records| {
-            let (due, dropped) = node.due_records(true);
+            let (due, dropped) = node.due_records(origin, true);
             records.tick(due, dropped, self.is_committed);
             records.finish(self.config.pin, |due| node.hand_over(origin, due), &self.log)
         });
-        let commit = |_: Option<&str>| self.last_stamp.write(stamp_ns);
-        self.output.finish(monotonic_ns(), commit, &self.log) && saved
+        written && saved
     }
 }

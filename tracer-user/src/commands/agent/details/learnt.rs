@@ -3,11 +3,27 @@
 use super::Details;
 use crate::{
     gpu::{Claim, Claims},
-    model::tables::fact,
+    model::tables::{Fact, fact},
     resolve::facts::JobFacts,
 };
 
+/// By how much the scheduler's clock may be ahead of this node's.
+const SKEW_NS: u64 = 60_000_000_000;
+
 impl Details {
+    /// Whether a task's environment has told of its job.
+    pub(super) fn has_learnt(&self) -> bool {
+        const TOLD: [&Fact; 4] =
+            [fact("core_count"), fact("node_count"), fact("task_count"), fact("restarts")];
+        self.started_s.is_some() || TOLD.iter().any(|fact| self.facts.has(fact))
+    }
+
+    /// When it began by `facts`, seconds since the Unix epoch: not after it was seen.
+    pub(super) fn start_s(&self, facts: &JobFacts) -> Option<u64> {
+        let seen_ns = self.record.timeline.begin_ns().saturating_add(SKEW_NS);
+        facts.start_s.filter(|seconds| ns(*seconds) <= seen_ns)
+    }
+
     /// Adds what a task's environment tells.
     pub fn learn(&mut self, facts: &JobFacts) {
         if *facts == JobFacts::default() {
@@ -22,12 +38,12 @@ impl Details {
             (const { fact("gpus_held") }, &facts.gpus),
             (const { fact("qos") }, &facts.qos),
         ];
-        let ns = |seconds: u64| seconds.saturating_mul(1_000_000_000);
-        let start_ns = facts.start_s.map_or(self.info.start_wall_ns, ns);
+        let start_s = self.start_s(facts);
+        let start_ns = start_s.map_or(self.info.start_wall_ns, ns);
         let end_ns = facts.end_s.map(ns);
         let limit_ns = facts.limit_s.map(ns);
-        let limit_ns = limit_ns
-            .or(facts.end_s.zip(facts.start_s).map(|(end, start)| ns(end.saturating_sub(start))));
+        let limit_ns =
+            limit_ns.or(facts.end_s.zip(start_s).map(|(end, start)| ns(end.saturating_sub(start))));
         // Of a job that was there before the agent the begin is its oldest task's.
         let end_ns = end_ns.or(limit_ns.map(|limit_ns| start_ns.saturating_add(limit_ns)));
         let numbers = [
@@ -39,6 +55,7 @@ impl Details {
             (const { fact("memory_per_core_bytes") }, facts.memory_per_core_bytes),
             (const { fact("memory_per_gpu_bytes") }, facts.memory_per_gpu_bytes),
             (const { fact("restarts") }, facts.restarts),
+            (const { fact("submitted") }, facts.submitted_s.map(ns)),
             (const { fact("time_limit_end") }, end_ns),
             (const { fact("time_limit_ns") }, limit_ns),
         ];
@@ -51,7 +68,7 @@ impl Details {
         if let Some(name) = &facts.name {
             self.info.name.clone_from(name);
         }
-        if let Some(seconds) = facts.start_s {
+        if let Some(seconds) = start_s {
             self.info.start_wall_ns = ns(seconds);
             self.started_s = Some(seconds);
         }
@@ -59,6 +76,10 @@ impl Details {
         self.claims = claims(facts).or(self.claims.take());
         self.told_ns = None;
     }
+}
+
+fn ns(seconds: u64) -> u64 {
+    seconds.saturating_mul(1_000_000_000)
 }
 
 /// The GPUs that an environment names. Slurm counts its own list of them, mostly in PCI order, as the driver
@@ -72,6 +93,7 @@ fn claims(facts: &JobFacts) -> Option<Claims> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::Resolver;
 
     #[test]
     fn numbers_may_count_otherwise_and_uuids_cannot() {
@@ -88,5 +110,36 @@ mod tests {
         let named = facts("GPU-8932f937", "CUDA_VISIBLE_DEVICES");
         assert_eq!(of(named), Some((vec![uuid], false)));
         assert_eq!(of(facts("NoDevFiles", "CUDA_VISIBLE_DEVICES")), None);
+    }
+
+    /// Of a job that was seen 1,000 s after the Unix epoch.
+    fn seen() -> Details {
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_1");
+        Details::new(&answer, ns(1_000), 0)
+    }
+
+    #[test]
+    fn what_is_told_first_ends_no_job_before() {
+        let told = |restarts, start_s| JobFacts {
+            cores: Some(1),
+            restarts: Some(restarts),
+            start_s,
+            ..JobFacts::default()
+        };
+        let mut details = seen();
+        assert_eq!(details.end_of_another(&told(2, None)), None);
+        details.learn(&told(2, Some(990)));
+        assert_eq!(details.end_of_another(&told(2, Some(990))), None);
+        assert_eq!(details.end_of_another(&told(2, Some(4_000))), None, "it is not believed");
+        assert!(details.end_of_another(&told(3, Some(990))).is_some());
+    }
+
+    #[test]
+    fn a_begin_after_the_job_was_seen_is_not_believed() {
+        let mut details = seen();
+        for (told_s, begin_s) in [(1_061, 1_000), (u64::MAX, 1_000), (1_060, 1_060), (990, 990)] {
+            details.learn(&JobFacts { start_s: Some(told_s), ..JobFacts::default() });
+            assert_eq!(details.info.start_wall_ns, ns(begin_s), "{told_s}");
+        }
     }
 }

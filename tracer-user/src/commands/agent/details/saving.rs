@@ -82,8 +82,8 @@ impl Details {
     }
 
     /// How far its record has to tell now, where it is due: at its end, and when what came late has
-    /// settled; while it runs every `every_ns` from its own begin on, so that not all come at once.
-    pub fn due_record(&mut self, every_ns: u64) -> Option<Reach> {
+    /// settled; while it runs every `every_ns` from its own begin on, the first one by `phase_ns` earlier.
+    pub fn due_record(&mut self, every_ns: u64, phase_ns: u64) -> Option<Reach> {
         let (told, wanted) = (self.saving.told(), self.wanted());
         let now_ns = self.record.timeline.end_ns();
         let made_ns = *self.saving.made_ns.get_or_insert(now_ns);
@@ -94,7 +94,7 @@ impl Details {
             0 => self.record.timeline.begin_ns(),
             begin_ns => begin_ns,
         };
-        let number = |ns: u64| ns.saturating_sub(begin_ns) / every_ns.max(1);
+        let number = |ns: u64| (ns.saturating_sub(begin_ns) + phase_ns) / every_ns.max(1);
         (number(now_ns) > number(made_ns)).then_some(Reach::Running)
     }
 
@@ -102,8 +102,13 @@ impl Details {
     pub fn last_record(&mut self) -> Option<Reach> {
         match self.wanted() {
             Reach::Running => Some(Reach::Running),
-            _ => self.due_record(u64::MAX),
+            _ => self.due_record(u64::MAX, 0),
         }
+    }
+
+    /// Since when its record waits: its end, or, while it runs, its last record.
+    pub fn waits_since_ns(&self) -> u64 {
+        self.ended.or(self.saving.made_ns).unwrap_or_default()
     }
 
     /// No record of it is saved any more.
@@ -136,6 +141,7 @@ impl Details {
         let is_apart = self.files.has_block() != Some(false);
         record.totals.unknown.extend((!is_apart).then(|| BLOCK.name.to_owned()));
         record.totals.forget_known();
+        record.totals.forget_disks_of_parts();
         record.facts = self.all_facts();
         record.totals.info = JobInfo { user: job.user.clone(), ..JobInfo::from(&record.facts) };
         record

@@ -6,7 +6,7 @@ use crate::model::{
     job::Job,
     point::{Origin, Point},
     points::facts_point,
-    tables::fact,
+    tables::{Fact, fact},
 };
 
 /// `job_info` is written again after this long: a panel that looks at an hour finds the job's name.
@@ -47,6 +47,9 @@ impl Details {
         let mut facts = self.info.facts();
         facts.set(const { fact("uid") }, self.uid.map(u64::from));
         facts.extend(&self.facts);
+        const SUBMITTED: &Fact = fact("submitted");
+        let start = facts.number(const { fact("start") });
+        facts.set(SUBMITTED, facts.number(SUBMITTED).filter(|submitted| Some(*submitted) <= start));
         facts.set(const { fact("end") }, self.ended);
         facts.set_text(const { fact("end_reason") }, self.end_reason());
         facts

@@ -23,8 +23,8 @@ impl Details {
         }
     }
 
-    /// Adds an interval of `span_ns` that ended at `now_ns` (CLOCK_MONOTONIC): the job did `groups`, and `losses` were
-    /// counted on the node. Sets in `groups` what the job held, and takes out what came before it.
+    /// Adds an interval that ended at `now_ns` (CLOCK_MONOTONIC): the job did `groups`, and `losses` were counted on the
+    /// node. Sets in `groups` what the job held, and takes out what came before it.
     pub fn add(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
         self.files.leave_out(groups);
         if let Some((_, wall_ns)) = self.returned {
@@ -32,7 +32,9 @@ impl Details {
         }
         let from_ns = self.record.timeline.end_ns();
         let own_ns = self.own_span_ns(now_ns);
-        add_held(groups, &self.record.totals.stats.groups, own_ns);
+        if !self.is_step {
+            add_held(groups, &self.record.totals.stats.groups, own_ns);
+        }
         self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
         if groups.iter().any(has_kills) {
             self.killed_ns = Some(self.wall_at(now_ns));
@@ -107,11 +109,13 @@ impl Details {
         let ended_ns =
             self.returned.map_or(self.record.timeline.end_ns(), |(ended_ns, _)| ended_ns);
         let known = |fact| self.facts.number(fact).unwrap_or(0);
-        let is_restarted = facts.restarts.unwrap_or(0) > known(const { fact("restarts") });
+        // The first that its tasks tell is no change.
+        let is_restarted =
+            self.has_learnt() && facts.restarts.unwrap_or(0) > known(const { fact("restarts") });
         let is_other = |one: Option<u64>, other: Option<u64>| {
             one.zip(other).is_some_and(|(one, other)| one != other)
         };
-        if !is_restarted && !is_other(self.started_s, facts.start_s) {
+        if !is_restarted && !is_other(self.started_s, self.start_s(facts)) {
             return None;
         }
         self.returned = None;

@@ -29,8 +29,11 @@ impl Jobs {
         }
     }
 
-    /// Whether the job that `answer` names is new, or `maker`'s.
+    /// Whether the job that `answer` names is new, or `maker`'s, and of nobody else by its path.
     fn is_theirs(&self, answer: &Answer, maker: u32) -> bool {
+        if answer.uid.is_some_and(|owner| owner != maker) {
+            return false;
+        }
         let name = self.naming.name(answer);
         let known = self.details.get(self.tracker.named(&name));
         known.and_then(|details| details.made_by).is_none_or(|known| known == maker)

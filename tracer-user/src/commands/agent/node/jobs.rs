@@ -154,6 +154,7 @@ impl Jobs {
     /// A job that was not known so far.
     pub fn insert(&mut self, job: Job, mut details: Details) {
         details.set_node(self.capacity, &self.unknown);
+        details.is_step = !job.step.is_empty();
         self.details.insert(job, details);
     }
 

@@ -77,8 +77,13 @@ impl Writer {
                 errors = self.attempt(&mut batch);
             }
         }
-        if let Some(remark) = self.store.take_remark() {
-            self.remark(Level::Warning, remark.to_owned());
+        if self.store.take_lacks_lists() {
+            let dir = self.store.dir().display();
+            let text = format!(
+                "the file system of {dir} has no access control lists: users cannot read the records of their jobs, \
+                 root and the group can; name a folder on another file system (`records.dir`)"
+            );
+            self.remark(Level::Warning, text);
         }
         let failed = batch.len();
         // What failed is told to its jobs before there is room for more of theirs.
