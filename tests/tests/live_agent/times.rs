@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{Read, Write},
     process::{Child, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -115,21 +115,21 @@ fn jobs_while_the_programs_are_attached_are_not_told_as_idle() {
     let (hierarchy, controller) = quiet();
     let shaped = Shaped::make(&[controller]);
     shaped.directory("slurm/uid_0");
-    let done = AtomicBool::new(false);
+    let (job, until) = (AtomicU32::new(FIRST), AtomicU32::new(u32::MAX));
     let (jobs, points) = thread::scope(|scope| {
         let jobs = scope.spawn(|| {
-            let mut job = FIRST;
-            while !done.load(Ordering::Relaxed) {
-                shaped.job(0, job, "").run(&[TEST_JOB, "forks", &FORKS.to_string()]);
-                shaped.remove_job(0, job);
-                job += 1;
+            while job.load(Ordering::Relaxed) < until.load(Ordering::Relaxed) {
+                let id = job.load(Ordering::Relaxed);
+                shaped.job(0, id, "").run(&[TEST_JOB, "forks", &FORKS.to_string()]);
+                shaped.remove_job(0, id);
+                job.store(id + 1, Ordering::Relaxed);
             }
-            FIRST..job
+            FIRST..job.load(Ordering::Relaxed)
         });
-        let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
-        thread::sleep(Duration::from_millis(300));
-        done.store(true, Ordering::Relaxed);
-        let jobs = jobs.join().unwrap();
+        let agent = Agent::start(&format!("hierarchy = {hierarchy:?}"));
+        // However slow the machine is, some begin from now on.
+        until.store(job.load(Ordering::Relaxed) + 20, Ordering::Relaxed);
+        let (jobs, agent) = (jobs.join().unwrap(), agent.unwrap());
         agent.settle().unwrap();
         (jobs, agent.stop().unwrap())
     });

@@ -50,8 +50,10 @@ fn on_80_by_24_jobs_are_sorted_and_looked_into() {
     );
     assert_eq!(lines[1], "name4711 had not ended after 1 min 30 s");
     view.type_in("\x1b[6~\x1b[6~");
-    let lines = view.wait_for_words("Its course");
-    assert!(lines.iter().any(|line| line.starts_with("  Cores     ████")), "{lines:?}");
+    // Three cores of four.
+    view.wait_for("its course", |lines| {
+        lines.iter().any(|line| line.starts_with("  Cores     ▆▆▆▆"))
+    });
     view.type_in("\x1b");
     let lines = view.wait_for_words("3 jobs run");
     assert_eq!(jobs(&lines), ["4712", "4711", "4713"]);
