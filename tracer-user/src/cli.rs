@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage};
+use crate::commands::{
+    agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage,
+};
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]

@@ -6,9 +6,7 @@ use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
-    commands::{
-        agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage,
-    },
+    commands::{agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage},
     probes,
 };
 

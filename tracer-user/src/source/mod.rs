@@ -86,7 +86,9 @@ impl Source<'_> {
             }
             Self::Influx(influx) => {
                 let mut sum = new();
-                influx.visit(wanted, &mut |head| add(&mut sum, Path::new(""), &HeadIn::from(&head)))?;
+                influx.visit(wanted, &mut |head| {
+                    add(&mut sum, Path::new(""), &HeadIn::from(&head))
+                })?;
                 take(sum);
             }
         }

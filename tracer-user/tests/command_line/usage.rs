@@ -7,7 +7,8 @@ fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
     for command in [
-        "run", "report", "compare", "jobs", "usage", "top", "findings", "agent", "doctor", "resolve",
+        "run", "report", "compare", "jobs", "usage", "top", "findings", "agent", "doctor",
+        "resolve",
     ] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));

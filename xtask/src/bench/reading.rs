@@ -159,9 +159,9 @@ fn once(arguments: &[String]) -> Result<()> {
     let words = std::iter::once("jobtrace").chain(arguments.iter().map(String::as_str));
     let cli = Cli::try_parse_from(words)?;
     let text = match &cli.command {
-        Command::Report(args) => commands::report::text(args, &*args.place.open()?)?,
-        Command::Jobs(args) => commands::jobs::list(args, &*args.place.open()?)?,
-        Command::Usage(args) => commands::usage::list(args, &*args.place.open()?)?,
+        Command::Report(args) => commands::report::text(args, &args.place.open()?)?,
+        Command::Jobs(args) => commands::jobs::list(args, &args.place.open()?)?,
+        Command::Usage(args) => commands::usage::list(args, &args.place.open()?)?,
         _ => bail!("not a command that reads records"),
     };
     ensure!(text.lines().count() > 1, "nothing was read: {text}");
