@@ -155,3 +155,72 @@ impl Details {
 fn has_kills(group: &Group) -> bool {
     group.is(&FAULT) && group.number(Fault::oom_kills) > Some(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::tables::{CPU, Cpu},
+        resolve::Resolver,
+    };
+
+    const S: u64 = 1_000_000_000;
+
+    /// Of a job of four cores that began 100 s after the node did, and ended 10 s later.
+    fn ended() -> Details {
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_1");
+        let mut details = Details::new(&answer, 100 * S, 0);
+        details.add(&mut vec![cpu()], &Losses::default(), 104 * S);
+        details.set_ended(110 * S);
+        details
+    }
+
+    fn cpu() -> Group {
+        let mut cpu = Group::unknown(&CPU, Vec::new());
+        cpu.set(Cpu::cores_held, 4_000);
+        cpu.set(Cpu::throttled_ns, 5);
+        cpu
+    }
+
+    /// Its time and core time held, in seconds.
+    fn counted(details: &Details) -> (u64, u64) {
+        let totals = &details.record.totals;
+        let held_ns = totals.stats.group(&CPU).and_then(|cpu| cpu.number(Cpu::held_ns)).unwrap();
+        (totals.elapsed_ns / S, held_ns / S)
+    }
+
+    #[test]
+    fn while_it_is_not_known_who_came_back_no_time_passes() {
+        let mut details = ended();
+        details.add(&mut Vec::new(), &Losses::default(), 112 * S);
+        assert_eq!(counted(&details), (10, 40));
+        assert!(details.set_returned(120 * S));
+        details.add_late(&[], &Losses::default(), 130 * S);
+        assert_eq!(counted(&details), (10, 40));
+        // It is the same job.
+        details.add(&mut vec![cpu()], &Losses::default(), 135 * S);
+        assert_eq!(counted(&details), (25, 100), "the pause is passed over");
+    }
+
+    #[test]
+    fn who_comes_back_within_an_interval_had_no_pause() {
+        let mut details = ended();
+        assert!(details.set_returned(111 * S));
+        details.add_late(&[], &Losses::default(), 112 * S);
+        assert_eq!(counted(&details), (4, 16));
+        details.add(&mut vec![cpu()], &Losses::default(), 114 * S);
+        assert_eq!(counted(&details), (14, 56));
+    }
+
+    #[test]
+    fn what_adds_up_is_unknown_without_a_slot_and_states_are_known() {
+        let mut group = cpu();
+        group.set(Cpu::held_ns, 7);
+        assert!(group.keep_states());
+        assert_eq!(group.number(Cpu::cores_held), Some(4_000));
+        assert_eq!((group.number(Cpu::held_ns), group.number(Cpu::throttled_ns)), (None, None));
+        let mut counters = Group::unknown(&CPU, Vec::new());
+        counters.set(Cpu::throttled_ns, 5);
+        assert!(!counters.keep_states(), "nothing is left");
+    }
+}

@@ -67,7 +67,7 @@ mod tests {
         let begin = Instant::now();
         let mut patience = Patience::begins(2, begin);
         // The disk refuses one, and it is handed over once more, time and again.
-        let lasts = |ms: u32| patience.lasts(if ms % 2 == 0 { 2 } else { 1 }, begin + ms * MS);
+        let lasts = |ms: u32| patience.lasts(2 - (ms as usize) % 2, begin + ms * MS);
         assert_eq!((0..10_000).map(lasts).take_while(|lasts| *lasts).count(), 1_001);
     }
 }
