@@ -16,6 +16,7 @@ mod slurm_records;
 mod times;
 mod top;
 mod truth;
+mod unserved;
 
 use jobtrace_tests::rig::shaped;
 

@@ -22,14 +22,14 @@ use super::{life::quiet, shaped::Shaped};
 const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
 
-fn of<'a>(records: &'a [Record], job: &str) -> &'a Record {
+pub fn of<'a>(records: &'a [Record], job: &str) -> &'a Record {
     let found: Vec<_> = records.iter().filter(|record| record.job().job == job).collect();
     assert_eq!(found.len(), 1, "records of {job}: {found:?}");
     found[0]
 }
 
 /// Every counter and every sum of a histogram of the record's against the lines. Gives how many are not zero.
-fn agrees(agree: &mut Agreement, points: &Points, record: &Record) -> usize {
+pub fn agrees(agree: &mut Agreement, points: &Points, record: &Record) -> usize {
     let (job, mut some) = (record.job().job.clone(), 0);
     for group in &record.totals.stats.groups {
         let tags: Vec<_> = group.own_tags().collect();
@@ -99,9 +99,19 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     assert!(records.iter().all(|record| record.job().job != "_system"));
 }
 
-/// A Slurm job with a number that was used before, on the same node within a moment: requeued.
+/// A Slurm job with a number that was used before, on the same node within two minutes: requeued.
 #[test]
 fn an_id_that_is_used_again_is_another_record() {
+    used_again(true);
+}
+
+/// The same before any interval has told of the end of the first.
+#[test]
+fn an_id_that_is_used_again_at_once_is_another_record() {
+    used_again(false);
+}
+
+fn used_again(is_told: bool) {
     const JOB: u32 = 9_404;
     let (hierarchy, controller) = quiet();
     let shaped = Shaped::make(&[controller]);
@@ -118,7 +128,9 @@ fn an_id_that_is_used_again_is_another_record() {
     run("30", "0", "physics");
     // Its end is told at a tick.
     let ended = || agent.heads().ok().filter(|heads| heads.contains("9404"));
-    wait_for("the record of the first", Duration::from_secs(20), ended).unwrap();
+    if is_told {
+        wait_for("the record of the first", Duration::from_secs(20), ended).unwrap();
+    }
     run("70", "1", "chemistry");
     run("70", "1", "chemistry");
     let (points, records) = agent.stop_with_records().unwrap();
@@ -126,17 +138,22 @@ fn an_id_that_is_used_again_is_another_record() {
     let mut of: Vec<_> = records.iter().filter(|record| record.job().job == "9404").collect();
     of.sort_by_key(|record| record.timeline.begin_ns());
     let [first, second] = of[..] else { panic!("{} records", of.len()) };
-    let forks = |record: &Record| {
-        let sched = record.totals.stats.group(&SCHED).unwrap();
-        sched.number(Sched::forks).unwrap()
+    let of_sched = |record: &Record, field| {
+        record.totals.stats.group(&SCHED).and_then(|sched| sched.number(field)).unwrap()
     };
     let mut agree = Agreement::new();
-    // The shell and what it runs, before it is known whose it is.
-    agree.between("forks of the first", forks(first), 31..=33);
-    agree.between("forks of the second", forks(second), 140..=142);
-    let lines = points.sum("9404", "job_sched", "forks");
-    agree.exact("forks of both", lines, forks(first) + forks(second));
+    // Each shell forks one that sleeps, and three programs are executed: also those before it is known whose they are.
+    for (name, field, [expected, later]) in
+        [("forks", Sched::forks, [31, 2 * 71]), ("execs", Sched::execs, [3, 2 * 3])]
+    {
+        agree.exact(&format!("{name} of the first"), of_sched(first, field), expected);
+        agree.exact(&format!("{name} of the second"), of_sched(second, field), later);
+        let lines = points.sum("9404", "job_sched", name);
+        agree.exact(&format!("{name} of both"), lines, expected + later);
+    }
     agree.end();
+    let steps = |record: &Record| record.totals.parts.listed.len();
+    assert_eq!((steps(first), steps(second)), (1, 2), "the steps of each");
     let text = |record: &Record, fact| record.facts.text(fact).to_owned();
     const ACCOUNT: &Fact = fact("account");
     assert_eq!(

@@ -35,7 +35,7 @@ impl Crowd {
     }
 }
 
-fn sleeper(directories: &Directories) -> Running {
+pub fn sleeper(directories: &Directories) -> Running {
     let mut command = directories.command(TEST_JOB);
     Running(command.args(["naps"]).spawn().unwrap())
 }

@@ -1,7 +1,10 @@
 //! `--save`: the record of a run that is ended by a signal, and of one whose jobtrace is killed.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::Path,
     process::{Child, Stdio},
 };
 
@@ -21,7 +24,7 @@ use crate::{
 };
 
 /// A run of `script`, whose record goes into `folder`, once the command has said its process id.
-fn started(folder: &std::path::Path, script: &str) -> (Child, String) {
+fn started(folder: &Path, script: &str) -> (Child, String) {
     let mut command = jobtrace();
     command.arg("--save").arg(folder).args(["--quiet", "--", "sh", "-c", script]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -30,7 +33,7 @@ fn started(folder: &std::path::Path, script: &str) -> (Child, String) {
     (child, line)
 }
 
-fn only(folder: &std::path::Path) -> Record {
+fn only(folder: &Path) -> Record {
     let mut records = records(folder).unwrap();
     assert_eq!(records.len(), 1, "{records:?}");
     records.remove(0)
@@ -74,4 +77,47 @@ fn a_run_whose_jobtrace_is_killed_has_a_record_so_far() {
     // The next run removes what it left.
     assert_eq!(run(["--quiet", "--", "true"]).status, 0);
     assert!(cgroups_of(child.id()).is_empty());
+}
+
+/// The modes of all that is in `folder`, which must be files and folders, with their names.
+fn modes(folder: &Path) -> Vec<(String, u32)> {
+    let mut modes = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let metadata = entry.metadata().unwrap();
+        assert!(metadata.is_dir() || metadata.is_file(), "{entry:?}");
+        let name = entry.path().display().to_string();
+        modes.push((name, metadata.permissions().mode() & 0o7777));
+        if metadata.is_dir() {
+            modes.extend(self::modes(&entry.path()));
+        }
+    }
+    modes
+}
+
+/// A user's own records are as open as all that he makes.
+#[test]
+fn who_may_read_a_saved_run_is_up_to_the_umask() {
+    for (umask, folder_mode, file_mode) in [(0o077, 0o700, 0o600), (0o027, 0o750, 0o640)] {
+        let top = tempfile::tempdir().unwrap();
+        let saved = top.path().join("runs");
+        let mut command = jobtrace();
+        command.arg("--save").arg(&saved).args(["--quiet", "--", "true"]);
+        // SAFETY: umask is async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                libc::umask(umask);
+                Ok(())
+            });
+        }
+        assert!(command.status().unwrap().success());
+        only(&saved);
+        let modes = modes(top.path());
+        // The folder, the owner's, his tmp, the day with the record and its head.
+        assert_eq!(modes.len(), 6, "{modes:?}");
+        for (name, mode) in modes {
+            let is_file = name.ends_with(".json.gz") || name.ends_with(".jsonl");
+            let expected = if is_file { file_mode } else { folder_mode };
+            assert_eq!(mode, expected, "{name}: {mode:o} with umask {umask:o}");
+        }
+    }
 }

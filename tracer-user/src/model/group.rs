@@ -122,6 +122,15 @@ impl Group {
         })
     }
 
+    /// Forgets what adds up over time; gives whether anything is known still.
+    pub fn keep_states(&mut self) -> bool {
+        for (field, value) in self.measurement.fields.iter().zip(&mut self.values) {
+            *value =
+                value.take().filter(|_| !matches!(field.kind, Kind::Counter | Kind::Histogram));
+        }
+        self.values.iter().any(Option::is_some)
+    }
+
     /// What came between `older` and this one, both cumulative, of the same series.
     pub fn since(&self, older: &Self) -> Self {
         debug_assert!(self.same_series(older));

@@ -134,6 +134,13 @@ impl Parts {
         self.listed.iter_mut().find(is_it)
     }
 
+    /// Takes that one out: it is another job's.
+    pub fn take_live(&mut self, step: &str, task: &str) -> Option<Part> {
+        let is_it = |part: &Part| part.end.is_none() && part.step == step && part.task == task;
+        let at = self.listed.iter().position(is_it)?;
+        Some(self.listed.remove(at))
+    }
+
     /// Adds another node's, or those of a later time; of one that both list the later state counts.
     pub fn merge(&mut self, other: &Self) {
         for part in &other.listed {

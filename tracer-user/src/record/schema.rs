@@ -62,7 +62,7 @@ pub static KEYS: &[Key] = &[
     key(
         "not_counted",
         "list of objects",
-        "Times in which something could not be counted. `what`: the family of probes that was shed (`sched`, `block`, … as in `shed_*` of `jobtrace_self`), `slot` (no slot was free for the job: nothing was counted but its cgroup's files) or `agent` (none was running); `for_ns`: for how long, all times added up; `from`, `until`: within which time, nanoseconds since the Unix epoch.",
+        "Times in which something could not be counted. `what`: the family of probes that was shed (`sched`, `block`, … as in `shed_*` of `jobtrace_self`), `slot` (no slot was free for the job: of its cgroup's files is told what they show, nothing that adds up over time) or `agent` (none was running); `for_ns`: for how long, all times added up; `from`, `until`: within which time, nanoseconds since the Unix epoch.",
     ),
     key(
         "unknown",

@@ -9,19 +9,21 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    signal::unix::{Signal, SignalKind, signal},
     time::sleep_until,
 };
 
+mod reload;
 mod saving;
+mod signals;
 mod start;
 
 use saving::{next_ask, room};
+use signals::AdminSignals;
 pub use start::unpin;
 use start::{Begun, options, seconds, settings};
 
 use super::{
-    config::{self, Config, Difference, Flags},
+    config::{Config, Flags},
     grid::Grid,
     hierarchy::View,
     last_stamp::LastStamp,
@@ -115,24 +117,6 @@ enum Step {
     Go,
     Reload,
     End,
-}
-
-/// The signals that an administrator sends.
-struct AdminSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-impl AdminSignals {
-    fn take() -> Result<Self> {
-        let take = |kind| signal(kind).context("cannot receive signals");
-        Ok(Self {
-            terminate: take(SignalKind::terminate())?,
-            interrupt: take(SignalKind::interrupt())?,
-            hang_up: take(SignalKind::hangup())?,
-        })
-    }
 }
 
 struct Agent {
@@ -294,25 +278,5 @@ impl Agent {
             Ok(())
         };
         write(&mut self.output, &mut commit, &self.log)
-    }
-
-    fn reload(&mut self, sources: &Sources) {
-        match self.reloaded(sources) {
-            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
-            Err(error) => self.log.error(format_args!(
-                "configuration not reloaded, the old one stays in effect: {error:#}"
-            )),
-        }
-    }
-
-    fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
-        let new = config::load(sources.file.as_deref(), &sources.flags)?;
-        let difference = config::reload_difference(&self.config, &new);
-        let together = self.config.reloaded(&new)?;
-        self.node.set(settings(&together)?, &self.log);
-        self.output.reload(&together);
-        self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
-        self.config = together;
-        Ok(difference)
     }
 }

@@ -19,7 +19,6 @@ use crate::{
     gpu::Claims,
     model::{
         gaps::NO_SLOT,
-        group::Group,
         info::{Facts, JobInfo},
         job::Job,
         point::Origin,
@@ -55,8 +54,6 @@ pub struct Details {
     files: Files,
     /// Its steps and tasks that have cgroups.
     live_parts: Vec<LivePart>,
-    /// What they said last while no slot was free for it.
-    unserved: Vec<Group>,
     /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
     /// whoever sets the clock meanwhile moves none of them.
     boot_ns: u64,
@@ -111,7 +108,6 @@ impl Details {
             claims: None,
             files: Files::default(),
             live_parts: Vec::new(),
-            unserved: Vec::new(),
             boot_ns,
             killed_ns: None,
             told_ns: None,

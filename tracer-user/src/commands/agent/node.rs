@@ -177,6 +177,13 @@ impl Node {
     fn read(&mut self) -> Result<Snapshot> {
         self.slots.reclaim()?;
         let mut snapshot = self.slots.probes.snapshot()?.unwrap_or_default();
+        // What is not known to be anybody's yet is told when it is.
+        for lease in self.jobs.tracker.apart() {
+            match self.previous.slots.get(&lease) {
+                Some(told) => drop(snapshot.slots.insert(lease, told.clone())),
+                None => drop(snapshot.slots.remove(&lease)),
+            }
+        }
         self.jobs.read_files(&mut snapshot);
         snapshot.own.extend(net_devices::read(Path::new(SYSFS)));
         Ok(snapshot)
@@ -189,6 +196,7 @@ impl Node {
     pub fn tick(&mut self, origin: &Origin, stamp_ns: u64, log: &Log) -> Result<Measured> {
         self.jobs.take_events(&mut self.slots, log);
         self.jobs.ask_again(&mut self.slots, log);
+        self.jobs.join_returned(self.is_last, &mut self.slots, log);
         self.jobs.find_users(&mut self.slots);
         let snapshot = self.read()?;
         let mut interval = snapshot.since(&self.previous);

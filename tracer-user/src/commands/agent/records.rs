@@ -15,9 +15,11 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::sync::Notify;
 
+mod patience;
 mod unsaved;
 mod writer;
 
+use patience::Patience;
 pub use unsaved::{Fate, Handed, Unsaved};
 use writer::Writer;
 
@@ -34,11 +36,6 @@ const BATCH: usize = 128;
 const MOST_IN_FLIGHT: usize = 2 * BATCH;
 /// Jobs that have ended and wait for their record at most.
 pub const MOST_WAITING: usize = 2048;
-/// How long the agent's end waits for a disk that takes nothing: it promises to end within two seconds then.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long it waits for one that takes record after record, of jobs that ended by the hundred just before.
-const PATIENCE_IF_BUSY: Duration = Duration::from_secs(5);
-
 /// A job whose record is to be saved.
 #[derive(Debug)]
 pub struct Due {
@@ -164,8 +161,8 @@ impl Records {
         self.remarks.try_iter().for_each(|(level, text)| log.at(level, text));
     }
 
-    /// Waits until all is saved, as long as the disk takes them; what is not is lost, unless the next agent goes on (`pin`) and saves it.
-    /// Gives whether nothing was lost now: what was before is in the data.
+    /// Waits until all is saved, as long as the disk takes them; what is not is lost, unless the next agent goes on
+    /// (`pin`) and saves it. Gives whether nothing was lost now: what was before is in the data.
     pub fn finish(
         mut self,
         goes_on: bool,
@@ -175,17 +172,16 @@ impl Records {
         self.shared.failed.store(0, Ordering::Release);
         self.shared.ends.store(true, Ordering::Release);
         self.thread.thread().unpark();
-        let mut patience = Patience::begins(self.unsaved());
-        while self.some_wait() && patience.lasts(self.unsaved()) && !self.thread.is_finished() {
+        let mut patience = Patience::begins(self.unsaved(), Instant::now());
+        let mut lasts = |left| patience.lasts(left, Instant::now());
+        while self.some_wait() && lasts(self.unsaved()) && !self.thread.is_finished() {
             self.hand_over(&mut make);
             thread::sleep(Duration::from_millis(1));
         }
         let left = self.due.len();
         let Self { queue, thread, remarks, shared, .. } = self;
         drop(queue);
-        while !thread.is_finished()
-            && patience.lasts(left + shared.in_flight.load(Ordering::Acquire))
-        {
+        while !thread.is_finished() && lasts(left + shared.in_flight.load(Ordering::Acquire)) {
             thread::sleep(Duration::from_millis(1));
         }
         remarks.try_iter().for_each(|(level, text)| log.at(level, text));
@@ -215,25 +211,5 @@ impl Shared {
     }
 }
 
-/// With the disk, at the end.
-struct Patience {
-    begin: Instant,
-    /// The fewest that were left, and since when.
-    least: usize,
-    since: Instant,
-}
-
-impl Patience {
-    fn begins(left: usize) -> Self {
-        let now = Instant::now();
-        Self { begin: now, least: left, since: now }
-    }
-
-    /// Whether it lasts now that `left` are to be saved.
-    fn lasts(&mut self, left: usize) -> bool {
-        if left < self.least {
-            (self.least, self.since) = (left, Instant::now());
-        }
-        self.since.elapsed() < PATIENCE && self.begin.elapsed() < PATIENCE_IF_BUSY
-    }
-}
+#[cfg(test)]
+mod tests;

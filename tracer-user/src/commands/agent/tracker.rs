@@ -9,6 +9,9 @@ use crate::{
     probes::Cgroup,
 };
 
+mod resumed;
+mod returned;
+
 /// What the probes are to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -25,6 +28,8 @@ pub enum Action {
 pub struct Tracked {
     /// Who is charged; `None` while no slot was free for it.
     pub lease: Option<Lease>,
+    /// Those of what came after its end: charged apart until it is known whether that is the same job.
+    pub apart: Vec<Lease>,
     /// Its cgroups that exist.
     pub cgroups: BTreeSet<Cgroup>,
     /// The job's topmost directory below the root of its hierarchy.
@@ -80,15 +85,18 @@ impl Tracker {
         self.cgroups.insert(cgroup, owner.job.clone());
         let job = self.jobs.entry(owner.job.clone()).or_insert_with(|| Tracked {
             lease: None,
+            apart: Vec::new(),
             cgroups: BTreeSet::new(),
             root: owner.root,
             since_ns: now_ns,
             ended_ns: None,
             known: false,
         });
+        let has_returned = job.ended_ns.take().is_some() && job.cgroups.is_empty();
         job.cgroups.insert(cgroup);
-        job.ended_ns = None;
+        let is_apart = !job.apart.is_empty() || has_returned && fresh;
         let actions = match (job.lease, lease) {
+            (Some(_), lease) if is_apart => job.charge_apart(cgroup, lease, fresh),
             // Another of the job's cgroups came first.
             (Some(main), Some(lease)) if fresh && lease != main => vec![Action::End(lease, main)],
             (Some(main), lease) if lease != Some(main) => vec![Action::Place(cgroup, main)],
@@ -106,36 +114,6 @@ impl Tracker {
         actions
     }
 
-    /// A job that an agent before this one knew: charged to `lease`, called `job` where its paths say one
-    /// of `names`. Unless [`Self::made`] tells of a cgroup of it, it has ended at `ended_ns`.
-    pub fn resume(
-        &mut self,
-        job: &Job,
-        names: &[Job],
-        lease: Option<Lease>,
-        root: PathBuf,
-        ended_ns: u64,
-        now_ns: u64,
-    ) {
-        let (cgroups, ended_ns) = (BTreeSet::new(), Some(ended_ns));
-        let tracked = Tracked { lease, cgroups, root, since_ns: now_ns, ended_ns, known: false };
-        self.jobs.insert(job.clone(), tracked);
-        self.names.extend(names.iter().map(|name| (name.clone(), job.clone())));
-    }
-
-    /// `lease` was charged for `job`, the first of its leases for all that comes.
-    pub fn resume_owner(&mut self, lease: Lease, job: &Job) {
-        self.owners.insert(lease, job.clone());
-        if let Some(tracked) = self.jobs.get_mut(job) {
-            tracked.lease = tracked.lease.or(Some(lease));
-        }
-    }
-
-    /// Whether a job goes on in `lease`.
-    pub fn goes_on_in(&self, lease: Lease) -> bool {
-        self.jobs.values().any(|tracked| tracked.lease == Some(lease))
-    }
-
     /// What the paths of `job` name it.
     pub fn names(&self, job: &Job) -> Vec<Job> {
         let of_job = self.names.iter().filter(|(_, name)| *name == job);
@@ -150,15 +128,6 @@ impl Tracker {
             if job.cgroups.is_empty() {
                 job.ended_ns = Some(now_ns);
             }
-        }
-    }
-
-    /// A cgroup is gone that an agent before this one knew, and that was charged to `lease`: unless its job
-    /// has another, that was its end.
-    pub fn removed_of(&mut self, lease: Lease, at_ns: u64) {
-        let job = self.owners.get(&lease).and_then(|job| self.jobs.get_mut(job));
-        if let Some(job) = job.filter(|job| job.cgroups.is_empty()) {
-            job.ended_ns = Some(at_ns);
         }
     }
 
@@ -180,17 +149,19 @@ impl Tracker {
         std::iter::once(keep).chain(tracked.cgroups.iter().map(place)).collect()
     }
 
-    /// Who runs the job is known: its programs need not be told of any more.
-    pub fn know(&mut self, job: &Job) -> Option<Action> {
-        let tracked = self.jobs.get_mut(job)?;
+    /// Who runs the job is known, and that it is the one it was: its programs need not be told of any more.
+    pub fn know(&mut self, job: &Job) -> Vec<Action> {
+        let Some(tracked) = self.jobs.get_mut(job) else { return Vec::new() };
         tracked.known = true;
-        Some(Action::Keep(tracked.lease?, false))
+        let keep = tracked.lease.map(|lease| Action::Keep(lease, false));
+        keep.into_iter().chain(self.join(job)).collect()
     }
 
     /// Programs of the job are to be told of, or no longer, while it is not known who runs it.
-    pub fn tell_execs(&self, job: &Job, execs: bool) -> Option<Action> {
-        let tracked = self.jobs.get(job).filter(|tracked| !tracked.known)?;
-        Some(Action::Keep(tracked.lease?, execs))
+    pub fn tell_execs(&self, job: &Job, execs: bool) -> Vec<Action> {
+        let tracked = self.jobs.get(job).filter(|tracked| !tracked.known);
+        let leases = tracked.map(|tracked| tracked.lease.iter().chain(&tracked.apart));
+        leases.into_iter().flatten().map(|lease| Action::Keep(*lease, execs)).collect()
     }
 
     /// Jobs with cgroups of which it is not known who runs them.
@@ -217,36 +188,9 @@ impl Tracker {
     }
 
     /// Those of its programs that come may tell another story: they are to be told of again.
-    pub fn forget_known(&mut self, job: &Job) -> Option<Action> {
-        self.jobs.get_mut(job)?.known = false;
+    pub fn forget_known(&mut self, job: &Job) -> Vec<Action> {
+        self.jobs.get_mut(job).into_iter().for_each(|tracked| tracked.known = false);
         self.tell_execs(job, true)
-    }
-
-    /// What is called `path` by its paths is the job `to` from here on: it has the id of one before it.
-    pub fn begin_life(&mut self, path: &Job, to: Job) {
-        self.names.insert(path.clone(), to);
-    }
-
-    /// The cgroups of `job` are those of `to`, which has its id: `job` ended at `ended_ns`, as was known, and `to` wants
-    /// a slot.
-    pub fn split(&mut self, job: &Job, to: &Job, ended_ns: u64, now_ns: u64) {
-        let Some(tracked) = self.jobs.get_mut(job) else { return };
-        tracked.ended_ns = Some(ended_ns);
-        let fresh = Tracked {
-            lease: None,
-            cgroups: std::mem::take(&mut tracked.cgroups),
-            root: tracked.root.clone(),
-            since_ns: now_ns,
-            ended_ns: None,
-            known: false,
-        };
-        for known in self.cgroups.values_mut().chain(self.names.values_mut()) {
-            if known == job {
-                known.clone_from(to);
-            }
-        }
-        self.names.insert(job.clone(), to.clone());
-        self.jobs.insert(to.clone(), fresh);
     }
 
     /// Lets go of a job that has ended: late values go to the rest of the node from here on.

@@ -67,7 +67,7 @@ pub struct Args {
     #[arg(long, short)]
     pub quiet: bool,
     /// Save the record of the run in DIR (created if missing): what --json writes, compressed, under a name
-    /// and day of its own, to be read when the run is over
+    /// and day of its own, to be read when the run is over. Who may read it is up to your umask
     #[arg(long, value_name = "DIR")]
     pub save: Option<PathBuf>,
     /// Write a recording to FILE: every reading, to be computed anew by --replay (gzip if it ends in .gz; -

@@ -64,6 +64,15 @@ impl Details {
         self.live_parts.rotate_left(count);
     }
 
+    /// Those that have cgroups are parts of `to`, which has this job's id.
+    pub fn hand_parts_to(&mut self, to: &mut Self) {
+        for live in std::mem::take(&mut self.live_parts) {
+            let part = self.record.totals.parts.take_live(&live.step, &live.task);
+            part.into_iter().for_each(|part| to.record.totals.parts.begin(part));
+            to.live_parts.push(live);
+        }
+    }
+
     /// A cgroup of the job's was removed at `monotonic_ns`.
     pub fn end_part(&mut self, cgroup: Cgroup, monotonic_ns: u64) {
         let Some(at) = self.live_parts.iter().position(|live| live.cgroup == cgroup) else {

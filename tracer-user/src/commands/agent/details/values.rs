@@ -5,7 +5,7 @@ use crate::{
     cgroup::place::Places,
     model::{
         gaps::NO_SLOT,
-        group::{Group, since_all},
+        group::Group,
         held::add_held,
         job::Losses,
         tables::{FAULT, Fact, Fault, fact},
@@ -27,14 +27,21 @@ impl Details {
     /// node. Sets in `groups` what the job held, and takes out what came before it.
     pub fn add(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
         self.files.leave_out(groups);
-        if let Some((_, wall_ns)) = self.returned {
-            self.pass_to(wall_ns);
-        }
-        let from_ns = self.record.timeline.end_ns();
         let own_ns = self.own_span_ns(now_ns);
         if !self.is_step {
             add_held(groups, &self.record.totals.stats.groups, own_ns);
         }
+        self.take_in(groups, losses, own_ns, now_ns);
+    }
+
+    /// The same while it is not known whether it goes on after its end: what came late is all that is its own.
+    pub fn add_late(&mut self, groups: &[Group], losses: &Losses, now_ns: u64) {
+        self.take_in(groups, losses, 0, now_ns);
+    }
+
+    /// Adds `groups` of `own_ns` up to `now_ns` (CLOCK_MONOTONIC).
+    fn take_in(&mut self, groups: &[Group], losses: &Losses, own_ns: u64, now_ns: u64) {
+        let from_ns = self.record.timeline.end_ns();
         self.late |= self.end_told && groups.iter().any(|group| !group.is_idle());
         if groups.iter().any(has_kills) {
             self.killed_ns = Some(self.wall_at(now_ns));
@@ -45,18 +52,25 @@ impl Details {
         self.record.add(own_ns, groups, &losses.own);
     }
 
-    /// The same of a job that no slot was free for: its files, at `places`, are all that is known.
-    pub fn add_unserved(&mut self, places: impl FnOnce() -> Places, now_ns: u64) {
+    /// The same of a job that no slot was free for; gives what is to be told of it. What its files, at `places`, show now
+    /// is known, but nothing that adds up over time: those amounts count from when on it has a slot, all alike.
+    pub fn add_unserved(&mut self, places: impl FnOnce() -> Places, now_ns: u64) -> Vec<Group> {
         let mut groups = Vec::new();
         self.read(places, &mut groups);
-        let mut interval = since_all(&groups, &self.unserved);
-        self.unserved = groups;
+        groups.retain_mut(Group::keep_states);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
-        self.add(&mut interval, &losses, now_ns);
+        let own_ns = self.own_span_ns(now_ns);
+        self.take_in(&groups, &losses, own_ns, now_ns);
+        groups
     }
 
     /// The time since it was counted last, up to `now_ns` or its end.
     fn own_span_ns(&mut self, now_ns: u64) -> u64 {
+        if let Some((ended_ns, wall_ns)) = self.returned
+            && self.record.timeline.end_ns() >= ended_ns
+        {
+            self.pass_to(wall_ns);
+        }
         if self.counted_to_end {
             return 0;
         }
@@ -90,6 +104,11 @@ impl Details {
         self.files.look_again();
         self.forget_telling();
         true
+    }
+
+    /// When it had cgroups again after its end, nanoseconds since the Unix epoch.
+    pub fn returned_ns(&self) -> Option<u64> {
+        self.returned.map(|(_, wall_ns)| wall_ns)
     }
 
     /// Whether a cgroup that `answer` is about, in a directory of `maker`'s, is of another job with the same id.
@@ -135,4 +154,73 @@ impl Details {
 
 fn has_kills(group: &Group) -> bool {
     group.is(&FAULT) && group.number(Fault::oom_kills) > Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::tables::{CPU, Cpu},
+        resolve::Resolver,
+    };
+
+    const S: u64 = 1_000_000_000;
+
+    /// Of a job of four cores that began 100 s after the node did, and ended 10 s later.
+    fn ended() -> Details {
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_1");
+        let mut details = Details::new(&answer, 100 * S, 0);
+        details.add(&mut vec![cpu()], &Losses::default(), 104 * S);
+        details.set_ended(110 * S);
+        details
+    }
+
+    fn cpu() -> Group {
+        let mut cpu = Group::unknown(&CPU, Vec::new());
+        cpu.set(Cpu::cores_held, 4_000);
+        cpu.set(Cpu::throttled_ns, 5);
+        cpu
+    }
+
+    /// Its time and core time held, in seconds.
+    fn counted(details: &Details) -> (u64, u64) {
+        let totals = &details.record.totals;
+        let held_ns = totals.stats.group(&CPU).and_then(|cpu| cpu.number(Cpu::held_ns)).unwrap();
+        (totals.elapsed_ns / S, held_ns / S)
+    }
+
+    #[test]
+    fn while_it_is_not_known_who_came_back_no_time_passes() {
+        let mut details = ended();
+        details.add(&mut Vec::new(), &Losses::default(), 112 * S);
+        assert_eq!(counted(&details), (10, 40));
+        assert!(details.set_returned(120 * S));
+        details.add_late(&[], &Losses::default(), 130 * S);
+        assert_eq!(counted(&details), (10, 40));
+        // It is the same job.
+        details.add(&mut vec![cpu()], &Losses::default(), 135 * S);
+        assert_eq!(counted(&details), (25, 100), "the pause is passed over");
+    }
+
+    #[test]
+    fn who_comes_back_within_an_interval_had_no_pause() {
+        let mut details = ended();
+        assert!(details.set_returned(111 * S));
+        details.add_late(&[], &Losses::default(), 112 * S);
+        assert_eq!(counted(&details), (4, 16));
+        details.add(&mut vec![cpu()], &Losses::default(), 114 * S);
+        assert_eq!(counted(&details), (14, 56));
+    }
+
+    #[test]
+    fn what_adds_up_is_unknown_without_a_slot_and_states_are_known() {
+        let mut group = cpu();
+        group.set(Cpu::held_ns, 7);
+        assert!(group.keep_states());
+        assert_eq!(group.number(Cpu::cores_held), Some(4_000));
+        assert_eq!((group.number(Cpu::held_ns), group.number(Cpu::throttled_ns)), (None, None));
+        let mut counters = Group::unknown(&CPU, Vec::new());
+        counters.set(Cpu::throttled_ns, 5);
+        assert!(!counters.keep_states(), "nothing is left");
+    }
 }

@@ -12,6 +12,7 @@ use super::{jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::{boot_wall_ns, monotonic_ns, wall_at, wall_ns},
     commands::agent::{
+        asking::Asking,
         details::{Details, read_start_wall_ns},
         log::Log,
     },
@@ -143,6 +144,9 @@ impl Jobs {
         let owner = self.naming.owner(path, &answer);
         if let Some(owner) = &owner {
             self.tell_apart(&owner.job, &answer, maker, slots, log);
+            // No interval may have ended since its end.
+            let named = self.tracker.named(&owner.job).clone();
+            self.note_ended(&named);
         }
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
@@ -156,8 +160,9 @@ impl Jobs {
             details.note(&answer);
             details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());
             if has_returned {
-                let action = self.tracker.forget_known(&job);
-                self.apply(action, slots, log);
+                details.asking = Asking::default();
+                let actions = self.tracker.forget_known(&job);
+                self.apply(actions, slots, log);
                 self.know_by_path(&job, slots, log);
             }
             if is_untold {

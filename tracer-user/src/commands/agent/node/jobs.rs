@@ -77,7 +77,9 @@ impl Jobs {
             if let Some(details) = self.details.get_mut(job) {
                 details.read_parts(|path| self.view.places(path), snapshot.monotonic_ns);
             }
-            if let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
+            // Whose files they are now is not known where some is charged apart.
+            if tracked.apart.is_empty()
+                && let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
                 && let Some(groups) = snapshot.slots.get_mut(&lease)
             {
                 details.read(|| self.view.places(&tracked.root), groups);
@@ -86,19 +88,26 @@ impl Jobs {
     }
 
     /// Adds an interval that ended at `now_ns` (CLOCK_MONOTONIC) to the jobs' totals, once it is known which of them
-    /// have ended, with what was lost on the node meanwhile.
-    pub fn add(&mut self, jobs: &mut [JobStats], losses: &Losses, now_ns: u64) {
+    /// have ended, with what was lost on the node meanwhile. Adds to `jobs` those without a slot.
+    pub fn add(&mut self, jobs: &mut Vec<JobStats>, losses: &Losses, now_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
-        for stats in jobs {
+        for stats in &mut *jobs {
+            let has_returned =
+                self.tracker.job(&stats.job).is_some_and(|tracked| !tracked.apart.is_empty());
             if let Some(details) = self.details.get_mut(&stats.job) {
-                details.add(&mut stats.groups, losses, now_ns);
+                match has_returned {
+                    true => details.add_late(&stats.groups, losses, now_ns),
+                    false => details.add(&mut stats.groups, losses, now_ns),
+                }
             }
         }
         for (job, tracked) in self.tracker.jobs().filter(|(_, tracked)| tracked.lease.is_none()) {
-            if let Some(details) = self.details.get_mut(job) {
-                details.add_unserved(|| self.view.places(&tracked.root), now_ns);
+            let Some(details) = self.details.get_mut(job) else { continue };
+            let groups = details.add_unserved(|| self.view.places(&tracked.root), now_ns);
+            if !groups.is_empty() {
+                jobs.push(JobStats { job: job.clone(), groups });
             }
         }
     }
@@ -123,8 +132,9 @@ impl Jobs {
     /// Lets go of a job that has ended.
     pub fn release(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         self.note_ended(job);
-        let action = self.tracker.release(job);
-        self.apply(action, slots, log);
+        let mut actions = self.tracker.join(job);
+        actions.extend(self.tracker.release(job));
+        self.apply(actions, slots, log);
     }
 
     /// Lets go of jobs that ended a while ago, and at once of those without a slot: nothing comes late
@@ -166,7 +176,7 @@ impl Jobs {
     }
 
     /// Tells the details that the job has ended, where it has.
-    fn note_ended(&mut self, job: &Job) {
+    pub fn note_ended(&mut self, job: &Job) {
         let ended_ns = self.tracker.job(job).and_then(|tracked| tracked.ended_ns);
         if let (Some(ended_ns), Some(details)) = (ended_ns, self.details.get_mut(job)) {
             details.set_ended(ended_ns);

@@ -53,16 +53,16 @@ impl Jobs {
     fn tell_execs(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let Some(details) = self.details.get(job) else { return };
         // A job that was renamed meanwhile is known by its new name.
-        let action = self.tracker.tell_execs(job, !details.asking.is_paused());
-        self.apply(action, slots, log);
+        let actions = self.tracker.tell_execs(job, !details.asking.is_paused());
+        self.apply(actions, slots, log);
     }
 
     /// Asks nobody where the path has told all there is.
     pub fn know_by_path(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         let uid = self.details.get(job).and_then(|details| details.uid);
         if !process::tells_more(&job.manager, uid.is_some()) {
-            let action = self.tracker.know(job);
-            self.apply(action, slots, log);
+            let actions = self.tracker.know(job);
+            self.apply(actions, slots, log);
         }
     }
 
@@ -112,7 +112,7 @@ impl Jobs {
         let has_ended = self.tracker.job(job).is_none_or(|tracked| tracked.ended_ns.is_some());
         let current = named.filter(|named| has_ended && named.same_id(job));
         let job = current.as_ref().unwrap_or(job);
-        let other = self.split(job, &facts);
+        let other = self.split(job, &facts, slots, log);
         let job = other.as_ref().unwrap_or(job);
         for job in self.tracker.series(job) {
             if let Some(details) = self.details.get_mut(&job) {
@@ -124,8 +124,9 @@ impl Jobs {
                 Some(number) => self.rename(&job, Job { job: number, ..job.clone() }, slots),
                 None => job,
             };
-            if is_complete && let Some(action) = self.tracker.know(&job) {
-                self.apply([action], slots, log);
+            if is_complete {
+                let actions = self.tracker.know(&job);
+                self.apply(actions, slots, log);
             }
         }
         is_complete

@@ -104,9 +104,9 @@ fn a_user_that_becomes_known_changes_the_name_everywhere() {
     assert_eq!(tracker.owner(11), Some(&named));
     assert_eq!((tracker.named(&job("4")), tracker.named(&job("5"))), (&named, &job("5")));
     assert_eq!(tracker.unknown(), std::slice::from_ref(&named));
-    assert_eq!(tracker.tell_execs(&named, true), Some(Action::Keep(11, true)));
-    assert_eq!(tracker.know(&named), Some(Action::Keep(11, false)));
-    assert_eq!((tracker.tell_execs(&named, true), tracker.unknown()), (None, Vec::new()));
+    assert_eq!(tracker.tell_execs(&named, true), [Action::Keep(11, true)]);
+    assert_eq!(tracker.know(&named), [Action::Keep(11, false)]);
+    assert_eq!((tracker.tell_execs(&named, true), tracker.unknown()), (Vec::new(), Vec::new()));
     tracker.removed(cgroup(1), 1);
     assert_eq!(tracker.ended(), [(1, named)]);
 }
@@ -145,9 +145,9 @@ fn a_job_whose_id_is_used_again_keeps_its_own() {
     tracker.rename(&job("4"), &first);
     tracker.removed(cgroup(1), 7);
     // It is back, and its tasks say that it is another.
-    tracker.made(cgroup(2), Some(12), true, owner("4"), 8);
+    tracker.made(cgroup(2), None, false, owner("4"), 8);
     let second = Job { life: 1, ..first.clone() };
-    tracker.split(&first, &second, 7, 9);
+    assert_eq!(tracker.split(&first, &second, 7, 9), [], "no slot was to spare");
     assert_eq!(tracker.ended(), [(7, first.clone())]);
     assert_eq!(tracker.wanting(), std::slice::from_ref(&second));
     assert_eq!(tracker.grant(&second, 13), [Action::Keep(13, true), Action::Place(cgroup(2), 13)]);
@@ -169,4 +169,52 @@ fn a_job_whose_id_is_used_again_keeps_its_own() {
     tracker.begin_life(&job("4"), third.clone());
     tracker.made(cgroup(4), Some(14), true, owner("4"), 12);
     assert_eq!((tracker.job_of(cgroup(4)), tracker.owner(14)), (Some(&third), Some(&third)));
+}
+
+/// A job of lease 11 that ended at 7, and has a step again whose directories came with slots of their own.
+fn returned() -> Tracker {
+    let mut tracker = Tracker::default();
+    tracker.made(cgroup(1), Some(11), true, owner("4"), 0);
+    tracker.know(&job("4"));
+    tracker.removed(cgroup(1), 7);
+    for (id, lease) in [(2, 12), (3, 13)] {
+        let made = tracker.made(cgroup(id), Some(lease), true, owner("4"), 8);
+        assert_eq!(made, [Action::Keep(lease, true)], "it is told of its programs");
+    }
+    assert_eq!(tracker.made(cgroup(4), Some(13), false, owner("4"), 8), [], "inherited");
+    let place = [Action::Place(cgroup(5), 12)];
+    assert_eq!(tracker.made(cgroup(5), None, false, owner("4"), 8), place, "no slot was to spare");
+    assert_eq!(
+        (tracker.apart().collect::<Vec<_>>(), tracker.returned()),
+        (vec![12, 13], vec![job("4")])
+    );
+    assert!([11, 12, 13].into_iter().all(|lease| tracker.goes_on_in(lease)));
+    assert!(tracker.wanting().is_empty());
+    tracker
+}
+
+#[test]
+fn what_came_after_the_end_of_another_job_of_that_id_is_its_own() {
+    let mut tracker = returned();
+    let second = Job { life: 1, ..job("4") };
+    let actions = [Action::Keep(12, true), Action::End(13, 12)];
+    assert_eq!(tracker.split(&job("4"), &second, 7, 9), actions);
+    assert_eq!(tracker.job(&second).unwrap().lease, Some(12));
+    assert_eq!(tracker.ended(), [(7, job("4"))]);
+    let owners = [11, 12, 13].map(|lease| tracker.owner(lease).cloned());
+    assert_eq!(owners, [Some(job("4")), Some(second.clone()), Some(second.clone())]);
+    assert!(tracker.wanting().is_empty() && tracker.returned().is_empty());
+    assert_eq!(tracker.job_of(cgroup(3)), Some(&second));
+}
+
+#[test]
+fn what_came_after_the_end_of_the_same_job_joins_it() {
+    let mut tracker = returned();
+    let keep = [11, 12, 13].map(|lease| Action::Keep(lease, true));
+    assert_eq!(tracker.forget_known(&job("4")), keep, "its tasks may tell of another");
+    let joined = [Action::Keep(11, false), Action::End(12, 11), Action::End(13, 11)];
+    assert_eq!(tracker.know(&job("4")), joined);
+    assert!(tracker.returned().is_empty());
+    assert_eq!(tracker.owner(13), Some(&job("4")), "its last values are the job's");
+    assert_eq!(tracker.made(cgroup(6), Some(14), true, owner("4"), 9), [Action::End(14, 11)]);
 }

@@ -1,0 +1,35 @@
+//! Other settings while the agent runs.
+
+use anyhow::Result;
+
+use super::{
+    Agent, Sources,
+    start::{seconds, settings},
+};
+use crate::{
+    base::clock::{monotonic_ns, wall_ns},
+    commands::agent::config::{self, Difference},
+};
+
+impl Agent {
+    /// Takes over what has changed in the configuration, or says why not.
+    pub(super) fn reload(&mut self, sources: &Sources) {
+        match self.reloaded(sources) {
+            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
+            Err(error) => self.log.error(format_args!(
+                "configuration not reloaded, the old one stays in effect: {error:#}"
+            )),
+        }
+    }
+
+    fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
+        let new = config::load(sources.file.as_deref(), &sources.flags)?;
+        let difference = config::reload_difference(&self.config, &new);
+        let together = self.config.reloaded(&new)?;
+        self.node.set(settings(&together)?, &self.log);
+        self.output.reload(&together);
+        self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
+        self.config = together;
+        Ok(difference)
+    }
+}
