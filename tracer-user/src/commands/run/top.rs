@@ -113,8 +113,10 @@ impl View {
             return;
         }
         self.due_ns = elapsed_ns.saturating_add(SHORTEST.as_nanos() as u64);
-        // A view that is behind or over has no room.
-        self.give.as_ref().map(|give| give.try_send(answer(record())));
+        if let Some(give) = &self.give {
+            // A view that is behind or over has no room.
+            let _ = give.try_send(answer(record()));
+        }
     }
 }
 
