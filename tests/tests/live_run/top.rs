@@ -35,17 +35,17 @@ fn what_the_command_writes_is_kept_until_the_view_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let go_on = folder.path().join("go-on");
     let script = format!(
-        "echo fir''st; test -t 0 || echo no in''put; until test -e {}; do sleep 0.1; done; echo la''st >&2; exit 7",
+        "echo alpha''-out; test -t 0 || echo no in''put; until test -e {}; do sleep 0.1; done; echo omega''-out >&2; exit 7",
         go_on.display()
     );
     let mut shell = watch(&format!("sh -c {script:?}"), "");
     fs::write(&go_on, "").unwrap();
     let view = shell.read_until(LEAVE);
-    assert!(!view.contains("first") && !view.contains("last"), "{view}");
+    assert!(!view.contains("alpha-out") && !view.contains("omega-out"), "{view}");
     let after = shell.read_until("In short");
-    assert!(after.contains("first\r\nno input\r\nlast\r\n"), "{after}");
+    assert!(after.contains("alpha-out\r\nno input\r\nomega-out\r\n"), "{after}");
     assert!(
-        after.find("last") < after.find("exit status 7"),
+        after.find("omega-out") < after.find("exit status 7"),
         "the summary comes after it: {after}"
     );
     assert_eq!(shell.status(), 7);
@@ -57,15 +57,15 @@ fn who_closes_the_view_sees_what_the_command_goes_on_to_write() {
     let folder = tempfile::tempdir().unwrap();
     let go_on = folder.path().join("go-on");
     let script = format!(
-        "echo fir''st; until test -e {}; do sleep 0.1; done; echo la''st; sleep 600",
+        "echo alpha''-out; until test -e {}; do sleep 0.1; done; echo omega''-out; sleep 600",
         go_on.display()
     );
     let mut shell = watch(&format!("sh -c {script:?}"), "");
     shell.type_in("q");
     shell.read_until(LEAVE);
-    shell.read_until("first\r\n");
+    shell.read_until("alpha-out\r\n");
     fs::write(&go_on, "").unwrap();
-    shell.read_until("last\r\n");
+    shell.read_until("omega-out\r\n");
     // It runs on, in the terminal's foreground.
     shell.type_in("\x03");
     shell.read_until("In short");
@@ -92,13 +92,15 @@ fn ctrl_c_in_the_view_and_a_signal_end_the_command_and_the_terminal_is_as_it_was
 fn redirected_output_is_left_alone_and_a_command_that_is_not_there_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let mut shell =
-        watch("sh -c 'echo one; echo two >&2; sleep 600'", &format!("> {}", log.display()));
-    assert_eq!(fs::read_to_string(&log).unwrap(), "one\n");
+    let mut shell = watch(
+        "sh -c 'echo alpha-out; echo omega-out >&2; sleep 600'",
+        &format!("> {}", log.display()),
+    );
+    assert_eq!(fs::read_to_string(&log).unwrap(), "alpha-out\n");
     shell.type_in("\x03");
     shell.read_until(LEAVE);
     let after = shell.read_until("In short");
-    assert!(after.contains("two\r\n") && !after.contains("one\r\n"), "{after}");
+    assert!(after.contains("omega-out\r\n") && !after.contains("alpha-out\r\n"), "{after}");
     end(shell);
     let mut shell = Shell::start();
     shell.type_in("export TERM=xterm-256color; \"$J\" run --top -- no-such-program\n");
