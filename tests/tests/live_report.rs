@@ -1,5 +1,5 @@
 //! Live ring: the HTML of reports in a real browser: that of a really traced command, and of jobs made to be hard to show.
-//! Nothing on the console, nothing wider than the window, nothing that axe finds; light, dark and as it is printed.
+//! Nothing on the console, nothing wider than the window, no head of a table broken within a word, nothing that axe finds; light, dark and as it is printed.
 
 use std::{fs, path::Path, process::Command};
 
@@ -52,6 +52,8 @@ fn findings(page: &str, scheme: Scheme) -> Vec<(u32, String)> {
             let wide = told(&dom, "wide", width);
             assert!(wide.starts_with(&format!("{width} with ")), "{width}: {wide}");
             assert!(!wide.contains("with 0 sections"), "{wide}");
+            let broken = told(&dom, "broken", width);
+            assert!(broken.starts_with("0 of "), "{width}: {broken} have broken words");
             let (rules, found) = told(&dom, "axe", width).split_once(" rules hold, ").unwrap();
             assert!(rules.parse::<u32>().unwrap() >= LEAST_RULES, "{rules} rules");
             (width, found.to_owned())

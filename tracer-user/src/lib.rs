@@ -21,6 +21,7 @@ pub mod replay;
 pub mod report;
 pub mod resolve;
 pub mod scheduler;
+pub mod screen;
 pub mod server;
 pub mod source;
 pub mod view;

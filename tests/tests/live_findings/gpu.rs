@@ -17,6 +17,7 @@ const USER: u32 = 65_534;
 
 pub const CASES: &[Case] = &[
     Case { rule: "gpu_idle", speaks: || busy("30"), silent: || busy("75") },
+    Case { rule: "gpu_busy", speaks: || busy("98"), silent: || busy("75") },
     Case { rule: "gpu_unused", speaks: || held("sleep 8"), silent: || held("exec alternate") },
 ];
 

@@ -17,4 +17,5 @@ mod signals;
 mod statuses;
 mod terminal;
 mod together;
+mod top;
 mod tty;

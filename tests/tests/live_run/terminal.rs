@@ -70,6 +70,14 @@ impl Shell {
         Self { master, shell, printed, rest: String::new() }
     }
 
+    /// The process that the shell runs.
+    pub fn child(&self) -> i32 {
+        let shell = self.shell.id();
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let children = std::fs::read_to_string(children).unwrap();
+        children.split(' ').next().unwrap().parse().unwrap()
+    }
+
     pub fn type_in(&mut self, text: &str) {
         self.master.write_all(text.as_bytes()).unwrap();
     }

@@ -34,7 +34,7 @@ pub struct Advice {
     pub(crate) tone: Tone,
     /// What was seen.
     pub text: String,
-    /// What to do about it.
+    /// What to do about it; nothing about good news.
     pub advice: &'static str,
     /// The scheduler's option with a number.
     pub option: Option<String>,
@@ -102,7 +102,6 @@ fn share_of_held(facts: &Facts, finding: &Finding) -> Saves {
 
 fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Advice {
     let hours = |ns: u64| Some(ns as f64 / HOUR_NS).filter(|hours| *hours >= LEAST_HOURS);
-    let is_good = finding.tone == Tone::Good;
     let is_long = facts.totals.elapsed_ns >= REQUEST_NS || finding.weight >= FACT;
     let ask = finding.ask.filter(|_| is_long);
     Advice {
@@ -110,7 +109,7 @@ fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Adv
         is_fact: finding.weight >= FACT,
         tone: finding.tone,
         text: finding.text,
-        advice: if is_good { "" } else { rule.advice },
+        advice: rule.advice,
         option: ask.map(|ask| ask.option(&facts.request.manager)),
         core_hours: hours(saves.core_ns),
         gpu_hours: hours(saves.gpu_ns),

@@ -33,39 +33,48 @@ const WORTH: f64 = 0.1;
 /// Longest number of a GPU that is shown.
 const MAX_INDEX: usize = 12;
 
-/// What is said of them.
-pub(super) fn finding(facts: &Facts) -> Option<Finding> {
-    let own = |group: &&Group| group.number(Gpu::readings_shared) == Some(0) && !is_unused(group);
-    let groups: Vec<(&Group, f64)> = (facts.totals.stats.groups(&GPU).filter(own))
-        .filter_map(|group| Some((group, busy(group)?)))
-        .collect();
-    let mean =
-        |of: &[(&Group, f64)]| of.iter().map(|(_, busy)| busy).sum::<f64>() / of.len() as f64;
+/// Those that mostly wait.
+pub(super) fn idle(facts: &Facts) -> Option<Finding> {
+    let groups = used(facts);
     let idle: Vec<_> = groups.iter().copied().filter(|(_, busy)| *busy < IDLE).collect();
-    if !idle.is_empty() {
-        let busy = mean(&idle);
-        let text = match why(facts, &idle) {
-            Some(why) => format!(
-                "{} idle {}{why}",
-                who(facts, &idle, groups.len()),
-                units::percent(1.0 - busy)
-            ),
-            None => without_cause(busy, idle.len(), groups.len()),
-        };
-        let idle_ns = idle.iter().filter_map(|(group, busy)| {
-            Some((group.number(Gpu::held_ns)? as f64 * (1.0 - busy)) as u64)
-        });
-        let saves = Saves { core_ns: 0, gpu_ns: idle_ns.fold(0, u64::saturating_add) };
-        return Some(Finding::new(1.0 - busy, Tone::Warn, text).saving(saves));
+    if idle.is_empty() {
+        return None;
     }
-    let is_full = !groups.is_empty() && groups.iter().all(|(_, busy)| *busy >= FULL);
-    is_full.then(|| {
-        let part = units::percent(mean(&groups));
-        let who = if groups.len() == 1 { "the GPU was" } else { "the GPUs were" };
-        let text =
-            format!("{who} busy {part} of the time: a faster CPU or disk would not help much");
-        Finding::new(mean(&groups), Tone::Good, text)
-    })
+    let busy = mean(&idle);
+    let text = match why(facts, &idle) {
+        Some(why) => {
+            format!("{} idle {}{why}", who(facts, &idle, groups.len()), units::percent(1.0 - busy))
+        }
+        None => without_cause(busy, idle.len(), groups.len()),
+    };
+    let idle_ns = idle.iter().filter_map(|(group, busy)| {
+        Some((group.number(Gpu::held_ns)? as f64 * (1.0 - busy)) as u64)
+    });
+    let saves = Saves { core_ns: 0, gpu_ns: idle_ns.fold(0, u64::saturating_add) };
+    Some(Finding::new(1.0 - busy, Tone::Warn, text).saving(saves))
+}
+
+/// All of them, where they set the pace.
+pub(super) fn busy(facts: &Facts) -> Option<Finding> {
+    let groups = used(facts);
+    if groups.is_empty() || groups.iter().any(|(_, busy)| *busy < FULL) {
+        return None;
+    }
+    let part = units::percent(mean(&groups));
+    let who = if groups.len() == 1 { "the GPU was" } else { "the GPUs were" };
+    let text = format!("{who} busy {part} of the time: a faster CPU or disk would not help much");
+    Some(Finding::new(mean(&groups), Tone::Good, text))
+}
+
+/// Devices of its own that it used, each with the share of the time in which it was busy.
+fn used<'a>(facts: &'a Facts) -> Vec<(&'a Group, f64)> {
+    let own = |group: &&Group| group.number(Gpu::readings_shared) == Some(0) && !is_unused(group);
+    let groups = facts.totals.stats.groups(&GPU).filter(own);
+    groups.filter_map(|group| Some((group, share_busy(group)?))).collect()
+}
+
+fn mean(of: &[(&Group, f64)]) -> f64 {
+    of.iter().map(|(_, busy)| busy).sum::<f64>() / of.len() as f64
 }
 
 /// What was held and used by nobody.
@@ -95,7 +104,7 @@ pub(super) fn is_unused(group: &Group) -> bool {
 }
 
 /// Share of the time in which it was busy.
-fn busy(group: &Group) -> Option<f64> {
+fn share_busy(group: &Group) -> Option<f64> {
     let hist = group.hist(Gpu::utilization_ratio).filter(|hist| hist.count() >= SEVERAL)?;
     hist.mean().map(|ppm| (ppm / 1e6).min(1.0))
 }

@@ -45,7 +45,7 @@ pub struct Rule {
     pub threshold: fn() -> String,
     /// Whose threshold that is; empty: ours, by trying.
     pub source: &'static str,
-    /// What to do about it.
+    /// What to do about it; empty: it is good news.
     pub advice: &'static str,
     /// The file of `tests/tests/live_findings` with really traced jobs that it speaks of and is silent about.
     pub shown: &'static str,

@@ -61,6 +61,19 @@ fn run_names_the_cure_and_runs_nothing() {
 }
 
 #[test]
+fn top_without_a_terminal_runs_nothing() {
+    let tmp = open_to_all();
+    let marker = tmp.path().join("ran");
+    let ended = end(jobtrace().args(["run", "--top", "--", "touch"]).arg(&marker));
+    let expected = "jobtrace: --top needs a terminal: leave it out, and the summary comes at the end: neither standard \
+                    output nor standard error is a terminal\n";
+    assert_eq!((ended.status, ended.stderr.as_str()), (2, expected), "{ended:?}");
+    assert!(!marker.exists());
+    let ended = end(jobtrace().args(["run", "--top", "--replay", "none.jobtrace"]));
+    assert!(ended.status == 2 && ended.stderr.contains("cannot be used with"), "{ended:?}");
+}
+
+#[test]
 fn a_run_that_does_not_start_leaves_files_as_they_were() {
     let tmp = open_to_all();
     for option in ["--json", "--record"] {

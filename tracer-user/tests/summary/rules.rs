@@ -66,6 +66,17 @@ fn small_gpu() -> Record {
     record
 }
 
+/// A GPU that was busy for so many millionths of the time.
+fn busy_gpu(ratio_ppm: u64) -> Record {
+    let mut record = record(fixtures::starved_gpu());
+    for group in record.totals.stats.groups.iter_mut().filter(|group| group.is(&GPU)) {
+        let mut readings = Hist::default();
+        (0..10).for_each(|_| readings.record(ratio_ppm));
+        group.set_hist(Gpu::utilization_ratio, readings);
+    }
+    record
+}
+
 const LIMIT: &Fact = fact("time_limit_end");
 const START: &Fact = fact("start");
 const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
@@ -173,6 +184,7 @@ fn cases() -> Vec<Case> {
                 group.set_hist(Gpu::utilization_ratio, few);
             }
         }),
+        Case { rule: "gpu_busy", speaks: vec![busy_gpu(900_000)], silent: vec![busy_gpu(899_000)] },
         changed("gpu_unused", record(fixtures::gpus_held()), |job| set(job, Gpu::used_ns, MS)),
         changed("gpu_too_large", small_gpu(), |job| {
             set(job, Gpu::memory_peak_bytes, 10 * GIB);

@@ -1,6 +1,9 @@
 //! Watched on a terminal.
 
-use jobtrace::{commands::top::screen::Screen, view::Style};
+use jobtrace::{
+    screen::{Screen, Stream},
+    view::Style,
+};
 
 use crate::{
     agent::{Agent, job},
@@ -121,7 +124,8 @@ const PANIC: &str = "JOBTRACE_TEST_PANIC";
 #[test]
 fn a_panic_leaves_the_terminal_as_it_was() {
     if std::env::var_os(PANIC).is_some() {
-        let _screen = Screen::open(Style { width: 80, color: true, unicode: true }).unwrap();
+        let style = Style { width: 80, color: true, unicode: true };
+        let _screen = Screen::open(Stream::Output, style).unwrap();
         panic!("on purpose");
     }
     let own = std::env::current_exe().unwrap();

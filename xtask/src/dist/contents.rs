@@ -1,5 +1,6 @@
 //! What every package must hold, looked up in the package itself.
 
+use super::documents::{INSTALLED, documents};
 use crate::process::{find, output};
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -13,7 +14,6 @@ const BOTH: &[&str] = &[
     "/etc/jobtrace/policies.toml",
     "/usr/lib/systemd/system/jobtrace.service",
     "/usr/lib/systemd/system/jobtrace-push.service",
-    "/usr/share/doc/jobtrace/consumers/telegraf.conf",
     "/usr/share/doc/jobtrace/consumers/influxdb-1.influxql",
     "/usr/lib/sysusers.d/jobtrace.conf",
     "/usr/lib/tmpfiles.d/jobtrace.conf",
@@ -55,9 +55,10 @@ pub fn check_rpm(package: &Path) -> Result<bool> {
 
 /// Whether each path ends a line of `list`, as both programs print them.
 fn check(list: &str, own: &[&str]) -> Result<()> {
-    let is_there = |path: &&str| list.lines().any(|line| line.trim_end().ends_with(*path));
-    let missing: Vec<&str> =
-        BOTH.iter().chain(own).copied().filter(|path| !is_there(path)).collect();
+    let is_there = |path: &str| list.lines().any(|line| line.trim_end().ends_with(path));
+    let documents = documents()?.into_iter().map(|path| format!("{INSTALLED}/{}", path.display()));
+    let all = BOTH.iter().chain(own).map(|path| (*path).to_owned()).chain(documents);
+    let missing: Vec<String> = all.filter(|path| !is_there(path)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -70,8 +71,10 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        let line = |path: &&str| format!("-rw-r--r-- root/root 1 2026-01-01 00:00 .{path}\n");
-        let all: String = BOTH.iter().map(line).collect();
+        let line = |path: &str| format!("-rw-r--r-- root/root 1 2026-01-01 00:00 .{path}\n");
+        let documents = documents().expect("documents").into_iter();
+        let documents = documents.map(|path| line(&format!("{INSTALLED}/{}", path.display())));
+        let all: String = BOTH.iter().map(|path| line(path)).chain(documents).collect();
         check(&all, &[]).expect("all there");
         let error = check(&all, &["/usr/share/x"]).expect_err("not there").to_string();
         assert_eq!(error, "the package lacks /usr/share/x");

@@ -2,6 +2,7 @@
 //! tracer-user/Cargo.toml; the files that are not generated lie in xtask/dist.
 
 mod contents;
+mod documents;
 mod papers;
 
 use crate::packages::need_of_cargo;

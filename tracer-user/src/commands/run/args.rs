@@ -27,6 +27,8 @@ Examples:
       jobtrace run --json run.json --out metrics/ -- ./simulate input.toml
   Extract one number:
       jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
+  Watch where the time goes, its output in a file; q closes the view, the command goes on:
+      jobtrace run --top -- ./simulate input.toml > simulate.log
   Keep a record of each run, a few kB:
       jobtrace run --save runs/ -- ./simulate input.toml
   Load the line protocol into InfluxDB 1.x:
@@ -63,6 +65,11 @@ pub struct Args {
     /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
     pub sysfs_root: PathBuf,
+    /// Watch the run on the terminal while it lasts: what the command does now, and its report so far. What
+    /// the command writes to the terminal is kept in a file in TMPDIR meanwhile and printed when the view
+    /// is over; redirected output is left alone. At the terminal the command can read nothing
+    #[arg(long)]
+    pub top: bool,
     /// Print no summary
     #[arg(long, short)]
     pub quiet: bool,
@@ -75,7 +82,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "sysfs_root"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "sysfs_root", "top"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]

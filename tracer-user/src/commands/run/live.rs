@@ -11,6 +11,7 @@ use super::{
     notes::{left_behind, notes},
     outputs::Outputs,
     pipeline::Pipeline,
+    top::{self, Taken},
 };
 use crate::{
     base::{
@@ -30,6 +31,7 @@ use crate::{
     model::{lease::Lease, snapshot::Snapshot, source::Source},
     probes::{self, Options, Probes},
     replay::{End, Header, Recorder},
+    screen::Stream,
 };
 
 /// Runs `args.command` and gives its status.
@@ -37,12 +39,14 @@ use crate::{
 /// # Errors
 /// When the command was not started.
 pub fn run(args: &Args) -> Result<u8> {
-    // First: even the event loop opens files.
+    let terminal = args.top.then(top::terminal).transpose()?;
+    // Before all else: even the event loop opens files.
     let limit = OpenFiles::raise();
     check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let traced = runtime.context("cannot start the event loop")?.block_on(trace(args, limit));
+    let traced =
+        runtime.context("cannot start the event loop")?.block_on(trace(args, limit, terminal));
     // What a shell has a status for; all else is 2.
     traced.or_else(|error| {
         let error = error.downcast::<StartError>()?;
@@ -51,7 +55,7 @@ pub fn run(args: &Args) -> Result<u8> {
     })
 }
 
-async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
+async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Result<u8> {
     let signals = Signals::take()?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&args.command));
     let origin = header(args, Vec::new())?.origin;
@@ -90,6 +94,8 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     let is_taken =
         [&args.json, &args.record].into_iter().flatten().any(|path| is_standard_output(path));
     let stdout = is_taken.then_some(io::stderr());
+    // The command has its streams from there.
+    let taken = terminal.map(Taken::take).transpose()?;
     let mut running = start(program, arguments, stdout, Some(&cgroup), signals, limit)?;
     pipeline.begin();
     let mut recorder = Recording::begin(&mut pipeline, &header);
@@ -99,6 +105,9 @@ async fn trace(args: &Args, limit: OpenFiles) -> Result<u8> {
     if let Some(before) = before {
         let zero = zero(before, source.snapshot(), running.started_ns());
         accept(zero, &mut pipeline, &mut recorder);
+    }
+    if let Err(error) = pipeline.show(taken) {
+        pipeline.complain(&error);
     }
     let ended =
         watch(&mut running, args.interval, &mut source, &mut pipeline, &mut recorder).await?;

@@ -3,11 +3,13 @@
 mod args;
 mod buffered;
 pub mod identity;
+mod kept;
 mod live;
 mod notes;
 mod outputs;
 mod pipeline;
 mod saver;
+mod top;
 
 pub use args::Args;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Args, saver::Saver};
+use super::{Args, saver::Saver, top::View};
 use crate::{
     base::{identity::boot_id, say::say},
     files::{
@@ -26,6 +26,8 @@ pub struct Outputs {
     save: Option<Saver>,
     /// The recording: to be, until the recorder takes it, and whole, when it gave it back.
     pub recording: Option<Target>,
+    /// Who watches, while the command runs.
+    pub view: Option<View>,
     quiet: bool,
     failed: bool,
 }
@@ -66,7 +68,7 @@ impl Outputs {
                 );
             }
         }
-        Ok(Self { sink, json, save, recording, quiet: args.quiet, failed: false })
+        Ok(Self { sink, json, save, recording, view: None, quiet: args.quiet, failed: false })
     }
 
     /// The command has started: what the files held before goes.
@@ -91,6 +93,13 @@ impl Outputs {
         }
     }
 
+    /// Has the record shown as it is, where somebody watches and that is due.
+    pub fn show_if_due(&mut self, record: impl FnOnce() -> Record, elapsed_ns: u64) {
+        if let Some(view) = &mut self.view {
+            view.show_if_due(record, elapsed_ns);
+        }
+    }
+
     /// Bytes of line protocol that could not be written so far.
     pub fn lost_bytes(&self) -> u64 {
         self.sink.as_ref().map_or(0, FileSink::lost_bytes)
@@ -99,6 +108,8 @@ impl Outputs {
     /// Writes what is written at the end, then waits for readers; `go_on` is asked meanwhile. Gives whether
     /// all output is complete.
     pub fn finish(mut self, record: &Record, go_on: impl Fn() -> Result<()>) -> bool {
+        // The rest is for the terminal as it was.
+        drop(self.view.take());
         let mut whole = Vec::from_iter(self.recording.take());
         if let Some(mut file) = self.json.take() {
             let written = document(record).and_then(|text| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 
-use super::outputs::Outputs;
+use super::{outputs::Outputs, top::Taken};
 use crate::{
     files::target::Target,
     model::{
@@ -51,6 +51,16 @@ impl Pipeline {
     /// The command has started: its outputs are this run's from now on.
     pub fn begin(&mut self) {
         self.outputs.begin();
+    }
+
+    /// From now on it is watched on `terminal`, where there is one.
+    ///
+    /// # Errors
+    /// When it cannot be shown.
+    pub fn show(&mut self, terminal: Option<Taken>) -> Result<()> {
+        let view = terminal.map(|terminal| terminal.show(so_far(&self.record)));
+        self.outputs.view = view.transpose()?;
+        Ok(())
     }
 
     /// The recording to be, once.
@@ -106,8 +116,8 @@ impl Pipeline {
         }
         self.write(&points, time_ns, monotonic_ns);
         let (record, elapsed_ns) = (&self.record, self.record.totals.elapsed_ns);
-        let so_far = || Record { facts: ended_facts(&record.totals.info, None), ..record.clone() };
-        self.outputs.save_if_due(so_far, elapsed_ns);
+        self.outputs.save_if_due(|| so_far(record), elapsed_ns);
+        self.outputs.show_if_due(|| so_far(record), elapsed_ns);
     }
 
     fn write(&mut self, points: &[Point], wall_ns: u64, monotonic_ns: u64) {
@@ -154,4 +164,9 @@ impl Pipeline {
         }
         self.outputs.finish(&self.record, go_on)
     }
+}
+
+/// The record of a run that goes on.
+fn so_far(record: &Record) -> Record {
+    Record { facts: ended_facts(&record.totals.info, None), ..record.clone() }
 }

@@ -21,6 +21,7 @@ use crate::{
         jobs::Row,
         now::{Key, key},
     },
+    screen::state::Answer,
 };
 
 /// A record of a job that runs is written at least as often; what was not seen for longer is gone.
@@ -80,14 +81,6 @@ impl Source {
             Self::Folders(folders) => folders.tell_skipped(),
         }
     }
-}
-
-/// What was found: the jobs, and of the one that is wished for all that is known.
-pub struct Answer {
-    /// The jobs that run.
-    pub runs: Result<Vec<Run>>,
-    /// The one that was wished for, if it runs.
-    pub whole: Option<(Key, Whole)>,
 }
 
 /// Who asks.

@@ -1,34 +1,26 @@
 //! `jobtrace top`: the jobs that run, by where their time goes, while one watches.
 
 mod asking;
-pub mod screen;
-mod state;
+mod ending;
 
-use std::{
-    path::PathBuf,
-    sync::mpsc,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     base::{say::print, values::Time},
-    record::{folders::Folders, running::SOCKET},
+    record::{folders::Folders, running::SOCKET, select::Run},
     report::now::{Jobs, Sort, lines},
+    screen::{
+        self, SHORTEST, Screen, Stream,
+        state::{Act, State},
+    },
     view::Style,
 };
 use asking::{Asking, Source};
-use screen::Screen;
-use state::State;
 
 /// Where the agent listens, unless its `state.dir` says otherwise.
 const SOCKET_DIR: &str = "/run/jobtrace";
-/// A key is answered within this time, and a signal.
-const WAKE: Duration = Duration::from_millis(100);
-/// Shortest time between two questions.
-const SHORTEST: Duration = Duration::from_millis(500);
 
 /// Watch the jobs that run: where their time goes now.
 ///
@@ -86,7 +78,7 @@ pub fn run(args: &Args) -> Result<u8> {
         return Ok(source.tell_skipped());
     }
     let refused = "the live view needs a terminal: --once prints the table and ends";
-    screen::check_terminal().context(refused)?;
+    Stream::Output.checked().context(refused)?;
     // What cannot be asked at all is said where it can be read afterwards.
     let first = source.runs()?;
     watch(args, source, &first)
@@ -103,52 +95,18 @@ fn table(jobs: &Jobs, sort: Sort) -> String {
     lines.iter().map(|line| line.render(&style) + "\n").collect()
 }
 
-fn watch(args: &Args, source: Source, first: &[crate::record::select::Run]) -> Result<u8> {
+fn watch(args: &Args, source: Source, first: &[Run]) -> Result<u8> {
     let style = Style::for_stdout();
     let mut state = State::new(args.sort, first, style.unicode);
     let (asking, answers) = Asking::start(source, args.interval)?;
-    let mut screen = Screen::open(style)?;
-    loop {
-        screen.draw(&mut state)?;
-        if let Some(signal) = wait(&answers, &asking, &mut state)? {
-            return Ok(signal);
-        }
-        if state.is_over() {
-            return Ok(0);
-        }
-    }
-}
-
-/// Waits until there is something to draw; gives the exit status where a signal ends it.
-fn wait(
-    answers: &mpsc::Receiver<asking::Answer>,
-    asking: &Asking,
-    state: &mut State,
-) -> Result<Option<u8>> {
-    let begin = Instant::now();
-    loop {
-        if let Some(signal) = screen::ended_by() {
-            return Ok(Some(128 + signal));
-        }
-        if let Ok(answer) = answers.try_recv() {
-            state.take(answer);
-            return Ok(None);
-        }
-        if event::poll(WAKE).context("cannot read the terminal")? {
-            match event::read().context("cannot read the terminal")? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if state.press(key) {
-                        asking.wish(state.wish());
-                    }
-                    return Ok(None);
-                }
-                Event::Resize(..) => return Ok(None),
-                _ => {}
-            }
-        }
-        // The time on the screen goes on.
-        if begin.elapsed() >= Duration::from_secs(1) {
-            return Ok(None);
-        }
-    }
+    ending::catch()?;
+    let mut screen = Screen::open(Stream::Output, style)?;
+    let act = |act| match act {
+        Act::Wish(job) => asking.wish(job),
+        Act::Signal(_) => {}
+    };
+    screen::watch(&mut screen, &mut state, &answers, || ending::signal().is_some(), act)?;
+    let signal = ending::signal();
+    ensure!(state.is_over() || signal.is_some(), "the thread that asks for the jobs has failed");
+    Ok(signal.map_or(0, |signal| 128 + signal))
 }

@@ -55,6 +55,8 @@ pub struct Measured {
     pub busiest: Option<f64>,
     /// Time that it took.
     pub elapsed_ns: u64,
+    /// Time from its submission to its start, where that is known.
+    pub queued_ns: Option<u64>,
     /// Core time held.
     pub held_ns: Option<u64>,
     /// Time on CPU, all tasks.
@@ -98,6 +100,9 @@ impl Measured {
             allocated: facts.held_millicores.map(cores),
             busiest: Some(peaks.fold(0, u64::saturating_add)).filter(|peak| *peak > 0).map(cores),
             elapsed_ns: record.totals.elapsed_ns,
+            queued_ns: number_of(const { fact("start") })
+                .zip(number_of(const { fact("submitted") }))
+                .and_then(|(start, submitted)| start.checked_sub(submitted)),
             held_ns: number(record, Cpu::held_ns)
                 .filter(|ns| *ns > 0)
                 .or_else(|| facts.core_held_ns()),

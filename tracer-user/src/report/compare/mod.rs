@@ -73,6 +73,8 @@ pub struct Size {
     pub least_ns: u64,
     /// The longest.
     pub most_ns: u64,
+    /// The median of their waits in the queue, ns, where each is known.
+    pub queued_ns: Option<u64>,
     /// Cores used on average, where known.
     pub cores_used: Option<f64>,
     /// Times as fast as the smallest size.
@@ -152,6 +154,7 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
             median_ns,
             least_ns,
             most_ns,
+            queued_ns: queued(group),
             cores_used: used(group),
             speed_up,
             efficiency: speed_up / (cores / first.cores),
@@ -192,8 +195,18 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
 fn times(group: &[&Measured]) -> (u64, u64, u64) {
     let mut times: Vec<u64> = group.iter().map(|run| run.elapsed_ns).collect();
     times.sort_unstable();
-    let (lower, upper) = (times[(times.len() - 1) / 2], times[times.len() / 2]);
-    (lower.midpoint(upper), times[0], times[times.len() - 1])
+    (median(&times), times[0], times[times.len() - 1])
+}
+
+/// The median of the waits in the queue.
+fn queued(group: &[&Measured]) -> Option<u64> {
+    let mut waits = group.iter().map(|run| run.queued_ns).collect::<Option<Vec<u64>>>()?;
+    waits.sort_unstable();
+    Some(median(&waits))
+}
+
+fn median(sorted: &[u64]) -> u64 {
+    sorted[(sorted.len() - 1) / 2].midpoint(sorted[sorted.len() / 2])
 }
 
 /// Cores used on average, the mean of the runs.

@@ -81,6 +81,44 @@ fn a_known_curve_gives_its_numbers() {
     assert!(found.notes.is_empty(), "{:?}", found.notes);
 }
 
+/// As in a queue that is longer for larger jobs.
+#[test]
+fn a_wait_in_the_queue_that_ate_the_gain_is_told() {
+    let queued = |waits: [Option<f64>; 3]| {
+        let with = |(cores, wait): (f64, Option<f64>)| {
+            (0..3).map(move |at| Measured {
+                queued_ns: wait.map(|wait| (wait * S) as u64 + at),
+                ..run(cores, at)
+            })
+        };
+        let runs: Vec<_> = [1.0, 2.0, 4.0].into_iter().zip(waits).flat_map(with).collect();
+        of(&runs)
+    };
+    // They take 100, 55 and 32.5 s.
+    let eaten = queued([Some(5.0), Some(10.0), Some(60.0)]);
+    assert_eq!(eaten.sizes[2].queued_ns, Some(60_000_000_001), "the median");
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = "• 4 cores were the fastest but not the first to be done: 1.00 min in the queue and 32.5 s running; \
+                2 cores: 10.0 s in the queue and 55.0 s running •";
+    assert!(words(text(&eaten)).contains(told), "{}", text(&eaten));
+    let table = |width| {
+        let style = Style { width, color: false, unicode: true };
+        render(&eaten, &style).lines().skip(1).take(4).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let [wide, usual, narrow] = [100, 80, 60].map(table);
+    let head = "  cores  runs  used     queue      time  ";
+    assert!(wide[0].starts_with(&format!("{head}from, to  speed-up")), "{wide:?}");
+    assert!(usual[0].starts_with(&format!("{head}speed-up  efficiency")), "{usual:?}");
+    assert_eq!(narrow[0], format!("{head}speed-up  effic."));
+    assert!(narrow[3].starts_with("  4         3  3.08  1.00 min    32.5 s "), "{narrow:?}");
+    let is_told = |found: &Comparison| words(text(found)).contains("not the first to be done");
+    assert!(!is_told(&queued([Some(5.0), Some(10.0), Some(32.0)])), "64.5 s are less than 65");
+    assert!(is_told(&queued([Some(5.0), Some(10.0), Some(33.0)])), "65.5 s");
+    let unknown = queued([Some(5.0), None, Some(60.0)]);
+    assert!(!is_told(&unknown) && text(&unknown).contains("  queue  "), "{}", text(&unknown));
+    assert!(!text(&queued([None; 3])).contains("queue"));
+}
+
 /// Whether `read` is what stands in `tests/`; written there anew with BLESS, as the summaries are.
 fn agreed(name: &str, read: &str) {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/report/compare/tests");

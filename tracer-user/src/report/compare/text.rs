@@ -1,6 +1,6 @@
 //! A comparison for a terminal.
 
-use super::{Comparison, Grown, Range, laws::FORESIGHT};
+use super::{Comparison, Grown, Range, Size, laws::FORESIGHT};
 use crate::{
     base::units::{cores as cores_shown, duration, fine_percent, percent},
     report::text::tables::table,
@@ -29,43 +29,34 @@ fn sizes(of: &Comparison, style: &Style) -> Vec<Line> {
     let name = if of.name.is_empty() { "Runs" } else { &of.name };
     let mut lines = heading(name, &aside, style);
     let is_wide = style.width >= WIDE;
-    let rows: Vec<_> = of
-        .sizes
-        .iter()
-        .map(|size| {
-            let mut cells = vec![
-                cores(size.cores),
-                size.jobs.len().to_string(),
-                size.cores_used.map_or(String::new(), cores),
-                duration(size.median_ns),
-            ];
-            if is_wide {
-                cells.push(spread(size.least_ns, size.most_ns));
-            }
-            cells.push(format!("{:.2}", size.speed_up));
-            cells.push(percent(size.efficiency));
-            if is_wide {
-                cells.push(size.serial_fraction.map_or(String::new(), serial));
-                cells.push(size.gain_of_a_tenth.map_or(String::new(), gain));
-            }
-            cells
-        })
-        .collect();
-    let head: &[&str] = match is_wide {
-        true => &[
-            "cores",
-            "runs",
-            "used",
-            "time",
-            "from, to",
-            "speed-up",
-            "efficiency",
-            "serial",
-            "10 % more",
-        ],
-        false => &["cores", "runs", "used", "time", "speed-up", "effic."],
+    let is_queued = of.sizes.iter().any(|size| size.queued_ns.is_some());
+    // The queue takes its room.
+    let is_spread = is_wide && (!is_queued || style.width >= WIDEST);
+    let efficiency = if is_wide { "efficiency" } else { "effic." };
+    let is_shown = |name: &str| match name {
+        "from, to" => is_spread,
+        "queue" => is_queued,
+        "serial" | "10 % more" => is_wide,
+        _ => true,
     };
-    lines.extend(table(head, &rows, style));
+    type Cell = fn(&Size) -> String;
+    let columns: [(&str, Cell); 10] = [
+        ("cores", |size| cores(size.cores)),
+        ("runs", |size| size.jobs.len().to_string()),
+        ("used", |size| size.cores_used.map_or(String::new(), cores)),
+        ("queue", |size| size.queued_ns.map_or(String::new(), duration)),
+        ("time", |size| duration(size.median_ns)),
+        ("from, to", |size| spread(size.least_ns, size.most_ns)),
+        ("speed-up", |size| format!("{:.2}", size.speed_up)),
+        (efficiency, |size| percent(size.efficiency)),
+        ("serial", |size| size.serial_fraction.map_or(String::new(), serial)),
+        ("10 % more", |size| size.gain_of_a_tenth.map_or(String::new(), gain)),
+    ];
+    let columns: Vec<_> = columns.iter().filter(|(name, _)| is_shown(name)).collect();
+    let head: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let row = |size| columns.iter().map(|(_, cell)| cell(size)).collect();
+    let rows: Vec<Vec<String>> = of.sizes.iter().map(row).collect();
+    lines.extend(table(&head, &rows, style));
     lines
 }
 
@@ -73,6 +64,8 @@ fn sizes(of: &Comparison, style: &Style) -> Vec<Line> {
 const FARTHEST: f64 = 1000.0;
 /// From here on there is room for all columns.
 const WIDE: usize = 80;
+/// And for the queue too.
+const WIDEST: usize = 100;
 
 fn cores(cores: f64) -> String {
     cores_shown((cores * 1000.0).round() as u64)
@@ -154,10 +147,32 @@ fn in_short(of: &Comparison, style: &Style) -> Vec<Line> {
             between(&law.seconds_at_twice, seconds)
         ));
     }
+    said.extend(queue(of));
     said.extend(of.worth_cores.as_ref().map(|range| worth(range, smallest.cores, furthest)));
     let mut lines = vec![Line::new().strong("In short")];
     lines.extend(said.iter().flat_map(|text| labelled("  • ", 4, Tone::Plain, text, style)));
     lines
+}
+
+/// Where the fastest size was not the first to be done: what it gained it had waited longer.
+fn queue(of: &Comparison) -> Option<String> {
+    let waits: Vec<u64> = of.sizes.iter().map(|size| size.queued_ns).collect::<Option<_>>()?;
+    let both = || of.sizes.iter().zip(waits.iter().copied());
+    let done = |(size, wait): &(&Size, u64)| size.median_ns.saturating_add(*wait);
+    let fastest = both().min_by_key(|(size, _)| size.median_ns)?;
+    let first = both().min_by_key(done)?;
+    let spent = |(size, wait): (&Size, u64)| {
+        format!("{} in the queue and {} running", duration(wait), duration(size.median_ns))
+    };
+    (done(&first) < done(&fastest)).then(|| {
+        format!(
+            "{} cores were the fastest but not the first to be done: {}; {} cores: {}",
+            cores(fastest.0.cores),
+            spent(fastest),
+            cores(first.0.cores),
+            spent(first)
+        )
+    })
 }
 
 /// Up to how many cores more are worth it.

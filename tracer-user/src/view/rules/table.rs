@@ -243,16 +243,21 @@ pub static RULES: &[Rule] = &[
         id: "gpu_idle",
         least_ns: LEAST_NS,
         threshold: || {
-            format!(
-                "a GPU was busy for less than {} of the time (all for {}: nothing to mend)",
-                percent(gpu_idle::IDLE),
-                percent(gpu_idle::FULL)
-            )
+            format!("a GPU was busy for less than {} of the time", percent(gpu_idle::IDLE))
         },
         source: "",
         advice: "mend what it waits for: more loader processes, larger batches, data closer by",
         shown: "gpu",
-        find: gpu_idle::finding,
+        find: gpu_idle::idle,
+    },
+    Rule {
+        id: "gpu_busy",
+        least_ns: LEAST_NS,
+        threshold: || format!("all its GPUs were busy for {} of the time", percent(gpu_idle::FULL)),
+        source: "",
+        advice: "",
+        shown: "gpu",
+        find: gpu_idle::busy,
     },
     Rule {
         id: "gpu_unused",

@@ -1,8 +1,8 @@
 //! What is on the screen: which jobs, in which order, which of them is chosen. Pure: keys and answers in.
 
+use anyhow::Result;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::asking::Answer;
 use crate::{
     record::select::Run,
     report::{
@@ -24,6 +24,23 @@ const SORTS: [(char, Sort, &str); 8] = [
     ('t', Sort::Time, "time"),
 ];
 
+/// What was found: the jobs, and of the one that is wished for all that is known.
+pub struct Answer {
+    /// The jobs that run.
+    pub runs: Result<Vec<Run>>,
+    /// The one that was wished for, if it runs.
+    pub whole: Option<(Key, Whole)>,
+}
+
+/// What a key asks for outside.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Act {
+    /// From now on this job in detail.
+    Wish(Option<Key>),
+    /// This signal to the command.
+    Signal(i32),
+}
+
 /// A job in detail.
 struct Detail {
     key: Key,
@@ -40,6 +57,8 @@ pub struct State {
     /// Rows above the window.
     above: usize,
     detail: Option<Detail>,
+    /// Whether the one job is a command that runs on this terminal.
+    is_command: bool,
     error: Option<String>,
     is_over: bool,
     unicode: bool,
@@ -70,20 +89,26 @@ impl State {
             chosen: None,
             above: 0,
             detail: None,
+            is_command: false,
             error: None,
             is_over: false,
             unicode,
         }
     }
 
+    /// Of the command that `first` tells of in detail, and of nothing else.
+    pub fn of_command(first: Answer, unicode: bool) -> Self {
+        let mut state = Self::new(Sort::default(), &[], unicode);
+        let key = first.whole.as_ref().map(|(key, _)| key.clone());
+        state.detail = key.map(|key| Detail { key, whole: None, above: 0 });
+        state.is_command = true;
+        state.take(first);
+        state
+    }
+
     /// Whether the user wants no more.
     pub fn is_over(&self) -> bool {
         self.is_over
-    }
-
-    /// The job that is wished for in detail.
-    pub fn wish(&self) -> Option<Key> {
-        self.detail.as_ref().map(|detail| detail.key.clone())
     }
 
     /// Takes what was found.
@@ -102,23 +127,29 @@ impl State {
         }
     }
 
-    /// A key; gives whether another job is wished for.
-    pub fn press(&mut self, key: KeyEvent) -> bool {
+    /// A key; gives what it asks for outside.
+    pub fn press(&mut self, key: KeyEvent) -> Option<Act> {
         let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         match (key.code, &mut self.detail) {
+            (KeyCode::Char('c'), _) if is_ctrl && self.is_command => {
+                return Some(Act::Signal(libc::SIGINT));
+            }
+            (KeyCode::Char('\\' | '4'), _) if is_ctrl && self.is_command => {
+                return Some(Act::Signal(libc::SIGQUIT));
+            }
             (KeyCode::Char('q'), _) | (KeyCode::Char('c'), _)
                 if key.code == KeyCode::Char('q') || is_ctrl =>
             {
                 self.is_over = true;
             }
-            (KeyCode::Esc | KeyCode::Backspace | KeyCode::Left, Some(_)) => {
+            (KeyCode::Esc | KeyCode::Backspace | KeyCode::Left, Some(_)) if !self.is_command => {
                 self.detail = None;
-                return true;
+                return Some(Act::Wish(None));
             }
             (KeyCode::Enter | KeyCode::Right, None) => {
-                let key = self.chosen.clone().or_else(|| self.order().first().cloned());
-                self.detail = key.map(|key| Detail { key, whole: None, above: 0 });
-                return self.detail.is_some();
+                let key = self.chosen.clone().or_else(|| self.order().first().cloned())?;
+                self.detail = Some(Detail { key: key.clone(), whole: None, above: 0 });
+                return Some(Act::Wish(Some(key)));
             }
             (code, Some(detail)) => {
                 detail.above = moved(detail.above, code).unwrap_or(detail.above)
@@ -129,7 +160,7 @@ impl State {
             }
             (code, None) => self.choose(code),
         }
-        false
+        None
     }
 
     fn order(&self) -> Vec<Key> {
@@ -187,34 +218,47 @@ impl State {
     }
 
     fn detail_window(&self, detail: &mut Detail, style: &Style, rows: usize) -> Window {
-        let is_gone = !self.order().contains(&detail.key);
+        let now = self.jobs.sorted(self.sort).into_iter().find(|now| key(&now.row) == detail.key);
         let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
+        // Nothing is known before the first reading.
+        let counted = detail.whole.as_ref().filter(|whole| whole.record.totals.elapsed_ns > 0);
+        // What a command does now is nowhere else.
+        let does = now.filter(|_| self.is_command).zip(counted);
+        let does = does.map_or(Vec::new(), |(now, _)| lines(&[now], &style));
+        let report = counted.map(|whole| Report::of(whole, self.unicode));
+        let report = report.into_iter().flat_map(|report| blocks(&report, &style));
         let mut lines = Vec::new();
-        if let Some(whole) = &detail.whole {
-            let blocks = blocks(&Report::of(whole, self.unicode), &style);
-            for block in blocks.into_iter().filter(|block| !block.is_empty()) {
-                if !lines.is_empty() {
-                    lines.push(Line::new());
-                }
-                lines.extend(block);
+        for block in [does].into_iter().chain(report).filter(|block| !block.is_empty()) {
+            if !lines.is_empty() {
+                lines.push(Line::new());
             }
+            lines.extend(block);
         }
         detail.above = detail.above.min(lines.len().saturating_sub(rows));
         let more = match lines.len().saturating_sub(detail.above + rows) {
             0 => String::new(),
             more => format!(", {more} lines further down"),
         };
-        let title = match (is_gone, &detail.whole) {
-            (true, _) => format!("job {} has ended{more}", detail.key.1),
-            (false, None) => format!("job {}: asking", detail.key.1),
-            (false, Some(_)) => format!("job {}{more}", detail.key.1),
+        let job = &detail.key.1;
+        let title = match (now, &detail.whole) {
+            _ if self.is_command && counted.is_none() => {
+                "the command runs, its first reading is to come".to_owned()
+            }
+            _ if self.is_command => format!("the command runs{more}"),
+            (None, _) => format!("job {job} has ended{more}"),
+            (_, None) => format!("job {job}: asking"),
+            (_, Some(_)) => format!("job {job}{more}"),
+        };
+        let keys = match self.is_command {
+            true => "q close  Ctrl-C interrupt the command  up, down, PgUp, PgDn scroll",
+            false => "q quit  Esc back  up, down, PgUp, PgDn scroll",
         };
         Window {
             title,
             error: self.error.clone(),
             lines: lines.into_iter().skip(detail.above).take(rows).collect(),
             chosen: None,
-            keys: "q quit  Esc back  up, down, PgUp, PgDn scroll".to_owned(),
+            keys: keys.to_owned(),
         }
     }
 }
