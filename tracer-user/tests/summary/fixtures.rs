@@ -1,5 +1,6 @@
 //! Runs with one trouble each.
 
+pub mod file_ops;
 pub mod waits;
 
 use jobtrace::model::{
