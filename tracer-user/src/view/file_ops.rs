@@ -61,11 +61,10 @@ impl AllFileOps {
     /// Those of a run; nothing where it was not asked for them.
     pub fn of(facts: &Facts) -> Self {
         let groups = facts.totals.stats.groups(&IO);
-        let (elsewhere, storage): (Vec<_>, Vec<_>) =
-            groups.partition(|group| NO_STORAGE.contains(&&*group.tags[0]));
-        let mut rows: Vec<_> = storage.into_iter().map(|group| row(group, facts.unicode)).collect();
+        let elsewhere: Vec<_> = groups.filter(|group| !is_storage(&group.tags[0])).collect();
+        let mut rows: Vec<_> = storage(facts).map(|group| row(group, facts.unicode)).collect();
         rows.sort_by_key(|row| (Reverse((row.time_ns, row.ops)), row.name.clone()));
-        let sum = |of: fn(&Group) -> u64| elsewhere.iter().map(|group| of(group)).sum::<u64>();
+        let sum = |of: fn(&Group) -> u64| added_up(elsewhere.iter().map(|group| of(group)));
         let (ops, time_ns) = (sum(ops), sum(time_ns));
         let elsewhere = match ops {
             0 => String::new(),
@@ -80,8 +79,8 @@ impl AllFileOps {
 
     /// `4.2 s in 12.3k operations`.
     pub fn in_words(&self) -> String {
-        let time_ns = self.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.time_ns));
-        let ops = self.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ops));
+        let time_ns = added_up(self.rows.iter().map(|row| row.time_ns));
+        let ops = added_up(self.rows.iter().map(|row| row.ops));
         format!("{} in {} operations, all tasks added up", long_duration(time_ns), count(ops))
     }
 
@@ -93,7 +92,7 @@ impl AllFileOps {
         let mut cells: Vec<_> = self.rows.iter().take(MOST).map(FileOps::cells).collect();
         if self.rows.len() > MOST {
             let rest = &self.rows[MOST..];
-            let sum = |of: fn(&FileOps) -> u64| rest.iter().map(of).sum::<u64>();
+            let sum = |of: fn(&FileOps) -> u64| added_up(rest.iter().map(of));
             let others = FileOps {
                 name: format!("{} more", rest.len()),
                 ops: sum(|row| row.ops),
@@ -152,11 +151,28 @@ pub fn block(all: &AllFileOps, style: &Style) -> Vec<Line> {
     lines
 }
 
-fn ops(group: &Group) -> u64 {
+/// Whether files of this type are storage.
+pub fn is_storage(fs: &str) -> bool {
+    !NO_STORAGE.contains(&fs)
+}
+
+/// Operations on storage, by file system, mount and kind of call.
+pub fn storage<'a>(facts: &Facts<'a>) -> impl Iterator<Item = &'a Group> {
+    facts.totals.stats.groups(&IO).filter(|group| is_storage(&group.tags[0]))
+}
+
+/// The sum, or the largest number there is: records come from outside.
+pub fn added_up(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
+}
+
+/// How many operations.
+pub fn ops(group: &Group) -> u64 {
     group.number(Io::ops).unwrap_or(0)
 }
 
-fn time_ns(group: &Group) -> u64 {
+/// How long all of them took.
+pub fn time_ns(group: &Group) -> u64 {
     group.hist(Io::latency_ns).map_or(0, |took| took.sum)
 }
 
@@ -174,17 +190,21 @@ fn row(group: &Group, unicode: bool) -> FileOps {
 }
 
 /// `read /scratch (ext4)`; without a mount `read (ext4)`.
-fn name(op: &str, fs: &str, mount: &str, unicode: bool) -> String {
+pub fn name(op: &str, fs: &str, mount: &str, unicode: bool) -> String {
+    format!("{} {}", text::clean(op, unicode), place(fs, mount, unicode))
+}
+
+/// `/scratch (ext4)`; without a mount `(ext4)`.
+pub fn place(fs: &str, mount: &str, unicode: bool) -> String {
     let fs = match fs {
         "unknown" => "unknown mount".to_owned(),
         fs => text::truncate(&text::clean(fs, unicode), MAX_FS),
     };
-    let op = text::clean(op, unicode);
     match mount {
-        "" => format!("{op} ({fs})"),
+        "" => format!("({fs})"),
         mount => {
             let mount = text::truncate(&text::clean(mount, unicode), MAX_MOUNT);
-            format!("{op} {mount} ({fs})")
+            format!("{mount} ({fs})")
         }
     }
 }
@@ -193,7 +213,7 @@ fn name(op: &str, fs: &str, mount: &str, unicode: bool) -> String {
 fn failed(facts: &Facts) -> Vec<String> {
     let groups = facts.totals.stats.groups(&IO_ERROR);
     let mut errors: Vec<_> = groups
-        .filter(|group| !NO_STORAGE.contains(&&*group.tags[1]))
+        .filter(|group| is_storage(&group.tags[1]))
         .filter_map(|group| {
             let [error, fs, mount, op] = &group.tags[..] else { return None };
             let name = name(op, fs, mount, facts.unicode);
