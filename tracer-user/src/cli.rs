@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{agent, compare, doctor, jobs, push, report, resolve, run, top, usage};
+use crate::commands::{
+    agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage,
+};
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
 #[derive(Debug, Parser)]
@@ -26,6 +28,7 @@ pub enum Command {
     Jobs(jobs::Args),
     Usage(usage::Args),
     Top(top::Args),
+    Findings(findings::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),
     Resolve(resolve::Args),

@@ -3,13 +3,16 @@
 
 use crate::process::say;
 use anyhow::{Context, Result, bail};
-use jobtrace::commands::{agent::config::Config, push::options::Options};
+use jobtrace::{
+    commands::{agent::config::Config, push::options::Options},
+    report::usage::policies,
+};
 use std::fs;
 use xtask::{grafana, root, sections};
 
 /// Writes docs/METRICS.md, docs/RECORD.md and docs/FINDINGS.md from their tables, docs/CLI.md from the command line's definition, the
-/// packages' jobtrace.toml and push.toml from the configurations' keys, and docs/grafana: dashboards in
-/// InfluxQL, Flux, SQL and PromQL, from one description.
+/// packages' jobtrace.toml and push.toml from the configurations' keys, policies.toml from its measures, and
+/// docs/grafana: dashboards in InfluxQL, Flux, SQL and PromQL, from one description.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare with the files and write nothing
@@ -30,6 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
         ("docs/CLI.md".to_owned(), jobtrace::docs::cli()),
         ("xtask/dist/jobtrace.toml".to_owned(), Config::default_file()?),
         ("xtask/dist/push.toml".to_owned(), Options::default_file()),
+        ("xtask/dist/policies.toml".to_owned(), policies::default_file()),
     ];
     let dashboards = grafana::all()?;
     for written in &dashboards {

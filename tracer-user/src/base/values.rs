@@ -6,6 +6,8 @@ use std::{fmt, str::FromStr, time::Duration};
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::clock::wall_ns;
+
 /// A time span, `10s`, `1h 30m`; a plain number is seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub Duration);
@@ -18,6 +20,16 @@ impl Time {
     /// A span of whole seconds.
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
+    }
+
+    /// In nanoseconds.
+    pub fn ns(self) -> u64 {
+        u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The moment so long before now, nanoseconds since the Unix epoch.
+    pub fn ago_ns(self) -> u64 {
+        wall_ns().saturating_sub(self.ns())
     }
 
     /// A span of whole milliseconds.

@@ -72,13 +72,13 @@ pub fn run(args: &Args) -> Result<u8> {
     let style = Style::for_stdout();
     let options = Options { by: args.by, weak: args.weak, force: args.force };
     let source = args.place.open()?;
-    let comparison = compare(&measured(args, &*source, style.unicode || args.json)?, options)?;
+    let comparison = compare(&measured(args, &source, style.unicode || args.json)?, options)?;
     print(&if args.json { lines(&[comparison])? } else { render(&comparison, &style) })?;
     Ok(source.tell_skipped())
 }
 
 /// Each run that is named, once.
-fn measured(args: &Args, source: &dyn Source, unicode: bool) -> Result<Vec<Measured>> {
+fn measured(args: &Args, source: &Source, unicode: bool) -> Result<Vec<Measured>> {
     let mut found: Vec<(&str, Vec<Record>)> = Vec::new();
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
     let read = |file: &String| anyhow::Ok((PathBuf::from(file), find::read(Path::new(file))?));

@@ -1,15 +1,14 @@
 //! `jobtrace jobs`: a list of the jobs that there are records of.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::{
-    base::{clock::wall_ns, say::print, values::Time},
+    base::{say::print, values::Time},
     record::{
+        days::Wanted,
         folders::first_day,
-        head::Head,
+        head::HeadIn,
         select::{Run, runs},
     },
     report::{
@@ -38,21 +37,9 @@ pub struct Args {
     /// Where they are.
     #[command(flatten)]
     pub place: Place,
-    /// Only jobs of this user
-    #[arg(long)]
-    pub user: Option<String>,
-    /// Only jobs of this account or project
-    #[arg(long)]
-    pub account: Option<String>,
-    /// Only jobs in this partition or queue
-    #[arg(long)]
-    pub partition: Option<String>,
-    /// Only jobs of this scheduler (slurm, pbs, lsf, run, …)
-    #[arg(long)]
-    pub manager: Option<String>,
-    /// Only jobs of this name
-    #[arg(long)]
-    pub name: Option<String>,
+    /// Which ones.
+    #[command(flatten)]
+    pub filter: Filter,
     /// Only jobs in this state
     #[arg(long, value_enum)]
     pub state: Option<State>,
@@ -74,6 +61,26 @@ pub struct Args {
     /// Print JSON, one line per job, with the files of its records
     #[arg(long)]
     pub json: bool,
+}
+
+/// Whose jobs; of one job all heads are or none.
+#[derive(Debug, clap::Args)]
+pub struct Filter {
+    /// Only jobs of this user
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Only jobs of this account or project
+    #[arg(long)]
+    pub account: Option<String>,
+    /// Only jobs in this partition or queue
+    #[arg(long)]
+    pub partition: Option<String>,
+    /// Only jobs of this scheduler (slurm, pbs, lsf, run, …)
+    #[arg(long)]
+    pub manager: Option<String>,
+    /// Only jobs of this name
+    #[arg(long)]
+    pub name: Option<String>,
 }
 
 /// What became of a job.
@@ -111,7 +118,7 @@ pub enum Sort {
 /// When there is no such folder or database; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
     let source = args.place.open()?;
-    print(&list(args, &*source)?)?;
+    print(&list(args, &source)?)?;
     Ok(source.tell_skipped())
 }
 
@@ -119,7 +126,7 @@ pub fn run(args: &Args) -> Result<u8> {
 ///
 /// # Errors
 /// When there is no such folder or database.
-pub fn list(args: &Args, source: &dyn Source) -> Result<String> {
+pub fn list(args: &Args, source: &Source) -> Result<String> {
     let mut rows = rows(args, source)?;
     match args.sort {
         Sort::Start => rows.sort_by_key(|row| std::cmp::Reverse(row.start)),
@@ -137,31 +144,28 @@ pub fn list(args: &Args, source: &dyn Source) -> Result<String> {
 }
 
 /// The jobs that are wanted; of a list by time no more days are read than it needs.
-fn rows(args: &Args, source: &dyn Source) -> Result<Vec<Row>> {
-    let since_ns = args.since.map_or(0, |since| {
-        wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
-    });
-    let mut heads: Vec<(PathBuf, Head)> = Vec::new();
-    let mut page: Vec<Run> = Vec::new();
+fn rows(args: &Args, source: &Source) -> Result<Vec<Row>> {
+    let since_ns = args.since.map_or(0, Time::ago_ns);
+    let filter = &args.filter;
+    // Any other order needs all of them.
+    if args.sort != Sort::Start || args.all {
+        let runs = source.runs(since_ns, |head| filter.is_wanted(head))?;
+        return Ok(wanted(args, since_ns, &runs).map(Row::from).collect());
+    }
+    let (mut so_far, mut first): (Vec<Run>, Option<String>) = (Vec::new(), None);
     for today in source.days(since_ns)? {
         // A run that goes back further has its parts there.
-        let first = wanted(args, since_ns, &page).map(first_day).min();
-        if first.is_some_and(|first| today < first) {
+        if first.as_deref().is_some_and(|first| &*today < first) {
             break;
         }
-        source.visit(&|day| day == today, &mut |folder, head| {
-            if args.is_wanted(&head) {
-                heads.push((folder.to_owned(), head));
-            }
-        })?;
-        // Any other order needs all of them.
-        if args.sort == Sort::Start && !args.all {
-            let so_far = runs(heads.clone());
-            let is_full = wanted(args, since_ns, &so_far).count() >= args.lines;
-            page = if is_full { so_far } else { Vec::new() };
-        }
+        let of_day = Wanted { first: Some(&today), last: Some(&today), ..Wanted::default() };
+        let heads = source.heads(&of_day, |head| filter.is_wanted(head))?;
+        let earlier = so_far.into_iter().flat_map(|run| run.parts);
+        so_far = runs(earlier.chain(heads).collect());
+        let page = || wanted(args, since_ns, &so_far);
+        first = page().map(first_day).min().filter(|_| page().count() >= args.lines);
     }
-    Ok(wanted(args, since_ns, &runs(heads)).map(Row::from).collect())
+    Ok(wanted(args, since_ns, &so_far).map(Row::from).collect())
 }
 
 fn wanted<'a>(args: &Args, since_ns: u64, runs: &'a [Run]) -> impl Iterator<Item = &'a Run> {
@@ -172,9 +176,8 @@ fn wanted<'a>(args: &Args, since_ns: u64, runs: &'a [Run]) -> impl Iterator<Item
     })
 }
 
-impl Args {
-    /// Whether a head is of a job that is asked for; of one job all heads are or none.
-    fn is_wanted(&self, head: &Head) -> bool {
+impl Filter {
+    fn is_wanted(&self, head: &HeadIn) -> bool {
         [
             (&self.user, &head.user),
             (&self.account, &head.account),
@@ -183,6 +186,6 @@ impl Args {
             (&self.name, &head.name),
         ]
         .iter()
-        .all(|(wanted, known)| wanted.is_none() || wanted == known)
+        .all(|(wanted, known)| wanted.is_none() || wanted.as_deref() == known.as_deref())
     }
 }

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod compare;
 pub mod doctor;
+pub mod findings;
 pub mod jobs;
 pub mod push;
 pub mod report;

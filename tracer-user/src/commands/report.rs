@@ -78,15 +78,15 @@ pub fn run(args: &Args) -> Result<u8> {
     match &args.html {
         Some(file) => {
             ensure!(args.jobs.len() == 1, "--html writes one job's page: name one job");
-            page(args, &*source, file)?;
+            page(args, &source, file)?;
         }
-        None => print(&text(args, &*source)?)?,
+        None => print(&text(args, &source)?)?,
     }
     Ok(source.tell_skipped())
 }
 
 /// Writes the page of the one job that is named.
-fn page(args: &Args, source: &dyn Source, file: &Path) -> Result<()> {
+fn page(args: &Args, source: &Source, file: &Path) -> Result<()> {
     let mut found = records(args, source)?;
     let (name, records) = found.pop().context("one job is named")?;
     let whole = whole(&name, records, args)?;
@@ -107,7 +107,7 @@ fn page(args: &Args, source: &dyn Source, file: &Path) -> Result<()> {
 ///
 /// # Errors
 /// When there is no such job or file.
-pub fn text(args: &Args, source: &dyn Source) -> Result<String> {
+pub fn text(args: &Args, source: &Source) -> Result<String> {
     let style = Style::for_stdout();
     let mut out = Vec::new();
     for (name, records) in records(args, source)? {
@@ -140,7 +140,7 @@ fn whole(name: &str, records: Vec<Record>, args: &Args) -> Result<Whole> {
 }
 
 /// The records of each job that is named.
-fn records(args: &Args, source: &dyn Source) -> Result<Vec<(String, Vec<Record>)>> {
+fn records(args: &Args, source: &Source) -> Result<Vec<(String, Vec<Record>)>> {
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
     let mut found = Vec::new();
     for file in files {

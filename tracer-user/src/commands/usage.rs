@@ -1,12 +1,19 @@
 //! `jobtrace usage`: what users, accounts, nodes held and used.
 
-use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
 
 use crate::{
-    base::{clock::wall_ns, say::print, values::Time},
+    base::{config_file, say::print, text::clean, values::Time},
+    record::{days::Wanted, head::HeadIn},
     report::{
         json::lines,
-        usage::{By, Usage, csv, table},
+        usage::{
+            By, Usage, csv,
+            policies::{DEFAULT_FILE, Policies},
+            table,
+        },
     },
     source::{Place, Source},
     view::Style,
@@ -16,7 +23,9 @@ use crate::{
 ///
 /// CORE H, GPU H: hours held; USED: the part of them in which a task ran, or a kernel on the GPU. GIB H: memory
 /// allowed times the time; NEEDED: the most that was needed of it, without the file cache. CPU ONLY: core hours of
-/// jobs without a GPU on nodes on which others held some. The exit status is 1 if something could not be read.
+/// jobs without a GPU on nodes on which others held some; ALONE: the part of them in which no other job was on the
+/// node, so that nobody was kept waiting. By user and by account it also tells who is over a policy of the site. The
+/// exit status is 1 if something could not be read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -25,7 +34,9 @@ Examples:
   When is the cluster busy:
       jobtrace usage --by hour --from /shared/jobtrace
   The same as CSV:
-      jobtrace usage --by account --csv")]
+      jobtrace usage --by account --csv
+  Who is over a policy of one's own (/etc/jobtrace/policies.toml explains how to write one):
+      jobtrace usage --since 7d --policies idle.toml --json | jq -r 'select(.policies != []) | .key'")]
 pub struct Args {
     /// Where they are.
     #[command(flatten)]
@@ -36,6 +47,9 @@ pub struct Args {
     /// Only jobs that were seen within this time before now: 1h, 7d
     #[arg(long, value_name = "TIME")]
     pub since: Option<Time>,
+    /// The site's policies, by user and by account [default: /etc/jobtrace/policies.toml, if there is one]
+    #[arg(long, value_name = "FILE")]
+    pub policies: Option<PathBuf>,
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -50,29 +64,51 @@ pub struct Args {
 /// When there is no such folder or database; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
     let source = args.place.open()?;
-    print(&list(args, &*source)?)?;
+    print(&list(args, &source)?)?;
     Ok(source.tell_skipped())
 }
 
 /// The sums over what is in `source` as they are printed.
 ///
 /// # Errors
-/// When there is no such folder or database.
-pub fn list(args: &Args, source: &dyn Source) -> Result<String> {
-    let since_ns = args.since.map_or(0, |since| {
-        wall_ns().saturating_sub(u64::try_from(since.0.as_nanos()).unwrap_or(u64::MAX))
-    });
-    let mut usage = Usage::new(args.by);
-    let days = source.days(since_ns)?;
-    source.visit(&|day| days.iter().any(|known| known == day), &mut |_, head| {
+/// When there is no such folder or database, or something is wrong in the file of policies.
+pub fn list(args: &Args, source: &Source) -> Result<String> {
+    let policies = policies(args)?;
+    let (by, since_ns) = (args.by, args.since.map_or(0, Time::ago_ns));
+    let mut usage = Usage::new(by);
+    let add = |of_one: &mut Usage, _: &Path, head: &HeadIn| {
         if head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns {
-            usage.add(&head);
+            of_one.add(head);
         }
-    })?;
-    let rows = usage.rows();
+    };
+    let wanted = Wanted { since_ns, ..Wanted::default() };
+    source.fold(&wanted, || Usage::new(by), add, |of_one| usage.merge(of_one))?;
+    let mut rows = usage.rows();
+    let mut over = String::new();
+    if let Some((policies, path)) = policies {
+        let said = policies.apply(&mut rows);
+        if !said.is_empty() {
+            over = format!("over a policy of {}:\n", path.display());
+        }
+        said.iter().for_each(|line| over += &format!("  {}\n", clean(line, true)));
+    }
     Ok(match (args.csv, args.json) {
         (true, _) => csv(&rows),
         (_, true) => lines(&rows)?,
-        _ => table(&rows, args.by, &Style::for_stdout()),
+        _ => table(&rows, by, &Style::for_stdout()) + &over,
     })
+}
+
+/// The site's policies with their file, where they are about the rows.
+fn policies(args: &Args) -> Result<Option<(Policies, &Path)>> {
+    let named = args.policies.as_deref();
+    if !matches!(args.by, By::User | By::Account) {
+        ensure!(
+            named.is_none(),
+            "policies are about users and accounts: leave out --policies, or use --by user"
+        );
+        return Ok(None);
+    }
+    let Some((text, path)) = config_file::read(named, DEFAULT_FILE)? else { return Ok(None) };
+    Ok(Some((Policies::parse(&text, path)?, path)))
 }

@@ -64,7 +64,7 @@ pub fn record() -> String {
          | field | type | meaning |\n| --- | --- | --- |\n"
     );
     for (name, kind, help) in FIELDS {
-        let kind = if *kind == "String" { "string" } else { "integer" };
+        let kind = if *kind == "Text" { "string" } else { "integer" };
         let _ = writeln!(text, "| `{name}` | {kind} | {} |", help.trim());
     }
     text

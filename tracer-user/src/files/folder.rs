@@ -144,25 +144,33 @@ impl Folder {
         if !metadata.is_file() {
             return Err(io::Error::other("it is no file"));
         }
-        let mut bytes = Vec::with_capacity(metadata.len().min(most_bytes) as usize);
-        file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > most_bytes {
+        if metadata.len() > most_bytes {
             return Err(io::Error::new(
                 io::ErrorKind::FileTooLarge,
                 format!("it is longer than {most_bytes} bytes"),
             ));
         }
+        let mut bytes = Vec::with_capacity(metadata.len() as usize);
+        // What is appended meanwhile comes next time; so nobody has to read on to find the end.
+        file.take(metadata.len()).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// When a name in it came, went or was replaced last, nanoseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn modified_ns(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        Ok(nanoseconds(stat.st_mtime, stat.st_mtime_nsec as u64))
     }
 
     /// Size and time of the file `name`; `None` where there is no such file.
     pub fn stat(&self, name: &str) -> Option<Stat> {
         let stat = statat(&self.fd, plain(name).ok()?, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let (s, ns) = (stat.st_mtime.max(0) as u64, stat.st_mtime_nsec as u64);
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let modified_ns = s.saturating_mul(1_000_000_000).saturating_add(ns);
-        let (s, ns) = (stat.st_ctime.max(0) as u64, stat.st_ctime_nsec as u64);
-        let changed_ns = s.saturating_mul(1_000_000_000).saturating_add(ns);
+        let modified_ns = nanoseconds(stat.st_mtime, stat.st_mtime_nsec as u64);
+        let changed_ns = nanoseconds(stat.st_ctime, stat.st_ctime_nsec as u64);
         is_file.then_some(Stat { bytes: stat.st_size as u64, modified_ns, changed_ns })
     }
 
@@ -247,6 +255,11 @@ impl AsFd for Folder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// A file's time; before 1970 it is none.
+fn nanoseconds(s: i64, ns: u64) -> u64 {
+    (s.max(0) as u64).saturating_mul(1_000_000_000).saturating_add(ns)
 }
 
 /// Whether `file` ends within a line.

@@ -12,20 +12,20 @@ use anyhow::{Context, Result};
 
 use super::{
     Record,
+    days::{Days, Wanted},
     find::{self, Skipped},
-    head::Head,
+    head::{Head, HeadIn},
     name,
-    select::Run,
+    select::{Run, runs},
     store::DEFAULT_DIR,
 };
-
-use crate::base::say::say;
+use crate::base::{in_order::in_order, progress::Progress, say::say};
 
 /// Where to look. The arguments that all commands which read records have.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Folders {
-    /// Folders of records: the agent's, those of `jobtrace run --save`, or one that a cluster shares
-    #[arg(long, value_name = "DIR", num_args = 1.., default_value = DEFAULT_DIR)]
+    /// Folder of records: the agent's, that of `jobtrace run --save`, or one that a cluster shares; may be repeated
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DIR)]
     pub from: Vec<PathBuf>,
     /// What could not be read so far.
     #[arg(skip)]
@@ -45,48 +45,102 @@ impl Folders {
         Self { from, skipped: RefCell::default() }
     }
 
-    /// The days that there are, the newest first.
+    /// The days that there are.
     ///
     /// # Errors
     /// When a folder is not there; the message names the cure.
-    pub fn days(&self) -> Result<Vec<String>> {
-        let days = RefCell::new(BTreeSet::new());
-        let note = |day: &str| {
-            days.borrow_mut().insert(day.to_owned());
-            false
-        };
-        self.visit(note, |_, _| {})?;
-        self.skipped.take();
-        Ok(days.into_inner().into_iter().rev().collect())
-    }
-
-    /// The heads of the days that `wanted` wants, each with its folder.
-    ///
-    /// # Errors
-    /// As [`Self::days`].
-    pub fn heads(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<(PathBuf, Head)>> {
-        let mut heads = Vec::new();
-        self.visit(wanted, |folder, head| heads.push((folder.to_owned(), head)))?;
-        Ok(heads)
-    }
-
-    /// Gives each head of the days that `wanted` wants to `visit`, with its folder.
-    ///
-    /// # Errors
-    /// As [`Self::days`].
-    pub fn visit(
-        &self,
-        wanted: impl Fn(&str) -> bool,
-        visit: impl FnMut(&Path, Head),
-    ) -> Result<()> {
-        let Skipped { damaged, closed } = find::visit_heads(&self.from, wanted, visit).context(
+    pub fn days(&self) -> Result<Days> {
+        let (days, skipped) = Days::list(&self.from).context(
             "no records: `jobtrace agent` writes them ([records]), or `jobtrace run --save DIR`; name their folder \
              with --from",
         )?;
-        let mut skipped = self.skipped.borrow_mut();
-        skipped.damaged.extend(damaged);
-        skipped.closed += closed;
-        Ok(())
+        self.note(skipped);
+        Ok(days)
+    }
+
+    /// The heads of `days` that are `wanted`, each with its folder.
+    pub fn heads(
+        &self,
+        days: &Days,
+        wanted: &Wanted,
+        is_wanted: impl Fn(&HeadIn) -> bool + Sync,
+    ) -> Vec<(PathBuf, Head)> {
+        let mut heads = Vec::new();
+        let add = |of_one: &mut Vec<_>, folder: &Path, head: &HeadIn| {
+            if is_wanted(head) {
+                of_one.push((folder.to_owned(), Head::from(head)));
+            }
+        };
+        self.fold(days, wanted, Vec::new, add, |of_one| heads.extend(of_one));
+        heads
+    }
+
+    /// The runs that were seen from `since_ns` on, each whole, of heads that are wanted: of one job all are or none.
+    pub fn runs(
+        &self,
+        days: &Days,
+        since_ns: u64,
+        is_wanted: impl Fn(&HeadIn) -> bool + Sync,
+    ) -> Vec<Run> {
+        let seen = |heads| {
+            let mut runs = runs(heads);
+            runs.retain(|run| run.seen_ns() >= since_ns);
+            runs
+        };
+        let mut found =
+            seen(self.heads(days, &Wanted { since_ns, ..Wanted::default() }, &is_wanted));
+        let late = || found.iter().filter(|run| since_ns > 0 && run.is_counted_late());
+        let Some(first) = late().map(first_day).min() else { return found };
+        // Parts from before lie where nothing has changed since.
+        let jobs: BTreeSet<_> = late().filter_map(|run| run.head().job.clone()).collect();
+        let is_late = |job: Option<&str>| job.is_some_and(|job| jobs.contains(job));
+        let wanted = Wanted { first: Some(&first), ..Wanted::default() };
+        let heads =
+            self.heads(days, &wanted, |head| is_late(head.job.as_deref()) && is_wanted(head));
+        found.retain(|run| !is_late(run.head().job.as_deref()));
+        found.extend(seen(heads));
+        found.sort_by_key(Run::begin_ns);
+        found
+    }
+
+    /// As [`Days::fold`]; shows how far it is.
+    pub fn fold<T: Send>(
+        &self,
+        days: &Days,
+        wanted: &Wanted,
+        new: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, &Path, &HeadIn) + Sync,
+        mut take: impl FnMut(T),
+    ) {
+        let mut progress = Progress::of("folders read", days.folders(wanted).len());
+        let take = |sum| {
+            take(sum);
+            progress.step();
+        };
+        self.note(days.fold(wanted, new, add, take));
+    }
+
+    /// What `make` makes of the records of each of `runs`, in their order; nothing of a run whose records cannot be
+    /// read.
+    pub fn each<T: Send>(&self, runs: &[Run], make: impl Fn(Vec<Record>) -> T + Sync) -> Vec<T> {
+        let mut progress = Progress::of("jobs read", runs.len());
+        let mut made = Vec::new();
+        let work = |run: &Run| {
+            let (mut records, mut damaged) = (Vec::new(), Vec::new());
+            for (folder, head) in &run.parts {
+                match find::read_of(folder, head) {
+                    Ok(record) => records.push(record),
+                    Err(error) => damaged.push(format!("{error:#}")),
+                }
+            }
+            ((!records.is_empty()).then(|| make(records)), damaged)
+        };
+        in_order(runs, work, |(one, damaged)| {
+            made.extend(one);
+            self.note(Skipped { damaged, closed: 0 });
+            progress.step();
+        });
+        made
     }
 
     /// The records of a run.
@@ -94,20 +148,29 @@ impl Folders {
     /// # Errors
     /// When none of them can be read.
     pub fn read(&self, run: &Run) -> Result<Vec<Record>> {
+        let mut progress = Progress::of("records read", run.parts.len());
         let (mut records, mut last) = (Vec::new(), None);
-        for (folder, head) in &run.parts {
-            match find::read_of(folder, head) {
+        let work = |(folder, head): &(PathBuf, Head)| find::read_of(folder, head);
+        in_order(&run.parts, work, |found| {
+            match found {
                 Ok(record) => records.push(record),
                 Err(error) => {
                     self.skipped.borrow_mut().damaged.push(format!("{error:#}"));
                     last = Some(error);
                 }
             }
-        }
+            progress.step();
+        });
         match last {
             Some(error) if records.is_empty() => Err(error),
             _ => Ok(records),
         }
+    }
+
+    fn note(&self, skipped: Skipped) {
+        let mut told = self.skipped.borrow_mut();
+        told.damaged.extend(skipped.damaged);
+        told.closed += skipped.closed;
     }
 
     /// The folders in words.

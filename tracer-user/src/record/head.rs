@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::handle::{Handle, Histogram, Number};
 
-use super::{Record, name};
+use super::{
+    Record, name,
+    words::{Lend, Words},
+};
 use crate::model::{
     info::Facts,
     tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Own, SELF, Sched, fact},
@@ -18,10 +21,10 @@ const LONGEST_BYTES: usize = 64 << 10;
 /// The struct, what fills it, and its rows for docs/RECORD.md.
 macro_rules! head {
     ($($(#[doc = $help:literal])+ $field:ident: $Type:ty = |$record:ident| $value:expr;)*) => {
-        /// What the line holds; each where known.
+        /// What the line holds; each where known. Its texts are its own, or those of the file it was read from.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
-        pub struct Head {
+        pub struct Head<Text = String> {
             $($(#[doc = $help])+ #[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$Type>,)*
         }
 
@@ -31,7 +34,20 @@ macro_rules! head {
 
         impl From<&Record> for Head {
             fn from(record: &Record) -> Self {
+                type Text = String;
                 Self { $($field: (|$record: &Record| -> Option<$Type> { $value })(record),)* }
+            }
+        }
+
+        impl From<&HeadIn<'_>> for Head {
+            fn from(head: &HeadIn) -> Self {
+                Self { $($field: head.$field.clone().map(Into::into),)* }
+            }
+        }
+
+        impl<'a> From<&'a Head> for HeadIn<'a> {
+            fn from(head: &'a Head) -> Self {
+                Self { $($field: head.$field.as_ref().map(Lend::lend),)* }
             }
         }
     };
@@ -39,25 +55,25 @@ macro_rules! head {
 
 head! {
     /// The record's file, in the same folder. Of several lines with the same file the last one counts.
-    file: String = |record| Some(name::place(record).file);
+    file: Text = |record| Some(name::place(record).file);
     /// Name of the cluster.
-    cluster: String = |record| known(&record.cluster);
+    cluster: Text = |record| known(&record.cluster);
     /// The node.
-    host: String = |record| record.hosts.first().cloned();
+    host: Text = |record| record.hosts.first().cloned();
     /// The job's id.
-    job: String = |record| known(&record.job().job);
+    job: Text = |record| known(&record.job().job);
     /// The scheduler or runtime whose job it is.
-    manager: String = |record| known(&record.job().manager);
+    manager: Text = |record| known(&record.job().manager);
     /// Its owner.
-    user: String = |record| known(&record.job().user);
+    user: Text = |record| known(&record.job().user);
     /// The step, if steps are series of their own.
-    step: String = |record| known(&record.job().step);
+    step: Text = |record| known(&record.job().step);
     /// Name of the job.
-    name: String = |record| text(record, const { fact("name") });
+    name: Text = |record| text(record, const { fact("name") });
     /// Account or project.
-    account: String = |record| text(record, const { fact("account") });
+    account: Text = |record| text(record, const { fact("account") });
     /// Partition or queue.
-    partition: String = |record| text(record, const { fact("partition") });
+    partition: Text = |record| text(record, const { fact("partition") });
     /// Start of the job, nanoseconds since the Unix epoch, as all times here.
     start: u64 = |record| record.facts.number(const { fact("start") });
     /// Its end; absent while it runs.
@@ -69,9 +85,9 @@ head! {
     /// Time for which it was counted.
     elapsed_ns: u64 = |record| Some(record.totals.elapsed_ns);
     /// Why it ended, if that is known.
-    end_reason: String = |record| text(record, const { fact("end_reason") });
+    end_reason: Text = |record| text(record, const { fact("end_reason") });
     /// Quality of service.
-    qos: String = |record| text(record, const { fact("qos") });
+    qos: Text = |record| text(record, const { fact("qos") });
     /// Exit status as a shell shows it.
     exit: u64 = |record| record.facts.number(const { fact("exit") });
     /// Time on CPU, all tasks.
@@ -101,7 +117,7 @@ head! {
     /// Processes killed for lack of memory.
     oom_kills: u64 = |record| sum(record, Fault::oom_kills);
     /// What was not counted for a part of the time, as in the record: `block,sched`.
-    not_counted: String = |record| known(&not_counted(record));
+    not_counted: Text = |record| known(&not_counted(record));
     /// Events lost on the node meanwhile, of all causes: some of them may have been the job's.
     lost: u64 = |record| lost(record);
     /// Read from and written to local disks.
@@ -122,23 +138,30 @@ impl Head {
     pub fn line(&self) -> String {
         serde_json::to_string(self).expect("texts and numbers") + "\n"
     }
+}
 
-    /// The heads in the text of a file, by the record's file: the last line of each. Gives also the numbers, from 1
-    /// on, of lines that are damaged: one may be torn, where a node died in it.
-    pub fn parse(file: &[u8]) -> (BTreeMap<String, Self>, Vec<u64>) {
-        let (mut heads, mut damaged) = (BTreeMap::new(), Vec::new());
+/// A head whose texts lie in the file that it was read from.
+pub type HeadIn<'a> = Head<Words<'a>>;
+
+impl<'a> HeadIn<'a> {
+    /// The heads in the text of a file, in the order of their records' files: the last line of each. Gives also the
+    /// numbers, from 1 on, of lines that are damaged: one may be torn, where a node died in it.
+    pub fn parse(file: &'a [u8]) -> (Vec<Self>, Vec<u64>) {
+        let (mut heads, mut damaged) = (Vec::<Self>::new(), Vec::new());
         for (number, line) in (1..).zip(file.split(|byte| *byte == b'\n')) {
             if line.is_empty() {
                 continue;
             }
             let head = Some(line).filter(|line| line.len() <= LONGEST_BYTES);
             let head = head.and_then(|line| serde_json::from_slice::<Self>(line).ok());
-            let named = |head: &Self| head.file.clone().filter(|file| name::is_record(file));
-            match head.and_then(|head| Some((named(&head)?, head))) {
-                Some((file, head)) => drop(heads.insert(file, head)),
+            match head.filter(|head| head.file.as_deref().is_some_and(name::is_record)) {
+                Some(head) => heads.push(head),
                 None => damaged.push(number),
             }
         }
+        heads.reverse();
+        heads.sort_by(|a, b| a.file.cmp(&b.file));
+        heads.dedup_by(|a, b| a.file == b.file);
         (heads, damaged)
     }
 }

@@ -1,9 +1,11 @@
 //! The record of a job: all that is known of it on a node, in one gzip JSON file of some kB that stays readable
 //! (docs/RECORD.md). What the summary, `--json` and the files under `records/` are made of.
 //!
-//! Pure but for `store.rs`, which writes, `find.rs`, which reads, and `running.rs`, which asks the agent. Not to be mixed up with a recording (`replay`): that
-//! holds every reading, to be computed anew; a record holds what came of them.
+//! Pure but for `store.rs`, which writes, `find.rs` and `days.rs`, which read, and `running.rs`, which asks the agent.
+//! Not to be mixed up with a recording (`replay`): that holds every reading, to be computed anew; a record holds what
+//! came of them.
 
+pub mod days;
 pub mod document;
 pub mod file;
 pub mod find;
@@ -20,6 +22,7 @@ pub mod select;
 pub mod series;
 pub mod store;
 pub mod timeline;
+pub mod words;
 
 pub use merge::merge;
 pub use parse::parse;

@@ -3,7 +3,7 @@
 //!
 //! Pure.
 
-use std::path::PathBuf;
+use std::{ops::Deref, path::PathBuf};
 
 use super::head::Head;
 
@@ -28,6 +28,12 @@ impl Run {
         self.numbers(|head| head.seen).max().unwrap_or(0)
     }
 
+    /// Whether it started before it was counted, so that there may be an earlier part of it.
+    pub fn is_counted_late(&self) -> bool {
+        let start = self.numbers(|head| head.start).min();
+        start.is_some_and(|start| start.saturating_add(APART_NS) < self.begin_ns())
+    }
+
     /// The files of its records.
     pub fn files(&self) -> Vec<PathBuf> {
         let file = |(folder, head): &(PathBuf, Head)| Some(folder.join(head.file.as_ref()?));
@@ -46,10 +52,10 @@ impl Run {
 
 /// The runs that `heads` are of, in the order of their begin.
 pub fn runs(mut heads: Vec<(PathBuf, Head)>) -> Vec<Run> {
-    let whose = |head: &Head| {
-        (head.cluster.clone(), head.manager.clone(), head.job.clone(), head.user.clone())
-    };
-    heads.sort_by_cached_key(|(_, head)| (whose(head), head.begin));
+    fn whose(head: &Head) -> [Option<&str>; 4] {
+        [&head.cluster, &head.manager, &head.job, &head.user].map(Option::as_deref)
+    }
+    heads.sort_by(|(_, a), (_, b)| (whose(a), a.begin).cmp(&(whose(b), b.begin)));
     let mut runs: Vec<Run> = Vec::new();
     let mut until_ns = 0;
     for part in heads {
@@ -79,11 +85,12 @@ pub fn runs(mut heads: Vec<(PathBuf, Head)>) -> Vec<Run> {
 }
 
 /// Whether `head` is of the job that a command line names: by its id, its id and step, or its name.
-pub fn is_named(head: &Head, name: &str) -> bool {
-    let step = || Some(format!("{}.{}", head.job.as_ref()?, head.step.as_ref()?));
-    head.job.as_deref() == Some(name)
-        || head.name.as_deref() == Some(name)
-        || step().as_deref() == Some(name)
+pub fn is_named<Text: Deref<Target = str>>(head: &Head<Text>, name: &str) -> bool {
+    let is_step = || {
+        let step = name.strip_prefix(head.job.as_deref()?)?.strip_prefix('.')?;
+        (head.step.as_deref()? == step).then_some(())
+    };
+    head.job.as_deref() == Some(name) || head.name.as_deref() == Some(name) || is_step().is_some()
 }
 
 #[cfg(test)]
@@ -133,6 +140,10 @@ mod tests {
         head.name = Some("md".into());
         head.step = Some("0".into());
         assert!(["7", "7.0", "md"].iter().all(|name| is_named(&head, name)));
-        assert!(!is_named(&head, "7.1") && !is_named(&head, "") && !is_named(&Head::default(), ""));
+        assert!(
+            !is_named(&head, "7.1")
+                && !is_named(&head, "")
+                && !is_named(&Head::<String>::default(), "")
+        );
     }
 }

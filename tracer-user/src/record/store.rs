@@ -22,7 +22,7 @@ pub use limits::{Dropped, Enforcing, Limits};
 pub use mirror::{Access, Copied, Mirror};
 use rights::{Rights, Users};
 
-pub use super::find::{Heads, Skipped, read, read_heads, read_of, records_of, visit_heads};
+pub use super::find::{Heads, Skipped, read, read_heads, read_of, records_of};
 use super::{
     Record,
     name::{self, Place},

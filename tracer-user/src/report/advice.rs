@@ -10,7 +10,7 @@ use crate::{
         facts::Facts,
         line::Tone,
         request::Ask,
-        rules::{self, FACT, Finding, REQUEST_NS, Rule, Saves},
+        rules::{self, CORES_OF_A_GPU, FACT, Finding, REQUEST_NS, Rule, Saves},
     },
 };
 
@@ -23,10 +23,13 @@ const HOUR_NS: f64 = 3.6e12;
 const LEAST_HOURS: f64 = 0.005;
 
 /// A finding.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Advice {
     /// Name of its rule (docs/FINDINGS.md); empty where nothing stands out.
     pub rule: &'static str,
+    /// Whether it holds for jobs of any length.
+    #[serde(skip)]
+    pub(super) is_fact: bool,
     #[serde(skip)]
     pub(crate) tone: Tone,
     /// What was seen.
@@ -44,6 +47,11 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// Core hours that it would save, a GPU hour counting as some.
+    pub(super) fn weight(&self) -> f64 {
+        self.core_hours.unwrap_or(0.0) + self.gpu_hours.unwrap_or(0.0) * CORES_OF_A_GPU as f64
+    }
+
     /// `saves up to 9.70 core hours and 1.38 GPU hours`; nothing where that is nothing.
     pub(super) fn saves(&self) -> Option<String> {
         let hours = [(self.core_hours, "core hours"), (self.gpu_hours, "GPU hours")];
@@ -55,22 +63,14 @@ impl Advice {
     }
 }
 
-/// What the rules find: facts first, then by the hours that it would save.
+/// What the report says of what the rules find.
 pub(super) fn advice(facts: &Facts) -> Vec<Advice> {
-    let saves = |finding: &Finding| finding.saves.unwrap_or_else(|| share_of_held(facts, finding));
-    let mut found = rules::findings(facts);
-    found.sort_by(|(_, a), (_, b)| {
-        let key = |finding: &Finding| (finding.weight >= FACT, saves(finding).weight_ns());
-        key(b).cmp(&key(a)).then(b.weight.total_cmp(&a.weight))
-    });
-    found.truncate(MOST);
-    let otherwise = rules::otherwise(facts, found.is_empty());
-    let mut advice: Vec<_> = found
-        .into_iter()
-        .map(|(rule, finding)| of(rule, saves(&finding), finding, facts))
-        .collect();
+    let mut advice = all(facts);
+    advice.truncate(MOST);
+    let otherwise = rules::otherwise(facts, advice.is_empty());
     advice.extend(otherwise.map(|finding| Advice {
         rule: "",
+        is_fact: false,
         tone: finding.tone,
         text: finding.text,
         advice: "",
@@ -80,6 +80,17 @@ pub(super) fn advice(facts: &Facts) -> Vec<Advice> {
         ask: None,
     }));
     advice
+}
+
+/// What the rules find: facts first, then by the hours that it would save.
+pub(super) fn all(facts: &Facts) -> Vec<Advice> {
+    let saves = |finding: &Finding| finding.saves.unwrap_or_else(|| share_of_held(facts, finding));
+    let mut found = rules::findings(facts);
+    found.sort_by(|(_, a), (_, b)| {
+        let key = |finding: &Finding| (finding.weight >= FACT, saves(finding).weight_ns());
+        key(b).cmp(&key(a)).then(b.weight.total_cmp(&a.weight))
+    });
+    found.into_iter().map(|(rule, finding)| of(rule, saves(&finding), finding, facts)).collect()
 }
 
 /// A finding that says nothing else would save its share of the core time held; a good one nothing.
@@ -96,6 +107,7 @@ fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Adv
     let ask = finding.ask.filter(|_| is_long);
     Advice {
         rule: rule.id,
+        is_fact: finding.weight >= FACT,
         tone: finding.tone,
         text: finding.text,
         advice: if is_good { "" } else { rule.advice },

@@ -15,7 +15,7 @@ use crate::{
 const MOST_NODES: usize = 4;
 
 /// Who, when, where.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Who {
     /// The job's id.
     pub job: String,

@@ -13,11 +13,9 @@ use crate::{
     view::{
         Style,
         line::{Line, Tone},
+        rules::CORES_OF_A_GPU,
     },
 };
-
-/// Core hours that an idle GPU hour counts as where waste is compared, as for findings.
-const CORES_OF_A_GPU: u64 = 16;
 
 /// A run of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -7,6 +7,7 @@ mod advice;
 mod balance;
 pub mod compare;
 mod devices;
+pub mod findings;
 mod growth;
 pub mod html;
 mod identity;

@@ -1,23 +1,29 @@
-//! What users, accounts, nodes held and used, from heads alone: one at a time, so that years take no more memory than
-//! there are users.
+//! What users, accounts, nodes held and used, from heads alone. Sums of parts are added to each other, so that several
+//! threads read; what is held is a few bytes for each job.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, hash_map::DefaultHasher};
-use std::hash::{Hash, Hasher};
+mod measures;
+mod nodes;
+pub mod policies;
+mod spread;
+mod table;
+
+pub use table::{csv, table};
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Deref,
+};
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::jobs::{columns, csv_line};
-use crate::{
-    base::{text::clean, units::percent},
-    record::head::Head,
-    view::Style,
-};
+use self::{nodes::Nodes, spread::Circle};
+use crate::record::head::Head;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
-const DAY_NS: u64 = 24 * HOUR_NS;
-/// 1970 began on a Thursday.
-const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+/// Rows whose jobs are noted in one word.
+const ROWS_A_WORD: usize = 32;
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,7 +43,7 @@ pub enum By {
 }
 
 /// A row.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Whose it is; empty: unknown.
     pub key: String,
@@ -57,8 +63,12 @@ pub struct Row {
     pub memory_gib_hours_used: f64,
     /// Core hours held by jobs without GPUs on nodes on which others held some.
     pub cpu_only_core_hours: f64,
+    /// Those of them in which no other job was on the node, so that nobody was kept waiting.
+    pub cpu_only_alone_core_hours: f64,
     /// Records that lack what they held or used: not in the sums.
     pub unknown: u64,
+    /// The site's policies that it is over.
+    pub policies: Vec<String>,
 }
 
 impl Row {
@@ -66,48 +76,104 @@ impl Row {
     pub fn idle_core_hours(&self) -> f64 {
         (self.core_hours_held - self.core_hours_used).max(0.0)
     }
+
+    /// GPU hours held in which no kernel ran.
+    pub fn idle_gpu_hours(&self) -> f64 {
+        (self.gpu_hours_held - self.gpu_hours_used).max(0.0)
+    }
+
+    /// Adds the sums of `more`; the jobs of both may be the same ones.
+    fn add(&mut self, more: &Self) {
+        self.core_hours_held += more.core_hours_held;
+        self.core_hours_used += more.core_hours_used;
+        self.gpu_hours_held += more.gpu_hours_held;
+        self.gpu_hours_used += more.gpu_hours_used;
+        self.memory_gib_hours_held += more.memory_gib_hours_held;
+        self.memory_gib_hours_used += more.memory_gib_hours_used;
+        self.unknown += more.unknown;
+    }
 }
 
 /// Sums that heads are added to.
 #[derive(Debug)]
 pub struct Usage {
     by: By,
-    rows: BTreeMap<String, (Row, HashSet<u64>)>,
-    /// Core hours of jobs without GPUs, by node and row.
-    cpu_only: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Nodes on which a job held a GPU.
-    gpu_nodes: BTreeSet<String>,
+    /// The rows; of times all that there are.
+    rows: Vec<Row>,
+    /// Where a key's row is.
+    places: HashMap<String, usize>,
+    /// The rows of each job: of its number and the rows from a multiple of [`ROWS_A_WORD`] on, a bit each.
+    jobs: HashMap<(u64, usize), u32>,
+    nodes: Nodes,
 }
 
 impl Usage {
     /// Empty sums.
     pub fn new(by: By) -> Self {
-        Self { by, rows: BTreeMap::new(), cpu_only: BTreeMap::new(), gpu_nodes: BTreeSet::new() }
+        let mut usage = Self {
+            by,
+            rows: vec![],
+            places: HashMap::new(),
+            jobs: HashMap::new(),
+            nodes: Nodes::default(),
+        };
+        for key in usage.circle().into_iter().flat_map(Circle::keys) {
+            usage.place(&key);
+        }
+        usage
+    }
+
+    /// The parts of the day or week that the rows are, if they are.
+    fn circle(&self) -> Option<Circle> {
+        match self.by {
+            By::Hour => Some(Circle::Day),
+            By::Weekday => Some(Circle::Week),
+            By::User | By::Account | By::Partition | By::Node => None,
+        }
+    }
+
+    /// The row of `key`, empty if there was none.
+    fn place(&mut self, key: &str) -> usize {
+        if let Some(at) = self.places.get(key) {
+            return *at;
+        }
+        self.rows.push(Row { key: key.to_owned(), ..Row::default() });
+        self.places.insert(key.to_owned(), self.rows.len() - 1);
+        self.rows.len() - 1
     }
 
     /// Adds a head, the last one of its record.
-    pub fn add(&mut self, head: &Head) {
-        let host = head.host.clone().unwrap_or_default();
-        let has_gpu = head.gpu_held_ns.is_some_and(|ns| ns > 0);
-        if has_gpu {
-            self.gpu_nodes.insert(host.clone());
-        }
+    pub fn add<Text: Deref<Target = str> + Hash>(&mut self, head: &Head<Text>) {
         let mut hasher = DefaultHasher::new();
         (&head.cluster, &head.manager, &head.job).hash(&mut hasher);
-        let id = hasher.finish();
-        for (key, share) in self.shares(head) {
-            let hours = |ns: Option<u64>| ns.unwrap_or(0) as f64 / HOUR_NS as f64 * share;
-            if !has_gpu {
-                let of_host = self.cpu_only.entry(host.clone()).or_default();
-                *of_host.entry(key.clone()).or_default() += hours(head.core_held_ns);
+        let job = hasher.finish();
+        let end = head.end.or(head.seen).unwrap_or(0);
+        let span = (head.begin.or(head.start).unwrap_or(end), end);
+        let shares = match self.circle() {
+            Some(circle) => circle.spread(span),
+            None => {
+                let key = match self.by {
+                    By::Account => &head.account,
+                    By::Partition => &head.partition,
+                    By::Node => &head.host,
+                    _ => &head.user,
+                };
+                vec![(self.place(key.as_deref().unwrap_or_default()), 1.0)]
             }
-            let (row, ids) = self.rows.entry(key).or_default();
-            ids.insert(id);
-            let known = head.core_held_ns.is_some() && head.on_cpu_ns.is_some();
-            row.unknown += u64::from(!known);
-            if known {
+        };
+        let has_gpu = head.gpu_held_ns.is_some_and(|ns| ns > 0);
+        let row = shares.first().map_or(0, |(row, _)| *row);
+        let host = head.host.as_deref().unwrap_or_default();
+        self.nodes.add(host, job, row, span, (!has_gpu).then_some(head.core_held_ns.unwrap_or(0)));
+        for (at, share) in &shares {
+            let hours = |ns: Option<u64>| ns.unwrap_or(0) as f64 / HOUR_NS as f64 * share;
+            *self.jobs.entry((job, at / ROWS_A_WORD)).or_default() |= 1 << (at % ROWS_A_WORD);
+            let row = &mut self.rows[*at];
+            if head.core_held_ns.is_some() && head.on_cpu_ns.is_some() {
                 row.core_hours_held += hours(head.core_held_ns);
                 row.core_hours_used += hours(head.on_cpu_ns);
+            } else {
+                row.unknown += 1;
             }
             if head.gpu_busy_ns.is_some() {
                 row.gpu_hours_held += hours(head.gpu_held_ns);
@@ -122,141 +188,59 @@ impl Usage {
         }
     }
 
-    /// The rows that `head` belongs to, each with its share of it.
-    fn shares(&self, head: &Head) -> Vec<(String, f64)> {
-        let whole = |text: &Option<String>| vec![(text.clone().unwrap_or_default(), 1.0)];
-        let span = || {
-            let end = head.end.or(head.seen).unwrap_or(0);
-            (head.begin.or(head.start).unwrap_or(end), end)
-        };
-        match self.by {
-            By::User => whole(&head.user),
-            By::Account => whole(&head.account),
-            By::Partition => whole(&head.partition),
-            By::Node => whole(&head.host),
-            By::Hour => {
-                let named = |(at, share)| (format!("{at:02}:00"), share);
-                spread(span(), HOUR_NS, 24).into_iter().map(named).collect()
+    /// Adds sums of other heads.
+    pub fn merge(&mut self, more: Self) {
+        let places: Vec<usize> = more.rows.iter().map(|row| self.place(&row.key)).collect();
+        for (at, row) in places.iter().zip(&more.rows) {
+            self.rows[*at].add(row);
+        }
+        let is_same = places.iter().enumerate().all(|(here, there)| here == *there);
+        for ((job, word), bits) in more.jobs {
+            if is_same {
+                *self.jobs.entry((job, word)).or_default() |= bits;
+                continue;
             }
-            By::Weekday => {
-                let named = |(at, share): (usize, f64)| (WEEKDAYS[at].to_owned(), share);
-                spread(span(), DAY_NS, 7).into_iter().map(named).collect()
+            for at in rows_of(word, bits).map(|row| places[row]) {
+                *self.jobs.entry((job, at / ROWS_A_WORD)).or_default() |= 1 << (at % ROWS_A_WORD);
             }
         }
+        self.nodes.merge(more.nodes, &places);
     }
 
     /// The rows: those with the most core hours idle first; of times in their order.
-    pub fn rows(self) -> Vec<Row> {
-        let (cpu_only, gpu_nodes) = (self.cpu_only, self.gpu_nodes);
-        let of_gpu_nodes = |key: &str| -> f64 {
-            let nodes = gpu_nodes.iter().filter_map(|node| cpu_only.get(node)?.get(key));
-            // The sum of none is -0.
-            nodes.fold(0.0, |sum, hours| sum + hours)
-        };
-        let mut rows: Vec<Row> = self
-            .rows
-            .into_iter()
-            .map(|(key, (row, ids))| Row {
-                jobs: ids.len() as u64,
-                cpu_only_core_hours: of_gpu_nodes(&key),
-                key,
-                ..row
-            })
-            .collect();
-        match self.by {
-            By::Hour => {}
-            // Monday comes first.
-            By::Weekday => rows.sort_by_key(|row| {
-                WEEKDAYS.iter().position(|day| *day == row.key).map(|day| (day + 3) % 7)
-            }),
-            _ => rows.sort_by(|a, b| b.idle_core_hours().total_cmp(&a.idle_core_hours())),
+    pub fn rows(mut self) -> Vec<Row> {
+        for ((_, word), bits) in &self.jobs {
+            rows_of(*word, *bits).for_each(|row| self.rows[row].jobs += 1);
+        }
+        let circle = self.circle();
+        self.nodes.cpu_only(|row, span, core_ns, is_alone| {
+            let mut give = |row: usize, share: f64| {
+                let (row, hours) = (&mut self.rows[row], core_ns / HOUR_NS as f64 * share);
+                row.cpu_only_core_hours += hours;
+                row.cpu_only_alone_core_hours += if is_alone { hours } else { 0.0 };
+            };
+            match circle {
+                None => give(row, 1.0),
+                Some(circle) => {
+                    circle.spread(span).iter().for_each(|(row, share)| give(*row, *share))
+                }
+            }
+        });
+        let mut rows = self.rows;
+        rows.retain(|row| row.jobs > 0);
+        if circle.is_none() {
+            let order = |a: &Row, b: &Row| b.idle_core_hours().total_cmp(&a.idle_core_hours());
+            rows.sort_by(|a, b| order(a, b).then_with(|| a.key.cmp(&b.key)));
         }
         rows
     }
 }
 
-/// The shares of a span of time in a circle of `count` parts of `part_ns`.
-fn spread((begin, end): (u64, u64), part_ns: u64, count: u64) -> Vec<(usize, f64)> {
-    let circle_ns = part_ns * count;
-    let (span, rest) = (end.saturating_sub(begin), end.saturating_sub(begin) % circle_ns);
-    if span == 0 {
-        return vec![((begin / part_ns % count) as usize, 1.0)];
-    }
-    let mut ns = vec![span / circle_ns * part_ns; count as usize];
-    let mut at = begin;
-    while at < begin + rest {
-        let until = ((at / part_ns + 1) * part_ns).min(begin + rest);
-        ns[(at / part_ns % count) as usize] += until - at;
-        at = until;
-    }
-    let parts = ns.into_iter().enumerate().filter(|(_, ns)| *ns > 0);
-    parts.map(|(at, ns)| (at, ns as f64 / span as f64)).collect()
-}
-
-type Column = (&'static str, fn(&Row) -> String);
-
-static COLUMNS: [Column; 10] = [
-    ("key", |row| row.key.clone()),
-    ("jobs", |row| row.jobs.to_string()),
-    ("core_hours_held", |row| format!("{:.3}", row.core_hours_held)),
-    ("core_hours_used", |row| format!("{:.3}", row.core_hours_used)),
-    ("gpu_hours_held", |row| format!("{:.3}", row.gpu_hours_held)),
-    ("gpu_hours_used", |row| format!("{:.3}", row.gpu_hours_used)),
-    ("memory_gib_hours_held", |row| format!("{:.3}", row.memory_gib_hours_held)),
-    ("memory_gib_hours_used", |row| format!("{:.3}", row.memory_gib_hours_used)),
-    ("cpu_only_core_hours", |row| format!("{:.3}", row.cpu_only_core_hours)),
-    ("unknown", |row| row.unknown.to_string()),
-];
-
-/// The rows as CSV, with a line of names.
-pub fn csv(rows: &[Row]) -> String {
-    let head: Vec<_> = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let cells = |row: &Row| COLUMNS.iter().map(|(_, of)| of(row)).collect::<Vec<_>>();
-    std::iter::once(head).chain(rows.iter().map(cells)).map(|cells| csv_line(&cells)).collect()
-}
-
-/// The rows for a terminal.
-pub fn table(rows: &[Row], by: By, style: &Style) -> String {
-    let name = by.to_possible_value().map_or_else(String::new, |by| by.get_name().to_uppercase());
-    let head = [
-        &*name,
-        "JOBS",
-        "CORE H",
-        "USED",
-        "IDLE CORE H",
-        "GPU H",
-        "USED",
-        "GIB H",
-        "NEEDED",
-        "CPU ONLY",
-    ];
-    let share = |used: f64, held: f64| {
-        if held > 0.0 { percent(used / held) } else { String::new() }
-    };
-    let hours =
-        |hours: f64| if hours > 0.0 { super::text::hours_shown(hours) } else { String::new() };
-    let cells = |row: &Row| {
-        let key = if row.key.is_empty() { "unknown" } else { &row.key };
-        vec![
-            clean(key, style.unicode),
-            row.jobs.to_string(),
-            hours(row.core_hours_held),
-            share(row.core_hours_used, row.core_hours_held),
-            hours(row.idle_core_hours()),
-            hours(row.gpu_hours_held),
-            share(row.gpu_hours_used, row.gpu_hours_held),
-            hours(row.memory_gib_hours_held),
-            share(row.memory_gib_hours_used, row.memory_gib_hours_held),
-            hours(row.cpu_only_core_hours),
-        ]
-    };
-    let cells: Vec<_> = rows.iter().map(cells).collect();
-    let mut text = columns(&head, &cells, &[1, 2, 3, 4, 5, 6, 7, 8, 9], style);
-    let unknown: u64 = rows.iter().map(|row| row.unknown).sum();
-    if unknown > 0 {
-        text += &format!("not in these sums: {unknown} records that lack what was held or used\n");
-    }
-    text
+/// The rows whose bits are set in a word.
+fn rows_of(word: usize, bits: u32) -> impl Iterator<Item = usize> {
+    (0..ROWS_A_WORD)
+        .filter(move |bit| bits & (1 << bit) != 0)
+        .map(move |bit| word * ROWS_A_WORD + bit)
 }
 
 #[cfg(test)]
@@ -302,6 +286,7 @@ mod tests {
         assert_eq!((a.memory_gib_hours_held, a.memory_gib_hours_used), (32.0, 8.0));
         // b had no GPU where a had one; a's own work without one was where nobody has any.
         assert_eq!((a.cpu_only_core_hours, rows[1].cpu_only_core_hours), (0.0, 16.0));
+        assert_eq!(rows[1].cpu_only_alone_core_hours, 0.0, "at the same time");
     }
 
     #[test]
@@ -312,11 +297,6 @@ mod tests {
         let by_day = rows(By::Weekday);
         let shown: Vec<_> = by_day.iter().map(|row| (&*row.key, row.core_hours_held)).collect();
         assert_eq!(shown, [("Thu", 24.0), ("Fri", 24.0)]);
-        let sum =
-            |(begin, end)| spread((begin, end), HOUR_NS, 24).iter().map(|(_, s)| s).sum::<f64>();
-        for span in [(5, 5), (0, 1), (7, 100 * DAY_NS + 3), (HOUR_NS - 1, 26 * HOUR_NS)] {
-            assert!((sum(span) - 1.0).abs() < 1e-9, "{span:?}");
-        }
     }
 
     #[test]
@@ -325,7 +305,7 @@ mod tests {
         usage.add(&Head { core_held_ns: None, ..head("a", "n1", false) });
         let rows = usage.rows();
         assert_eq!((rows[0].unknown, rows[0].core_hours_used), (1, 0.0));
-        let style = Style { width: 80, color: false, unicode: true };
+        let style = crate::view::Style { width: 80, color: false, unicode: true };
         assert!(table(&rows, By::Node, &style).contains("not in these sums: 1 records"));
     }
 }

@@ -5,55 +5,21 @@
 
 pub mod influx;
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::OnceCell,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, bail};
 
+use self::influx::Influx;
 use crate::record::{
     Record,
+    days::{Days, Wanted},
     folders::Folders,
-    head::Head,
+    head::{Head, HeadIn},
     select::{Run, is_named, runs},
 };
-
-/// A source of jobs.
-pub trait Source {
-    /// The days (`2026-11-22`, UTC) with jobs that were seen since `since_ns` (Unix time), the newest first: those that
-    /// [`Self::visit`] knows.
-    ///
-    /// # Errors
-    /// When there is no such source; the message names the cure.
-    fn days(&self, since_ns: u64) -> Result<Vec<String>>;
-
-    /// Gives each head of the days that `wanted` wants to `visit`, with the folder that its record is in, if any. Of
-    /// several calls the newest days come first.
-    ///
-    /// # Errors
-    /// As [`Self::days`].
-    fn visit(
-        &self,
-        wanted: &dyn Fn(&str) -> bool,
-        visit: &mut dyn FnMut(&Path, Head),
-    ) -> Result<()>;
-
-    /// The heads of the jobs that are called one of `jobs`: by id, id and step, or name.
-    ///
-    /// # Errors
-    /// As [`Self::days`].
-    fn named(&self, jobs: &[&String]) -> Result<Vec<(PathBuf, Head)>>;
-
-    /// The records of a run.
-    ///
-    /// # Errors
-    /// When none of them can be had.
-    fn read(&self, run: &Run) -> Result<Vec<Record>>;
-
-    /// What to say where nothing is known of `job`, cure included.
-    fn unknown(&self, job: &str) -> String;
-
-    /// Says what could not be read; gives the exit status: 1 where there was anything.
-    fn tell_skipped(&self) -> u8;
-}
 
 /// Where to look. The arguments that all commands which read jobs have.
 #[derive(Clone, Debug, clap::Args)]
@@ -71,11 +37,197 @@ impl Place {
     ///
     /// # Errors
     /// When its options do not fit together.
-    pub fn open(&self) -> Result<Box<dyn Source + '_>> {
-        Ok(match influx::Influx::open(&self.influx)? {
-            Some(influx) => Box::new(influx),
-            None => Box::new(&self.folders),
+    pub fn open(&self) -> Result<Source<'_>> {
+        Ok(match Influx::open(&self.influx)? {
+            Some(influx) => Source::Influx(Box::new(influx)),
+            None => Source::Folders(&self.folders, OnceCell::new()),
         })
+    }
+}
+
+/// A source of jobs.
+pub enum Source<'a> {
+    /// Folders, and their days once they are listed.
+    Folders(&'a Folders, OnceCell<Days>),
+    /// A database.
+    Influx(Box<Influx>),
+}
+
+impl Source<'_> {
+    /// The days (`2026-11-22`, UTC) with jobs that were seen since `since_ns` (Unix time), the newest first. Of folders
+    /// all: a record lies in the day of its begin, whenever it was seen last.
+    ///
+    /// # Errors
+    /// When there is no such source; the message names the cure.
+    pub fn days(&self, since_ns: u64) -> Result<Vec<String>> {
+        match self {
+            Self::Folders(folders, days) => {
+                Ok(listed(folders, days)?.names().into_iter().map(str::to_owned).collect())
+            }
+            Self::Influx(influx) => influx.days(since_ns),
+        }
+    }
+
+    /// Adds up the heads that are `wanted`: `add` gets each with the folder of its record, if any, and something `new`
+    /// for some of them; `take` what became of it, by day. Of several calls the newest days come first.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn fold<T: Send>(
+        &self,
+        wanted: &Wanted,
+        new: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, &Path, &HeadIn) + Sync,
+        mut take: impl FnMut(T),
+    ) -> Result<()> {
+        match self {
+            Self::Folders(folders, days) => {
+                folders.fold(listed(folders, days)?, wanted, new, add, take);
+            }
+            Self::Influx(influx) => {
+                let mut sum = new();
+                influx.visit(wanted, &mut |head| {
+                    add(&mut sum, Path::new(""), &HeadIn::from(&head))
+                })?;
+                take(sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// The heads that are `wanted`, and of which `is_wanted` says so.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn heads(
+        &self,
+        wanted: &Wanted,
+        is_wanted: impl Fn(&HeadIn) -> bool + Sync,
+    ) -> Result<Vec<(PathBuf, Head)>> {
+        match self {
+            Self::Folders(folders, days) => {
+                Ok(folders.heads(listed(folders, days)?, wanted, is_wanted))
+            }
+            Self::Influx(influx) => {
+                let mut heads = Vec::new();
+                influx.visit(wanted, &mut |head| heads.push((PathBuf::new(), head)))?;
+                heads.retain(|(_, head)| is_wanted(&HeadIn::from(head)));
+                Ok(heads)
+            }
+        }
+    }
+
+    /// The runs that were seen from `since_ns` on, each whole, of heads that are wanted: of one job all are or none.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn runs(
+        &self,
+        since_ns: u64,
+        is_wanted: impl Fn(&HeadIn) -> bool + Sync,
+    ) -> Result<Vec<Run>> {
+        match self {
+            Self::Folders(folders, days) => {
+                Ok(folders.runs(listed(folders, days)?, since_ns, is_wanted))
+            }
+            Self::Influx(_) => {
+                let wanted = Wanted { since_ns, ..Wanted::default() };
+                let mut runs = runs(self.heads(&wanted, is_wanted)?);
+                runs.retain(|run| run.seen_ns() >= since_ns);
+                Ok(runs)
+            }
+        }
+    }
+
+    /// The heads of the jobs that are called one of `jobs`: by id, id and step, or name.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn named(&self, jobs: &[&String]) -> Result<Vec<(PathBuf, Head)>> {
+        match self {
+            Self::Folders(folders, days) => {
+                let texts: Vec<_> = jobs.iter().map(|job| text_of(job)).collect();
+                let texts = texts.iter().map(|text| &**text).collect();
+                let wanted = Wanted { texts, ..Wanted::default() };
+                let is_any = |head: &HeadIn| jobs.iter().any(|job| is_named(head, job));
+                Ok(folders.heads(listed(folders, days)?, &wanted, is_any))
+            }
+            Self::Influx(influx) => influx.named(jobs),
+        }
+    }
+
+    /// The records of a run.
+    ///
+    /// # Errors
+    /// When none of them can be had.
+    pub fn read(&self, run: &Run) -> Result<Vec<Record>> {
+        match self {
+            Self::Folders(folders, _) => folders.read(run),
+            Self::Influx(influx) => influx.read(run),
+        }
+    }
+
+    /// What `make` makes of the records of each of `runs`, in their order; nothing of a run whose records cannot be had.
+    ///
+    /// # Errors
+    /// When the database does not answer. Files that cannot be read are told by [`Self::tell_skipped`].
+    pub fn each<T: Send>(
+        &self,
+        runs: &[Run],
+        make: impl Fn(Vec<Record>) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        match self {
+            Self::Folders(folders, _) => Ok(folders.each(runs, make)),
+            Self::Influx(influx) => runs.iter().map(|run| influx.read(run).map(&make)).collect(),
+        }
+    }
+
+    /// What to say where nothing is known of `job`, cure included.
+    pub fn unknown(&self, job: &str) -> String {
+        match self {
+            Self::Folders(folders, days) => unknown(folders, days, job),
+            Self::Influx(influx) => influx.unknown(job),
+        }
+    }
+
+    /// Says what could not be read; gives the exit status: 1 where there was anything.
+    pub fn tell_skipped(&self) -> u8 {
+        match self {
+            Self::Folders(folders, _) => folders.tell_skipped(),
+            Self::Influx(_) => 0,
+        }
+    }
+}
+
+/// The days of `folders`, listed once.
+fn listed<'a>(folders: &Folders, days: &'a OnceCell<Days>) -> Result<&'a Days> {
+    match days.get() {
+        Some(days) => Ok(days),
+        None => {
+            let listed = folders.days()?;
+            Ok(days.get_or_init(|| listed))
+        }
+    }
+}
+
+/// A text that the line of each head has that is of the job of this name: what comes before a step, as JSON writes it.
+fn text_of(job: &str) -> String {
+    let id = job.split('.').next().unwrap_or_default();
+    let json = serde_json::Value::from(id).to_string();
+    json.trim_matches('"').to_owned()
+}
+
+fn unknown(folders: &Folders, days: &OnceCell<Days>, job: &str) -> String {
+    let all = listed(folders, days).map(|days| folders.heads(days, &Wanted::default(), |_| true));
+    let (heads, folders) = (all.unwrap_or_default(), folders.in_words());
+    match heads.iter().filter_map(|(_, head)| head.job.as_deref()).max() {
+        Some(example) => format!(
+            "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
+            heads.len()
+        ),
+        None => format!(
+            "no record of any job in {folders}: name their folder with --from, or a database with --influx"
+        ),
     }
 }
 
@@ -88,54 +240,11 @@ pub fn is_file(name: &str) -> bool {
 ///
 /// # Errors
 /// When there is none; the message names the cure.
-pub fn runs_of(job: &str, heads: &[(PathBuf, Head)], source: &dyn Source) -> Result<Vec<Run>> {
+pub fn runs_of(job: &str, heads: &[(PathBuf, Head)], source: &Source) -> Result<Vec<Run>> {
     let of_job = heads.iter().filter(|(_, head)| is_named(head, job));
     let runs = runs(of_job.cloned().collect());
     if runs.is_empty() {
         bail!("{}", source.unknown(job));
     }
     Ok(runs)
-}
-
-impl Source for &Folders {
-    /// All of them: a record lies in the day of its begin, whenever it was seen last.
-    fn days(&self, _since_ns: u64) -> Result<Vec<String>> {
-        Folders::days(self)
-    }
-
-    fn visit(
-        &self,
-        wanted: &dyn Fn(&str) -> bool,
-        visit: &mut dyn FnMut(&Path, Head),
-    ) -> Result<()> {
-        Folders::visit(self, wanted, visit)
-    }
-
-    fn named(&self, jobs: &[&String]) -> Result<Vec<(PathBuf, Head)>> {
-        let mut heads = Folders::heads(self, |_| true)?;
-        heads.retain(|(_, head)| jobs.iter().any(|job| is_named(head, job)));
-        Ok(heads)
-    }
-
-    fn read(&self, run: &Run) -> Result<Vec<Record>> {
-        Folders::read(self, run)
-    }
-
-    fn unknown(&self, job: &str) -> String {
-        let folders = self.in_words();
-        let heads = Folders::heads(self, |_| true).unwrap_or_default();
-        match heads.iter().filter_map(|(_, head)| head.job.as_deref()).max() {
-            Some(example) => format!(
-                "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
-                heads.len()
-            ),
-            None => format!(
-                "no record of any job in {folders}: name their folder with --from, or a database with --influx"
-            ),
-        }
-    }
-
-    fn tell_skipped(&self) -> u8 {
-        Folders::tell_skipped(self)
-    }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Saves {
 }
 
 /// Core hours that a GPU hour counts as where findings are put in order: a node of 64 cores and four GPUs.
-const CORES_OF_A_GPU: u64 = 16;
+pub(crate) const CORES_OF_A_GPU: u64 = 16;
 
 impl Saves {
     /// One number of both, to put findings in order.

@@ -13,7 +13,7 @@ mod io;
 mod memory;
 mod table;
 
-pub(crate) use super::finding::{Finding, Saves};
+pub(crate) use super::finding::{CORES_OF_A_GPU, Finding, Saves};
 pub use table::RULES;
 
 use super::{

@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::program::{Ended, end, jobtrace};
 
 /// Whose folder it is.
-const OWNER: &str = "1000";
-const HOUR: u64 = 3_600_000_000_000;
-const DAY: u64 = 24 * HOUR;
+pub const OWNER: &str = "1000";
+pub const HOUR: u64 = 3_600_000_000_000;
+pub const DAY: u64 = 24 * HOUR;
 /// 2025-11-20.
-const BEGIN: u64 = 1_763_596_800_000_000_000;
+pub const BEGIN: u64 = 1_763_596_800_000_000_000;
 
 /// Writes the head of a job of `hours` on `cores` cores, a quarter of them busy.
-fn job(dir: &Path, id: u64, user: &str, host: &str, begin_ns: u64, hours: u64) -> Head {
+pub fn job(dir: &Path, id: u64, user: &str, host: &str, begin_ns: u64, hours: u64) -> Head {
     let job = id.to_string();
     let head = Head {
         file: Some(format!("slurm-{job}-{begin_ns}@{host}.json.gz")),
@@ -37,7 +37,7 @@ fn job(dir: &Path, id: u64, user: &str, host: &str, begin_ns: u64, hours: u64) -
     head
 }
 
-fn write(dir: &Path, head: &Head) {
+pub fn write(dir: &Path, head: &Head) {
     let folder = dir.join(OWNER).join(name::day(head.begin.unwrap()));
     fs::create_dir_all(&folder).unwrap();
     let heads = folder.join(name::heads(head.host.as_ref().unwrap()));
@@ -45,7 +45,7 @@ fn write(dir: &Path, head: &Head) {
     fs::write(heads, text).unwrap();
 }
 
-fn list(command: &str, dir: &Path, arguments: &[&str]) -> Ended {
+pub fn list(command: &str, dir: &Path, arguments: &[&str]) -> Ended {
     end(jobtrace().arg(command).args(arguments).arg("--from").arg(dir))
 }
 
@@ -150,4 +150,43 @@ fn damaged_heads_are_told_and_the_rest_is_listed() {
     let nowhere = list("usage", &dir.path().join("x"), &[]);
     assert_eq!((nowhere.status, nowhere.stdout.as_str()), (2, ""));
     assert!(nowhere.stderr.contains("name their folder with --from"), "{}", nowhere.stderr);
+}
+
+#[test]
+fn each_folder_is_named_by_an_option_of_its_own() {
+    let (one, other) = (filled(), tempfile::tempdir().unwrap());
+    job(other.path(), 7, "zoe", "n1", BEGIN, 1);
+    let mut command = jobtrace();
+    command.args(["jobs", "--all", "--csv", "--from"]).arg(one.path());
+    assert_eq!(keys(&end(command.arg("--from").arg(other.path()))).len(), 43);
+    let greedy = end(jobtrace().args(["usage", "--from"]).args([one.path(), other.path()]));
+    assert_eq!((greedy.status, greedy.stdout.as_str()), (2, ""));
+    assert!(greedy.stderr.contains("unexpected argument"), "{}", greedy.stderr);
+}
+
+#[test]
+fn of_what_was_seen_lately_the_earlier_parts_are_shown_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = jobtrace::base::clock::wall_ns();
+    let begin = now - 9 * DAY;
+    // Counted for a day, then without an agent for a week; it still runs.
+    let mut first = job(dir.path(), 7, "ada", "n1", begin, 24);
+    first.end = None;
+    write(dir.path(), &first);
+    let mut second = job(dir.path(), 7, "ada", "n1", now - 2 * HOUR, 2);
+    (second.start, second.end) = (Some(begin), None);
+    write(dir.path(), &second);
+    job(dir.path(), 8, "ada", "n1", begin, 1);
+    // Nothing has changed there since.
+    let old = dir.path().join(OWNER).join(name::day(begin));
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(begin + DAY);
+    fs::File::open(&old).unwrap().set_modified(then).unwrap();
+    let ended = list("jobs", dir.path(), &["--since", "3h", "--all", "--json"]);
+    let rows: Vec<Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [row] = &rows[..] else { panic!("{}", ended.stdout) };
+    assert_eq!((&row["job"], &row["elapsed_ns"]), (&"7".into(), &(26 * HOUR).into()));
+    let usage = list("usage", dir.path(), &["--since", "3h", "--json"]);
+    let usage: Value = serde_json::from_str(&usage.stdout).unwrap();
+    assert_eq!(usage["core_hours_held"], 8.0, "of what was seen since, and no more");
 }

@@ -3,10 +3,13 @@
 mod agent;
 mod compare;
 mod damaged;
+mod findings;
 mod gpus;
 mod lists;
 mod outputs;
+mod policies;
 mod program;
+mod progress;
 mod replayed;
 mod report;
 mod resolve;

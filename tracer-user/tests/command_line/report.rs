@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::program::{Ended, RECORDINGS, end, jobtrace, recording, replay};
 
 /// A folder with a record of each recording.
-fn saved() -> tempfile::TempDir {
+pub fn saved() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in RECORDINGS {
         let ended =
@@ -20,7 +20,7 @@ fn saved() -> tempfile::TempDir {
     dir
 }
 
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
         match entry.is_dir() {
@@ -57,6 +57,8 @@ fn a_job_is_found_by_its_id_by_its_name_and_by_its_file() {
         .find(|file| file.file_name().unwrap().to_str().unwrap().starts_with("run-6142-"));
     let by_file = end(jobtrace().arg("report").arg(file.unwrap()));
     assert_eq!(by_file.stdout, by_id.stdout);
+    let before = end(jobtrace().args(["report", "--from"]).arg(dir.path()).arg("6142-1795250571"));
+    assert_eq!(before.stdout, by_id.stdout, "--from takes one folder, and what follows is a job");
     let both = report(dir.path(), &["6142-1795250571", "6154-1795250572"]);
     assert_eq!(both.stdout.matches("\nUsed\n").count(), 2, "{}", both.stdout);
 }

@@ -6,9 +6,10 @@ use super::program::{end, jobtrace};
 fn every_command_helps_with_examples() {
     let help = end(jobtrace().arg("--help"));
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for command in
-        ["run", "report", "compare", "jobs", "usage", "top", "agent", "doctor", "resolve"]
-    {
+    for command in [
+        "run", "report", "compare", "jobs", "usage", "top", "findings", "agent", "doctor",
+        "resolve",
+    ] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
         let help = end(jobtrace().args([command, "--help"]));
         assert_eq!((help.status, help.stderr.as_str()), (0, ""), "{command}");
@@ -47,6 +48,7 @@ fn usage_errors_are_status_2_and_name_the_word() {
         (&["jobs", "--csv", "--json"], "cannot be used with"),
         (&["jobs", "--sort", "age"], "[possible values: start, waste, elapsed]"),
         (&["usage", "--by", "moon"], "[possible values: user,"),
+        (&["findings", "--again", "1d"], "--state <FILE>"),
         (&["report", "1", "--html"], "--html"),
         (&["report", "1", "--html", "x", "--json"], "cannot be used with"),
         (&["compare"], "JOB|FILE"),

@@ -10,6 +10,7 @@ const BOTH: &[&str] = &[
     "/usr/bin/jobtrace",
     "/etc/jobtrace/jobtrace.toml",
     "/etc/jobtrace/push.toml",
+    "/etc/jobtrace/policies.toml",
     "/usr/lib/systemd/system/jobtrace.service",
     "/usr/lib/systemd/system/jobtrace-push.service",
     "/usr/share/doc/jobtrace/consumers/telegraf.conf",

@@ -52,16 +52,7 @@ impl Source {
             }
             Self::Folders(folders) => {
                 let since_ns = wall_ns().saturating_sub(SEEN_NS);
-                let mut heads = Vec::new();
-                folders.visit(
-                    |_| true,
-                    |folder, head| {
-                        if head.seen.is_some_and(|seen| seen >= since_ns) {
-                            heads.push((folder.to_owned(), head));
-                        }
-                    },
-                )?;
-                Ok(runs(heads))
+                Ok(folders.runs(&folders.days()?, since_ns, |_| true))
             }
         }
     }

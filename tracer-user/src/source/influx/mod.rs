@@ -14,7 +14,7 @@ pub use options::Options;
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Instant,
 };
 
@@ -25,13 +25,13 @@ use self::{
     query::Span,
     told::{Info, NOT_IN_LINES},
 };
-use super::Source;
 use crate::{
     base::{clock::wall_ns, text::clean},
     lines::decode::Told,
     model::tables::{BLOCK, CPU, FAULT, GPU, MEMORY, NET, SCHED, WAIT, fact},
     record::{
         Record,
+        days::Wanted,
         head::Head,
         name::day,
         select::{Run, is_named},
@@ -113,7 +113,7 @@ impl Influx {
     }
 
     /// Gives the heads of the runs in `span` that `filter` wants and that were not given before.
-    fn heads(&self, span: Span, filter: &str, visit: &mut dyn FnMut(&Path, Head)) -> Result<()> {
+    fn heads(&self, span: Span, filter: &str, visit: &mut dyn FnMut(Head)) -> Result<()> {
         let mut infos = self.infos(query::told_last(span, filter))?;
         infos.retain(|info| info.end_ns().is_none());
         infos.extend(self.infos(query::ended(span, filter))?);
@@ -128,7 +128,7 @@ impl Influx {
                 info.start_ns().filter(|_| is_later).map_or(from_ns, |at| at.min(from_ns));
             match info.end_ns().filter(|_| !info.totals.is_empty()) {
                 Some(end_ns) => {
-                    visit(Path::new(""), head(&info.whole(end_ns)));
+                    visit(head(&info.whole(end_ns)));
                     if first_ns < from_ns {
                         let mut before = info;
                         before.facts.remove(const { fact("end") });
@@ -142,7 +142,7 @@ impl Influx {
             for record in self.columns(some)? {
                 // Before an agent came there are none.
                 if record.totals.stats.groups.iter().any(|group| !group.is_idle()) {
-                    visit(Path::new(""), head(&record));
+                    visit(head(&record));
                 }
             }
         }
@@ -229,25 +229,38 @@ fn days(first_ns: u64, last_ns: u64) -> impl Iterator<Item = (String, Span)> {
     days.rev().map(|number| (day(number * DAY_NS), (number * DAY_NS, (number + 1) * DAY_NS)))
 }
 
-impl Source for Influx {
-    fn days(&self, since_ns: u64) -> Result<Vec<String>> {
+impl Influx {
+    /// The days with jobs that were seen since `since_ns`, the newest first.
+    ///
+    /// # Errors
+    /// As all here: when the server does not answer in time, or refuses.
+    pub fn days(&self, since_ns: u64) -> Result<Vec<String>> {
+        Ok(self.spans(since_ns)?.into_iter().map(|(day, _)| day).collect())
+    }
+
+    fn spans(&self, since_ns: u64) -> Result<Vec<(String, Span)>> {
         let Some(first_ns) = self.first_ns()? else { return Ok(Vec::new()) };
-        Ok(days(first_ns.max(since_ns), wall_ns()).map(|(day, _)| day).collect())
+        Ok(days(first_ns.max(since_ns), wall_ns()).collect())
     }
 
-    fn visit(
-        &self,
-        wanted: &dyn Fn(&str) -> bool,
-        visit: &mut dyn FnMut(&Path, Head),
-    ) -> Result<()> {
-        let Some(first_ns) = self.first_ns()? else { return Ok(()) };
-        for (_, span) in days(first_ns, wall_ns()).filter(|(day, _)| wanted(day)) {
-            self.heads(span, "", visit)?;
-        }
-        Ok(())
+    /// Gives `visit` the heads that are wanted, by day, the newest first.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn visit(&self, wanted: &Wanted, visit: &mut dyn FnMut(Head)) -> Result<()> {
+        let mut spans = self.spans(wanted.since_ns)?;
+        spans.retain(|(day, _)| {
+            wanted.first.is_none_or(|first| &**day >= first)
+                && wanted.last.is_none_or(|last| &**day <= last)
+        });
+        spans.into_iter().try_for_each(|(_, span)| self.heads(span, "", visit))
     }
 
-    fn named(&self, jobs: &[&String]) -> Result<Vec<(PathBuf, Head)>> {
+    /// The heads of the jobs that are called one of `jobs`: by id, id and step, or name.
+    ///
+    /// # Errors
+    /// As [`Self::days`].
+    pub fn named(&self, jobs: &[&String]) -> Result<Vec<(PathBuf, Head)>> {
         // A step's id follows a point.
         let ids = jobs.iter().flat_map(|job| job.rsplit_once('.').map(|(job, _)| job.to_owned()));
         let ids: Vec<_> = jobs.iter().map(|job| (*job).clone()).chain(ids).collect();
@@ -261,16 +274,18 @@ impl Source for Influx {
                 .collect();
             if !missing.is_empty() {
                 let filter = query::is_one_of(key, &missing);
-                self.heads(all, &filter, &mut |folder, head| {
-                    heads.push((folder.to_owned(), head))
-                })?;
+                self.heads(all, &filter, &mut |head| heads.push((PathBuf::new(), head)))?;
             }
         }
         heads.retain(|(_, head)| jobs.iter().any(|job| is_named(head, job)));
         Ok(heads)
     }
 
-    fn read(&self, run: &Run) -> Result<Vec<Record>> {
+    /// The records of a run.
+    ///
+    /// # Errors
+    /// As [`Self::days`], and when none are left.
+    pub fn read(&self, run: &Run) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         for (_, head) in &run.parts {
             records.extend(self.record(head)?);
@@ -279,16 +294,13 @@ impl Source for Influx {
         Ok(records)
     }
 
-    fn unknown(&self, job: &str) -> String {
+    /// What to say where nothing is known of `job`.
+    pub fn unknown(&self, job: &str) -> String {
         format!(
             "no line of job {} in the database at {}: `jobtrace jobs --influx URL` lists those that there are",
             clean(job, true),
             self.server.shown()
         )
-    }
-
-    fn tell_skipped(&self) -> u8 {
-        0
     }
 }
 

@@ -1,0 +1,97 @@
+//! How far a command is that takes its time: one line on the terminal that is written over, and gone at the end.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+/// Whoever waits no longer than this is told nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two changes of the line.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// The line; what is dropped leaves none.
+pub struct Progress<W: Write> {
+    out: Option<W>,
+    what: &'static str,
+    of: usize,
+    done: usize,
+    begin: Instant,
+    /// When it was last written.
+    told: Option<Instant>,
+    /// Its characters.
+    width: usize,
+}
+
+impl Progress<io::Stderr> {
+    /// Of `of` things that are done one by one, on standard error where that is a terminal.
+    pub fn of(what: &'static str, of: usize) -> Self {
+        let out = io::stderr();
+        Self::new(out.is_terminal().then_some(out), what, of, Instant::now())
+    }
+}
+
+impl<W: Write> Progress<W> {
+    fn new(out: Option<W>, what: &'static str, of: usize, begin: Instant) -> Self {
+        Self { out, what, of, done: 0, begin, told: None, width: 0 }
+    }
+
+    /// One more is done.
+    pub fn step(&mut self) {
+        if self.out.is_some() {
+            self.step_at(Instant::now());
+        }
+    }
+
+    fn step_at(&mut self, now: Instant) {
+        self.done += 1;
+        let is_due = match self.told {
+            None => now.duration_since(self.begin) >= PATIENCE,
+            Some(told) => now.duration_since(told) >= BETWEEN,
+        };
+        if is_due {
+            let line = format!("jobtrace: {}: {} of {}", self.what, self.done, self.of);
+            // Numbers grow, so a line covers the one before; no escape sequence is needed.
+            self.write(&format!("\r{line}"));
+            (self.told, self.width) = (Some(now), line.len());
+        }
+    }
+
+    /// A terminal that is gone is no trouble.
+    fn write(&mut self, text: &str) {
+        let Some(out) = &mut self.out else { return };
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+impl<W: Write> Drop for Progress<W> {
+    fn drop(&mut self) {
+        if self.told.is_some() {
+            self.write(&format!("\r{}\r", " ".repeat(self.width)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written when the steps come at these times.
+    fn written(steps_ms: &[u64]) -> String {
+        let (mut out, begin) = (Vec::new(), Instant::now());
+        let mut progress = Progress::new(Some(&mut out), "reading heads", 30, begin);
+        steps_ms.iter().for_each(|ms| progress.step_at(begin + Duration::from_millis(*ms)));
+        drop(progress);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn who_waits_is_told_and_nothing_of_it_stays() {
+        assert_eq!(written(&[10, 999]), "");
+        let told = written(&[10, 1000, 1050, 1100]);
+        let (first, last) =
+            ("jobtrace: reading heads: 2 of 30", "jobtrace: reading heads: 4 of 30");
+        let blank = " ".repeat(last.len());
+        assert_eq!(told, format!("\r{first}\r{last}\r{blank}\r"));
+    }
+}

@@ -1,0 +1,84 @@
+//! The rows of `jobtrace usage` as a table and as CSV.
+
+use clap::ValueEnum;
+
+use super::{By, Row};
+use crate::{
+    base::{text::clean, units::percent},
+    report::{
+        jobs::{columns, csv_line},
+        text::hours_shown,
+    },
+    view::Style,
+};
+
+type Column = (&'static str, fn(&Row) -> String);
+
+static COLUMNS: [Column; 12] = [
+    ("key", |row| row.key.clone()),
+    ("jobs", |row| row.jobs.to_string()),
+    ("core_hours_held", |row| format!("{:.3}", row.core_hours_held)),
+    ("core_hours_used", |row| format!("{:.3}", row.core_hours_used)),
+    ("gpu_hours_held", |row| format!("{:.3}", row.gpu_hours_held)),
+    ("gpu_hours_used", |row| format!("{:.3}", row.gpu_hours_used)),
+    ("memory_gib_hours_held", |row| format!("{:.3}", row.memory_gib_hours_held)),
+    ("memory_gib_hours_used", |row| format!("{:.3}", row.memory_gib_hours_used)),
+    ("cpu_only_core_hours", |row| format!("{:.3}", row.cpu_only_core_hours)),
+    ("unknown", |row| row.unknown.to_string()),
+    ("cpu_only_alone_core_hours", |row| format!("{:.3}", row.cpu_only_alone_core_hours)),
+    ("policies", |row| row.policies.join(" ")),
+];
+
+/// The rows as CSV, with a line of names.
+pub fn csv(rows: &[Row]) -> String {
+    let head: Vec<_> = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let cells = |row: &Row| COLUMNS.iter().map(|(_, of)| of(row)).collect::<Vec<_>>();
+    std::iter::once(head).chain(rows.iter().map(cells)).map(|cells| csv_line(&cells)).collect()
+}
+
+/// The rows for a terminal.
+pub fn table(rows: &[Row], by: By, style: &Style) -> String {
+    let name = by.to_possible_value().map_or_else(String::new, |by| by.get_name().to_uppercase());
+    let head = [
+        &*name,
+        "JOBS",
+        "CORE H",
+        "USED",
+        "IDLE CORE H",
+        "GPU H",
+        "USED",
+        "IDLE GPU H",
+        "GIB H",
+        "NEEDED",
+        "CPU ONLY",
+        "ALONE",
+    ];
+    let share = |used: f64, held: f64| {
+        if held > 0.0 { percent(used / held) } else { String::new() }
+    };
+    let hours = |hours: f64| if hours > 0.0 { hours_shown(hours) } else { String::new() };
+    let cells = |row: &Row| {
+        let key = if row.key.is_empty() { "unknown" } else { &row.key };
+        vec![
+            clean(key, style.unicode),
+            row.jobs.to_string(),
+            hours(row.core_hours_held),
+            share(row.core_hours_used, row.core_hours_held),
+            hours(row.idle_core_hours()),
+            hours(row.gpu_hours_held),
+            share(row.gpu_hours_used, row.gpu_hours_held),
+            hours(row.idle_gpu_hours()),
+            hours(row.memory_gib_hours_held),
+            share(row.memory_gib_hours_used, row.memory_gib_hours_held),
+            hours(row.cpu_only_core_hours),
+            share(row.cpu_only_alone_core_hours, row.cpu_only_core_hours),
+        ]
+    };
+    let cells: Vec<_> = rows.iter().map(cells).collect();
+    let mut text = columns(&head, &cells, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], style);
+    let unknown: u64 = rows.iter().map(|row| row.unknown).sum();
+    if unknown > 0 {
+        text += &format!("not in these sums: {unknown} records that lack what was held or used\n");
+    }
+    text
+}
