@@ -78,16 +78,22 @@ pub fn cgroup_id(cgroup: Kernel) -> u64 {
     load(load(cgroup, CGROUP_KN), KERNFS_ID)
 }
 
-/// Id of the cgroup that a task is in, in the hierarchy that jobs are told apart by.
+/// The cgroup that a task is in, in the hierarchy that jobs are told apart by.
 #[inline(always)]
-pub fn task_cgroup_id(task: Kernel) -> u64 {
+pub fn task_cgroup(task: Kernel) -> Kernel {
     let set: Kernel = load(task, TASK_CGROUPS);
     if global(&settings::globals::TASKS_IN_V1) != 0 {
         let css: Kernel = load(set, CSS_SET_SUBSYS);
-        cgroup_id(load(css, CSS_CGROUP))
+        load(css, CSS_CGROUP)
     } else {
-        cgroup_id(load(set, CSS_SET_DFL_CGRP))
+        load(set, CSS_SET_DFL_CGRP)
     }
+}
+
+/// Its id.
+#[inline(always)]
+pub fn task_cgroup_id(task: Kernel) -> u64 {
+    cgroup_id(task_cgroup(task))
 }
 
 /// The clock of the run queue that `task` is on.

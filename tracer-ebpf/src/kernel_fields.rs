@@ -91,10 +91,15 @@ kernel_fields! {
     TASK_TGID = "task_struct.tgid",
     TASK_EXIT_CODE = "task_struct.exit_code",
     TASK_FILES = "task_struct.files",
+    TASK_FS = "task_struct.fs",
+    FS_CWD_DENTRY = "fs_struct.pwd.dentry",
+    DENTRY_SUPER = "dentry.d_sb",
     CALL_NUMBER = "pt_regs.orig_ax|pt_regs.syscallno",
     CALL_FIRST = "pt_regs.di|pt_regs.orig_x0",
-    // The agent adds the place of the second on 64-bit ARM, where they are an array.
+    // The agent adds the place of those after the first on 64-bit ARM, where they are an array.
     CALL_SECOND = "pt_regs.si|pt_regs.regs",
+    CALL_THIRD = "pt_regs.dx|pt_regs.regs",
+    CALL_FIFTH = "pt_regs.r8|pt_regs.regs",
     FILES_TABLE = "files_struct.fdt",
     FILES_MOST = "fdtable.max_fds",
     FILES_FILES = "fdtable.fd",

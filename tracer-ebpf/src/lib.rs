@@ -8,6 +8,7 @@ pub mod calls;
 pub mod cells;
 pub mod handle;
 pub mod ids;
+pub mod io_calls;
 pub mod kernel_fields;
 pub mod loglinear;
 pub mod records;

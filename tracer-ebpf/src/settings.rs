@@ -50,6 +50,8 @@ settings! {
     /// 1 where a helper gives the current task with its type (5.11 on); 0 where its fields are read by
     /// address.
     CURRENT_TASK_TYPED = 0,
+    /// Id of the cgroup of the job whose file operations are counted, in the tasks' hierarchy.
+    JOB_CGROUP = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

@@ -12,6 +12,7 @@ pub mod files;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gpu;
+pub mod io;
 pub mod launch;
 pub mod lines;
 pub mod model;

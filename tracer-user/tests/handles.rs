@@ -12,11 +12,14 @@ use jobtrace::model::{
 use tracer_ebpf::table::Place;
 
 /// The types of the handles, as the sources write them, in the order of the tables.
-const HANDLES: [&str; 10] =
-    ["Sched", "Fault", "Block", "Wait", "Net", "Memory", "Cpu", "Gpu", "NodeNet", "Own"];
+const HANDLES: [&str; 12] = [
+    "Sched", "Fault", "Block", "Wait", "Io", "IoError", "Net", "Memory", "Cpu", "Gpu", "NodeNet",
+    "Own",
+];
 
 /// What reads the kernel, its files and devices, and computes. What shows values reads fields and sets none.
-const READERS: [&str; 6] = ["cgroup", "commands/agent", "commands/run", "gpu", "model", "probes"];
+const READERS: [&str; 7] =
+    ["cgroup", "commands/agent", "commands/run", "gpu", "io", "model", "probes"];
 
 /// The sources in `folder`, the tests in them left out, with single spaces.
 fn sources(folder: &Path) -> String {

@@ -22,8 +22,10 @@ pub struct Object {
 
 /// The programs that always run.
 pub const ALWAYS: Object = Object { target: "always", file: "tracer-ebpf/object/always.bpf.o" };
+/// The programs that count file operations, on request.
+pub const IO: Object = Object { target: "io", file: "tracer-ebpf/object/io.bpf.o" };
 /// All of them: one for what always runs, and one for each thing that runs on request.
-pub const OBJECTS: &[Object] = &[ALWAYS];
+pub const OBJECTS: &[Object] = &[ALWAYS, IO];
 /// The record beside them: digests of the sources and of each object, and who built them.
 pub const RECORD: &str = "tracer-ebpf/object/SOURCE.sha256";
 

@@ -1,12 +1,23 @@
-//! A file system in memory, mounted while its value lives.
+//! File systems in memory, mounted while their values live.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use tempfile::TempDir;
 
-use super::folder;
+use super::{folder, program, run};
+use crate::disk::RamDisk;
+
+/// The folder that one is mounted at.
+const NAME: &str = "jobtrace";
+
+fn size(bytes: u64) -> String {
+    format!("size={bytes},mode=755")
+}
 
 /// A tmpfs of a rig's own.
 #[derive(Debug)]
@@ -22,7 +33,15 @@ impl Tmpfs {
     /// # Errors
     /// When it cannot be mounted: root is needed.
     pub fn mount(bytes: u64) -> Result<Self> {
-        Self::mount_as("tmpfs", &format!("size={bytes},mode=755"))
+        Self::mount_as("tmpfs", &size(bytes), NAME)
+    }
+
+    /// The same, in a folder of another name, which holds `jobtrace`.
+    ///
+    /// # Errors
+    /// As [`Self::mount`].
+    pub fn named(bytes: u64, name: &str) -> Result<Self> {
+        Self::mount_as("tmpfs", &size(bytes), name)
     }
 
     /// Mounts one that has no access control lists: a ramfs.
@@ -30,12 +49,12 @@ impl Tmpfs {
     /// # Errors
     /// As [`Self::mount`].
     pub fn without_lists() -> Result<Self> {
-        Self::mount_as("ramfs", "mode=755")
+        Self::mount_as("ramfs", "mode=755", NAME)
     }
 
-    fn mount_as(kind: &str, options: &str) -> Result<Self> {
+    fn mount_as(kind: &str, options: &str, name: &str) -> Result<Self> {
         let folder = folder("disk")?;
-        let path = folder.path().join("jobtrace");
+        let path = folder.path().join(name);
         std::fs::create_dir(&path)?;
         let options = std::ffi::CString::new(options)?;
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
@@ -52,9 +71,50 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Detached: a process that still holds a file there must not keep the mount in sight.
-        if let Err(error) = unmount(&self.path, UnmountFlags::DETACH) {
-            eprintln!("left behind: the mount {}: {error}", self.path.display());
-        }
+        leave(&self.path);
+    }
+}
+
+/// An ext4 on a loop device over memory.
+#[derive(Debug)]
+pub struct Ext4 {
+    path: PathBuf,
+    _folder: TempDir,
+    _disk: RamDisk,
+}
+
+impl Ext4 {
+    /// Makes and mounts one of `bytes`.
+    ///
+    /// # Errors
+    /// When it cannot be made (`mkfs.ext4` of e2fsprogs) or mounted: root and the module loop are needed.
+    pub fn mount(bytes: u64) -> Result<Self> {
+        let disk = RamDisk::create(bytes).context("no loop device")?;
+        run(Command::new(program("mkfs.ext4", "e2fsprogs")?).arg("-qF").arg(disk.path()))?;
+        let folder = folder("disk")?;
+        let path = folder.path().join("jobtrace");
+        std::fs::create_dir(&path)?;
+        let flags = MountFlags::NODEV | MountFlags::NOSUID;
+        mount(disk.path(), &path, "ext4", flags, None::<&std::ffi::CStr>)
+            .context("cannot mount an ext4, is this root?")?;
+        Ok(Self { path, _folder: folder, _disk: disk })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Ext4 {
+    fn drop(&mut self) {
+        leave(&self.path);
+    }
+}
+
+/// Detached: a process that still holds a file there must not keep the mount in sight.
+fn leave(path: &Path) {
+    if let Err(error) = unmount(path, UnmountFlags::DETACH) {
+        eprintln!("left behind: the mount {}: {error}", path.display());
     }
 }

@@ -25,6 +25,26 @@ impl Overlay {
         Self(place)
     }
 
+    /// One over the folder `layers`, of a file system that is written to: below it `lower` is shown, `upper` takes
+    /// what is written.
+    ///
+    /// # Panics
+    /// As [`Self::of`].
+    pub fn writable(layers: &Path) -> Self {
+        let place = folder("overlay").expect("a folder for the overlay");
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| layers.join(name));
+        for layer in [&lower, &upper, &work] {
+            std::fs::create_dir(layer).expect("a folder of the overlay's");
+        }
+        let name = |layer: &Path| layer.to_str().expect("a temporary folder's name").to_owned();
+        let (lower, upper, work) = (name(&lower), name(&upper), name(&work));
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let options = CString::new(options).expect("no zero byte");
+        mount("overlay", place.path(), "overlay", MountFlags::empty(), Some(options.as_c_str()))
+            .expect("cannot mount an overlay, is this root, and does this kernel have overlayfs?");
+        Self(place)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &str {
         self.0.path().to_str().expect("a temporary folder's name")

@@ -10,6 +10,7 @@ use jobtrace_tests::{
 };
 
 mod cpu;
+mod dive;
 mod files;
 mod gpu;
 mod long;
@@ -17,8 +18,9 @@ mod memory;
 mod waits;
 
 /// The files and their cases.
-const FILES: [(&str, &[Case]); 5] = [
+const FILES: [(&str, &[Case]); 6] = [
     ("cpu", cpu::CASES),
+    ("dive", dive::CASES),
     ("files", files::CASES),
     ("gpu", gpu::CASES),
     ("memory", memory::CASES),

@@ -20,6 +20,9 @@ mod empty;
 mod fault;
 // What every object shares is compiled into each: from the library it comes out as other instructions.
 #[cfg(target_arch = "bpf")]
+#[path = "../file.rs"]
+mod file;
+#[cfg(target_arch = "bpf")]
 #[path = "../kernel.rs"]
 mod kernel;
 #[cfg(target_arch = "bpf")]

@@ -23,6 +23,7 @@ use tracer_ebpf::{
 
 use crate::{
     cells::{Table, cell},
+    file::{inode_of_descriptor, word_at},
     kernel::{Kernel, global, has, load, load_bit},
     maps::{WaitCells, cpu_record},
     record::{file as file_in, file_shared},
@@ -269,18 +270,5 @@ fn inode_of(task: Kernel, argument: u32) -> u64 {
     } else {
         load::<u32, _>(registers(task), CALL_SECOND)
     };
-    let table: Kernel = load(load(task, TASK_FILES), FILES_TABLE);
-    if descriptor >= load::<u32, _>(table, FILES_MOST) {
-        return 0;
-    }
-    let files: u64 = load(table, FILES_FILES);
-    let file = word_at(files + 8 * u64::from(descriptor));
-    word_at(file + global(&globals::FILE_INODE))
-}
-
-/// The word at `address` of the kernel; 0 where it cannot be read.
-#[inline(always)]
-fn word_at(address: u64) -> u64 {
-    // SAFETY: a failed read is zero.
-    unsafe { bpf_probe_read_kernel(address as *const u64) }.unwrap_or(0)
+    inode_of_descriptor(task, descriptor)
 }

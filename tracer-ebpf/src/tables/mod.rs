@@ -2,6 +2,7 @@
 
 pub mod block;
 pub mod fault;
+pub mod io;
 pub mod job;
 pub mod latency;
 pub mod net;

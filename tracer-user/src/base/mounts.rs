@@ -125,6 +125,10 @@ fn name_of(magic: u64) -> &'static str {
         0x6264_6576 => "bdev",
         0x5049_5045 => "pipefs",
         0x534f_434b => "sockfs",
+        0x0904_1934 => "anon_inode",
+        0x1cd1 => "devpts",
+        0x6367_7270 => "cgroup2",
+        0x1980_0202 => "mqueue",
         _ => "unknown",
     }
 }

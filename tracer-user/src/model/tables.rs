@@ -8,6 +8,7 @@ mod own;
 pub use tracer_ebpf::tables::{
     block::{BLOCK, Block},
     fault::{FAULT, Fault},
+    io::{IO, IO_ERROR, Io, IoError},
     job::{SCHED, Sched},
     net::{NET, Net},
     wait::{WAIT, Wait},
@@ -88,8 +89,8 @@ pub static INTERVAL: Field = Field {
 };
 
 /// Every measurement of values, in the order of their output.
-pub static ALL: [&Measurement; 10] =
-    [&SCHED, &FAULT, &BLOCK, &WAIT, &NET, &MEMORY, &CPU, &GPU, &NODE_NET, &SELF];
+pub static ALL: [&Measurement; 12] =
+    [&SCHED, &FAULT, &BLOCK, &WAIT, &IO, &IO_ERROR, &NET, &MEMORY, &CPU, &GPU, &NODE_NET, &SELF];
 
 /// How many of its tags a recording has at least: those of the oldest one.
 pub fn oldest_tags(measurement: &Measurement) -> usize {

@@ -56,11 +56,12 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
     globals.insert(settings::REGISTERS_AT, registers.unwrap_or(0));
     globals.insert(settings::COMPAT_BITS, COMPAT_BITS);
     if cfg!(target_arch = "aarch64") {
-        // The second of an array.
-        let second = offsets.get_mut("CALL_SECOND").zip(globals.get_mut("CALL_SECOND"));
-        if let Some((offset, global)) = second {
-            *offset += 8;
-            *global += 8;
+        // Of an array.
+        for (name, place) in [("CALL_SECOND", 8), ("CALL_THIRD", 16), ("CALL_FIFTH", 32)] {
+            if let Some((offset, global)) = offsets.get_mut(name).zip(globals.get_mut(name)) {
+                *offset += place;
+                *global += place;
+            }
         }
     }
     let helper = btf.enum_value("bpf_func_id", "BPF_FUNC_get_current_task_btf");

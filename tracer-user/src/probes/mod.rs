@@ -39,6 +39,7 @@ pub use drain::Probes;
 pub use empty::hold_empty;
 pub use events::{Cgroup, Event};
 pub use families::{EventCount, FAMILIES, Family, FamilyRow};
+pub(crate) use globals::globals;
 pub use hooks::{HOOKS, HookRow};
 pub use load::load;
 pub use needs::CAUSES;

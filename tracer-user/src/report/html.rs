@@ -24,6 +24,7 @@ struct Page<'a> {
     nodes: Vec<Vec<String>>,
     parts: Vec<Vec<String>>,
     devices: Vec<Vec<String>>,
+    io: Vec<Vec<String>>,
     version: &'static str,
 }
 
@@ -45,6 +46,7 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         nodes: report.nodes.iter().map(tables::node_cells).collect(),
         parts: report.parts.iter().map(tables::part_cells).collect(),
         devices: report.devices.iter().map(tables::device_cells).collect(),
+        io: report.io.cells(),
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().context("cannot write a report as html")

@@ -46,7 +46,10 @@ use crate::{
         units::{long_duration, percent},
     },
     scheduler::Told,
-    view::{details, facts::Facts, gpu_idle, line::Tone, request::Request, rules, shares},
+    view::{
+        details, facts::Facts, file_ops::AllFileOps, gpu_idle, line::Tone, request::Request, rules,
+        shares,
+    },
 };
 
 /// All that a report says; texts are made harmless.
@@ -75,6 +78,9 @@ pub struct Report {
     pub course: Course,
     /// Disks and file systems.
     pub devices: Vec<Device>,
+    /// Operations on files, where they were asked for.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub io: AllFileOps,
     /// Its nodes, the busiest first.
     pub nodes: Vec<Node>,
     /// How evenly these computed.
@@ -109,6 +115,10 @@ pub struct Bar {
     pub words: String,
 }
 
+fn is_empty(io: &AllFileOps) -> bool {
+    io.rows.is_empty()
+}
+
 /// JSON has no infinity.
 fn finite<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     share.filter(|share| share.is_finite()).serialize(serializer)
@@ -136,6 +146,7 @@ impl Report {
             gpu_idle: gpu_idle(&facts),
             course: Course::of(&whole.record.timeline, &facts),
             devices: devices::devices(&facts),
+            io: AllFileOps::of(&facts),
             nodes: nodes::nodes(whole, unicode),
             balance: of_nodes.as_ref().and_then(balance::in_words),
             parts: parts::parts(whole, unicode),

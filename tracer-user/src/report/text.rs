@@ -9,7 +9,7 @@ use crate::{
         units::long_duration,
     },
     view::{
-        MAX_WIDTH, MIN_WIDTH, Style, heading, joined,
+        MAX_WIDTH, MIN_WIDTH, Style, file_ops, heading, joined,
         line::{Line, Tone, labelled},
         plots::height,
         shares::bar,
@@ -35,13 +35,14 @@ pub fn render(report: &Report, style: &Style) -> String {
 }
 
 /// Its parts, from the top.
-pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 11] {
+pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 12] {
     [
         who(report, style),
         used(report, style),
         time(report, style),
         gpu_idle(report, style),
         course(report, style),
+        file_ops::block(&report.io, style),
         tables::devices(report, style),
         tables::nodes(report, style),
         tables::parts(report, style),

@@ -8,6 +8,7 @@
 pub(crate) mod details;
 pub(crate) mod disk;
 pub(crate) mod facts;
+pub(crate) mod file_ops;
 pub(crate) mod file_wait;
 mod finding;
 pub(crate) mod footer;
@@ -20,6 +21,7 @@ pub(crate) mod request;
 pub(crate) mod resources;
 pub mod rules;
 pub(crate) mod shares;
+pub(crate) mod table;
 mod terminal;
 
 use crate::{base::text, model::totals::RunTotals};
@@ -51,6 +53,7 @@ pub fn render(totals: &RunTotals, style: &Style) -> String {
         resources::lines(&facts, &style),
         shares::lines(&facts, &style),
         plots::lines(&facts, &style),
+        file_ops::lines(&facts, &style),
         rules::lines(&facts, &style),
         footer::lines(&facts, &style),
     ];

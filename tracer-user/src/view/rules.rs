@@ -8,6 +8,7 @@ mod asked;
 mod asleep;
 mod calls;
 mod cpu;
+mod files;
 mod io;
 mod memory;
 mod table;

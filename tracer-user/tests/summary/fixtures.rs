@@ -1,5 +1,6 @@
 //! Runs with one trouble each.
 
+pub mod file_ops;
 pub mod waits;
 
 use jobtrace::model::{
@@ -26,7 +27,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// A histogram of values and how often each came.
-fn hist(values: &[(u64, u64)]) -> Hist {
+pub fn hist(values: &[(u64, u64)]) -> Hist {
     let values = || values.iter().filter(|(_, count)| *count > 0);
     let sum = values().map(|(value, count)| value * count).sum();
     let max = values().map(|(value, _)| *value).max().unwrap_or(0);

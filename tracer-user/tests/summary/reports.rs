@@ -112,6 +112,7 @@ fn cases() -> Vec<(&'static str, Vec<Record>, Style)> {
         ("gpus_held", vec![slurm(fixtures::gpus_held(), 60)], usual),
         ("starved_gpu", vec![slurm(fixtures::starved_gpu(), 60)], usual),
         ("network_fs_named", vec![slurm(fixtures::waits::network_fs_named(), 60)], usual),
+        ("file_ops", vec![slurm(fixtures::file_ops::small_files(), 60)], usual),
         ("killed", vec![slurm(fixtures::killed(), 1)], usual),
         ("running", vec![running], usual),
         ("time_limit", vec![limit], usual),

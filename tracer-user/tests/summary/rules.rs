@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use jobtrace::{
     model::{
+        group::Group,
         hist::Hist,
-        tables::{Block, Cpu, Fact, Fault, GPU, Gpu, Memory, SCHED, Sched, fact},
+        tables::{Block, Cpu, Fact, Fault, GPU, Gpu, IO, Io, Memory, SCHED, Sched, fact},
         totals::RunTotals,
     },
     record::{
@@ -19,7 +20,7 @@ use jobtrace::{
 use tracer_ebpf::handle::{Handle, Number};
 
 use crate::{
-    fixtures::{self, waits},
+    fixtures::{self, file_ops, waits},
     reports::{record, slurm, uneven},
 };
 
@@ -77,10 +78,19 @@ fn busy_gpu(ratio_ppm: u64) -> Record {
     record
 }
 
+/// The job of many small files, where it moved its data as `change` says.
+fn moved(rule: &'static str, change: impl Fn(&mut Group)) -> Case {
+    changed(rule, record(file_ops::small_files()), |job| {
+        let groups = job.totals.stats.groups.iter_mut();
+        groups.filter(|group| group.is(&IO) && group.tags[2] == "read").for_each(&change);
+    })
+}
+
 const LIMIT: &Fact = fact("time_limit_end");
 const START: &Fact = fact("start");
 const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
 const MS: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// A job whose memory took this course, in MiB.
@@ -119,6 +129,21 @@ fn cases() -> Vec<Case> {
         changed("disk_errors", record(fixtures::io_bound()), |job| {
             set(job, Block::errors, 0);
         }),
+        Case {
+            rule: "file_errors",
+            speaks: vec![record(file_ops::failing("ENOSPC", "write", 1))],
+            silent: vec![record(file_ops::failing("EEXIST", "mkdir", 1))],
+        },
+        moved("small_accesses", |reads| {
+            reads.set_hist(Io::size_bytes, fixtures::hist(&[(2_048, 999), (MIB, 8_000)]));
+        }),
+        moved("small_files", |reads| reads.set(Io::bytes, 78_000 * (64 << 10))),
+        Case {
+            // With the 12,069 that there are in any case, of 181,000.
+            rule: "missing_files",
+            speaks: vec![record(file_ops::failing("ENOENT", "open", 24_200))],
+            silent: vec![record(file_ops::failing("ENOENT", "open", 24_100))],
+        },
         longer("blocked_on_io", fixtures::network_fs(), 320),
         longer("sync", waits::fsync_each(), 540),
         changed("metadata", record(waits::metadata_remote()), |job| {

@@ -7,6 +7,7 @@ use crate::process::target_dir;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A hook that tracers use.
@@ -106,7 +107,7 @@ impl Empties {
     /// # Errors
     /// When they cannot be attached.
     pub fn on_ours() -> Result<Self> {
-        Self::start(&[])
+        Self::of(&release(), &[])
     }
 
     /// On those that peers use, too.
@@ -115,11 +116,15 @@ impl Empties {
     /// When they cannot be attached.
     pub fn on_all() -> Result<Self> {
         let others = HOOKS.iter().filter(|hook| !hook.is_ours).map(|hook| hook.name);
-        Self::start(&others.collect::<Vec<_>>())
+        Self::of(&release(), &others.collect::<Vec<_>>())
     }
 
-    fn start(more: &[&str]) -> Result<Self> {
-        let mut command = Command::new(target_dir().join("release/jobtrace"));
+    /// Those of `jobtrace`, on the hooks that it has programs on and on the tracepoints `more`.
+    ///
+    /// # Errors
+    /// When they cannot be attached.
+    pub fn of(jobtrace: &Path, more: &[&str]) -> Result<Self> {
+        let mut command = Command::new(jobtrace);
         command.arg("bench-empty").args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = command.spawn().context("start `jobtrace bench-empty`")?;
         let mut empties = Self { process, hooks: BTreeMap::new() };
@@ -164,6 +169,10 @@ impl Empties {
         }
         Ok(floor)
     }
+}
+
+fn release() -> PathBuf {
+    target_dir().join("release/jobtrace")
 }
 
 impl Drop for Empties {

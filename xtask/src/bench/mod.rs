@@ -9,6 +9,10 @@ mod events;
 mod footprint;
 mod found;
 mod goals;
+mod io;
+#[cfg(test)]
+#[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
+mod io_loads;
 mod jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
@@ -56,6 +60,7 @@ Examples:
   cargo xtask bench --only compute --pairs 25
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
+  cargo xtask bench --only io --write             ns that `run --io` adds to a call, into docs/OVERHEAD.md
   cargo xtask bench --only merge --write          adding up banks, into docs/SIZING.md
   cargo xtask bench --only record --write         the record of a job, into docs/SIZING.md
   cargo xtask bench --only report --write         reports, lists and usage, into docs/SIZING.md
@@ -106,8 +111,8 @@ fn peer_ids() -> PossibleValuesParser {
 impl Args {
     fn wants(&self, kind: Kind) -> bool {
         match kind {
-            // They need neither root nor a quiet machine: only when they are asked for.
-            Kind::Merge | Kind::Record | Kind::Report => self.only == [kind],
+            // Tables of their own, most of them without root: only when they are asked for.
+            Kind::Io | Kind::Merge | Kind::Record | Kind::Report => self.only == [kind],
             kind => self.only.is_empty() || self.only.contains(&kind),
         }
     }
@@ -138,6 +143,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     if args.wants(Kind::Merge) {
         return merge::run(args.write);
+    }
+    if args.wants(Kind::Io) {
+        return io::run(args.write);
     }
     if args.wants(Kind::Report) {
         return reading::run(args.write);

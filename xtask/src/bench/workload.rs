@@ -31,6 +31,8 @@ pub enum Kind {
     Agent,
     /// No workload: how large each program of ours is
     Sizes,
+    /// Single calls on files, with and without `run --io`
+    Io,
     /// No workload: adding up what a reading of a large node copies. Without root
     Merge,
     /// No workload: what the record of a job costs the agent. Without root

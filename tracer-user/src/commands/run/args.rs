@@ -29,6 +29,8 @@ Examples:
       jobtrace run --quiet --json - -- make -j8 | jq .sched.on_cpu_ns
   Watch where the time goes, its output in a file; q closes the view, the command goes on:
       jobtrace run --top -- ./simulate input.toml > simulate.log
+  Find out on which files' mount and in which calls the I/O time goes:
+      jobtrace run --io -- python train.py
   Keep a record of each run, a few kB:
       jobtrace run --save runs/ -- ./simulate input.toml
   Load the line protocol into InfluxDB 1.x:
@@ -61,6 +63,11 @@ pub struct Args {
     /// system call (calls), or also the file systems that they wait for (files)
     #[arg(long, value_enum, default_value_t = WaitMode::Files)]
     pub waits: WaitMode,
+    /// Also count and time each operation on files, by mount and kind of call: reads, opens, stats and so
+    /// on. Each system call of the node takes about 0.15 µs longer while the command runs, the command's own
+    /// operations about 0.4 µs
+    #[arg(long)]
+    pub io: bool,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
     /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
@@ -82,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "sysfs_root", "top"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "io", "sysfs_root", "top"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]

@@ -8,7 +8,7 @@ use super::Args;
 use super::{
     buffered::{self, Written},
     identity::{LEASE, header, name_of},
-    notes::{left_behind, notes},
+    notes::{left_behind, notes, unknown_io},
     outputs::Outputs,
     pipeline::Pipeline,
     top::{self, Taken},
@@ -23,6 +23,7 @@ use crate::{
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
     gpu::{self, Sampler},
+    io::{self as file_io, Io},
     launch::{
         command::{StartError, start},
         signals::Signals,
@@ -73,7 +74,14 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     )?;
     let lease = probes.slots.track(cgroup.tasks().id, cgroup.block().map(|block| block.id))?;
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
-    let mut header = header(args, notes(&cgroup, &probes, args.waits))?;
+    let mut notes_before = notes(&cgroup, &probes, args.waits);
+    let io = if args.io {
+        let loaded = file_io::load(&cgroup.layout(), cgroup.tasks().id);
+        loaded.map_err(|error| notes_before.push(unknown_io(&error))).ok()
+    } else {
+        None
+    };
+    let mut header = header(args, notes_before)?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }
@@ -83,7 +91,7 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
         header.unknown.push("write_back".into());
     }
     let reader = CgroupReader::new(cgroup.places(), 0);
-    let mut source = Live { reader, probes, gpus: None };
+    let mut source = Live { reader, probes, io, gpus: None };
     let mut pipeline = Pipeline::new(&header, outputs)?;
     // Before the command is there: all that is in its slot later is its own.
     let before = source.snapshot()?;
@@ -119,6 +127,7 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     // Held until the end: a Ctrl-C must not cut the output short.
     let signals = running.into_signals();
     let mut notes = Vec::from_iter(cgroup.lost());
+    notes.extend(source.io.iter().flat_map(Io::notes));
     if lacks_buffered && source.probes.knows_block() {
         let on_node = buffered::on_node().zip(node_before);
         let written = Written {
@@ -226,9 +235,11 @@ fn accept(snapshot: Snapshot, pipeline: &mut Pipeline, recording: &mut Recording
     pipeline.take(snapshot);
 }
 
-/// The probes, what the kernel's files say of the cgroup, and the GPUs.
+/// The probes, the operations on files where they were asked for, what the kernel's files say of the cgroup, and
+/// the GPUs.
 struct Live {
     probes: Probes,
+    io: Option<Io>,
     reader: CgroupReader,
     gpus: Option<Sampler<Lease>>,
 }
@@ -257,6 +268,9 @@ impl Source for Live {
         let groups = snapshot.slots.entry(LEASE).or_default();
         self.reader.add_oom_kills(groups);
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
+        if let Some(io) = &mut self.io {
+            groups.extend(io.read()?);
+        }
         groups.extend(self.gpus.iter().flat_map(|gpus| gpus.groups_for(&LEASE, monotonic_ns())));
         Ok(Some(snapshot))
     }

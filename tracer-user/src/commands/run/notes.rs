@@ -27,6 +27,11 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes, waits: WaitMode) -> Vec<String
     notes
 }
 
+/// That operations on files cannot be counted, and why.
+pub fn unknown_io(error: &anyhow::Error) -> String {
+    format!("unknown on this kernel: operations on files, which --io asks for ({error:#})")
+}
+
 /// What outlives the run of its cgroup.
 pub fn left_behind(removal: Result<Removal>) -> Vec<String> {
     match removal {

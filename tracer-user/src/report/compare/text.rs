@@ -3,10 +3,10 @@
 use super::{Comparison, Grown, Range, Size, laws::FORESIGHT};
 use crate::{
     base::units::{cores as cores_shown, duration, fine_percent, percent},
-    report::text::tables::table,
     view::{
         MAX_WIDTH, MIN_WIDTH, Style, heading, joined,
         line::{Line, Tone, labelled},
+        table::table,
     },
 };
 

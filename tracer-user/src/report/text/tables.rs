@@ -1,36 +1,17 @@
 //! The tables of a report.
 
 use crate::{
-    base::{
-        text::{left, right, width},
-        units::{bytes, count, duration, long_duration, percent},
-    },
+    base::units::{bytes, count, duration, long_duration, percent},
     report::{Device, Node, PartRow, Report},
     view::{
         Style, heading,
         line::{Line, Tone},
+        table::table,
     },
 };
 
 /// Rows of nodes or tasks: the busiest and the least busy.
 const ROWS: usize = 8;
-
-/// A table: cells on the right but the first; the heads are faint.
-pub(in crate::report) fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
-    let cells = |at: usize| rows.iter().map(move |row| width(&row[at])).chain([width(head[at])]);
-    let widths: Vec<usize> = (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect();
-    let others: usize = widths[1..].iter().map(|width| width + 2).sum();
-    let first = widths[0].min(style.width.saturating_sub(2 + others).max(12));
-    let line = |row: &[String]| {
-        let rest: String =
-            row[1..].iter().zip(&widths[1..]).map(|(cell, w)| right(cell, w + 2)).collect();
-        format!("  {}{rest}", left(&row[0], first))
-    };
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let mut lines = vec![Line::new().faint(line(&head))];
-    lines.extend(rows.iter().map(|row| Line::new().plain(line(row))));
-    lines
-}
 
 /// Nothing where it is unknown.
 fn cell(value: Option<u64>, show: fn(u64) -> String) -> String {

@@ -10,13 +10,18 @@ use crate::{
 };
 
 /// A tenth of the time in fsync or in metadata can be had back.
-pub(super) const CALLS: f64 = 0.10;
+const CALLS: f64 = 0.10;
 /// Fewer waits than this are no habit.
 pub(super) const MANY: u64 = 100;
 /// A twentieth of the time in the kernel's own locks, or for the start of programs, is out of the ordinary.
 pub(super) const KERNEL: f64 = 0.05;
 /// As for I/O: from a fifth of the time on.
 pub(super) const OTHERWISE: f64 = 0.20;
+
+/// When rules speak of what blocks that often, and that much.
+pub(super) fn often(what: &str) -> String {
+    format!("blocked in {what} for {} of the time, {} times", percent(CALLS), count(MANY))
+}
 
 /// Many waits until what was written is stored.
 pub(super) fn sync(facts: &Facts) -> Option<Finding> {

@@ -1,7 +1,7 @@
 //! The table of the rules: each with its threshold, whose that is, and what to do about it. Adding one is a function
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
-use super::{COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, io, memory};
+use super::{COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, files, io, memory};
 use crate::{
     base::units::{bytes, count, percent},
     view::{facts::MEMORY_IS_SHORT, gpu_idle},
@@ -36,6 +36,7 @@ pub static RULES: &[Rule] = &[
         shown: "files",
         find: io::disk_errors,
     },
+    files::FILE_ERRORS,
     Rule {
         id: "blocked_on_io",
         least_ns: LEAST_NS,
@@ -49,7 +50,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "sync",
         least_ns: LEAST_NS,
-        threshold: || calls_from("fsync and the like"),
+        threshold: || calls::often("fsync and the like"),
         source: "",
         advice: "flush once at the end or every few seconds, not after each record",
         shown: "files",
@@ -58,12 +59,15 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "metadata",
         least_ns: LEAST_NS,
-        threshold: || calls_from("open, stat and the like, not explained by a local disk"),
+        threshold: || calls::often("open, stat and the like, not explained by a local disk"),
         source: "",
         advice: "pack small files into an archive or a database, or copy them to a local disk first",
         shown: "files",
         find: calls::metadata,
     },
+    files::SMALL_ACCESSES,
+    files::SMALL_FILES,
+    files::MISSING_FILES,
     Rule {
         id: "memory_maps",
         least_ns: LEAST_NS,
@@ -283,14 +287,6 @@ pub static RULES: &[Rule] = &[
         find: asked::gpu_too_large,
     },
 ];
-
-fn calls_from(what: &str) -> String {
-    format!(
-        "blocked in {what} for {} of the time, {} times",
-        percent(calls::CALLS),
-        count(calls::MANY)
-    )
-}
 
 fn often(what: &str) -> String {
     format!(

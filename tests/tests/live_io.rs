@@ -1,0 +1,217 @@
+//! Live ring: operations on files against programs that count their own, against /proc/PID/io (the workload does
+//! so itself) and against strace. All are exact.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use jobtrace_tests::{
+    agree::Agreement,
+    rig::{
+        self,
+        mount::{Ext4, Tmpfs},
+        overlay::Overlay,
+    },
+    sibling::Sibling,
+    traced::{Traced, count_and_sum},
+};
+use serde_json::Value;
+use tracer_ebpf::tables::io::OPS;
+
+const FILE_OPS: &str = env!("CARGO_BIN_EXE_file_ops");
+const MIB: u64 = 1 << 20;
+
+/// The groups of `key`, as the JSON has them.
+fn groups<'a>(traced: &'a Traced, key: &str) -> &'a [Value] {
+    traced.json[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(group: &'a Value, tag: &str) -> &'a str {
+    group[tag].as_str().unwrap_or_default()
+}
+
+fn sum<'a>(groups: impl Iterator<Item = &'a Value>, field: &str) -> u64 {
+    groups.filter_map(|group| group[field].as_u64()).sum()
+}
+
+/// The workload in a folder of `mount`, which is to be told as `fs` and `told`, beside the same in another of its
+/// folders that is not the job's. `copies` is how often the kernel counts what a copy moves.
+fn known_amounts(mount: &Path, fs: &str, told: &str, copies: &str) {
+    let folder = |name: &str| {
+        let folder = mount.join(name);
+        std::fs::create_dir(&folder).unwrap();
+        folder.to_str().unwrap().to_owned()
+    };
+    let (own, beside) = (folder("own"), folder("beside"));
+    let sibling = Sibling::start(&[FILE_OPS, &beside, copies]);
+    let (job, report) = Traced::report(&["--io"], &[FILE_OPS, &own, copies]);
+    sibling.end();
+    let mut agree = Agreement::new();
+    let mut seen = 0;
+    for op in OPS {
+        let of_mount = |group: &&Value| {
+            text(group, "mount") == told && text(group, "fs") == fs && text(group, "op") == op
+        };
+        let on_mount: Vec<_> = groups(&job, "io").iter().filter(of_mount).collect();
+        assert!(on_mount.len() <= 1, "{op} twice: {on_mount:?}");
+        let found = |field: &str| sum(on_mount.iter().copied(), field);
+        let truth = |field: &str| report.facts.get(&format!("{op}.{field}")).copied().unwrap_or(0);
+        for field in ["ops", "errors", "bytes"] {
+            agree.exact(&format!("{op}: {field}"), found(field), truth(field));
+        }
+        seen += truth("ops");
+        for group in &on_mount {
+            let ops = group["ops"].as_u64().unwrap();
+            agree.exact(&format!("{op}: latencies"), count_and_sum(&group["latency_ns"]).0, ops);
+            agree.between(&format!("{op}: waited"), group["waited"].as_u64().unwrap(), 0..=ops);
+            let (sized, bytes) = count_and_sum(&group["size_bytes"]);
+            agree.exact(&format!("{op}: bytes by size"), bytes, truth("bytes"));
+            let classes = group.as_object().unwrap().iter();
+            let classed =
+                classes.filter(|(key, _)| key.starts_with("size_") && *key != "size_bytes");
+            let classed = classed.filter_map(|(_, value)| value.as_u64()).sum();
+            agree.exact(&format!("{op}: accesses by class"), classed, sized);
+        }
+        let errors = groups(&job, "io_error").iter().filter(of_mount);
+        agree.exact(&format!("{op}: errors by number"), sum(errors, "ops"), truth("errors"));
+    }
+    let missing = groups(&job, "io_error").iter().filter(|group| {
+        (text(group, "error"), text(group, "mount"), text(group, "op")) == ("ENOENT", told, "open")
+    });
+    agree.exact("missing files opened", sum(missing, "ops"), 71);
+    agree.between("operations of the workload", seen, 30_000..=40_000);
+    let notes = job.json["notes"].to_string();
+    assert!(!notes.contains("operations on files"), "{notes}");
+    agree.end();
+}
+
+#[test]
+fn on_ext4_every_operation_error_and_byte_is_told() {
+    let disk = Ext4::mount(64 * MIB).unwrap();
+    known_amounts(disk.path(), "ext4", disk.path().to_str().unwrap(), "1");
+}
+
+#[test]
+fn on_tmpfs_every_operation_error_and_byte_is_told() {
+    let disk = Tmpfs::mount(64 * MIB).unwrap();
+    known_amounts(disk.path(), "tmpfs", disk.path().to_str().unwrap(), "1");
+}
+
+#[test]
+fn on_an_overlay_every_operation_error_and_byte_is_told() {
+    let disk = Tmpfs::mount(64 * MIB).unwrap();
+    let overlay = Overlay::writable(disk.path());
+    known_amounts(Path::new(overlay.path()), "tmpfs", overlay.path(), "2");
+}
+
+/// As a tag it has no line feed and no control character.
+#[test]
+fn a_mount_with_a_hostile_name_is_told_of_too() {
+    let disk = Tmpfs::named(64 * MIB, "a b,c=\"\n\\040\u{1b}[31m").unwrap();
+    let told = jobtrace::base::tag::clean(disk.path().to_str().unwrap(), 256).unwrap();
+    assert!(!told.contains(['\n', '\u{1b}']));
+    known_amounts(disk.path(), "tmpfs", &told, "1");
+}
+
+/// Calls of each name in a table of `strace -c`, and how many of them failed.
+fn strace(command: &[&str]) -> BTreeMap<String, [u64; 2]> {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("table");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-U", "calls,errors,name", "-o"]).arg(&table).args(command);
+    let output = strace.output().expect("strace is installed");
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let row = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let calls = words.first()?.parse().ok()?;
+        let errors = if words.len() == 3 { words[1].parse().ok()? } else { 0 };
+        Some(((*words.last()?).to_owned(), [calls, errors]))
+    };
+    text.lines().filter_map(row).filter(|(name, _)| name != "total").collect()
+}
+
+#[test]
+fn a_copied_and_removed_tree_is_what_strace_counts() {
+    let folder = rig::folder("strace").unwrap();
+    let copy = folder.path().join("copy").to_str().unwrap().to_owned();
+    let script = format!("cp -r /usr/include/linux {copy} && rm -r {copy}");
+    let command = ["sh", "-c", &script];
+    // The first finds nothing in the caches of the C library and the like.
+    strace(&command);
+    let (theirs, job) = (strace(&command), Traced::run(&["--io"], &command));
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let mut agree = Agreement::new();
+    for (op, names) in [
+        ("open", &["open", "openat"][..]),
+        ("read", &["read", "pread64"]),
+        ("getdents", &["getdents64"]),
+        ("unlink", &["unlink", "unlinkat", "rmdir"]),
+        ("mkdir", &["mkdir", "mkdirat"]),
+        ("copy_file_range", &["copy_file_range"]),
+        ("seek", &["lseek"]),
+        ("ioctl", &["ioctl"]),
+        (
+            "stat",
+            &[
+                "stat",
+                "lstat",
+                "fstat",
+                "newfstatat",
+                "statx",
+                "access",
+                "faccessat",
+                "faccessat2",
+                "fstatfs",
+                "statfs",
+                "readlink",
+                "readlinkat",
+                "fgetxattr",
+                "getxattr",
+                "lgetxattr",
+                "listxattr",
+                "llistxattr",
+                "flistxattr",
+                "chdir",
+                "fchdir",
+            ],
+        ),
+    ] {
+        let truth = |at: usize| {
+            names.iter().filter_map(|name| theirs.get(*name)).map(|row| row[at]).sum::<u64>()
+        };
+        let of_op = || groups(&job, "io").iter().filter(|group| text(group, "op") == op);
+        agree.exact(&format!("{op}: calls"), sum(of_op(), "ops"), truth(0));
+        agree.exact(&format!("{op}: errors"), sum(of_op(), "errors"), truth(1));
+    }
+    agree.between("files copied", theirs["openat"][0], 500..=100_000);
+    agree.end();
+}
+
+/// Nothing is loaded unless asked for, and the summary and a report say what was found.
+#[test]
+fn the_summary_and_the_report_name_the_mount() {
+    let disk = Tmpfs::mount(64 * MIB).unwrap();
+    let path = disk.path().to_str().unwrap();
+    let program = jobtrace_tests::traced::program().unwrap();
+    let records = tempfile::tempdir().unwrap();
+    let records = records.path().to_str().unwrap();
+    let jobtrace = |arguments: &[&str]| {
+        let output = Command::new(&program).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [_, without] = jobtrace(&["run", "--save", records, "--", FILE_OPS, path]);
+    let of_it = ["I/O by mount and operation", "unlink", "(tmpfs)", "failed with ENOENT"];
+    assert!(!without.contains(of_it[0]), "{without}");
+    let [_, with] =
+        jobtrace(&["run", "--io", "--name", "dive", "--save", records, "--", FILE_OPS, path]);
+    let page = tempfile::NamedTempFile::new().unwrap();
+    let html = page.path().to_str().unwrap();
+    let [report, _] = jobtrace(&["report", "dive", "--from", records]);
+    jobtrace(&["report", "dive", "--from", records, "--html", html]);
+    let html = std::fs::read_to_string(html).unwrap();
+    for text in [with, report, html] {
+        for words in of_it {
+            assert!(text.contains(words), "no {words} in {text}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Both ends of a system call. Internal functions of file systems change from kernel to kernel, and not all
+//! file systems have the same: calls are where they are alike.
+
+use core::{arch::asm, ptr::read_volatile};
+
+use aya_ebpf::{
+    helpers::generated::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext,
+};
+use tracer_ebpf::{
+    calls::CALLS,
+    io_calls::{IoCall, IoCalls, NONE, is_lock, place},
+    kernel_fields::fields::*,
+    settings::globals::COMPAT_BITS,
+};
+
+use crate::{
+    cells::{Operation, count},
+    job::{current, if_jobs},
+    kernel::{Kernel, global, load},
+    maps::{InFlight, in_flight, tag},
+    places::System,
+};
+
+/// What each call does to files; the agent fills it, for this machine's numbers.
+#[unsafe(no_mangle)]
+pub static IO_CALLS: IoCalls = [NONE.0 as u16; CALLS];
+
+/// The kernel's own results of calls that a signal interrupted (linux/errno.h): the call begins anew or ends
+/// with another result, in a way that no program sees.
+const RESTARTS: core::ops::RangeInclusive<i64> = -516..=-512;
+
+/// A task enters a call.
+#[btf_tracepoint(function = "sys_enter")]
+pub fn io_enter(ctx: BtfTracePointContext) -> i32 {
+    let registers: Kernel = ctx.arg(0);
+    if if_jobs(registers).is_some() {
+        enter(registers);
+    }
+    0
+}
+
+/// A call returns.
+#[btf_tracepoint(function = "sys_exit")]
+pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
+    let registers: Kernel = ctx.arg(0);
+    if let Some(cpu) = if_jobs(registers) {
+        let result = ctx.arg::<u64>(1) as i64;
+        let (call, number) = call_of(registers);
+        let task = current();
+        if is_of_32_bits(task) {
+            // SAFETY: this CPU's own.
+            unsafe { (*cpu).calls_32 += 1 };
+            return 0;
+        }
+        if !call.is_some() || RESTARTS.contains(&result) {
+            return 0;
+        }
+        // SAFETY: has no preconditions.
+        let now = unsafe { bpf_ktime_get_ns() };
+        let pid: u32 = load(task, TASK_PID);
+        let Some(begun) = in_flight(pid) else { return 0 };
+        // SAFETY: the task's own, or that of another that shares its place: the tag tells.
+        let (begun, is_known) = unsafe {
+            let known = *begun;
+            (*begun).tag = 0;
+            (known, known.tag == tag(pid, number))
+        };
+        let system = if call.place() == place::CLOSED {
+            if is_known {
+                System { device: begun.device, block: begun.system }
+            } else {
+                System::UNKNOWN
+            }
+        } else {
+            System::of_call(task, registers, call, result)
+        };
+        let operation = Operation {
+            took_ns: is_known.then(|| now - begun.start_ns),
+            has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
+            result,
+        };
+        // SAFETY: this CPU's own.
+        unsafe { count(cpu, call, system, &operation) };
+    }
+    0
+}
+
+#[inline(always)]
+fn enter(registers: Kernel) {
+    let task = current();
+    let (call, number) = call_of(registers);
+    if !call.is_some() || is_of_32_bits(task) {
+        return;
+    }
+    let pid: u32 = load(task, TASK_PID);
+    let Some(begun) = in_flight(pid) else { return };
+    let system = if call.place() == place::CLOSED {
+        System::of_descriptor(task, load(registers, CALL_FIRST))
+    } else {
+        System::UNKNOWN
+    };
+    let switches = load(task, TASK_NVCSW);
+    // SAFETY: the task's own, or that of another that shares its place, whose latency is then lost.
+    unsafe {
+        *begun = InFlight {
+            tag: tag(pid, number),
+            device: system.device,
+            system: system.block,
+            start_ns: bpf_ktime_get_ns(),
+            switches,
+        };
+    }
+}
+
+/// The call that these registers are of, and its number.
+#[inline(always)]
+fn call_of(registers: Kernel) -> (IoCall, u32) {
+    let number: u32 = load(registers, CALL_NUMBER);
+    if number as usize >= CALLS {
+        return (NONE, number);
+    }
+    const _: () = assert!(CALLS == 512);
+    let mut index = u64::from(number);
+    // SAFETY: masks a register, which the verifier must see; the index is then within the table.
+    let call = unsafe {
+        asm!("{0} &= 511", inout(reg) index, options(pure, nomem, nostack));
+        IoCall(read_volatile(IO_CALLS.as_ptr().add(index as usize)).into())
+    };
+    if call.is_lock_by_command() && !is_lock(load(registers, CALL_SECOND)) {
+        return (NONE, number);
+    }
+    (call, number)
+}
+
+/// Whether the call that `task` is in has the number of another machine.
+#[inline(always)]
+fn is_of_32_bits(task: Kernel) -> bool {
+    u64::from(load::<u32, _>(task, TASK_COMPAT)) & global(&COMPAT_BITS) != 0
+}

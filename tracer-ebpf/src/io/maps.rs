@@ -1,0 +1,92 @@
+//! The maps.
+
+use core::cell::UnsafeCell;
+
+use aya_ebpf::{
+    btf_maps::{Array, PerCpuArray},
+    macros::{btf_map, map},
+    maps::{HashMap, LpmTrie, PerCpuHashMap, lpm_trie::Key},
+};
+use tracer_ebpf::tables::io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IoCell, IoCpu};
+
+/// Tasks whose call in progress is known at once: by the low bits of their pids.
+const TASKS: u32 = 1 << 16;
+
+/// A call in progress.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct InFlight {
+    /// [`tag`] of its task and call; another's where two tasks share a place.
+    pub tag: u32,
+    /// The file system, where it is known at the begin; 0 else.
+    pub device: u32,
+    /// Its super block.
+    pub system: u64,
+    /// CLOCK_MONOTONIC.
+    pub start_ns: u64,
+    /// Times that the task had given its CPU away.
+    pub switches: u64,
+}
+
+/// The beginning of a path, as mount points are looked up by.
+pub type Path = Key<[u8; IO_PATH_BYTES]>;
+
+/// The state of the whole object, read at each call of every task: on a cache line that is seldom written.
+#[repr(C, align(64))]
+pub struct State {
+    /// How many tasks were made or moved: what a CPU knows of a stack holds until the next.
+    pub tasks_changed: UnsafeCell<u64>,
+    /// Whether the job has executed its command.
+    pub has_begun: UnsafeCell<u64>,
+}
+
+// SAFETY: plain words; a count of two CPUs at once that is lost has changed nonetheless.
+unsafe impl Sync for State {}
+
+/// The state.
+pub static STATE: State =
+    State { tasks_changed: UnsafeCell::new(0), has_begun: UnsafeCell::new(0) };
+
+#[btf_map]
+static IO_CPUS: PerCpuArray<IoCpu, 1> = PerCpuArray::new();
+#[btf_map]
+static IN_FLIGHT: Array<InFlight, { TASKS as usize }> = Array::new();
+/// Cells by `IoKey`; those of unknown file systems are the agent's to make.
+#[map]
+pub static CELLS: PerCpuHashMap<u64, IoCell> = PerCpuHashMap::with_max_entries(IO_CELLS, 0);
+/// How often each error came, by `IoKey`.
+#[map]
+pub static ERRORS: PerCpuHashMap<u64, u64> = PerCpuHashMap::with_max_entries(IO_ERRORS, 0);
+/// Mounted file systems by their number.
+#[map]
+pub static DEVICES: HashMap<u32, u32> = HashMap::with_max_entries(IO_MOUNTS, 0);
+/// The same by the paths that begin with where they are mounted.
+#[map]
+pub static MOUNTS: LpmTrie<[u8; IO_PATH_BYTES], u32> = LpmTrie::with_max_entries(2 * IO_MOUNTS, 0);
+/// Where a path is read to: too large for the stack.
+#[btf_map]
+static PATH: PerCpuArray<Path, 1> = PerCpuArray::new();
+
+/// What is known of this CPU.
+#[inline(always)]
+pub fn cpu() -> Option<*mut IoCpu> {
+    IO_CPUS.get_ptr_mut(0)
+}
+
+/// The call in progress of task `pid`, or of one that shares its place.
+#[inline(always)]
+pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
+    IN_FLIGHT.get_ptr_mut(pid & (TASKS - 1))
+}
+
+/// What tells a call of a task from any other's: pids are below 2^22, calls below 2^9.
+#[inline(always)]
+pub fn tag(pid: u32, number: u32) -> u32 {
+    pid | (number + 1) << 22
+}
+
+/// Where this CPU reads a path to.
+#[inline(always)]
+pub fn path() -> Option<*mut Path> {
+    PATH.get_ptr_mut(0)
+}

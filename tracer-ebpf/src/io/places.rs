@@ -1,0 +1,156 @@
+//! Which file system an operation is on.
+
+use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user_str};
+use tracer_ebpf::{
+    io_calls::{IoCall, place},
+    kernel_fields::{fields::*, globals},
+    tables::io::IO_PATH_BYTES,
+};
+
+use crate::{
+    file::{inode_of_descriptor, word_at},
+    kernel::{Kernel, global, load},
+    maps::{DEVICES, MOUNTS, path},
+};
+
+/// Where `struct statx` has the numbers of the device (linux/stat.h); `struct stat` begins with them.
+const STATX_DEVICE: u64 = 136;
+/// A path begins at the working directory.
+const AT_FDCWD: u32 = -100_i32 as u32;
+
+/// A file system.
+#[derive(Clone, Copy)]
+pub struct System {
+    /// As the kernel numbers it; 0 where it is unknown.
+    pub device: u32,
+    /// Address of its super block; 0 where only the number is known.
+    pub block: u64,
+}
+
+impl System {
+    /// One that is unknown.
+    pub const UNKNOWN: Self = Self { device: 0, block: 0 };
+
+    #[inline(always)]
+    fn of_block(block: u64) -> Self {
+        if block == 0 {
+            return Self::UNKNOWN;
+        }
+        Self { device: word_at(block + global(&globals::SUPER_DEVICE)) as u32, block }
+    }
+
+    /// That of the file that `task` has as `descriptor`.
+    #[inline(always)]
+    pub fn of_descriptor(task: Kernel, descriptor: u32) -> Self {
+        let inode = inode_of_descriptor(task, descriptor);
+        let block = if inode == 0 { 0 } else { word_at(inode + global(&globals::INODE_SUPER)) };
+        Self::of_block(block)
+    }
+
+    /// That of `call` of `task` with these registers, which returned `result`.
+    #[inline(always)]
+    pub fn of_call(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+        match call.place() {
+            place::FIRST => Self::of_descriptor(task, load(registers, CALL_FIRST)),
+            place::SECOND => Self::of_descriptor(task, load(registers, CALL_SECOND)),
+            place::OPENED if result >= 0 => Self::of_descriptor(task, result as u32),
+            place::UNKNOWN => Self::UNKNOWN,
+            _ => Self::of_named(task, registers, call, result),
+        }
+    }
+
+    /// That of a call with a path.
+    #[inline(always)]
+    fn of_named(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+        let told = match call.place() {
+            place::STAT | place::STATX if result == 0 => told(registers, call),
+            _ => 0,
+        };
+        if told != 0 {
+            return Self { device: told, block: 0 };
+        }
+        let (name, folder) = if call.is_at() {
+            (load::<u64, _>(registers, CALL_SECOND), load::<u32, _>(registers, CALL_FIRST))
+        } else {
+            (load::<u64, _>(registers, CALL_FIRST), AT_FDCWD)
+        };
+        match by_path(name) {
+            Named::Mounted(device) => Self { device, block: 0 },
+            Named::Nowhere => Self::UNKNOWN,
+            Named::Below if folder == AT_FDCWD => {
+                let directory: Kernel = load(load(task, TASK_FS), FS_CWD_DENTRY);
+                let block: Kernel = load(directory, DENTRY_SUPER);
+                Self { device: load(block, SUPER_DEVICE), block: block as u64 }
+            }
+            Named::Below => Self::of_descriptor(task, folder),
+        }
+    }
+
+    /// Its magic number; 0 where that is unknown.
+    #[inline(always)]
+    pub fn magic(self) -> u64 {
+        if self.block == 0 { 0 } else { word_at(self.block + global(&globals::SUPER_MAGIC)) }
+    }
+}
+
+/// What a path says of the file system.
+enum Named {
+    /// It is below where this one is mounted, unless a link leads elsewhere.
+    Mounted(u32),
+    /// It begins at a folder.
+    Below,
+    /// Nothing: it cannot be read, or nothing is known to be mounted there.
+    Nowhere,
+}
+
+#[inline(always)]
+fn by_path(name: u64) -> Named {
+    if name == 0 {
+        // The folder's descriptor is the file itself (futimens).
+        return Named::Below;
+    }
+    let Some(path) = path() else { return Named::Nowhere };
+    // SAFETY: this CPU's own; the path is read with all faults caught, to where there is room for so much.
+    unsafe {
+        let bytes = &raw mut (*path).data;
+        let read = bpf_probe_read_user_str(bytes.cast(), IO_PATH_BYTES as u32, name as *const _);
+        if read <= 0 {
+            return Named::Nowhere;
+        }
+        if *bytes.cast::<u8>() != b'/' {
+            return Named::Below;
+        }
+        (*path).prefix_len = 8 * read as u32;
+        match MOUNTS.get(&*path) {
+            Some(device) => Named::Mounted(*device),
+            None => Named::Nowhere,
+        }
+    }
+}
+
+/// The file system that the call has told its caller, where that is one that is mounted: those of overlays and
+/// of btrfs's parts have numbers of their own.
+#[inline(always)]
+fn told(registers: Kernel, call: IoCall) -> u32 {
+    let device = if call.place() == place::STATX {
+        let [major, minor]: [u32; 2] = user(load::<u64, _>(registers, CALL_FIFTH) + STATX_DEVICE);
+        major << 20 | minor
+    } else {
+        let [low, _]: [u32; 2] = if call.is_at() {
+            user(load(registers, CALL_THIRD))
+        } else {
+            user(load(registers, CALL_SECOND))
+        };
+        // As the kernel packs it for programs (`new_encode_dev`).
+        (low & 0xf_ff00) << 12 | low & 0xff | low >> 12 & 0xf_ff00
+    };
+    // SAFETY: asked for its presence alone.
+    if unsafe { DEVICES.get(&device) }.is_some() { device } else { 0 }
+}
+
+/// Two words of the program's memory; zeros where they cannot be read.
+#[inline(always)]
+fn user(address: u64) -> [u32; 2] {
+    // SAFETY: read with all faults caught.
+    unsafe { bpf_probe_read_user(address as *const [u32; 2]) }.unwrap_or([0; 2])
+}

@@ -1,0 +1,143 @@
+//! What a system call does to files: the words of the table that the agent fills, a word for each call's number.
+
+use crate::calls::CALLS;
+
+/// The table.
+pub type IoCalls = [u16; CALLS];
+
+/// Where the file system of an operation is found.
+pub mod place {
+    /// Nowhere: the call does not tell.
+    pub const UNKNOWN: u32 = 0;
+    /// The file of the first argument, a descriptor.
+    pub const FIRST: u32 = 1;
+    /// The file of the second argument, a descriptor.
+    pub const SECOND: u32 = 2;
+    /// The file of the first argument, which is gone when the call returns.
+    pub const CLOSED: u32 = 3;
+    /// The file of the descriptor that it returns; where it fails, the path.
+    pub const OPENED: u32 = 4;
+    /// The path.
+    pub const PATH: u32 = 5;
+    /// The `struct stat` that it fills; where it fails, the path.
+    pub const STAT: u32 = 6;
+    /// The same of `struct statx`.
+    pub const STATX: u32 = 7;
+}
+
+const PLACE_SHIFT: u32 = 5;
+const OP_MASK: u32 = (1 << PLACE_SHIFT) - 1;
+/// Flag: the path follows the descriptor of the folder that it begins at.
+const AT: u32 = 1 << 8;
+/// Flag: it returns the number of bytes that it moved.
+const MOVES: u32 = 1 << 9;
+/// Flag: it is an operation for some values of its second argument alone: `fcntl`, for those of locks.
+const LOCKS: u32 = 1 << 10;
+
+/// A call's word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IoCall(pub u32);
+
+/// No operation on files.
+pub const NONE: IoCall = IoCall(0);
+
+impl IoCall {
+    /// One that is operation `op`, by [`op`](crate::tables::io::op), on what [`place`] finds.
+    pub const fn new(op: u32, place: u32) -> Self {
+        Self((op + 1) | place << PLACE_SHIFT)
+    }
+
+    /// The same, where the path follows a folder's descriptor.
+    #[must_use]
+    pub const fn at(self) -> Self {
+        Self(self.0 | AT)
+    }
+
+    /// The same, where it returns the number of bytes that it moved.
+    #[must_use]
+    pub const fn moves(self) -> Self {
+        Self(self.0 | MOVES)
+    }
+
+    /// The same, where it is one for some values of the second argument.
+    #[must_use]
+    pub const fn locks(self) -> Self {
+        Self(self.0 | LOCKS)
+    }
+
+    /// Whether it is an operation at all.
+    #[inline(always)]
+    pub const fn is_some(self) -> bool {
+        self.0 != 0
+    }
+
+    /// The operation.
+    #[inline(always)]
+    pub const fn op(self) -> u32 {
+        (self.0 & OP_MASK).wrapping_sub(1)
+    }
+
+    /// Where its file system is found.
+    #[inline(always)]
+    pub const fn place(self) -> u32 {
+        self.0 >> PLACE_SHIFT & 7
+    }
+
+    /// Whether the path follows a folder's descriptor.
+    #[inline(always)]
+    pub const fn is_at(self) -> bool {
+        self.0 & AT != 0
+    }
+
+    /// Whether it returns the number of bytes that it moved.
+    #[inline(always)]
+    pub const fn is_moving(self) -> bool {
+        self.0 & MOVES != 0
+    }
+
+    /// Whether it is an operation for some values of the second argument alone.
+    #[inline(always)]
+    pub const fn is_lock_by_command(self) -> bool {
+        self.0 & LOCKS != 0
+    }
+}
+
+/// Whether `fcntl` with this command is a lock: `F_GETLK` to `F_SETLKW`, and those of open files.
+#[inline(always)]
+pub const fn is_lock(command: u64) -> bool {
+    matches!(command as u32, 5..=7 | 36..=38)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::io::{OPS, op};
+
+    #[test]
+    fn a_word_holds_what_was_put_into_it() {
+        let call = IoCall::new(op::LOCK, place::STATX);
+        assert_eq!((call.op(), call.place()), (op::LOCK, place::STATX));
+        assert!(!call.is_at() && call.at().is_at() && call.at().op() == op::LOCK);
+        assert!(!call.is_moving() && call.moves().is_moving());
+        assert!(!call.is_lock_by_command() && call.locks().is_lock_by_command());
+        assert!(call.is_some() && !NONE.is_some());
+        assert!(IoCall::new(0, place::UNKNOWN).is_some());
+        assert!(call.at().moves().locks().0 <= u32::from(u16::MAX));
+    }
+
+    #[test]
+    fn every_operation_fits_into_a_word() {
+        for op in 0..OPS.len() as u32 {
+            assert_eq!(IoCall::new(op, place::PATH).op(), op);
+        }
+    }
+
+    #[test]
+    fn of_fcntl_locks_alone_are_operations() {
+        // F_GETFD to F_SETFL; of sockets; of pipes and leases.
+        for other in [0, 1, 2, 3, 4, 8, 9, 1024, 1030, 1031] {
+            assert!(!is_lock(other), "{other}");
+        }
+        assert!((5..=7).chain(36..=38).all(is_lock));
+    }
+}

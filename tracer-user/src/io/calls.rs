@@ -1,0 +1,151 @@
+//! What each system call does to files, by this machine's numbers: the table that the programs look calls up in.
+//! A call that is not listed is no operation.
+
+use tracer_ebpf::{
+    calls::CALLS,
+    io_calls::{IoCall, IoCalls, NONE, place},
+    tables::io::op,
+};
+
+/// Calls that do the same.
+struct Row {
+    call: IoCall,
+    numbers: &'static [libc::c_long],
+}
+
+/// Calls by the names of their numbers.
+macro_rules! calls {
+    ($($number:ident)*) => { &[$(libc::$number),*] };
+}
+
+/// Operation `op`, whose file system `place` finds.
+const fn row(op: u32, place: u32, numbers: &'static [libc::c_long]) -> Row {
+    Row { call: IoCall::new(op, place), numbers }
+}
+
+/// The same, where the path follows a folder's descriptor.
+const fn at(op: u32, place: u32, numbers: &'static [libc::c_long]) -> Row {
+    Row { call: IoCall::new(op, place).at(), numbers }
+}
+
+/// The same, where the call returns how many bytes it moved.
+const fn moving(op: u32, place: u32, numbers: &'static [libc::c_long]) -> Row {
+    Row { call: IoCall::new(op, place).moves(), numbers }
+}
+
+static ROWS: &[Row] = &[
+    moving(op::READ, place::FIRST, calls![SYS_read SYS_readv SYS_pread64 SYS_preadv SYS_preadv2]),
+    moving(
+        op::WRITE,
+        place::FIRST,
+        calls![SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2],
+    ),
+    moving(op::COPY, place::FIRST, calls![SYS_copy_file_range]),
+    moving(op::SENDFILE, place::SECOND, calls![SYS_sendfile]),
+    moving(op::SPLICE, place::FIRST, calls![SYS_splice SYS_tee SYS_vmsplice]),
+    at(op::OPEN, place::OPENED, calls![SYS_openat SYS_openat2]),
+    row(op::OPEN, place::OPENED, calls![SYS_open_by_handle_at]),
+    row(op::CLOSE, place::CLOSED, calls![SYS_close]),
+    row(op::CLOSE, place::UNKNOWN, calls![SYS_close_range]),
+    row(op::FSYNC, place::FIRST, calls![SYS_fsync SYS_fdatasync SYS_syncfs]),
+    row(op::FSYNC, place::UNKNOWN, calls![SYS_sync]),
+    row(
+        op::STAT,
+        place::FIRST,
+        calls![SYS_fstat SYS_fstatfs SYS_fgetxattr SYS_flistxattr SYS_fchdir],
+    ),
+    at(op::STAT, place::STAT, calls![SYS_newfstatat]),
+    at(op::STAT, place::STATX, calls![SYS_statx]),
+    at(
+        op::STAT,
+        place::PATH,
+        calls![SYS_faccessat SYS_faccessat2 SYS_readlinkat SYS_name_to_handle_at],
+    ),
+    row(
+        op::STAT,
+        place::PATH,
+        calls![SYS_statfs SYS_chdir SYS_getxattr SYS_lgetxattr SYS_listxattr SYS_llistxattr],
+    ),
+    row(op::GETDENTS, place::FIRST, calls![SYS_getdents64]),
+    row(op::SEEK, place::FIRST, calls![SYS_lseek]),
+    at(op::UNLINK, place::PATH, calls![SYS_unlinkat]),
+    at(op::RENAME, place::PATH, calls![SYS_renameat2]),
+    at(op::LINK, place::PATH, calls![SYS_linkat]),
+    // Their first path is what the link says, and may be anything.
+    row(op::LINK, place::UNKNOWN, calls![SYS_symlinkat]),
+    at(op::MKDIR, place::PATH, calls![SYS_mkdirat SYS_mknodat]),
+    at(op::SETATTR, place::PATH, calls![SYS_fchmodat SYS_fchownat SYS_utimensat]),
+    row(op::SETATTR, place::FIRST, calls![SYS_fchmod SYS_fchown SYS_fsetxattr SYS_fremovexattr]),
+    row(
+        op::SETATTR,
+        place::PATH,
+        calls![SYS_setxattr SYS_lsetxattr SYS_removexattr SYS_lremovexattr],
+    ),
+    row(op::TRUNCATE, place::PATH, calls![SYS_truncate]),
+    row(op::TRUNCATE, place::FIRST, calls![SYS_ftruncate]),
+    row(op::FALLOCATE, place::FIRST, calls![SYS_fallocate]),
+    row(op::IOCTL, place::FIRST, calls![SYS_ioctl]),
+    row(op::LOCK, place::FIRST, calls![SYS_flock]),
+    Row { call: IoCall::new(op::LOCK, place::FIRST).locks(), numbers: calls![SYS_fcntl] },
+];
+
+/// Calls of which only this machine has the number.
+#[cfg(target_arch = "x86_64")]
+static OLD: &[Row] = &[
+    row(op::OPEN, place::OPENED, calls![SYS_open SYS_creat]),
+    row(op::FSYNC, place::FIRST, calls![SYS_sync_file_range]),
+    row(op::STAT, place::STAT, calls![SYS_stat SYS_lstat]),
+    row(op::STAT, place::PATH, calls![SYS_access SYS_readlink]),
+    row(op::GETDENTS, place::FIRST, calls![SYS_getdents]),
+    row(op::UNLINK, place::PATH, calls![SYS_unlink SYS_rmdir]),
+    row(op::RENAME, place::PATH, calls![SYS_rename]),
+    at(op::RENAME, place::PATH, calls![SYS_renameat]),
+    row(op::LINK, place::PATH, calls![SYS_link]),
+    row(op::LINK, place::UNKNOWN, calls![SYS_symlink]),
+    row(op::MKDIR, place::PATH, calls![SYS_mkdir SYS_mknod]),
+    row(op::SETATTR, place::PATH, calls![SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes]),
+    at(op::SETATTR, place::PATH, calls![SYS_futimesat]),
+];
+
+/// Calls of which only this machine has the number.
+#[cfg(target_arch = "aarch64")]
+static OLD: &[Row] = &[at(op::RENAME, place::PATH, &[38]), row(op::FSYNC, place::FIRST, &[84])];
+
+/// The table.
+pub fn table() -> IoCalls {
+    let mut table = [NONE.0 as u16; CALLS];
+    for (call, number) in all() {
+        table[number as usize] = call.0 as u16;
+    }
+    table
+}
+
+/// All calls, by their numbers.
+fn all() -> impl Iterator<Item = (IoCall, libc::c_long)> {
+    let rows = ROWS.iter().chain(OLD);
+    rows.flat_map(|row| row.numbers.iter().map(|number| (row.call, *number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use tracer_ebpf::tables::io::OPS;
+
+    use super::*;
+
+    #[test]
+    fn each_call_is_listed_once_and_each_operation_has_one() {
+        let numbers: Vec<_> = all().map(|(_, number)| number).collect();
+        let distinct: BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len());
+        assert!(numbers.iter().all(|number| (0..CALLS as i64).contains(number)));
+        let ops: BTreeSet<_> = all().map(|(call, _)| call.op()).collect();
+        assert_eq!(ops, (0..OPS.len() as u32).collect());
+        let table = table();
+        let of = |number: i64| IoCall(table[number as usize].into());
+        assert_eq!(of(libc::SYS_pread64).op(), op::READ);
+        assert!(of(libc::SYS_openat).is_at() && of(libc::SYS_fcntl).is_lock_by_command());
+        assert!(!of(libc::SYS_futex).is_some());
+    }
+}
