@@ -8,7 +8,7 @@ use super::config::Flags;
 ///
 /// Reads /etc/jobtrace/jobtrace.toml if it exists; options override the file. On SIGHUP it reloads the
 /// file and applies what can be changed at run time (the log names what needs a restart); on SIGTERM it
-/// writes what it has measured and exits within two seconds, or six where hundreds of jobs have just ended
+/// writes what it has measured and exits within two seconds, or twelve where hundreds of jobs have just ended
 /// and the disk still takes their records. Even SIGKILL disturbs no job. Only one agent can run on a node: a
 /// second one refuses to start and names the first. The exit status is 2 if the configuration is wrong or
 /// the agent cannot start.

@@ -30,8 +30,9 @@ use crate::{
     record::store::{Limits, Store},
 };
 
-/// Records that are saved together at most.
-const BATCH: usize = 128;
+/// Records that are saved together at most: as many as a busy node writes well within the second in which the agent's
+/// end wants to see some saved.
+const BATCH: usize = 32;
 /// Those in the hands of the thread at most, of some 20 kB each: one batch is written while the next comes.
 const MOST_IN_FLIGHT: usize = 2 * BATCH;
 /// Jobs that have ended and wait for their record at most.

@@ -62,12 +62,14 @@ fn traced(agree: &mut Agreement, name: &str, causes: &[&str]) -> Result<(Waits, 
     let found = known(&job)?;
     found.add_up(agree);
     let waits = sum(causes.iter().map(|cause| found.of_cause(cause)));
-    let least = report.fact("least_ns") / 10 * 9;
+    let off = report.fact("off_cpu_ns");
+    // Who comes late to wait for another waits for less than the other takes.
+    let least = (report.fact("least_ns") / 10 * 9).min(off.saturating_sub(MARGIN_NS));
     agree.between(&format!("{name}: {causes:?}_ns"), waits.ns, least..=u64::MAX);
     // All else is its start and its end: programs are read from memory here.
     let rest = found.all().ns - waits.ns;
     agree.between(&format!("{name}: all other waits"), rest, 0..=MARGIN_NS);
-    Ok((waits, report.fact("off_cpu_ns")))
+    Ok((waits, off))
 }
 
 /// The causes of a job's waits, or why this kernel does not tell them.
