@@ -12,6 +12,8 @@ pub(super) const MAJOR: f64 = 0.05;
 /// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
 pub(super) const MINOR: f64 = 0.10;
 
+/// A job that was killed with this part of its limit had too little, whoever had the rest.
+const MOSTLY_FULL: f64 = 0.75;
 /// Memory that grew to this, from this part of it, is worth a look.
 pub(super) const KEPT_BYTES: u64 = 256 << 20;
 pub(super) const KEPT_FROM: f64 = 0.40;
@@ -23,16 +25,19 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
         Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
-        Some(_) => {
-            "; its own limit was not reached, so the node may have run out of memory".to_owned()
-        }
+        Some((limit, share)) => format!(
+            "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest",
+            percent(share),
+            bytes(limit)
+        ),
         None => String::new(),
     };
     let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
     // How much it lacks nobody knows: half as much again is a try.
-    let is_own = limit.is_some_and(|(_, share)| share >= MEMORY_IS_SHORT);
-    let ask =
-        limit.filter(|_| is_own).map(|(limit, _)| Ask::memory_for(limit.saturating_add(limit / 4)));
+    let is_near = |(_, share): &(u64, f64)| *share >= MOSTLY_FULL;
+    let ask = limit
+        .filter(is_near)
+        .and_then(|(limit, _)| facts.request.memory_for(limit.saturating_add(limit / 4)));
     Some(Finding::new(FACT + 1.0, Tone::Bad, text).asking(ask))
 }
 
@@ -94,7 +99,8 @@ pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
         percent(share),
         bytes(limit)
     );
-    let ask = facts.number(Memory::used_peak_bytes).map(Ask::memory_for);
+    let used = facts.number(Memory::used_peak_bytes);
+    let ask = used.and_then(|used| facts.request.memory_for(used));
     let ask = ask.filter(|ask| matches!(ask, Ask::Memory(enough) if *enough > limit));
     let finding = || Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask);
     (share >= MEMORY_IS_SHORT && !told).then(finding)
