@@ -23,6 +23,9 @@ use serde::Serialize;
 use crate::base::units::cores as shown;
 use laws::{FORESIGHT, Fit, Fits, Law, Point, gain_of_a_tenth, karp_flatt};
 
+/// A law that misses the measured times by more than this share foretells nothing.
+const MOST_MISSED: f64 = 0.10;
+
 /// How to compare.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -45,9 +48,9 @@ pub struct Comparison {
     pub weak: bool,
     /// From the smallest on.
     pub sizes: Vec<Size>,
-    /// Amdahl's law, from three sizes on.
+    /// Amdahl's law, from three sizes on, where it fits.
     pub amdahl: Option<Amdahl>,
-    /// The universal scalability law, from four sizes on.
+    /// The universal scalability law, from four sizes on, where it fits.
     pub scalability: Option<Scalability>,
     /// Cores past which a tenth more gain less than half of a tenth, by the longer of these; at most twice the largest
     /// size.
@@ -164,9 +167,20 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
         points.push(point);
     }
     let furthest = most * FORESIGHT;
-    let amdahl = Fits::of(Law::Amdahl, &points);
+    let mut misfits = Vec::new();
+    let mut fitted = |law: Law, usually: &str| {
+        let fits = Fits::of(law, &points)?;
+        let misses = fits.all.misses(&points);
+        if misses <= MOST_MISSED {
+            return Some(fits);
+        }
+        misfits.push(notes::misfit(law, misses, usually));
+        None
+    };
     // Less than a core has no other cores to wait for.
-    let scalability = Fits::of(Law::Scalability, &points).filter(|_| least >= 1.0);
+    let scalability = (least >= 1.0).then(|| fitted(Law::Scalability, notes::UNEVEN)).flatten();
+    let usually = if scalability.is_some() { notes::WAITS } else { notes::UNEVEN };
+    let amdahl = fitted(Law::Amdahl, usually);
     let longest = scalability.as_ref().or(amdahl.as_ref());
     Ok(Comparison {
         name: smallest[0].name.clone(),
@@ -185,7 +199,7 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
             seconds_at_twice: fits.range(|fit| fit.seconds(furthest)),
         }),
         growth: growth::growth(smallest, largest, work(most)),
-        notes: notes::notes(&groups, &sizes, options, work(most)),
+        notes: [misfits, notes::notes(&groups, &sizes, options, work(most))].concat(),
         differences,
         sizes,
     })

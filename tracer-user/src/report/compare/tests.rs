@@ -240,3 +240,53 @@ proptest! {
         prop_assert_eq!(&said(&all), &first);
     }
 }
+
+/// Runs that take these seconds on so many cores.
+fn taking(times: &[(f64, f64)]) -> Vec<Measured> {
+    times.iter().flat_map(|(cores, seconds)| (0..3).map(|at| timed(*cores, at, *seconds))).collect()
+}
+
+fn in_one_line(comparison: &Comparison) -> String {
+    text(comparison).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn runs_that_gain_nothing_are_not_called_faster() {
+    let flat = in_one_line(&of(&taking(&[(1.0, 100.0), (2.0, 100.0), (4.0, 100.0), (8.0, 100.0)])));
+    assert!(flat.contains("more cores than 1 are not worth it"), "{flat}");
+    assert!(flat.contains("coherency 0.00 %: more cores are hardly faster, if at all;"), "{flat}");
+    let slow = in_one_line(&of(&taking(&[(1.0, 100.0), (2.0, 200.0), (4.0, 400.0), (8.0, 800.0)])));
+    assert!(slow.contains("more cores are slower;") && !slow.contains("fastest on"), "{slow}");
+}
+
+#[test]
+fn work_that_grows_is_foretold_for_that_of_the_smallest_size() {
+    let weak = Options { weak: true, ..Options::default() };
+    let runs = taking(&[(1.0, 100.0), (2.0, 101.0), (4.0, 103.0), (8.0, 107.0)]);
+    let told = in_one_line(&compare(&runs, weak).unwrap());
+    assert!(
+        told.contains("8 cores were 7.48 times as fast as 1 for the work of 1 core:"),
+        "{told}"
+    );
+    assert_eq!(
+        told.matches("16 cores would take 7.19 s for the work of 1 core").count(),
+        2,
+        "{told}"
+    );
+}
+
+#[test]
+fn a_law_that_does_not_fit_foretells_nothing() {
+    let found = of(&taking(&[(1.0, 100.0), (2.0, 20.0), (4.0, 90.0), (8.0, 15.0)]));
+    assert!(found.amdahl.is_none() && found.scalability.is_none() && found.worth_cores.is_none());
+    let told = in_one_line(&found);
+    assert!(!told.contains("would take"), "{told}");
+    for law in ["Amdahl's law", "the universal scalability law"] {
+        assert!(told.contains(&format!("{law} misses the measured times by ")), "{told}");
+    }
+    let why = "so it foretells nothing: usually other work disturbed some runs, nodes differ, or data fits into caches";
+    assert_eq!(told.matches(why).count(), 2, "{told}");
+    // A few per cent are any machine's.
+    let near = of(&taking(&[(1.0, 103.0), (2.0, 54.0), (4.0, 33.5), (8.0, 20.8)]));
+    assert!(near.amdahl.is_some() && near.scalability.is_some(), "{:?}", near.notes);
+}
