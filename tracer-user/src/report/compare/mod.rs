@@ -130,7 +130,7 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
     if let Some(run) = runs.iter().find(|run| run.elapsed_ns == 0) {
         bail!("{} was counted for no time at all", run.job);
     }
-    let groups: Vec<&[&Measured]> = runs.chunk_by(|a, b| size(a) == size(b)).collect();
+    let groups = of_one_size(&runs, by);
     let [smallest, .., largest] = &*groups else { bail!("{}", one_size(&runs, by)) };
     let differences = same::differences(&runs, by, options.weak);
     ensure!(
@@ -138,14 +138,18 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
         "these runs did not do the same work (--force compares them all the same):\n  {}",
         differences.join("\n  ")
     );
-    let least = size(smallest[0]);
-    let most = size(largest[0]);
+    // The median of what was measured.
+    let size = |group: &[&Measured]| {
+        let at = |at: usize| group[at].cores(by).unwrap_or(0.0);
+        at((group.len() - 1) / 2).midpoint(at(group.len() / 2))
+    };
+    let (least, most) = (size(smallest), size(largest));
     // Of work that grows, all is told of the smallest size's: then both kinds obey the same laws.
     let work = |cores: f64| if options.weak { cores / least } else { 1.0 };
     let mut sizes: Vec<Size> = Vec::new();
     let mut points: Vec<Point> = Vec::new();
     for group in &groups {
-        let cores = size(group[0]);
+        let cores = size(group);
         let (median_ns, least_ns, most_ns) = times(group);
         let point = Point { cores, seconds: median_ns as f64 / 1e9 / work(cores) };
         let first = *points.first().unwrap_or(&point);
@@ -203,6 +207,19 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
         differences,
         sizes,
     })
+}
+
+/// Runs, from the smallest on, each with those that are as large as the smallest of them.
+fn of_one_size<'a, 'b>(runs: &'b [&'a Measured], by: By) -> Vec<&'b [&'a Measured]> {
+    let mut groups = Vec::new();
+    let mut rest = runs;
+    while let Some(first) = rest.first() {
+        let count = rest.iter().take_while(|run| run.is_as_large(first, by)).count().max(1);
+        let (group, others) = rest.split_at(count);
+        groups.push(group);
+        rest = others;
+    }
+    groups
 }
 
 /// The median of the times, the shortest and the longest.

@@ -16,7 +16,7 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
     let mut said = Vec::new();
     if !once.is_empty() {
         said.push(format!(
-            "one run only on {} cores: how much its time varies is unknown; repeat each size three times or more",
+            "one run only of size {}: how much its time varies is unknown; repeat each size three times or more",
             once.join(", ")
         ));
     }
