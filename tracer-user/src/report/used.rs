@@ -147,7 +147,7 @@ fn gpu(group: &Group, unicode: bool) -> Vec<Bar> {
 }
 
 fn time(facts: &Facts) -> Option<Bar> {
-    let (took_ns, asked_ns) = (facts.totals.elapsed_ns, facts.request.time_ns?);
+    let (took_ns, asked_ns) = (facts.request.took_ns, facts.request.time_ns?);
     let share = took_ns as f64 / asked_ns as f64;
     let words = format!("{} of the {} asked", long_duration(took_ns), long_duration(asked_ns));
     Some(bar("Time", Tone::Plain, Some(share), words))

@@ -45,12 +45,12 @@ fn changed(rule: &'static str, speaks: Record, change: impl Fn(&mut Record)) -> 
     Case { rule, speaks: vec![speaks], silent: vec![silent] }
 }
 
-fn set(record: &mut Record, field: Handle<Number>, value: u64) {
+pub fn set(record: &mut Record, field: Handle<Number>, value: u64) {
     let groups = record.totals.stats.groups.iter_mut();
     groups.filter(|group| group.is(field.measurement())).for_each(|group| group.set(field, value));
 }
 
-fn number(record: &Record, field: Handle<Number>) -> u64 {
+pub fn number(record: &Record, field: Handle<Number>) -> u64 {
     record.totals.stats.group(field.measurement()).unwrap().number(field).unwrap()
 }
 

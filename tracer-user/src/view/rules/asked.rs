@@ -44,10 +44,10 @@ pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
     let used = facts.number(Memory::used_peak_bytes).and(facts.number(most))?;
     let asked = request.memory_bytes.filter(|asked| *asked > LITTLE_BYTES)?;
     let share = used as f64 / asked as f64;
-    let ask = Ask::memory_for(used);
+    let ask = request.memory_for(used)?;
     let Ask::Memory(enough) = ask else { return None };
     let is_much = share < NEEDED && enough < asked;
-    if !is_much || !request.has_ended || is_short(facts) {
+    if !is_much || !request.ended_itself || is_short(facts) {
         return None;
     }
     // Memory that nobody could use is a part of the node.
@@ -66,12 +66,11 @@ pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
 
 pub(super) fn time_unused(facts: &Facts) -> Option<Finding> {
     let request = &facts.request;
-    let (took_ns, asked_ns) = (facts.totals.elapsed_ns, request.time_ns?);
+    let (took_ns, asked_ns) = (request.took_ns, request.time_ns?);
     let share = took_ns as f64 / asked_ns as f64;
     let ask = Ask::time_for(took_ns);
     let Ask::Time(enough_ns) = ask else { return None };
-    let has_all = request.has_ended && request.end_reason.is_empty();
-    if share > TIME || enough_ns >= asked_ns || !has_all {
+    if share > TIME || enough_ns >= asked_ns || !request.ended_itself {
         return None;
     }
     let text = format!(

@@ -18,6 +18,8 @@ pub(super) const NEEDED: f64 = 0.70;
 /// The readings saw most of it: what else is charged is the kernel's own, for the job.
 const SEEN: f64 = 0.85;
 
+/// A job that was killed with this part of its limit had too little, whoever had the rest.
+const MOSTLY_FULL: f64 = 0.75;
 /// Memory that grew to this, from this part of it, is worth a look.
 pub(super) const KEPT_BYTES: u64 = 256 << 20;
 pub(super) const KEPT_FROM: f64 = 0.40;
@@ -29,16 +31,19 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
         Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
-        Some(_) => {
-            "; its own limit was not reached, so the node may have run out of memory".to_owned()
-        }
+        Some((limit, share)) => format!(
+            "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest",
+            percent(share),
+            bytes(limit)
+        ),
         None => String::new(),
     };
     let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
     // How much it lacks nobody knows: half as much again is a try.
-    let is_own = limit.is_some_and(|(_, share)| share >= MEMORY_IS_SHORT);
-    let ask =
-        limit.filter(|_| is_own).map(|(limit, _)| Ask::memory_for(limit.saturating_add(limit / 4)));
+    let is_near = |(_, share): &(u64, f64)| *share >= MOSTLY_FULL;
+    let ask = limit
+        .filter(is_near)
+        .and_then(|(limit, _)| facts.request.memory_for(limit.saturating_add(limit / 4)));
     Some(Finding::new(FACT + 1.0, Tone::Bad, text).asking(ask))
 }
 
@@ -97,7 +102,8 @@ pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
         percent(share),
         bytes(limit)
     );
-    let ask = facts.number(Memory::used_peak_bytes).map(Ask::memory_for);
+    let used = facts.number(Memory::used_peak_bytes);
+    let ask = used.and_then(|used| facts.request.memory_for(used));
     let ask = ask.filter(|ask| matches!(ask, Ask::Memory(enough) if *enough > limit));
     Some(Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask))
 }
@@ -136,7 +142,7 @@ fn is_cache(facts: &Facts) -> bool {
 
 /// Whether the readings saw what was charged: memory that came and went between two of them is in the kernel's peak
 /// alone, and nobody knows whether it was needed.
-pub(super) fn is_seen(facts: &Facts) -> bool {
+pub(crate) fn is_seen(facts: &Facts) -> bool {
     let number = |field| facts.number(field);
     let seen = number(Memory::used_peak_bytes).zip(number(Memory::cache_peak_bytes));
     let both =
