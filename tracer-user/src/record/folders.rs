@@ -19,7 +19,7 @@ use super::{
     select::{Run, runs},
     store::DEFAULT_DIR,
 };
-use crate::base::{in_order::in_order, progress::Progress, say::say};
+use crate::base::{in_order::in_order, progress::Progress, say::say, units::counted};
 
 /// Where to look. The arguments that all commands which read records have.
 #[derive(Clone, Debug, clap::Args)]
@@ -190,7 +190,10 @@ impl Folders {
             say(format_args!("skipped {more} more"));
         }
         if closed > 0 {
-            say(format_args!("not shown: {closed} folders of other users, which you may not read"));
+            say(format_args!(
+                "not shown: {} of other users, which you may not read",
+                counted(closed, "folder")
+            ));
         }
         u8::from(!damaged.is_empty())
     }

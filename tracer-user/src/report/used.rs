@@ -67,7 +67,8 @@ fn balance(whole: &Whole, unicode: bool) -> Option<Bar> {
     let of = |node: &Record| {
         let cpus = number(node, Sched::cpus_used).filter(|cpus| *cpus > 1)?;
         let busiest_ns = number(node, Sched::busiest_cpu_ns)? as f64;
-        let mean_ns = number(node, Sched::on_cpu_ns)? as f64 / cpus as f64;
+        let on_cpu_ns = number(node, Sched::on_cpu_ns).filter(|ns| *ns > 0)?;
+        let mean_ns = on_cpu_ns as f64 / cpus as f64;
         // What runs now is in the sum alone.
         Some((mean_ns.min(busiest_ns) / busiest_ns.max(1.0), cpus, node.hosts.first()?.clone()))
     };

@@ -258,7 +258,11 @@ fn ten_lines_at_most_however_much_there_is_to_say() {
     {
         for (width, unicode) in [(40, false), (80, true), (100, true)] {
             let report = Report::of(&Whole::of(vec![record.clone()]).unwrap(), unicode);
-            let text = short(&report, &Style { width, unicode, color: false });
+            let text = short(
+                &report,
+                "4711 --from /shared/records",
+                &Style { width, unicode, color: false },
+            );
             let lines: Vec<_> = text.lines().collect();
             assert!((4..=10).contains(&lines.len()), "{text}");
             assert!(lines.iter().all(|line| jobtrace::base::text::width(line) <= width), "{text}");
@@ -278,12 +282,12 @@ jobtrace: python ended after 1 h 23 min
     included: --mem=3G
   • 0.99 of 8 cores used: serial, more cores would not make it faster:
     --cpus-per-task=1
-  all of it: jobtrace report 4711
+  all of it: jobtrace report 4711 --from /shared/records
 ";
-    assert_eq!(short(&report, &USUAL), expected);
+    assert_eq!(short(&report, "4711 --from /shared/records", &USUAL), expected);
     let mut running = slurm(fixtures::cpu_bound(), 10);
     running.facts.set(const { fact("end") }, None);
     running.totals.exit = None;
-    let text = short(&Report::of(&Whole::of(vec![running]).unwrap(), true), &USUAL);
+    let text = short(&Report::of(&Whole::of(vec![running]).unwrap(), true), "4711", &USUAL);
     assert!(text.lines().next().unwrap().contains(" so far, after "), "{text}");
 }

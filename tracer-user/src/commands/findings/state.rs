@@ -1,7 +1,7 @@
 //! Who was told what: a file of JSON that appears whole. Whoever holds it is alone with it until he has told.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::File,
     io::{self, Write},
     path::{Path, PathBuf},
     thread,
@@ -9,6 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 
 use crate::{
     files::{folder::Folder, publish::cure},
@@ -94,16 +98,16 @@ impl State {
 fn wait(lock: &File, patience: Duration) -> Result<()> {
     let until = Instant::now() + patience;
     loop {
-        match lock.try_lock() {
+        match flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-            Err(TryLockError::WouldBlock) if Instant::now() >= until => {
+            Err(Errno::WOULDBLOCK) if Instant::now() >= until => {
                 let seconds = patience.as_secs();
                 bail!(
                     "another jobtrace findings has held it for {seconds} s: end that, or name another file"
                 );
             }
-            Err(TryLockError::WouldBlock) => thread::sleep(LOOK),
+            Err(Errno::WOULDBLOCK) => thread::sleep(LOOK),
+            Err(error) => return Err(error.into()),
         }
     }
 }
