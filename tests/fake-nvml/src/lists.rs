@@ -61,7 +61,8 @@ macro_rules! list {
             out: *mut $info,
         ) -> Return {
             gpu(handle, stringify!($name), |gpu: &Gpu, _| {
-                let processes = &gpu.$of;
+                let most = gpu.most_listed.unwrap_or(usize::MAX).min(gpu.$of.len());
+                let processes = &gpu.$of[..most];
                 $(if writes_long_records() {
                     let records: Vec<_> = processes.iter().map($other).collect();
                     // SAFETY: the caller's word, if it knows this driver.

@@ -44,6 +44,8 @@ pub struct Gpu {
     pub memory_total: u64,
     /// Milliwatts; the energy grows by them from the first opening on.
     pub power_mw: u32,
+    /// Milliwatts more while the driver is initialised; in the energy alone.
+    pub awake_mw: u32,
     /// Millijoules at the first opening.
     pub energy_mj: u64,
     /// Megahertz.
@@ -84,6 +86,10 @@ pub struct Gpu {
     pub errors: BTreeMap<String, u32>,
     /// Milliseconds that a function takes.
     pub hang_ms: BTreeMap<String, u64>,
+    /// Milliseconds of CPU time that a function takes.
+    pub cpu_ms: BTreeMap<String, u64>,
+    /// Processes that a list has at most; `None`: all.
+    pub most_listed: Option<usize>,
 }
 
 /// Percentages by GPM; `None`: this one is not offered.

@@ -1,6 +1,6 @@
-//! `cuda_work spin SECONDS PERIOD_MS PERCENT MIB`: holds memory of the first GPU and keeps it busy for the first
-//! PERCENT of each period. `cuda_work crash`: writes to an address that nobody has. Needs the driver alone: its
-//! library is loaded at run time, the kernels are PTX text that it compiles.
+//! `cuda_work spin MS PERIOD_MS PERCENT MIB`: for so many milliseconds, holds memory of the first GPU and keeps it
+//! busy for the first PERCENT of each period. `cuda_work crash`: writes to an address that nobody has. Needs the
+//! driver alone: its library is loaded at run time, the kernels are PTX text that it compiles.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
@@ -149,7 +149,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["spin", seconds, period_ms, percent, mib] => {
+        ["spin", milliseconds, period_ms, percent, mib] => {
             let number = |word: &str| word.parse::<u64>().expect("a number");
             let cuda = Cuda::open();
             cuda.hold((number(mib) << 20) as usize);
@@ -157,7 +157,7 @@ fn main() {
             let busy_ns = period.as_nanos() as u64 * number(percent) / 100;
             let begin = Instant::now();
             let mut turn = begin;
-            while begin.elapsed() < Duration::from_secs(number(seconds)) {
+            while begin.elapsed() < Duration::from_millis(number(milliseconds)) {
                 check("spin", cuda.run(c"spin", busy_ns));
                 turn += period;
                 thread::sleep(turn.saturating_duration_since(Instant::now()));
@@ -166,6 +166,6 @@ fn main() {
         ["crash"] => {
             println!("the kernel ended with CUDA's error {}", Cuda::open().run(c"crash", 16))
         }
-        _ => panic!("spin SECONDS PERIOD_MS PERCENT MIB, or crash"),
+        _ => panic!("spin MS PERIOD_MS PERCENT MIB, or crash"),
     }
 }
