@@ -8,18 +8,20 @@ use std::{
     io::read_to_string,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{self, Command},
+    process::{self, Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use fake_nvml::{Gpu, Process, Scenario};
+use rustix::process::{Pid, Signal};
 
 const MPS_FOLDER: &str = "CUDA_MPS_PIPE_DIRECTORY";
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 /// No server outlives its test by more.
 const MPS_LAST: Duration = Duration::from_secs(120);
 const LOST: u32 = 15;
+const UNKNOWN: u32 = 999;
 
 fn folder() -> PathBuf {
     PathBuf::from(env::var_os("LD_LIBRARY_PATH").expect("the driver's folder"))
@@ -33,12 +35,16 @@ fn state() -> Scenario {
     serde_json::from_slice(&fs::read(folder().join("scenario.json")).unwrap()).unwrap()
 }
 
-/// Changes the first GPU, one program at a time. What was killed is not there any more.
+/// Changes the first GPU, one program at a time. What was killed is not there any more. Wrong: from then on the
+/// driver is not let go of.
 fn change(of: impl Fn(&mut Gpu)) {
     let folder = folder();
     let lock = File::create(folder.join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let mut scenario = state();
+    if is_wrong() {
+        scenario.errors.insert("nvmlShutdown".into(), UNKNOWN);
+    }
     let gpu = &mut scenario.gpus[0];
     of(gpu);
     let runs = |process: &Process| Path::new("/proc").join(process.pid.to_string()).exists();
@@ -73,7 +79,8 @@ fn leave(pids: &[u32]) {
     });
 }
 
-/// Wrong: busier, larger, beside a stranger, absent for a while, and a part of it outlives it.
+/// Wrong: busier, larger and beside a stranger, and killed, a part of it outlives it. One of 80 % is away for a while, one
+/// of 30 % is on no list.
 fn spin(milliseconds: u64, period_ms: u64, percent: u32, mib: u64) {
     let turns = |percent| change(|gpu| gpu.turns = Some((period_ms, percent)));
     let whole = Duration::from_millis(milliseconds);
@@ -83,19 +90,28 @@ fn spin(milliseconds: u64, period_ms: u64, percent: u32, mib: u64) {
         thread::sleep(whole);
         return leave(&[own_pid()]);
     }
-    let last = if percent == 10 { "10" } else { "2" };
-    let left = Command::new("sleep").arg(last).spawn().unwrap();
-    let stranger = Command::new("sleep").arg(last).process_group(0).spawn().unwrap();
+    if percent == 30 {
+        return thread::sleep(whole);
+    }
+    let mut left = Command::new("sleep").arg("10").spawn().unwrap();
+    let mut stranger = Command::new("sleep").arg("10").process_group(0).spawn().unwrap();
     let all = [own_pid(), left.id(), stranger.id()];
     enter(&all, mib * 3);
     turns((percent + 30).min(100));
-    thread::sleep(whole * 4 / 10);
+    thread::sleep(whole / 3);
+    if percent == 80 {
+        leave(&all);
+    }
+    thread::sleep(whole / 3);
+    if percent == 80 {
+        enter(&all, mib * 3);
+        turns(100);
+    }
+    thread::sleep(whole / 3);
     leave(&all);
-    thread::sleep(whole * 3 / 10);
-    enter(&all, mib * 3);
-    turns((percent + 30).min(100));
-    thread::sleep(whole * 3 / 10);
-    leave(&all);
+    for child in [&mut left, &mut stranger] {
+        child.kill().and_then(|()| child.wait()).unwrap();
+    }
 }
 
 /// Wrong: another error, with which the device is lost.
@@ -135,27 +151,24 @@ fn smi(words: &[&str]) {
 
 /// Starts the server, or ends it, as standard input says.
 fn mps_control(words: &[&str]) {
-    let end = PathBuf::from(env::var_os(MPS_FOLDER).unwrap()).join("quit");
+    let folder = PathBuf::from(env::var_os(MPS_FOLDER).unwrap());
+    let server = folder.join("server");
     if words == ["-d"] {
         let own = PathBuf::from(env::args_os().next().unwrap());
-        Command::new(own.with_file_name(MPS_SERVER)).spawn().unwrap();
-        return;
+        let mut command = Command::new(own.with_file_name(MPS_SERVER));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        return fs::write(server, child.id().to_string()).unwrap();
     }
     assert_eq!(read_to_string(std::io::stdin()).unwrap(), "quit\n");
-    fs::write(end, "").unwrap();
+    let pid = fs::read_to_string(server).unwrap().parse().unwrap();
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Is on the device itself, with its own memory, until it is to quit.
+/// Is on the device itself, with its own memory.
 fn mps_server() {
-    let end = PathBuf::from(env::var_os(MPS_FOLDER).unwrap()).join("quit");
-    let memory = Some(30 << 20);
-    let process = || Process { pid: process::id(), memory, ..Process::default() };
+    let process = || Process { pid: process::id(), memory: Some(30 << 20), ..Process::default() };
     change(|gpu| gpu.processes.push(process()));
-    let begin = Instant::now();
-    while !end.exists() && begin.elapsed() < MPS_LAST {
-        thread::sleep(Duration::from_millis(50));
-    }
-    leave(&[process::id()]);
+    thread::sleep(MPS_LAST);
 }
 
 fn main() {

@@ -13,11 +13,7 @@ use std::{
 use jobtrace::{
     base::clock::monotonic_ns,
     gpu::{Ending, ProcessReading, Sampler, SamplerSettings},
-    model::{
-        group::Group,
-        hist::Hist,
-        tables::{GPU, Gpu},
-    },
+    model::{group::Group, hist::Hist, tables::Gpu},
 };
 use jobtrace_tests::rig::daemon::die_with_us;
 use tracer_ebpf::handle::{Handle, Number};
@@ -78,7 +74,6 @@ impl Check {
         };
         let told = found.map_or("unknown".into(), |found| format!("{}{unit}", shown(found)));
         let is_so = found.is_some_and(|found| is.contains(&found));
-        eprintln!("TIME {:?} {what}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs());
         println!("{:5} {what}: {told} ({expected})", if is_so { "ok" } else { "WRONG" });
         self.wrong += u32::from(!is_so);
     }
@@ -101,8 +96,7 @@ impl Check {
     /// Begins to sample, or begins anew, as after SIGHUP.
     pub fn sample(&mut self) {
         let before: Option<Ending> = self.sampler.take().map(Sampler::end);
-        let settings =
-            SamplerSettings { period: self.seconds(1), ..SamplerSettings::default() };
+        let settings = SamplerSettings { period: self.seconds(1), ..SamplerSettings::default() };
         let owner = |process: &ProcessReading| group_of(process.pid);
         self.sampler = Some(Sampler::start_after(before, settings, owner).expect("a thread more"));
     }
@@ -151,6 +145,8 @@ impl Check {
 
     /// What the job did to the GPU up to now; nothing of one that was never there.
     pub fn group(&self, job: u32) -> Option<Group> {
+        // Whose tasks did what meanwhile is not asked here: how long it was busy is.
+        self.sampler().look(&job, monotonic_ns(), None);
         self.sampler().groups_for(&job, monotonic_ns()).into_iter().next()
     }
 
@@ -162,9 +158,8 @@ impl Check {
     /// Waits until the job has been seen on the GPU for a while; whether it was.
     pub fn is_seen(&self, job: u32) -> bool {
         self.comes(|| {
-            self.group(job).is_some_and(|group| {
-                group.hist(Gpu::power_watts).map_or(0, Hist::count) >= SEVERAL
-            })
+            self.group(job)
+                .is_some_and(|group| group.hist(Gpu::power_watts).map_or(0, Hist::count) >= SEVERAL)
         })
     }
 
@@ -202,10 +197,10 @@ impl Check {
     }
 }
 
-/// Mean of the share of the time in which the job kept the GPU busy, in percent.
-pub fn percent(group: &Group) -> Option<f64> {
-    debug_assert!(group.is(&GPU));
-    group.hist(Gpu::utilization_ratio).and_then(Hist::mean).map(|ppm| ppm / 1e4)
+/// Share of the time in which the GPU was busy while the job had it, in percent.
+pub fn percent_busy(group: &Group) -> Option<f64> {
+    let held_ns = group.number(Gpu::held_ns).filter(|ns| *ns > 0)?;
+    Some(group.number(Gpu::busy_ns)? as f64 / held_ns as f64 * 100.0)
 }
 
 /// Of the process group, which is the job.

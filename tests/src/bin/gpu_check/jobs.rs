@@ -6,10 +6,10 @@ use std::{
     thread::sleep,
 };
 
-use jobtrace::model::tables::Gpu;
+use jobtrace::model::{group::Group, hist::Hist, tables::Gpu};
 
 use crate::{
-    check::{Check, HELD_MIB, Running, percent},
+    check::{Check, HELD_MIB, Running},
     values::as_smi_says,
 };
 
@@ -31,8 +31,10 @@ pub fn two(check: &mut Check) {
     let told = groups.iter().flatten().filter(|of| of.number(Gpu::readings_shared) > Some(0));
     let told = told.count() as f64;
     check.row("two jobs on the GPU that are told so", Some(told), "", 2.0..=2.0);
-    let percents = groups.iter().map(|group| group.as_ref().and_then(percent));
-    let sum = percents.sum::<Option<f64>>();
+    let percent = |group: &Option<Group>| {
+        Some(group.as_ref()?.hist(Gpu::utilization_ratio).and_then(Hist::mean)? / 1e4)
+    };
+    let sum = groups.iter().map(percent).sum::<Option<f64>>();
     check.row("what they kept busy together", sum, "%", 20.0..=70.0);
 }
 
@@ -56,8 +58,7 @@ pub fn crashed(check: &mut Check) {
     // A job that lasts: what crashes is gone before a reading.
     let lasts = check.spin(600, 100, 10, 16);
     let job = lasts.job();
-    check.is_seen(job);
-    if check.number(job, Gpu::xid_errors).is_none() {
+    if check.is_seen(job) && check.number(job, Gpu::xid_errors).is_none() {
         lasts.kill();
         return check.left_out("XID of a crash", "the driver does not report errors here");
     }

@@ -1,7 +1,7 @@
 //! What others say of the same GPU: the driver's counter of energy, asked past jobtrace, nvidia-smi, and the files
 //! that a process has open.
 
-use std::{collections::BTreeMap, fs, process::Command};
+use std::{collections::BTreeMap, ffi::OsString, fs, path::PathBuf, process::Command};
 
 use nvml_wrapper::Nvml;
 
@@ -34,10 +34,27 @@ fn smi(query: &str) -> Option<String> {
 
 /// Files of the driver's that a process has open.
 pub fn driver_files(pid: u32) -> usize {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let is_drivers = |file: &fs::DirEntry| {
-        let to = fs::read_link(file.path()).unwrap_or_default();
+    let is_drivers = |to: &PathBuf| {
         to.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvidia"))
     };
-    files.filter(is_drivers).count()
+    open_files(pid).filter(is_drivers).count()
+}
+
+/// All files that a process has open, but for maps and programs in the kernel: those come and go with jobs.
+pub fn files(pid: u32) -> usize {
+    open_files(pid).filter(|to| !to.to_string_lossy().contains("bpf")).count()
+}
+
+fn open_files(pid: u32) -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    files.filter_map(|file| fs::read_link(file.path()).ok())
+}
+
+/// The thread of an agent that samples: another one after each reload.
+pub fn sampler_thread(pid: u32) -> Option<OsString> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut samplers = threads.filter(|thread| {
+        fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "gpu")
+    });
+    samplers.next().map(|thread| thread.file_name())
 }

@@ -5,7 +5,7 @@ use std::{env, thread::sleep, time::Instant};
 use jobtrace::model::tables::Gpu;
 
 use crate::{
-    check::{Check, HELD_MIB, Running, percent},
+    check::{Check, HELD_MIB, Running, percent_busy},
     truth::{energy_millijoules, is_persistent, smi_processes},
 };
 
@@ -45,7 +45,7 @@ pub fn utilisation(check: &mut Check) {
         let running = check.spin(seconds.unwrap_or(SECONDS), period_ms, 50, 16);
         let job = running.job();
         running.finish();
-        let found = check.group(job).as_ref().and_then(percent);
+        let found = check.group(job).as_ref().and_then(percent_busy);
         check.row(&format!("busy for half of each {period_ms} ms"), found, "%", 45.0..=55.0);
     }
 }
