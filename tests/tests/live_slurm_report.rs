@@ -74,7 +74,8 @@ fn slurm_tells_the_rest_of_a_job_and_its_log_ends_with_ten_lines() {
     assert!(said[0].starts_with("jobtrace: uneven so far, after "), "{log}");
     // Neither cores nor memory are limited in the rig's v2, so that there is no share of them.
     assert!(said[1].starts_with("  * ") || said[1].starts_with("  • "), "{log}");
-    let last = format!("  all of it: jobtrace report {uneven}");
+    let last =
+        format!("  all of it: jobtrace report {uneven} --from {}", agent.records_dir().display());
     assert_eq!(said.last(), Some(&last.as_str()), "{log}");
 
     slurm.scancel(cancelled).unwrap();

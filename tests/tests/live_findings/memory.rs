@@ -1,4 +1,4 @@
-//! Memory: killed for it, near its limit, faulting.
+//! Memory: killed for it, near its limit, full of file cache, faulting.
 
 use std::{process::Command, time::Duration};
 
@@ -18,14 +18,15 @@ const PAGE: u64 = 4096;
 pub const CASES: &[Case] = &[
     Case {
         rule: "out_of_memory",
-        speaks: || within(384, &["beyond", &(1024 * MIB).to_string()]),
-        silent: || within(384, &["fresh", &(64 * MIB / PAGE).to_string()]),
+        speaks: || within(384, &[TOUCH, "beyond", &(1024 * MIB).to_string()]),
+        silent: || within(384, &[TOUCH, "fresh", &(64 * MIB / PAGE).to_string()]),
     },
     Case {
         rule: "memory_short",
-        speaks: || within(1536, &["fresh", &(1472 * MIB / PAGE).to_string()]),
-        silent: || within(1536, &["fresh", &(1300 * MIB / PAGE).to_string()]),
+        speaks: || within(1536, &[TOUCH, "fresh", &(1472 * MIB / PAGE).to_string()]),
+        silent: || within(1536, &[TOUCH, "fresh", &(1300 * MIB / PAGE).to_string()]),
     },
+    Case { rule: "cache_at_limit", speaks: || reads(1500), silent: || reads(600) },
     Case { rule: "memory_kept", speaks: || keeps("40"), silent: || keeps("480") },
     Case {
         rule: "major_faults",
@@ -39,12 +40,22 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// `touch` where there are so many MiB for it and jobtrace together, which takes some 30 of them.
+/// `words` where there are so many MiB for them and jobtrace together, which takes some 30 of them.
 fn within(mib: u64, words: &[&str]) -> Said {
     let cgroup = OwnCgroup::limited("findings", mib);
     let mut start = cgroup.inside();
     start.arg(program().unwrap());
-    said_by(start, &[], &[&[TOUCH], words].concat())
+    said_by(start, &[], words)
+}
+
+/// Reads a file of so many MiB, in which nothing was written, where the kernel may keep less than 1024 of it in memory.
+fn reads(mib: u64) -> Said {
+    let file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.as_file().set_len(mib * MIB).unwrap();
+    let words = ["dd", &format!("if={}", file.path().display()), "of=/dev/null", "bs=1M"];
+    let said = within(1024, &words);
+    assert!(!said.contains("memory_short"), "{said:?}");
+    said
 }
 
 /// Twelve seconds in which it takes so many MiB each second, up to 480.

@@ -6,6 +6,7 @@
 mod compare;
 mod crowds;
 mod environment;
+mod gone;
 mod hostile;
 mod killed;
 mod namespaces;

@@ -3,11 +3,18 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
-    os::{fd::FromRawFd, unix::process::CommandExt},
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::process::CommandExt,
+    },
     process::{Child, Command, Stdio},
     ptr,
-    sync::mpsc::{Receiver, channel},
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{Receiver, channel},
+    },
+    thread::{self, JoinHandle},
     time::Instant,
 };
 
@@ -28,10 +35,20 @@ fn open_terminal() -> (File, File) {
     }
 }
 
+/// Whether there is something to read, or will be in a moment.
+fn is_readable(file: &File) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let moment = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&moment)).unwrap() > 0
+}
+
 /// An interactive bash that leads a session on a terminal.
 pub struct Shell {
-    master: File,
+    /// Until it is closed.
+    master: Option<File>,
     shell: Child,
+    reader: Option<JoinHandle<()>>,
+    is_read: Arc<AtomicBool>,
     printed: Receiver<String>,
     /// Printed, and not waited for yet.
     rest: String,
@@ -57,17 +74,38 @@ impl Shell {
         };
         let shell = bash.spawn().unwrap();
         let (sender, printed) = channel();
-        let mut reader = master.try_clone().unwrap();
-        thread::spawn(move || {
+        let mut from = master.try_clone().unwrap();
+        let is_read = Arc::new(AtomicBool::new(true));
+        let go_on = Arc::clone(&is_read);
+        let reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The end of the last process reads as an error (EIO).
-            while let Ok(length @ 1..) = reader.read(&mut bytes) {
+            while go_on.load(Relaxed) {
+                if !is_readable(&from) {
+                    continue;
+                }
+                // The end of the last process reads as an error (EIO).
+                let Ok(length @ 1..) = from.read(&mut bytes) else { break };
                 if sender.send(String::from_utf8_lossy(&bytes[..length]).into_owned()).is_err() {
                     break;
                 }
             }
         });
-        Self { master, shell, printed, rest: String::new() }
+        let (master, reader) = (Some(master), Some(reader));
+        Self { master, shell, reader, is_read, printed, rest: String::new() }
+    }
+
+    /// Closes the terminal's other end.
+    pub fn hang_up(&mut self) {
+        self.is_read.store(false, Relaxed);
+        self.reader.take().unwrap().join().unwrap();
+        self.master = None;
+    }
+
+    /// From now on nobody takes what is printed: as Ctrl-S does, where that is no key.
+    pub fn hold(&self) {
+        let own = File::open(format!("/proc/{}/fd/0", self.shell.id())).unwrap();
+        // SAFETY: the descriptor is open; the number is no address.
+        assert_eq!(unsafe { libc::tcflow(own.as_raw_fd(), libc::TCOOFF) }, 0);
     }
 
     /// The process that the shell runs.
@@ -79,7 +117,7 @@ impl Shell {
     }
 
     pub fn type_in(&mut self, text: &str) {
-        self.master.write_all(text.as_bytes()).unwrap();
+        self.master.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
     }
 
     /// What was printed since the last call, up to and with `end`.

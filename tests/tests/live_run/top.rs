@@ -12,10 +12,15 @@ const WATCHED: &str = "interrupt";
 
 /// A shell that has begun to watch `command` under `jobtrace run --top`, with `more` after it.
 fn watch(command: &str, more: &str) -> Shell {
+    watch_as("", &format!("-- {command} {more}"))
+}
+
+/// The same with words of the shell before it, and options.
+pub fn watch_as(before: &str, arguments: &str) -> Shell {
     let mut shell = Shell::start();
     shell.type_in("export TERM=xterm-256color; echo re''ady\n");
     shell.read_until("ready\r\n");
-    shell.type_in(&format!("\"$J\" run --top --interval 100ms -- {command} {more}\n"));
+    shell.type_in(&format!("{before}\"$J\" run --top --interval 100ms {arguments}\n"));
     shell.read_until(ENTER);
     // The keys, and with the first reading what it does now.
     shell.read_until(WATCHED);

@@ -1,7 +1,11 @@
 //! A configuration file: read, and what is wrong in it told with its place. Knows no key; what is allowed
 //! and what was meant is its reader's affair.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use anyhow::{Context, Result, bail};
 use serde::de::DeserializeOwned;
@@ -18,11 +22,24 @@ use super::text::{clean, position};
 /// When it cannot be read.
 pub fn read<'a>(named: Option<&'a Path>, default: &'a str) -> Result<Option<(String, &'a Path)>> {
     let path = named.unwrap_or(Path::new(default));
-    match fs::read_to_string(path) {
+    match read_bounded(path) {
         Ok(text) => Ok(Some((text, path))),
         Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
     }
+}
+
+/// Nobody writes longer ones; devices have no end.
+const MOST_BYTES: u64 = 1 << 20;
+
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let length = File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if length as u64 > MOST_BYTES {
+        let what = format!("it is longer than {} KiB: no file of settings", MOST_BYTES >> 10);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    Ok(text)
 }
 
 /// A file's text as TOML.
@@ -108,6 +125,12 @@ mod tests {
         assert!(read(None, "/nowhere/a.toml").unwrap().is_none());
         let error = read(Some(Path::new("/nowhere/b.toml")), "/nowhere/a.toml").unwrap_err();
         assert_eq!(error.to_string(), "cannot read /nowhere/b.toml");
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        let error = read(Some(Path::new("/dev/zero")), "").unwrap_err();
+        assert!(format!("{error:#}").contains("longer than 1024 KiB"), "{error:#}");
     }
 
     #[test]

@@ -67,6 +67,11 @@ pub fn count(count: u64) -> String {
     }
 }
 
+/// `1 file`, `2 files`.
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Thousandths of a core as cores: `8`, `1.02`, `63.4`, `<0.01`.
 pub fn cores(millicores: u64) -> String {
     match millicores {

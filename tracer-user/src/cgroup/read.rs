@@ -64,6 +64,8 @@ pub struct CgroupReader {
     largest_seen: Option<u64>,
     /// Largest anonymous and shared memory seen.
     most_used: Option<u64>,
+    /// Largest page cache seen, without shared memory.
+    most_cached: Option<u64>,
     /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
     oom_kills: Option<u64>,
     cores_held: Option<u64>,
@@ -89,6 +91,7 @@ impl CgroupReader {
             places: places.clone(),
             largest_seen: None,
             most_used: None,
+            most_cached: None,
             oom_kills: None,
             cores_held,
             limit_above: read_memory_limit_above(places),
@@ -129,11 +132,15 @@ impl CgroupReader {
             group.set(Memory::current_bytes, current);
             let (anon, shmem) = (parse_stat(&stat, files.anon), parse_stat(&stat, files.shmem));
             group.set(Memory::anon_bytes, anon);
-            group.set(Memory::file_bytes, parse_stat(&stat, files.file));
+            let file = parse_stat(&stat, files.file);
+            group.set(Memory::file_bytes, file);
             group.set(Memory::shmem_bytes, shmem);
             let used = anon.zip(shmem).map(|(anon, shmem)| anon.saturating_add(shmem));
             self.most_used = self.most_used.max(used);
             group.set(Memory::used_peak_bytes, self.most_used);
+            let cached = file.zip(shmem).map(|(file, shmem)| file.saturating_sub(shmem));
+            self.most_cached = self.most_cached.max(cached);
+            group.set(Memory::cache_peak_bytes, self.most_cached);
             group.set(Memory::swap_bytes, swap);
             self.largest_seen = self.largest_seen.max(current);
             group.set(Memory::peak_bytes, peak.or(self.largest_seen));

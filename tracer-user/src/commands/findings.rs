@@ -21,6 +21,7 @@ use crate::{
     source::{Place, Source},
     view::rules::RULES,
 };
+use state::State;
 
 /// Print what is to be acted on in jobs that were seen lately: one line of JSON for each finding.
 ///
@@ -65,19 +66,19 @@ pub struct Args {
 /// # Errors
 /// When there is no such folder or database, or the state cannot be read or written; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
-    let mut told = args.state.as_deref().map(state::load).transpose()?;
+    let mut state = args.state.as_deref().map(State::open).transpose()?;
     let source = args.place.open()?;
     let mut found = all(args, &source)?;
     sort(&mut found);
-    if let Some(told) = &mut told {
-        found = once(found, told, wall_ns(), args.again.ns());
+    if let Some(state) = &mut state {
+        found = once(found, &mut state.told, wall_ns(), args.again.ns());
     }
     let text = lines(&found)?;
     // Who was not told is told next time.
     let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
     written.context("cannot write the findings to standard output: keep its reader running")?;
-    if let Some((path, told)) = args.state.as_deref().zip(told) {
-        state::save(path, &told)?;
+    if let Some(state) = state {
+        state.save()?;
     }
     match source.tell_skipped() {
         0 => Ok(u8::from(!found.is_empty())),

@@ -115,11 +115,23 @@ pub fn text(args: &Args, source: &Source) -> Result<String> {
         let report = Report::of(&whole, style.unicode || args.json);
         out.push(match (args.json, args.short) {
             (true, _) => json(&whole, &report)?,
-            (_, true) => short(&report, &style),
+            (_, true) => short(&report, &again(args, &name), &style),
             _ => render(&report, &style),
         });
     }
     Ok(out.join(if args.json { "" } else { "\n" }))
+}
+
+/// The arguments with which the same job is found again.
+fn again(args: &Args, name: &str) -> String {
+    let place = &args.place;
+    let options: Vec<String> = match &place.influx.influx {
+        _ if is_file(name) => Vec::new(),
+        Some(url) => vec![format!(" --influx {url}")],
+        None if place.folders.from == [Path::new(DEFAULT_DIR)] => Vec::new(),
+        None => place.folders.from.iter().map(|dir| format!(" --from {}", dir.display())).collect(),
+    };
+    name.to_owned() + &options.concat()
 }
 
 /// The job of `records`, with what its scheduler tells of it.

@@ -77,9 +77,11 @@ pub fn list(args: &Args, source: &Source) -> Result<String> {
     let (by, since_ns) = (args.by, args.since.map_or(0, Time::ago_ns));
     let mut usage = Usage::new(by);
     let add = |of_one: &mut Usage, _: &Path, head: &HeadIn| {
-        if head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns {
+        let is_wanted = head.seen.or(head.end).unwrap_or(u64::MAX) >= since_ns;
+        if is_wanted {
             of_one.add(head);
         }
+        is_wanted
     };
     let wanted = Wanted { since_ns, ..Wanted::default() };
     source.fold(&wanted, || Usage::new(by), add, |of_one| usage.merge(of_one))?;

@@ -86,6 +86,15 @@ impl Folder {
         &self.path
     }
 
+    /// Its device and its number there: two paths to one folder have the same.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn id(&self) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::fstat(&self.fd)?;
+        Ok((stat.st_dev, stat.st_ino))
+    }
+
     /// The folder `name` in it.
     ///
     /// # Errors

@@ -62,6 +62,17 @@ pub struct OtherParts {
 }
 
 impl Part {
+    /// Whether it is a user's: in `extern` is what holds a job's place, and Slurm on cgroup v2 has a `task_special` in
+    /// each step for what it runs itself.
+    pub fn is_work(&self) -> bool {
+        self.step != "extern" && self.task != "special"
+    }
+
+    /// Whether it is a user's task, not a whole step.
+    pub fn is_task(&self) -> bool {
+        !self.task.is_empty() && self.is_work()
+    }
+
     /// Takes over what its cgroup counted up to `wall_ns`.
     pub fn read(&mut self, counts: PartCounts, wall_ns: u64) {
         let (read, written) = counts.disk_bytes.unzip();

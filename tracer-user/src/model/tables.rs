@@ -36,6 +36,8 @@ measurement! {
         "Largest memory charged (memory.peak, v1 memory.max_usage_in_bytes; else the largest seen).";
     peak used_peak_bytes: Bytes,
         "Largest anonymous and shared memory of any reading: what the job needs, without the page cache.";
+    peak cache_peak_bytes: Bytes,
+        "Largest page cache of any reading, shmem not included.";
     gauge anon_bytes: Bytes,
         "Anonymous memory (memory.stat anon, v1 total_rss).";
     gauge file_bytes: Bytes,

@@ -3,6 +3,8 @@
 //! Nothing there is trusted, as in `find`.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
 };
@@ -22,8 +24,17 @@ const CLOCKS_APART_NS: u64 = 86_400_000_000_000;
 /// The folders of days below some folders, listed once.
 #[derive(Clone, Debug, Default)]
 pub struct Days {
-    /// By day, owner and path: the day (`2026-11-22`) of the begin of a job's record, and its folder.
-    folders: Vec<(String, PathBuf)>,
+    /// By day and owner; of one day and owner in the order of the folders they are in.
+    folders: Vec<DayOfOwner>,
+}
+
+/// The folder of an owner's records of a day.
+#[derive(Clone, Debug)]
+pub(super) struct DayOfOwner {
+    /// Of the begin of the jobs' records: `2026-11-22`.
+    day: String,
+    owner: String,
+    pub path: PathBuf,
 }
 
 /// Which heads are wanted; by default all.
@@ -40,72 +51,84 @@ pub struct Wanted<'a> {
 }
 
 impl Days {
-    /// Those in `dirs`, and what could not be listed.
+    /// Those in `dirs`, each of which is read once, however it is named; and what could not be listed.
     ///
     /// # Errors
     /// When one of `dirs` is absent or cannot be read.
     pub fn list(dirs: &[impl AsRef<Path>]) -> Result<(Self, Skipped)> {
         let (mut skipped, mut folders) = (Skipped::default(), Vec::new());
+        let mut known = BTreeSet::new();
         for dir in dirs.iter().map(AsRef::as_ref) {
             let cannot = || format!("cannot read the records in {}", dir.display());
             let root = Folder::passage(dir).with_context(cannot)?;
+            if !known.insert(root.id().with_context(cannot)?) {
+                continue;
+            }
             for owner in owners(dir).with_context(cannot)? {
                 let path = dir.join(&owner);
                 let days = root.folder(&owner).and_then(|folder| folder.entries());
                 for (day, kind) in skipped.take(&path, days).into_iter().flatten() {
                     if kind == Kind::Folder && name::is_day(&day) {
-                        folders.push((day.clone(), owner.clone(), path.join(day)));
+                        let (owner, path) = (owner.clone(), path.join(&day));
+                        folders.push(DayOfOwner { day, owner, path });
                     }
                 }
             }
         }
-        folders.sort();
-        let folders = folders.into_iter().map(|(day, _, path)| (day, path)).collect();
+        folders.sort_by(|a, b| (&a.day, &a.owner).cmp(&(&b.day, &b.owner)));
         Ok((Self { folders }, skipped))
     }
 
     /// Leaves those out that `wanted` does not want.
     pub(super) fn retain(&mut self, wanted: impl Fn(&str) -> bool) {
-        self.folders.retain(|(day, _)| wanted(day));
+        self.folders.retain(|folder| wanted(&folder.day));
     }
 
     /// The days, the newest first.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.folders.iter().rev().map(|(day, _)| &**day).collect();
+        let mut names: Vec<_> = self.folders.iter().rev().map(|folder| &*folder.day).collect();
         names.dedup();
         names
     }
 
-    /// The folders of the days that are wanted, each with its day.
-    pub fn folders(&self, wanted: &Wanted) -> &[(String, PathBuf)] {
+    /// The folders of the days that are wanted.
+    pub(super) fn folders(&self, wanted: &Wanted) -> &[DayOfOwner] {
         let count = |is_before: &dyn Fn(&str) -> bool| {
-            self.folders.partition_point(|(day, _)| is_before(day))
+            self.folders.partition_point(|folder| is_before(&folder.day))
         };
         let end = count(&|day| wanted.last.is_none_or(|last| day <= last));
         let begin = count(&|day| wanted.first.is_some_and(|first| day < first));
         &self.folders[begin.min(end)..end]
     }
 
-    /// Adds up the heads that are wanted, a folder at a time: `add` gets each head with the folder of its record, by
-    /// owner and file, and something `new` for each folder; `take` what became of it, by day.
+    /// The same, those of one day and owner together: a record that is in several of the folders named is in one of
+    /// these, in all of them.
+    pub(super) fn parts(&self, wanted: &Wanted) -> Vec<&[DayOfOwner]> {
+        let is_same = |a: &DayOfOwner, b: &DayOfOwner| (&a.day, &a.owner) == (&b.day, &b.owner);
+        self.folders(wanted).chunk_by(is_same).collect()
+    }
+
+    /// Adds up the heads that are wanted, a day of an owner at a time: `add` gets each head with the folder of its
+    /// record, by owner, node and file, and something `new` for each part, and gives whether it counts; `take` what
+    /// became of it, by day. A record that is in several folders is given once, as it was seen last.
     pub fn fold<T: Send>(
         &self,
         wanted: &Wanted,
         new: impl Fn() -> T + Sync,
-        add: impl Fn(&mut T, &Path, &HeadIn) + Sync,
+        add: impl Fn(&mut T, &Path, &HeadIn) -> bool + Sync,
         mut take: impl FnMut(T),
     ) -> Skipped {
         let mut skipped = Skipped::default();
         let texts: Vec<_> = wanted.texts.iter().map(memmem::Finder::new).collect();
         let is_wanted =
             |bytes: &[u8]| texts.is_empty() || texts.iter().any(|text| text.find(bytes).is_some());
-        let work = |(_, path): &(String, PathBuf)| {
+        let work = |part: &&[DayOfOwner]| {
             let mut sum = new();
-            let visit = |head: &HeadIn| add(&mut sum, path, head);
-            let skipped = visit_folder(path, wanted.since_ns, is_wanted, visit);
+            let visit = |path: &Path, head: &HeadIn| add(&mut sum, path, head);
+            let skipped = visit_part(part, wanted.since_ns, is_wanted, visit);
             (sum, skipped)
         };
-        in_order(self.folders(wanted), work, |(sum, of_one)| {
+        in_order(&self.parts(wanted), work, |(sum, of_one)| {
             take(sum);
             skipped.add(of_one);
         });
@@ -124,41 +147,77 @@ fn owners(dir: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Gives `visit` each head in the folder of a day, by file; gives what could not be read. Files whose bytes are not
-/// `is_wanted`, and folders in which nothing changed since, may be left out.
-fn visit_folder(
-    path: &Path,
+/// Gives `visit` each head in the folders of a day, by node and file, with the folder that tells of it last; gives what
+/// could not be read, and what of that which `visit` counts is in several. Files whose bytes are not `is_wanted`, and
+/// folders in which nothing changed since, may be left out.
+fn visit_part(
+    part: &[DayOfOwner],
     since_ns: u64,
     is_wanted: impl Fn(&[u8]) -> bool,
-    mut visit: impl FnMut(&HeadIn),
+    mut visit: impl FnMut(&Path, &HeadIn) -> bool,
 ) -> Skipped {
     let mut skipped = Skipped::default();
-    let Some(folder) = skipped.take(path, Folder::open(path)) else { return skipped };
+    let folders: Vec<_> =
+        part.iter().filter_map(|of| opened(&of.path, since_ns, &mut skipped)).collect();
+    // A node's heads have the same name in each.
+    let mut files = BTreeMap::<String, Vec<&Folder>>::new();
+    for folder in &folders {
+        let names = skipped.take(folder.path(), folder.entries()).unwrap_or_default();
+        for (name, _) in names.into_iter().filter(|(name, _)| name::is_heads(name)) {
+            files.entry(name).or_default().push(folder);
+        }
+    }
+    for (name, folders) in files {
+        let read = |folder: &&Folder| {
+            let bytes = folder.read(&name, HEADS_LONGEST_BYTES);
+            let bytes = skipped.take_in(folder.path(), &name, bytes)?;
+            // A line that is torn may be anybody's.
+            (is_wanted(&bytes) || !is_whole(&bytes)).then(|| (folder.path().to_owned(), bytes))
+        };
+        let texts: Vec<_> = folders.iter().filter_map(read).collect();
+        let mut heads = Vec::new();
+        for (path, bytes) in &texts {
+            let (of_file, lines) = HeadIn::parse(bytes);
+            heads.extend(of_file.into_iter().map(|head| (path, head)));
+            let damaged = lines
+                .iter()
+                .map(|line| format!("{}: line {line} is damaged", path.join(&name).display()));
+            skipped.damaged.extend(damaged);
+        }
+        // Of one file's heads this keeps the order.
+        heads.sort_by(|(_, a), (_, b)| (&a.file, age(b)).cmp(&(&b.file, age(a))));
+        for same in heads.chunk_by(|(_, a), (_, b)| a.file == b.file) {
+            let (path, head) = &same[0];
+            if visit(path, head) && same.len() > 1 {
+                skipped.repeated.insert(hash_of(&head.file));
+            }
+        }
+    }
+    skipped
+}
+
+/// The folder at `path`, if it can be read and something may have changed in it since.
+fn opened(path: &Path, since_ns: u64, skipped: &mut Skipped) -> Option<Folder> {
+    let folder = skipped.take(path, Folder::open(path))?;
     // A record that is saved again is a new file under its name, so its folder changes.
     if since_ns > 0
         && let Some(changed_ns) = skipped.take(path, folder.modified_ns())
         && changed_ns.saturating_add(CLOCKS_APART_NS) < since_ns
     {
-        return skipped;
+        return None;
     }
-    let names = skipped.take(path, folder.entries()).unwrap_or_default();
-    for (name, _) in names.iter().filter(|(name, _)| name::is_heads(name)) {
-        let Some(bytes) = skipped.take_in(path, name, folder.read(name, HEADS_LONGEST_BYTES))
-        else {
-            continue;
-        };
-        // A line that is torn may be anybody's.
-        if !is_wanted(&bytes) && is_whole(&bytes) {
-            continue;
-        }
-        let (heads, lines) = HeadIn::parse(&bytes);
-        heads.iter().for_each(&mut visit);
-        let damaged = lines
-            .iter()
-            .map(|line| format!("{}: line {line} is damaged", path.join(name).display()));
-        skipped.damaged.extend(damaged);
-    }
-    skipped
+    Some(folder)
+}
+
+/// What grows with each state of one record.
+fn age(head: &HeadIn) -> (Option<u64>, bool) {
+    (head.seen, head.end.is_some())
+}
+
+fn hash_of(file: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    file.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Whether each line ends as one that was written whole.

@@ -4,6 +4,7 @@
 //! what only others may read is counted apart.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::{Path, PathBuf},
 };
@@ -20,13 +21,15 @@ use super::{
 };
 use crate::files::folder::Folder;
 
-/// What was not read.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// What was not read, or left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Files and lines that are damaged, each with its place and why.
     pub damaged: Vec<String>,
     /// Folders that the caller may not read: other users' records.
     pub closed: u64,
+    /// Records that are in more than one folder and were given once: a hash of each one's file.
+    pub repeated: BTreeSet<u64>,
 }
 
 /// The heads in some folders.
@@ -51,10 +54,13 @@ pub fn read_heads(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Heads> {
     skipped.add(days.fold(
         &Wanted::default(),
         Vec::new,
-        |of_one, folder, head| of_one.push((folder.to_owned(), Head::from(head))),
+        |of_one, folder, head| {
+            of_one.push((folder.to_owned(), Head::from(head)));
+            true
+        },
         |of_one| heads.extend(of_one),
     ));
-    let Skipped { damaged, closed } = skipped;
+    let Skipped { damaged, closed, .. } = skipped;
     Ok(Heads { heads, damaged, closed })
 }
 
@@ -65,7 +71,7 @@ pub fn read_heads(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Heads> {
 pub fn records_of(dirs: &[impl AsRef<Path>], job: &str) -> Result<(Vec<Record>, Skipped)> {
     let (days, mut skipped) = Days::list(dirs)?;
     let mut records = Vec::new();
-    for (_, path) in days.folders(&Wanted::default()) {
+    for path in days.folders(&Wanted::default()).iter().map(|folder| &folder.path) {
         let names = Folder::open(path).and_then(|folder| Ok((folder.entries()?, folder)));
         let Some((names, folder)) = skipped.take(path, names) else { continue };
         for (name, _) in names.iter().filter(|(name, _)| name::is_record(name)) {
@@ -116,6 +122,7 @@ impl Skipped {
     pub(super) fn add(&mut self, more: Self) {
         self.damaged.extend(more.damaged);
         self.closed += more.closed;
+        self.repeated.extend(more.repeated);
     }
 
     /// What was found in the file `name` at `path`, if it could be read.

@@ -19,24 +19,18 @@ use super::{
     select::{Run, runs},
     store::DEFAULT_DIR,
 };
-use crate::base::{in_order::in_order, progress::Progress, say::say};
+use crate::base::{in_order::in_order, progress::Progress, say::say, units::counted};
 
 /// Where to look. The arguments that all commands which read records have.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Folders {
-    /// Folder of records: the agent's, that of `jobtrace run --save`, or one that a cluster shares; may be repeated
+    /// Folder of records: the agent's, that of `jobtrace run --save`, or one that a cluster shares; may be repeated: a
+    /// record that is in several counts once
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DIR)]
     pub from: Vec<PathBuf>,
-    /// What could not be read so far.
+    /// What could not be read so far, or was left out.
     #[arg(skip)]
-    skipped: RefCell<Told>,
-}
-
-/// What could not be read: as [`Skipped`], of several calls.
-#[derive(Clone, Debug, Default)]
-struct Told {
-    damaged: Vec<String>,
-    closed: u64,
+    skipped: RefCell<Skipped>,
 }
 
 impl Folders {
@@ -67,9 +61,11 @@ impl Folders {
     ) -> Vec<(PathBuf, Head)> {
         let mut heads = Vec::new();
         let add = |of_one: &mut Vec<_>, folder: &Path, head: &HeadIn| {
-            if is_wanted(head) {
+            let is_wanted = is_wanted(head);
+            if is_wanted {
                 of_one.push((folder.to_owned(), Head::from(head)));
             }
+            is_wanted
         };
         self.fold(days, wanted, Vec::new, add, |of_one| heads.extend(of_one));
         heads
@@ -109,10 +105,10 @@ impl Folders {
         days: &Days,
         wanted: &Wanted,
         new: impl Fn() -> T + Sync,
-        add: impl Fn(&mut T, &Path, &HeadIn) + Sync,
+        add: impl Fn(&mut T, &Path, &HeadIn) -> bool + Sync,
         mut take: impl FnMut(T),
     ) {
-        let mut progress = Progress::of("folders read", days.folders(wanted).len());
+        let mut progress = Progress::of("folders read", days.parts(wanted).len());
         let take = |sum| {
             take(sum);
             progress.step();
@@ -137,7 +133,7 @@ impl Folders {
         };
         in_order(runs, work, |(one, damaged)| {
             made.extend(one);
-            self.note(Skipped { damaged, closed: 0 });
+            self.note(Skipped { damaged, ..Skipped::default() });
             progress.step();
         });
         made
@@ -168,9 +164,7 @@ impl Folders {
     }
 
     fn note(&self, skipped: Skipped) {
-        let mut told = self.skipped.borrow_mut();
-        told.damaged.extend(skipped.damaged);
-        told.closed += skipped.closed;
+        self.skipped.borrow_mut().add(skipped);
     }
 
     /// The folders in words.
@@ -179,9 +173,16 @@ impl Folders {
         folders.join(", ")
     }
 
-    /// Says what could not be read; gives the exit status: 1 where there was anything.
+    /// Says what could not be read, and what counts once; gives the exit status: 1 where something is damaged.
     pub fn tell_skipped(&self) -> u8 {
-        let Told { damaged, closed } = self.skipped.take();
+        let Skipped { damaged, closed, repeated } = self.skipped.take();
+        match repeated.len() {
+            0 => {}
+            1 => say("1 record is in more than one folder; it counts once"),
+            many => {
+                say(format_args!("{many} records are in more than one folder; each counts once"))
+            }
+        }
         for what in damaged.iter().take(MOST_TOLD) {
             say(format_args!("skipped {what}"));
         }
@@ -189,7 +190,10 @@ impl Folders {
             say(format_args!("skipped {more} more"));
         }
         if closed > 0 {
-            say(format_args!("not shown: {closed} folders of other users, which you may not read"));
+            say(format_args!(
+                "not shown: {} of other users, which you may not read",
+                counted(closed, "folder")
+            ));
         }
         u8::from(!damaged.is_empty())
     }

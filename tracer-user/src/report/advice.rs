@@ -9,8 +9,8 @@ use crate::{
     view::{
         facts::Facts,
         line::Tone,
-        request::Ask,
-        rules::{self, CORES_OF_A_GPU, FACT, Finding, REQUEST_NS, Rule, Saves},
+        request::{self, Ask},
+        rules::{self, CORES_OF_A_GPU, FACT, Finding, REQUEST_NS, Rule, Saves, is_seen},
     },
 };
 
@@ -25,7 +25,7 @@ const LEAST_HOURS: f64 = 0.005;
 /// A finding.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
-    /// Name of its rule (docs/FINDINGS.md); empty where nothing stands out.
+    /// Name of its rule (docs/FINDINGS.md); `nothing_stands_out` and `too_short` where none speaks.
     pub rule: &'static str,
     /// Whether it holds for jobs of any length.
     #[serde(skip)]
@@ -68,8 +68,8 @@ pub(super) fn advice(facts: &Facts) -> Vec<Advice> {
     let mut advice = all(facts);
     advice.truncate(MOST);
     let otherwise = rules::otherwise(facts, advice.is_empty());
-    advice.extend(otherwise.map(|finding| Advice {
-        rule: "",
+    advice.extend(otherwise.map(|(rule, finding)| Advice {
+        rule,
         is_fact: false,
         tone: finding.tone,
         text: finding.text,
@@ -102,8 +102,8 @@ fn share_of_held(facts: &Facts, finding: &Finding) -> Saves {
 
 fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Advice {
     let hours = |ns: u64| Some(ns as f64 / HOUR_NS).filter(|hours| *hours >= LEAST_HOURS);
-    let is_long = facts.totals.elapsed_ns >= REQUEST_NS || finding.weight >= FACT;
-    let ask = finding.ask.filter(|_| is_long);
+    let is_whole = facts.request.took_ns >= REQUEST_NS && facts.request.ended_itself;
+    let ask = finding.ask.filter(|_| is_whole || finding.weight >= FACT);
     Advice {
         rule: rule.id,
         is_fact: finding.weight >= FACT,
@@ -126,58 +126,85 @@ pub struct Next {
     pub why: String,
 }
 
-/// What to ask for; nothing for jobs too short to tell, or that have not ended.
+/// What to ask for; nothing for jobs too short to tell, or that have not ended. Of one that did not end by itself only
+/// what it lacked is known.
 pub(super) fn next(facts: &Facts, advice: &[Advice]) -> Vec<Next> {
-    if facts.totals.elapsed_ns < REQUEST_NS || !facts.request.has_ended {
+    let request = &facts.request;
+    if request.took_ns < REQUEST_NS || !request.has_ended {
         return Vec::new();
     }
-    let asked = |is: fn(&Ask) -> bool| advice.iter().filter_map(|one| one.ask).find(is);
-    let option = |ask: Ask, why: String| Next { what: ask.option(&facts.request.manager), why };
-    let mut next = Vec::new();
-    let used = facts.number(Memory::used_peak_bytes);
-    let memory = asked(|ask| matches!(ask, Ask::Memory(_)))
-        .or_else(|| used.filter(|used| *used > 0).map(Ask::memory_for));
-    if let Some(ask) = memory {
-        let why = match used {
-            Some(used) if facts.oom_kills() == 0 => {
-                format!("1.2 times the {} that it needed", bytes(used))
-            }
-            _ => "1.5 times what was not enough".to_owned(),
-        };
-        next.push(option(ask, why));
-    }
-    if let Some(ask) = asked(|ask| matches!(ask, Ask::Cores(_))) {
-        next.push(option(ask, "its busiest moment filled no more".to_owned()));
-    }
-    let time = asked(|ask| matches!(ask, Ask::Time(_)));
-    let took = long_duration(facts.totals.elapsed_ns);
-    let (ask, why) = match time {
-        Some(ask) if facts.request.end_reason == "time_limit" => {
-            (ask, format!("1.5 times the {took} that were not enough"))
-        }
-        time => {
-            let ask = time.unwrap_or_else(|| Ask::time_for(facts.totals.elapsed_ns));
-            (ask, format!("1.2 times the {took} that it took"))
-        }
-    };
-    next.push(option(ask, why));
-    if let Some(ask) = asked(|ask| matches!(ask, Ask::Gpus(_))) {
-        next.push(option(ask, "it used no more".to_owned()));
-    }
-    next.extend(copies(facts, used, advice));
+    let asks = [memory(facts, advice), cores(advice), time(facts, advice), gpus(advice)];
+    let mut next = options(asks.into_iter().flatten().collect(), &request.manager);
+    next.extend(copies(facts, advice));
     next.extend(cost(facts));
     next
 }
 
+/// Each with its option; PBS has one for all that it wants of a node.
+fn options(asks: Vec<(Ask, String)>, manager: &str) -> Vec<Next> {
+    let is_chunk = |(ask, _): &(Ask, String)| manager == "pbs" && !matches!(ask, Ask::Time(_));
+    let (chunk, others): (Vec<_>, Vec<_>) = asks.into_iter().partition(is_chunk);
+    let (chunk, why): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
+    let select = (!chunk.is_empty())
+        .then(|| Next { what: request::pbs_select(&chunk), why: why.join("; ") });
+    let others = others.into_iter().map(|(ask, why)| Next { what: ask.option(manager), why });
+    select.into_iter().chain(others).collect()
+}
+
+fn asked(advice: &[Advice], is: fn(&Ask) -> bool) -> Option<Ask> {
+    advice.iter().filter_map(|one| one.ask).find(is)
+}
+
+fn memory(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
+    let by_rule = asked(advice, |ask| matches!(ask, Ask::Memory(_)));
+    if facts.oom_kills() > 0 {
+        return Some((by_rule?, "1.5 times what was not enough".to_owned()));
+    }
+    // What came and went between two readings is in the kernel's peak alone.
+    let most = if is_seen(facts) { Memory::used_peak_bytes } else { Memory::peak_bytes };
+    let used = facts.number(most).filter(|used| *used > 0 && facts.request.ended_itself)?;
+    let is_short = advice.iter().any(|one| one.rule == "memory_short");
+    let ask = by_rule.or_else(|| facts.request.memory_for(used).filter(|_| !is_short))?;
+    let why = match ask == Ask::memory_for(used) {
+        true => format!("1.2 times the {} that it needed", bytes(used)),
+        false => format!("it needed {}, and the node has no more", bytes(used)),
+    };
+    Some((ask, why))
+}
+
+fn cores(advice: &[Advice]) -> Option<(Ask, String)> {
+    let ask = asked(advice, |ask| matches!(ask, Ask::Cores(_)))?;
+    Some((ask, "its busiest moment filled no more".to_owned()))
+}
+
+fn time(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
+    let by_rule = asked(advice, |ask| matches!(ask, Ask::Time(_)));
+    let took_ns = facts.request.took_ns;
+    let took = long_duration(took_ns);
+    if facts.request.end_reason == "time_limit" {
+        return Some((by_rule?, format!("1.5 times the {took} that were not enough")));
+    }
+    let ask = by_rule.unwrap_or_else(|| Ask::time_for(took_ns));
+    facts.request.ended_itself.then(|| (ask, format!("1.2 times the {took} that it took")))
+}
+
+fn gpus(advice: &[Advice]) -> Option<(Ask, String)> {
+    let ask = asked(advice, |ask| matches!(ask, Ask::Gpus(_)))?;
+    Some((ask, "it used no more".to_owned()))
+}
+
 /// How many of this job fit on a node.
-fn copies(facts: &Facts, used: Option<u64>, advice: &[Advice]) -> Option<Next> {
+fn copies(facts: &Facts, advice: &[Advice]) -> Option<Next> {
     let request = &facts.request;
-    let Ask::Memory(memory) = Ask::memory_for(used?) else { return None };
+    // How many GPUs the node has nobody tells.
+    let is_plain = request.ended_itself && facts.nodes.iter().all(|node| node.gpus == 0);
+    let used = facts.number(Memory::used_peak_bytes).filter(|_| is_plain)?;
+    let Ask::Memory(memory) = request.memory_for(used)? else { return None };
     let fewer = advice.iter().find_map(|one| match one.ask {
-        Some(Ask::Cores(cores)) => Some(cores),
+        Some(Ask::Cores(cores)) => Some(cores.saturating_mul(request.tasks_per_node())),
         _ => None,
     });
-    let held = facts.number(Cpu::cores_held)?.div_ceil(1000) / request.nodes.max(1);
+    let held = facts.number(Cpu::cores_held)?.div_ceil(1000);
     let cores = fewer.unwrap_or(held).max(1);
     let by_memory = request.node_memory_bytes? / memory.max(1);
     let by_cores = request.node_cores? / cores;

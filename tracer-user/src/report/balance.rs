@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    parts::is_work,
-    whole::{Whole, number},
-};
+use super::whole::{Whole, number};
 use crate::{
     base::{text::clean, units::percent},
     model::{parts::Part, tables::Sched},
@@ -49,7 +46,7 @@ pub(super) fn of_tasks(whole: &Whole, unicode: bool) -> Option<Balance> {
 /// The tasks that are a user's.
 fn tasks(whole: &Whole) -> impl Iterator<Item = &Part> {
     let parts = whole.record.totals.parts.listed.iter();
-    parts.filter(|part| !part.task.is_empty() && is_work(part))
+    parts.filter(|part| part.is_task())
 }
 
 fn of(what: &'static str, known: Vec<(String, u64)>) -> Option<Balance> {

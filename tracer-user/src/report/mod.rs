@@ -47,8 +47,8 @@ use crate::{
     },
     scheduler::Told,
     view::{
-        details, facts::Facts, file_ops::AllFileOps, gpu_idle, line::Tone, request::Request, rules,
-        shares,
+        details, facts::Facts, file_ops::AllFileOps, gpu_idle, line::Tone, node_use::NodeUse,
+        request::Request, rules, shares,
     },
 };
 
@@ -168,6 +168,7 @@ impl Report {
 pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
     let mut facts = Facts::new(&whole.record.totals, unicode);
     facts.request = Request::of(&whole.record);
+    facts.nodes = whole.nodes.iter().map(|node| NodeUse::of(&node.totals)).collect();
     facts.growth = growth::of(&whole.record);
     let both = [balance::of_nodes(whole, unicode), balance::of_tasks(whole, unicode)];
     // What is uneven within nodes is not seen between them.

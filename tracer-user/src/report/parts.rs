@@ -28,7 +28,7 @@ pub(super) fn parts(whole: &Whole, unicode: bool) -> Vec<PartRow> {
     let listed = &whole.record.totals.parts.listed;
     let (mut steps, mut tasks) =
         (BTreeMap::<_, Vec<&Part>>::new(), BTreeMap::<_, Vec<&Part>>::new());
-    for part in listed.iter().filter(|part| is_work(part)) {
+    for part in listed.iter().filter(|part| part.is_work()) {
         let by_step = if part.task.is_empty() { &mut steps } else { &mut tasks };
         by_step.entry(part.step.as_str()).or_default().push(part);
     }
@@ -51,12 +51,6 @@ pub(super) fn parts(whole: &Whole, unicode: bool) -> Vec<PartRow> {
     };
     rows.extend(busiest_first(tasks.into_values().flatten().map(of_task).collect()));
     rows
-}
-
-/// Whether it is a user's: in `extern` is what holds a job's place, and Slurm on cgroup v2 has a `task_special` in each
-/// step for what it runs itself.
-pub(super) fn is_work(part: &Part) -> bool {
-    part.step != "extern" && part.task != "special"
 }
 
 fn busiest_first(mut rows: Vec<PartRow>) -> Vec<PartRow> {

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::{
     base::{
-        text::wrap,
+        text::{clean, wrap},
         units::{long_duration, percent},
     },
     view::{MAX_WIDTH, MIN_WIDTH, Style, joined, line::Line},
@@ -15,8 +15,9 @@ const LINES_EACH: usize = 2;
 /// Resources: with a title, two findings and where the rest is, that makes ten lines.
 const RESOURCES: usize = 4;
 
-/// The lines, each ended by a line feed and none wider than the style's width.
-pub fn short(report: &Report, style: &Style) -> String {
+/// The lines, each ended by a line feed and none wider than the style's width. `all` are the arguments of the command
+/// that tells the rest.
+pub fn short(report: &Report, all: &str, style: &Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
     let who = &report.who;
     // A job's epilog is part of the job.
@@ -43,6 +44,8 @@ pub fn short(report: &Report, style: &Style) -> String {
             lines.push(Line::new().plain(lead).with(of.tone, line));
         }
     }
-    lines.push(Line::new().faint(format!("  all of it: jobtrace report {}", who.job)));
+    lines.push(
+        Line::new().faint(format!("  all of it: jobtrace report {}", clean(all, style.unicode))),
+    );
     joined(&[lines], &style)
 }

@@ -5,7 +5,7 @@ use super::{Whole, moment};
 use crate::{
     base::{
         text::clean,
-        units::{bytes, cores as cores_shown, count, long_duration},
+        units::{bytes, cores as cores_shown, count, counted, long_duration},
     },
     model::tables::{Cpu, Fact, fact},
     record::Record,
@@ -114,7 +114,7 @@ fn cores(record: &Record, told: &Told) -> Option<String> {
     let has_all = told.nodes.is_none_or(|nodes| nodes == record.hosts.len() as u64);
     let is_other = has_all && given.checked_mul(1000) != Some(held);
     is_other
-        .then(|| format!("{}, and the job may use {}", plural(given, "core"), cores_shown(held)))
+        .then(|| format!("{}, and the job may use {}", counted(given, "core"), cores_shown(held)))
 }
 
 /// Why it ended: a scheduler knows, the record infers it from its values but for kills, which it counted.
@@ -143,8 +143,8 @@ pub(super) fn in_words(told: &Told, unicode: bool) -> String {
         }
     }
     let given = [
-        told.cores.map(|cores| plural(cores, "core")),
-        told.gpus.map(|gpus| plural(gpus, "GPU")),
+        told.cores.map(|cores| counted(cores, "core")),
+        told.gpus.map(|gpus| counted(gpus, "GPU")),
         told.memory_per_node_bytes.map(|memory| format!("{} of memory a node", bytes(memory))),
         told.time_limit_ns.map(|limit| format!("at most {}", long_duration(limit))),
     ];
@@ -157,9 +157,4 @@ pub(super) fn in_words(told: &Told, unicode: bool) -> String {
     }
     parts.push(format!("{} says {}", told.source, clean(&told.state, unicode)));
     parts.join("; ")
-}
-
-/// `1 core`, `8 cores`.
-fn plural(number: u64, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }

@@ -4,7 +4,7 @@ use crate::{
     base::text::clean,
     model::tables::{Fact, GPU, WAIT, fact},
     record::Record,
-    view::{facts::Facts, footer},
+    view::{facts::Facts, footer, rules::REQUEST_NS},
 };
 
 /// A sentence for each thing.
@@ -18,6 +18,10 @@ pub(super) fn unseen(facts: &Facts, record: &Record) -> Vec<String> {
     }
     if record.facts.has(const { fact("counted_from") }) {
         said.push("what the job did before it was counted is in no number here".into());
+    }
+    let request = &facts.request;
+    if request.has_ended && !request.ended_itself && request.took_ns >= REQUEST_NS {
+        said.push("it was ended or failed, so what it needs to the end is not known".into());
     }
     if facts.request.memory_bytes.is_none() && facts.request.time_ns.is_none() {
         let has = |row: &'static Fact| record.facts.has(row);

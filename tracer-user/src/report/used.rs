@@ -13,7 +13,7 @@ use crate::{
         group::Group,
         tables::{GPU, Gpu, Memory, Sched},
     },
-    record::{Record, series::SERIES},
+    record::Record,
     view::{facts::Facts, gpus, line::Tone, resources},
 };
 
@@ -26,11 +26,14 @@ const UNEVEN: f64 = 0.50;
 const GPU_DULL: f64 = 0.25;
 const GPU_BAD: f64 = 0.15;
 
+/// Memory is read as intervals end: of a shorter job a mean says nothing.
+const LEAST_FOR_A_MEAN_NS: u64 = 1_000_000_000;
+
 /// A bar for each resource; without a share where there is no whole.
 pub(super) fn bars(facts: &Facts, whole: &Whole) -> Vec<Bar> {
     let mut bars = vec![cores(facts)];
     bars.extend(balance(whole, facts.unicode));
-    bars.push(memory(facts, &whole.record));
+    bars.push(memory(facts));
     for group in facts.totals.stats.groups(&GPU) {
         bars.extend(gpu(group, facts.unicode));
     }
@@ -64,7 +67,8 @@ fn balance(whole: &Whole, unicode: bool) -> Option<Bar> {
     let of = |node: &Record| {
         let cpus = number(node, Sched::cpus_used).filter(|cpus| *cpus > 1)?;
         let busiest_ns = number(node, Sched::busiest_cpu_ns)? as f64;
-        let mean_ns = number(node, Sched::on_cpu_ns)? as f64 / cpus as f64;
+        let on_cpu_ns = number(node, Sched::on_cpu_ns).filter(|ns| *ns > 0)?;
+        let mean_ns = on_cpu_ns as f64 / cpus as f64;
         // What runs now is in the sum alone.
         Some((mean_ns.min(busiest_ns) / busiest_ns.max(1.0), cpus, node.hosts.first()?.clone()))
     };
@@ -78,12 +82,13 @@ fn balance(whole: &Whole, unicode: bool) -> Option<Bar> {
     Some(bar("  balance", toned(Some(share), EVEN, UNEVEN), Some(share), words))
 }
 
-fn memory(facts: &Facts, record: &Record) -> Bar {
+fn memory(facts: &Facts) -> Bar {
     let used = facts.number(Memory::used_peak_bytes);
     let charged = facts.number(Memory::peak_bytes);
     let limit = facts.number(Memory::limit_bytes);
-    let asked = facts.request.memory_bytes.or(limit);
-    let whole = asked.or(facts.request.node_memory_bytes);
+    let asked = facts.request.memory_bytes;
+    // The kernel holds it to its limit, whatever was asked for.
+    let whole = limit.or(asked).or(facts.request.node_memory_bytes);
     let peak = used.or(charged);
     let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
     let mut words = match (used, charged) {
@@ -91,12 +96,16 @@ fn memory(facts: &Facts, record: &Record) -> Bar {
         (None, Some(charged)) => format!("{} at its peak, file cache included", bytes(charged)),
         (None, None) => UNKNOWN.to_owned(),
     };
-    match (asked, whole) {
-        (Some(asked), _) => words += &format!(" of {} allowed", bytes(asked)),
-        (None, Some(node)) => words += &format!(" of the node's {}", bytes(node)),
-        (None, None) => words += ", no limit known",
-    }
-    if let Some(mean) = mean_memory(record) {
+    words += &match (limit, asked, whole) {
+        (Some(limit), Some(asked), _) if asked != limit => {
+            format!(" of {} allowed, {} asked", bytes(limit), bytes(asked))
+        }
+        (Some(limit), ..) => format!(" of {} allowed", bytes(limit)),
+        (None, Some(asked), _) => format!(" of {} asked", bytes(asked)),
+        (None, None, Some(node)) => format!(" of the node's {}", bytes(node)),
+        (None, None, None) => ", no limit known".to_owned(),
+    };
+    if let Some(mean) = mean_memory(facts) {
         words += &format!("; {} on average", bytes(mean));
     }
     if let (Some(_), Some(charged)) = (used, charged) {
@@ -112,13 +121,12 @@ fn memory(facts: &Facts, record: &Record) -> Bar {
     bar("Memory", if is_short { Tone::Warn } else { Tone::Good }, share, words)
 }
 
-/// The mean over the time line, of a job on one node: over several it is of no node.
-fn mean_memory(record: &Record) -> Option<u64> {
-    let at = SERIES.iter().position(|series| series.name == "memory_bytes")?;
-    let known: Vec<u64> = record.timeline.columns().filter_map(|column| column[at]).collect();
-    let sum: u128 = known.iter().map(|value| u128::from(*value)).sum();
-    let mean = sum.checked_div(known.len() as u128)?;
-    (record.hosts.len() == 1 && known.len() > 1).then(|| u64::try_from(mean).ok())?
+/// The mean over its time, of a job on one node: over several it is of no node.
+fn mean_memory(facts: &Facts) -> Option<u64> {
+    let ns_times_bytes = u128::from(facts.number(Memory::used_byte_s)?) * 1_000_000_000;
+    let mean = ns_times_bytes.checked_div(u128::from(facts.totals.elapsed_ns))?;
+    let is_worth = facts.request.nodes == 1 && facts.totals.elapsed_ns >= LEAST_FOR_A_MEAN_NS;
+    is_worth.then(|| u64::try_from(mean).ok())?
 }
 
 fn gpu(group: &Group, unicode: bool) -> Vec<Bar> {
@@ -140,7 +148,7 @@ fn gpu(group: &Group, unicode: bool) -> Vec<Bar> {
 }
 
 fn time(facts: &Facts) -> Option<Bar> {
-    let (took_ns, asked_ns) = (facts.totals.elapsed_ns, facts.request.time_ns?);
+    let (took_ns, asked_ns) = (facts.request.took_ns, facts.request.time_ns?);
     let share = took_ns as f64 / asked_ns as f64;
     let words = format!("{} of the {} asked", long_duration(took_ns), long_duration(asked_ns));
     Some(bar("Time", Tone::Plain, Some(share), words))

@@ -1,28 +1,31 @@
 //! The terminal: taken over, drawn on, and given back as it was, however the program ends but by SIGKILL.
 
+pub mod keys;
 pub mod state;
+mod tty;
 mod watch;
 
 use std::{
-    fs::File,
     io::{self, BufWriter, IsTerminal, Write},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::AsFd,
     panic,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use ratatui::{
-    Frame, Terminal,
+    Frame, Terminal, TerminalOptions, Viewport,
     backend::CrosstermBackend,
     crossterm::{
         cursor::Show,
         execute,
-        terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
+        terminal::{EnterAlternateScreen, LeaveAlternateScreen},
     },
     layout::Rect,
     style::{Color, Modifier, Style as Look},
     text::{Line as Drawn, Span},
 };
+use rustix::termios::Termios;
 
 use crate::{
     base::text::clean,
@@ -31,8 +34,10 @@ use crate::{
         line::{Line, Tone},
     },
 };
+use keys::{Keys, Press};
 use state::{State, Window};
-pub use watch::{SHORTEST, watch};
+pub use tty::{GiveUp, Tty, is_given_up, is_gone};
+pub use watch::{Over, SHORTEST, watch};
 
 /// A standard stream that is a terminal to draw on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,19 +83,22 @@ impl Stream {
         }
     }
 
-    /// Another descriptor of the same terminal, which stays where the stream is led elsewhere.
-    fn copy(self) -> io::Result<File> {
-        let copy = |fd: BorrowedFd| fd.try_clone_to_owned().map(File::from);
+    /// Itself as a file of its own, which stays where the stream is led elsewhere.
+    fn open(self, give_up: GiveUp) -> io::Result<Tty> {
         match self {
-            Self::Output => copy(io::stdout().as_fd()),
-            Self::Error => copy(io::stderr().as_fd()),
+            Self::Output => Tty::open(io::stdout().as_fd(), give_up),
+            Self::Error => Tty::open(io::stderr().as_fd(), give_up),
         }
     }
 }
 
 /// The terminal while it is ours.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
+    tty: Tty,
+    /// Its settings, until they are given back.
+    before: Option<Termios>,
+    terminal: Terminal<CrosstermBackend<BufWriter<Tty>>>,
+    keys: Keys,
     style: Style,
 }
 
@@ -99,47 +107,95 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal refuses.
-    pub fn open(stream: Stream, style: Style) -> Result<Self> {
+    pub fn open(stream: Stream, style: Style, give_up: GiveUp) -> Result<Self> {
         const CANNOT: &str = "cannot take over the terminal";
-        let (copy, at_panic) = (stream.copy().context(CANNOT)?, stream.copy().context(CANNOT)?);
-        let say = panic::take_hook();
+        let tty = stream.open(give_up).context(CANNOT)?;
+        let area = area(&tty).context(CANNOT)?;
+        let before = tty.make_raw().context(CANNOT)?;
+        let (say, at_panic, settings) = (panic::take_hook(), tty.clone(), before.clone());
         panic::set_hook(Box::new(move |why| {
-            give_back(&at_panic);
+            let _ = give_back(at_panic.clone(), &at_panic, &settings);
             say(why);
         }));
-        let backend = CrosstermBackend::new(BufWriter::new(copy));
+        let backend = CrosstermBackend::new(BufWriter::new(tty.clone()));
+        // Its size is asked of the very terminal: crossterm asks others, and starts a program where none answers.
+        let options = TerminalOptions { viewport: Viewport::Fixed(area) };
+        // Asks nothing, so does not fail.
+        let terminal = Terminal::with_options(backend, options).context(CANNOT)?;
         // From here on it is given back whatever happens.
-        let mut screen = Self { terminal: Terminal::new(backend).context(CANNOT)?, style };
-        enable_raw_mode().context(CANNOT)?;
+        let mut screen = Self { tty, before: Some(before), terminal, keys: Keys::default(), style };
         execute!(screen.terminal.backend_mut(), EnterAlternateScreen).context(CANNOT)?;
         Ok(screen)
+    }
+
+    /// The terminal, for who writes on it when it is given back.
+    pub fn tty(&self) -> &Tty {
+        &self.tty
     }
 
     /// Draws what there is to see, as large as the terminal is now.
     ///
     /// # Errors
-    /// When the terminal refuses.
-    pub fn draw(&mut self, state: &mut State) -> Result<()> {
+    /// When the terminal is gone, or writing was given up.
+    pub fn draw(&mut self, state: &mut State) -> io::Result<()> {
+        if self.is_resized()? {
+            self.terminal.resize(area(&self.tty)?)?;
+        }
         let style = self.style;
         let drawn = self.terminal.draw(|frame| {
             let area = frame.area();
             let window = state.window(area.width.into(), area.height.into());
             draw(frame, &window, &style);
         });
-        drawn.map(drop).context("cannot draw on the terminal")
+        drawn.map(drop)
+    }
+
+    /// Whether it is not as large as what was drawn.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn is_resized(&mut self) -> io::Result<bool> {
+        Ok(area(&self.tty)? != self.terminal.get_frame().area())
+    }
+
+    /// The keys pressed, as soon as there are some; none when `patience` is over.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn keys(&mut self, patience: Duration) -> io::Result<Vec<Press>> {
+        Ok(self.keys.take(&self.tty.read(patience)?))
+    }
+
+    /// Gives it back.
+    ///
+    /// # Errors
+    /// When the terminal is gone, or writing was given up.
+    pub fn close(mut self) -> io::Result<()> {
+        self.give_back()
+    }
+
+    fn give_back(&mut self) -> io::Result<()> {
+        let before = self.before.take();
+        before.map_or(Ok(()), |before| give_back(self.terminal.backend_mut(), &self.tty, &before))
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back(self.terminal.backend_mut());
+        // Where that fails there is no terminal any more.
+        let _ = self.give_back();
     }
 }
 
-/// Where that fails there is no terminal any more.
-fn give_back(mut terminal: impl Write) {
-    let _ = disable_raw_mode();
-    let _ = execute!(terminal, LeaveAlternateScreen, Show);
+fn area(tty: &Tty) -> io::Result<Rect> {
+    let (columns, rows) = tty.size()?;
+    Ok(Rect::new(0, 0, columns, rows))
+}
+
+fn give_back(mut terminal: impl Write, tty: &Tty, before: &Termios) -> io::Result<()> {
+    // The settings in any case, and first: they wait for nobody.
+    let set = tty.set(before);
+    execute!(terminal, LeaveAlternateScreen, Show).and(set)
 }
 
 fn draw(frame: &mut Frame, window: &Window, style: &Style) {

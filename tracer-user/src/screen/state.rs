@@ -1,8 +1,8 @@
 //! What is on the screen: which jobs, in which order, which of them is chosen. Pure: keys and answers in.
 
 use anyhow::Result;
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::keys::Press;
 use crate::{
     record::select::Run,
     report::{
@@ -128,37 +128,28 @@ impl State {
     }
 
     /// A key; gives what it asks for outside.
-    pub fn press(&mut self, key: KeyEvent) -> Option<Act> {
-        let is_ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
-        match (key.code, &mut self.detail) {
-            (KeyCode::Char('c'), _) if is_ctrl && self.is_command => {
-                return Some(Act::Signal(libc::SIGINT));
-            }
-            (KeyCode::Char('\\' | '4'), _) if is_ctrl && self.is_command => {
-                return Some(Act::Signal(libc::SIGQUIT));
-            }
-            (KeyCode::Char('q'), _) | (KeyCode::Char('c'), _)
-                if key.code == KeyCode::Char('q') || is_ctrl =>
-            {
-                self.is_over = true;
-            }
-            (KeyCode::Esc | KeyCode::Backspace | KeyCode::Left, Some(_)) if !self.is_command => {
+    pub fn press(&mut self, press: Press) -> Option<Act> {
+        match (press, &mut self.detail) {
+            (Press::Ctrl('c'), _) if self.is_command => return Some(Act::Signal(libc::SIGINT)),
+            (Press::Ctrl('\\'), _) if self.is_command => return Some(Act::Signal(libc::SIGQUIT)),
+            (Press::Char('q') | Press::Ctrl('c'), _) => self.is_over = true,
+            (Press::Esc | Press::Backspace | Press::Left, Some(_)) if !self.is_command => {
                 self.detail = None;
                 return Some(Act::Wish(None));
             }
-            (KeyCode::Enter | KeyCode::Right, None) => {
+            (Press::Enter | Press::Right, None) => {
                 let key = self.chosen.clone().or_else(|| self.order().first().cloned())?;
                 self.detail = Some(Detail { key: key.clone(), whole: None, above: 0 });
                 return Some(Act::Wish(Some(key)));
             }
-            (code, Some(detail)) => {
-                detail.above = moved(detail.above, code).unwrap_or(detail.above)
+            (press, Some(detail)) => {
+                detail.above = moved(detail.above, press).unwrap_or(detail.above)
             }
-            (KeyCode::Char(letter), None) if SORTS.iter().any(|(key, ..)| *key == letter) => {
+            (Press::Char(letter), None) if SORTS.iter().any(|(key, ..)| *key == letter) => {
                 let sort = SORTS.iter().find(|(key, ..)| *key == letter);
                 self.sort = sort.map_or(self.sort, |(_, sort, _)| *sort);
             }
-            (code, None) => self.choose(code),
+            (press, None) => self.choose(press),
         }
         None
     }
@@ -167,10 +158,10 @@ impl State {
         self.jobs.sorted(self.sort).iter().map(|now| key(&now.row)).collect()
     }
 
-    fn choose(&mut self, code: KeyCode) {
+    fn choose(&mut self, press: Press) {
         let order = self.order();
         let at = self.chosen.as_ref().and_then(|chosen| order.iter().position(|key| key == chosen));
-        if let Some(to) = moved(at.unwrap_or(0), code) {
+        if let Some(to) = moved(at.unwrap_or(0), press) {
             self.chosen = order.get(to.min(order.len().saturating_sub(1))).cloned();
         }
     }
@@ -264,15 +255,15 @@ impl State {
 }
 
 /// Where a key leads from a place; `None` where it leads nowhere.
-fn moved(at: usize, code: KeyCode) -> Option<usize> {
+fn moved(at: usize, press: Press) -> Option<usize> {
     const PAGE: usize = 8;
-    match code {
-        KeyCode::Up | KeyCode::Char('k') => Some(at.saturating_sub(1)),
-        KeyCode::Down | KeyCode::Char('j') => Some(at + 1),
-        KeyCode::PageUp => Some(at.saturating_sub(PAGE)),
-        KeyCode::PageDown | KeyCode::Char(' ') => Some(at + PAGE),
-        KeyCode::Home => Some(0),
-        KeyCode::End => Some(usize::MAX / 2),
+    match press {
+        Press::Up | Press::Char('k') => Some(at.saturating_sub(1)),
+        Press::Down | Press::Char('j') => Some(at + 1),
+        Press::PageUp => Some(at.saturating_sub(PAGE)),
+        Press::PageDown | Press::Char(' ') => Some(at + PAGE),
+        Press::Home => Some(0),
+        Press::End => Some(usize::MAX / 2),
         _ => None,
     }
 }

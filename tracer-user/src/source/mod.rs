@@ -69,7 +69,8 @@ impl Source<'_> {
     }
 
     /// Adds up the heads that are `wanted`: `add` gets each with the folder of its record, if any, and something `new`
-    /// for some of them; `take` what became of it, by day. Of several calls the newest days come first.
+    /// for some of them, and gives whether it counts; `take` what became of it, by day. Of several calls the newest days
+    /// come first.
     ///
     /// # Errors
     /// As [`Self::days`].
@@ -77,7 +78,7 @@ impl Source<'_> {
         &self,
         wanted: &Wanted,
         new: impl Fn() -> T + Sync,
-        add: impl Fn(&mut T, &Path, &HeadIn) + Sync,
+        add: impl Fn(&mut T, &Path, &HeadIn) -> bool + Sync,
         mut take: impl FnMut(T),
     ) -> Result<()> {
         match self {
@@ -87,7 +88,7 @@ impl Source<'_> {
             Self::Influx(influx) => {
                 let mut sum = new();
                 influx.visit(wanted, &mut |head| {
-                    add(&mut sum, Path::new(""), &HeadIn::from(&head))
+                    add(&mut sum, Path::new(""), &HeadIn::from(&head));
                 })?;
                 take(sum);
             }
@@ -190,7 +191,7 @@ impl Source<'_> {
         }
     }
 
-    /// Says what could not be read; gives the exit status: 1 where there was anything.
+    /// Says what could not be read, or was left out; gives the exit status: 1 where something is damaged.
     pub fn tell_skipped(&self) -> u8 {
         match self {
             Self::Folders(folders, _) => folders.tell_skipped(),

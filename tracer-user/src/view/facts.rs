@@ -3,7 +3,12 @@
 
 use tracer_ebpf::handle::{Handle, Histogram, Number};
 
-use super::{disk::Disk, file_wait::FileWait, request::Request};
+use super::{
+    disk::Disk,
+    file_wait::FileWait,
+    node_use::{NodeUse, millicores},
+    request::Request,
+};
 use crate::{
     base::text,
     model::{
@@ -84,6 +89,8 @@ pub struct Facts<'a> {
     pub files: Vec<FileWait<'a>>,
     /// What its scheduler was asked for; nothing of a run.
     pub(crate) request: Request,
+    /// What each of its nodes used at its most; a run has one.
+    pub(crate) nodes: Vec<NodeUse>,
     /// How evenly its nodes, or its tasks, computed, where there are several.
     pub balance: Option<Balance>,
     /// Its memory, where that grew all the time.
@@ -160,6 +167,7 @@ impl<'a> Facts<'a> {
             traffic: totals.stats.groups(&NET).map(traffic).collect(),
             files: FileWait::all(totals, unicode),
             request: Request::default(),
+            nodes: vec![NodeUse::of(totals)],
             balance: None,
             growth: None,
         }
@@ -251,10 +259,6 @@ impl<'a> Facts<'a> {
 
     /// Cores busy on average, in thousandths.
     pub fn used_millicores(&self) -> Option<u64> {
-        let elapsed = u128::from(self.totals.elapsed_ns);
-        let on_cpu_ns = self.on_cpu_ns?;
-        let used = (u128::from(on_cpu_ns) * 1000).checked_div(elapsed)?;
-        // What ran a little did not run not at all.
-        Some(u64::try_from(used).unwrap_or(u64::MAX).max(on_cpu_ns.min(1)))
+        millicores(self.on_cpu_ns?, self.totals.elapsed_ns)
     }
 }

@@ -10,6 +10,7 @@ use super::{
     file_wait::{FileWait, doing},
     finding::{Finding, Saves},
     line::Tone,
+    node_use::NodeUse,
     request::Ask,
 };
 use crate::{
@@ -92,8 +93,9 @@ pub(super) fn unused(facts: &Facts) -> Option<Finding> {
     let held_ns =
         held_ns.filter_map(|group| group.number(Gpu::held_ns)).fold(0, u64::saturating_add);
     let saves = Saves { core_ns: 0, gpu_ns: held_ns };
-    let per_node = (groups.len() - unused) as u64 / facts.request.nodes.max(1);
-    let ask = Some(Ask::Gpus(per_node)).filter(|_| per_node > 0);
+    let most = |of: fn(&NodeUse) -> usize| facts.nodes.iter().map(of).max().unwrap_or(0) as u64;
+    let (used, held) = (most(|node| node.gpus_used), most(|node| node.gpus));
+    let ask = Some(Ask::Gpus(used)).filter(|_| (1..held).contains(&used));
     Some(Finding::new(weight, Tone::Warn, text).saving(saves).asking(ask))
 }
 

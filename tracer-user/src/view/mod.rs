@@ -16,6 +16,7 @@ pub(crate) mod gpu_idle;
 pub(crate) mod gpus;
 pub(crate) mod headline;
 pub(crate) mod line;
+pub(crate) mod node_use;
 pub(crate) mod plots;
 pub(crate) mod request;
 pub(crate) mod resources;

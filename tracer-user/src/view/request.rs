@@ -1,7 +1,10 @@
 //! What a job asked its scheduler for, and how to ask for something else: the scheduler's own option and number.
 
 use crate::{
-    model::tables::{Fact, fact},
+    model::{
+        gaps::{Gap, NO_AGENT, NO_SLOT},
+        tables::{Fact, fact},
+    },
     record::Record,
 };
 
@@ -22,12 +25,18 @@ pub(crate) struct Request {
     pub tasks: Option<u64>,
     /// Nodes that there are records of.
     pub nodes: u64,
+    /// Nodes that it was given.
+    pub nodes_given: Option<u64>,
     /// Cores of each node.
     pub node_cores: Option<u64>,
     /// Memory of each node.
     pub node_memory_bytes: Option<u64>,
+    /// Run time so far or from start to end, that included in which it was not counted.
+    pub took_ns: u64,
     /// Whether it has ended.
     pub has_ended: bool,
+    /// Whether it ended by itself and, as far as is known, well: what it needed up to then is what it needs.
+    pub ended_itself: bool,
     /// Why, as `job_info` has it.
     pub end_reason: String,
 }
@@ -49,18 +58,55 @@ impl Request {
             end_ns.checked_sub(number(const { fact("start") })?).filter(|ns| *ns > 0)
         };
         let per_node = number(const { fact("memory_per_node_bytes") });
+        let has_ended = record.totals.exit.is_some() || record.facts.has(const { fact("end") });
+        let end_reason = record.facts.text(const { fact("end_reason") }).to_owned();
         Self {
             manager: record.job().manager.clone(),
             memory_bytes: per_node.or_else(per_core).or_else(per_gpu),
             time_ns: number(const { fact("time_limit_ns") }).or_else(limit),
             tasks: number(const { fact("task_count") }),
             nodes: record.hosts.len() as u64,
+            nodes_given: number(const { fact("node_count") }),
             node_cores: number(const { fact("node_cores") }),
             node_memory_bytes: number(const { fact("node_memory_bytes") }),
-            has_ended: record.totals.exit.is_some() || record.facts.has(const { fact("end") }),
-            end_reason: record.facts.text(const { fact("end_reason") }).to_owned(),
+            took_ns: took_ns(record),
+            has_ended,
+            ended_itself: has_ended && end_reason.is_empty() && !has_failed(record),
+            end_reason,
         }
     }
+
+    /// Tasks on each node; 1 where nobody tells.
+    pub fn tasks_per_node(&self) -> u64 {
+        let nodes = self.nodes_given.unwrap_or(0).max(self.nodes).max(1);
+        (self.tasks.unwrap_or(1) / nodes).max(1)
+    }
+
+    /// Memory for a peak of `bytes` on a node, no more than the node has; `None` where that is not enough.
+    pub fn memory_for(&self, bytes: u64) -> Option<Ask> {
+        let node_bytes = self.node_memory_bytes.unwrap_or(u64::MAX);
+        let whole_gib = (node_bytes / GIB * GIB).max(node_bytes.min(GIB));
+        let Ask::Memory(enough) = Ask::memory_for(bytes) else { return None };
+        (bytes < node_bytes).then(|| Ask::Memory(enough.min(whole_gib.max(bytes))))
+    }
+}
+
+/// Run time; where all of it was counted that is what was counted, by a clock that nobody sets.
+fn took_ns(record: &Record) -> u64 {
+    let number = |row: &'static Fact| record.facts.number(row);
+    let start_ns = number(const { fact("start") }).unwrap_or(record.timeline.begin_ns());
+    let end_ns = number(const { fact("end") }).unwrap_or(record.timeline.end_ns());
+    let not_at_all = |gap: &Gap| [NO_AGENT, NO_SLOT].contains(&&*gap.what);
+    let is_part = record.facts.has(const { fact("counted_from") })
+        || record.totals.gaps.iter().any(not_at_all);
+    let counted_ns = record.totals.elapsed_ns;
+    if is_part { end_ns.saturating_sub(start_ns).max(counted_ns) } else { counted_ns }
+}
+
+/// Whether its exit status is known and tells of a failure.
+fn has_failed(record: &Record) -> bool {
+    let exit = record.totals.exit.map_or(Some(0), |exit| exit.code);
+    exit != Some(0) || record.facts.number(const { fact("exit") }).is_some_and(|exit| exit > 0)
 }
 
 /// What to ask for.
@@ -103,10 +149,6 @@ impl Ask {
 
     /// The option of `manager`; a plain name where it is no batch scheduler that has one.
     pub fn option(self, manager: &str) -> String {
-        let memory = |bytes: u64, unit: [&str; 2]| match bytes.is_multiple_of(GIB) {
-            true => format!("{}{}", bytes / GIB, unit[0]),
-            false => format!("{}{}", bytes >> 20, unit[1]),
-        };
         let clock = |ns: u64| {
             let minutes = ns.div_ceil(MINUTE_NS);
             format!("{}:{:02}", minutes / 60, minutes % 60)
@@ -116,12 +158,8 @@ impl Ask {
             ("slurm", Self::Cores(cores)) => format!("--cpus-per-task={cores}"),
             ("slurm", Self::Time(ns)) => format!("--time={}:00", clock(ns)),
             ("slurm", Self::Gpus(gpus)) => format!("--gpus-per-node={gpus}"),
-            ("pbs", Self::Memory(bytes)) => {
-                format!("-l select=1:mem={}", memory(bytes, ["gb", "mb"]))
-            }
-            ("pbs", Self::Cores(cores)) => format!("-l select=1:ncpus={cores}"),
             ("pbs", Self::Time(ns)) => format!("-l walltime={}:00", clock(ns)),
-            ("pbs", Self::Gpus(gpus)) => format!("-l select=1:ngpus={gpus}"),
+            ("pbs", chunk) => pbs_select(&[chunk]),
             ("lsf", Self::Memory(bytes)) => {
                 format!("-R \"rusage[mem={}]\"", memory(bytes, ["GB", "MB"]))
             }
@@ -134,6 +172,25 @@ impl Ask {
             (_, Self::Gpus(gpus)) => format!("GPUs {gpus}"),
         }
     }
+}
+
+/// `8G` or `768M`, with the scheduler's letters.
+fn memory(bytes: u64, unit: [&str; 2]) -> String {
+    match bytes.is_multiple_of(GIB) {
+        true => format!("{}{}", bytes / GIB, unit[0]),
+        false => format!("{}{}", bytes >> 20, unit[1]),
+    }
+}
+
+/// What changes in PBS's one `select`. How many chunks there are, and what else is in each, is the job's to know.
+pub(crate) fn pbs_select(asks: &[Ask]) -> String {
+    let part = |ask: &Ask| match *ask {
+        Ask::Memory(bytes) => format!(":mem={}", memory(bytes, ["gb", "mb"])),
+        Ask::Cores(cores) => format!(":ncpus={cores}"),
+        Ask::Gpus(gpus) => format!(":ngpus={gpus}"),
+        Ask::Time(_) => String::new(),
+    };
+    format!("-l select=...{}", asks.iter().map(part).collect::<String>())
 }
 
 #[cfg(test)]
@@ -168,10 +225,10 @@ mod tests {
             (
                 "pbs",
                 [
-                    "-l select=1:mem=12gb",
-                    "-l select=1:ncpus=4",
+                    "-l select=...:mem=12gb",
+                    "-l select=...:ncpus=4",
                     "-l walltime=2:15:00",
-                    "-l select=1:ngpus=1",
+                    "-l select=...:ngpus=1",
                 ],
             ),
             ("lsf", ["-R \"rusage[mem=12GB]\"", "-n 4", "-W 2:15", "-gpu \"num=1\""]),
@@ -182,5 +239,32 @@ mod tests {
             assert_eq!(asks.map(|ask| ask.option(manager)), expected, "{manager}");
         }
         assert_eq!(Ask::Memory(768 << 20).option("slurm"), "--mem=768M");
+        let all = [Ask::Memory(12 * GIB), Ask::Cores(4), Ask::Gpus(1)];
+        assert_eq!(pbs_select(&all), "-l select=...:mem=12gb:ncpus=4:ngpus=1");
+    }
+
+    #[test]
+    fn no_more_memory_than_the_node_has() {
+        let of = |node_bytes: Option<u64>, bytes| {
+            Request { node_memory_bytes: node_bytes, ..Request::default() }.memory_for(bytes)
+        };
+        assert_eq!(of(None, 7 * GIB), Some(Ask::Memory(9 * GIB)));
+        assert_eq!(of(Some(16 * GIB), 7 * GIB), Some(Ask::Memory(9 * GIB)));
+        // What a node has is never a whole number.
+        assert_eq!(of(Some(8 * GIB + 300), 7 * GIB), Some(Ask::Memory(8 * GIB)));
+        assert_eq!(of(Some(8 * GIB + 300), 8 * GIB + 100), Some(Ask::Memory(8 * GIB + 100)));
+        assert_eq!(of(Some(8 * GIB), 8 * GIB), None);
+        assert_eq!(of(Some(GIB / 2), GIB / 2 - 1), Some(Ask::Memory(GIB / 2)));
+    }
+
+    #[test]
+    fn tasks_are_of_all_nodes_seen_or_not() {
+        let of = |tasks, nodes, nodes_given| {
+            Request { tasks, nodes, nodes_given, ..Request::default() }.tasks_per_node()
+        };
+        assert_eq!(of(None, 0, None), 1);
+        assert_eq!(of(Some(64), 2, None), 32);
+        assert_eq!(of(Some(64), 2, Some(4)), 16);
+        assert_eq!(of(Some(3), 4, None), 1);
     }
 }

@@ -14,6 +14,7 @@ mod memory;
 mod table;
 
 pub(crate) use super::finding::{CORES_OF_A_GPU, Finding, Saves};
+pub(crate) use memory::is_seen;
 pub use table::RULES;
 
 use super::{
@@ -69,20 +70,21 @@ pub(crate) fn findings(facts: &Facts) -> Vec<(&'static Rule, Finding)> {
 }
 
 /// What is said where the rules find nothing, or too little time for most of them.
-pub(crate) fn otherwise(facts: &Facts, is_silent: bool) -> Option<Finding> {
+/// With a name, as findings have one.
+pub(crate) fn otherwise(facts: &Facts, is_silent: bool) -> Option<(&'static str, Finding)> {
     let elapsed_ns = facts.totals.elapsed_ns;
     if elapsed_ns < LEAST_NS {
         let (took, least) = (duration(elapsed_ns), duration(LEAST_NS));
         let text = format!("too short to judge: {took}, where at least {least} are needed");
-        return Some(Finding::new(0.0, Tone::Plain, text));
+        return Some(("too_short", Finding::new(0.0, Tone::Plain, text)));
     }
-    is_silent.then(|| nothing(facts))
+    is_silent.then(|| ("nothing_stands_out", nothing(facts)))
 }
 
 /// The sentences, the weightiest first.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     let mut findings: Vec<_> = findings(facts).into_iter().map(|(_, finding)| finding).collect();
-    findings.extend(otherwise(facts, findings.is_empty()));
+    findings.extend(otherwise(facts, findings.is_empty()).map(|(_, finding)| finding));
     findings.truncate(MOST);
     let mut lines = vec![Line::new().strong("In short")];
     for Finding { tone, text, .. } in findings {

@@ -10,6 +10,7 @@ mod outputs;
 mod policies;
 mod program;
 mod progress;
+mod repeated;
 mod replayed;
 mod report;
 mod resolve;

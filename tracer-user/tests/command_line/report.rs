@@ -153,7 +153,9 @@ fn ten_lines_say_what_it_used_and_where_the_rest_is() {
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!((3..=10).contains(&lines.len()), "{}", ended.stdout);
     assert_eq!(lines[0], "jobtrace: sh succeeded (exit status 0) after 428 ms");
-    assert_eq!(lines[lines.len() - 1], "  all of it: jobtrace report 6142-1795250571");
+    let all =
+        format!("  all of it: jobtrace report 6142-1795250571 --from {}", dir.path().display());
+    assert_eq!(lines[lines.len() - 1], all);
     let both = report(dir.path(), &["6142-1795250571", "--short", "--json"]);
     assert_eq!(both.status, 2);
     assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);

@@ -88,5 +88,5 @@ fn what_does_not_answer_well_is_told() {
         "--influx-database",
     );
     // Cut off in the middle.
-    refused(&say(200, r#"{"results":["#), &[], "the answer is not InfluxDB's");
+    refused(&say(200, r#"{"results":["#), &[], "the answer broke off: try again");
 }

@@ -4,6 +4,7 @@
 //! After a wanted change: `BLESS=1 cargo test -p jobtrace --test summary` writes the texts anew; read
 //! their diff before committing it.
 
+mod advice;
 mod fixtures;
 mod pages;
 mod properties;

@@ -4,7 +4,7 @@ use jobtrace::{
     model::{
         info::Exit,
         parts::Part,
-        tables::{Fact, Fault, fact},
+        tables::{Fact, Fault, MEMORY, Memory, fact},
     },
     record::Record,
     report::{Report, Whole, render, short},
@@ -222,6 +222,34 @@ fn page_faults_are_told() {
     assert_eq!(faults(fixtures::unknown()), None);
 }
 
+/// The kernel holds a job to its limit: where that is not what was asked for, both are told.
+#[test]
+fn memory_is_a_share_of_the_limit_that_holds() {
+    let of = |asked: Option<u64>, limit: Option<u64>| {
+        let mut job = slurm(fixtures::cpu_bound(), 60);
+        job.facts.set(const { fact("memory_per_node_bytes") }, asked.map(|gib| gib * GIB));
+        for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&MEMORY)) {
+            group.set(Memory::used_peak_bytes, 12 * GIB);
+            group.set(Memory::peak_bytes, None);
+            group.set(Memory::limit_bytes, limit.map(|gib| gib * GIB));
+            group.set(Memory::used_byte_s, 7 * GIB * (job.totals.elapsed_ns / S));
+        }
+        let report = Report::of(&Whole::of(vec![job]).unwrap(), true);
+        let memory = report.used.into_iter().find(|bar| bar.name == "Memory").unwrap();
+        (memory.words, memory.share)
+    };
+    for (asked, limit, expected, share) in [
+        (Some(8), Some(16), "of 16 GiB allowed, 8 GiB asked", 0.75),
+        (Some(16), Some(16), "of 16 GiB allowed", 0.75),
+        (None, Some(16), "of 16 GiB allowed", 0.75),
+        (Some(24), None, "of 24 GiB asked", 0.5),
+        (None, None, "of the node's 256 GiB", 12.0 / 256.0),
+    ] {
+        let words = format!("12 GiB needed at its peak {expected}; 7 GiB on average");
+        assert_eq!(of(asked, limit), (words, Some(share)));
+    }
+}
+
 #[test]
 fn ten_lines_at_most_however_much_there_is_to_say() {
     let hostile = record(fixtures::hostile());
@@ -230,7 +258,11 @@ fn ten_lines_at_most_however_much_there_is_to_say() {
     {
         for (width, unicode) in [(40, false), (80, true), (100, true)] {
             let report = Report::of(&Whole::of(vec![record.clone()]).unwrap(), unicode);
-            let text = short(&report, &Style { width, unicode, color: false });
+            let text = short(
+                &report,
+                "4711 --from /shared/records",
+                &Style { width, unicode, color: false },
+            );
             let lines: Vec<_> = text.lines().collect();
             assert!((4..=10).contains(&lines.len()), "{text}");
             assert!(lines.iter().all(|line| jobtrace::base::text::width(line) <= width), "{text}");
@@ -244,18 +276,18 @@ fn ten_lines_at_most_however_much_there_is_to_say() {
     let expected = "\
 jobtrace: python ended after 1 h 23 min
   Cores 12 %: 0.99 of 8 cores used on average (12 %), 1.01 at the busiest moment
-  Memory 4 %: 2.50 GiB needed at its peak of 64 GiB allowed; with file cache 1 …
+  Memory 16 %: 2.50 GiB needed at its peak of 16 GiB allowed, 64 GiB asked; wit…
   Time 6 %: 1 h 23 min of the 1 d 0 h asked
   • it needed 2.50 GiB of the 64 GiB of memory asked (4 %), file cache not
     included: --mem=3G
   • 0.99 of 8 cores used: serial, more cores would not make it faster:
     --cpus-per-task=1
-  all of it: jobtrace report 4711
+  all of it: jobtrace report 4711 --from /shared/records
 ";
-    assert_eq!(short(&report, &USUAL), expected);
+    assert_eq!(short(&report, "4711 --from /shared/records", &USUAL), expected);
     let mut running = slurm(fixtures::cpu_bound(), 10);
     running.facts.set(const { fact("end") }, None);
     running.totals.exit = None;
-    let text = short(&Report::of(&Whole::of(vec![running]).unwrap(), true), &USUAL);
+    let text = short(&Report::of(&Whole::of(vec![running]).unwrap(), true), "4711", &USUAL);
     assert!(text.lines().next().unwrap().contains(" so far, after "), "{text}");
 }

@@ -2,6 +2,7 @@
 //! jobs made here; and what it prints without a terminal.
 
 mod agent;
+mod gone;
 mod plain;
 #[allow(dead_code, reason = "the tests of `launch` use the rest")]
 #[path = "../launch/terminal.rs"]

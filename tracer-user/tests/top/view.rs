@@ -13,10 +13,18 @@ use std::{
 use crate::terminal::Terminal;
 
 /// For a machine that does much else.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 fn non_zero(count: u16) -> NonZero<u16> {
     NonZero::new(count).expect("a terminal has rows and columns")
+}
+
+/// `command` in the environment of a terminal that can be drawn on.
+pub fn of_terminal(command: &mut Command) -> &mut Command {
+    for name in ["NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE"] {
+        command.env_remove(name);
+    }
+    command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8")
 }
 
 pub struct View {
@@ -29,11 +37,8 @@ impl View {
     pub fn start(script: &str, rows: u16, columns: u16) -> Self {
         let script = format!("{script}; echo \"status=$?\"; stty -a; echo over");
         let mut command = Command::new("sh");
-        command.args(["-c", &script]).env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
-        for name in ["NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE"] {
-            command.env_remove(name);
-        }
-        let terminal = Terminal::start_sized(&mut command, rows, columns);
+        let command = of_terminal(command.args(["-c", &script]));
+        let terminal = Terminal::start_sized(command, rows, columns);
         let screen =
             Arc::new(Mutex::new(vt100::Parser::new(non_zero(rows), non_zero(columns), 1000)));
         let (shown, mut reader) = (Arc::clone(&screen), terminal.reader());
@@ -88,8 +93,14 @@ impl View {
         self.wait_for(words, |lines| lines.iter().any(|line| line.contains(words)))
     }
 
+    /// Sends `signal` to the process that the shell runs.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a process of ours that has not ended.
+        assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
+    }
+
     /// The process that the shell runs.
-    pub fn pid(&self) -> i32 {
+    fn pid(&self) -> i32 {
         let shell = self.terminal.child.id();
         let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
         children.split(' ').next().unwrap().parse().unwrap()

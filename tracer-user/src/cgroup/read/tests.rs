@@ -69,6 +69,7 @@ fn v2_with_all_its_files() {
             ("current_bytes", 1000),
             ("peak_bytes", 5000),
             ("used_peak_bytes", 620),
+            ("cache_peak_bytes", 280),
             ("anon_bytes", 600),
             ("file_bytes", 300),
             ("shmem_bytes", 20),
@@ -120,6 +121,7 @@ fn v1_with_all_its_files() {
             ("current_bytes", 1000),
             ("peak_bytes", 5000),
             ("used_peak_bytes", 620),
+            ("cache_peak_bytes", 280),
             ("anon_bytes", 600),
             ("file_bytes", 300),
             ("shmem_bytes", 20),
@@ -143,18 +145,20 @@ fn without_a_peak_file_it_is_the_largest_seen() {
 }
 
 #[test]
-fn what_a_job_needs_is_the_largest_of_all_readings_without_the_cache() {
+fn what_a_job_needs_and_its_cache_are_each_the_largest_of_all_readings() {
     let (_mount, place) = place(0, &[], "job");
     let directory = place.directory.clone();
     let mut reader = CgroupReader::new(&Places(vec![place]), 0);
-    for (stat, peak) in [
-        ("file 900\n", None),
-        ("anon 10\nshmem 4\nfile 900\n", Some(14)),
-        ("anon 30\nshmem 5\nfile 9\n", Some(35)),
-        ("anon 20\nshmem 1\nfile 900\n", Some(35)),
+    for (stat, used, cached) in [
+        ("file 900\n", None, None),
+        ("anon 10\nshmem 4\nfile 800\n", Some(14), Some(796)),
+        ("anon 30\nshmem 5\nfile 9\n", Some(35), Some(796)),
+        ("anon 20\nshmem 1\nfile 900\n", Some(35), Some(899)),
     ] {
         write(&directory, &[("memory.current", "1000\n"), ("memory.stat", stat)]);
-        assert_eq!(reader.read_memory().number(Memory::used_peak_bytes), peak);
+        let group = reader.read_memory();
+        assert_eq!(group.number(Memory::used_peak_bytes), used);
+        assert_eq!(group.number(Memory::cache_peak_bytes), cached);
     }
 }
 

@@ -5,6 +5,8 @@
 //! state is written whole at each interval and committed by a rename; the journal of that state gets a
 //! line for all that must not be lost before the next.
 
+mod shared;
+
 use std::{
     fs::{self, File, OpenOptions},
     io::{BufRead, BufReader, Write},
@@ -30,6 +32,8 @@ use crate::{
     probes::{Carried, Cgroup},
     record::timeline::Timeline,
 };
+
+use shared::Place;
 
 const STATE: &str = "state.json";
 const JOURNAL: &str = "journal-";
@@ -123,6 +127,9 @@ pub struct AgentState {
     pub carried: Carried,
     /// The jobs.
     pub jobs: Vec<KnownJob>,
+    /// Of each job, which of its values are among those reported; as it is saved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shared: Vec<Vec<Place>>,
     /// The job of each lease that may still have values.
     pub owners: Vec<(Lease, Job)>,
 }
@@ -166,6 +173,7 @@ impl Keeper {
         };
         let state: AgentState = serde_json::from_slice(&text)
             .with_context(|| format!("{} is damaged or from another version", path.display()))?;
+        let state = state.whole().with_context(|| format!("{} is damaged", path.display()))?;
         ensure!(state.boot == boot_id(), "{} is from another boot", path.display());
         self.number = state.journal;
         let journal = self.journal_path(state.journal);
@@ -197,6 +205,7 @@ impl Keeper {
         let journal = OpenOptions::new().create(true).write(true).truncate(true).open(&fresh);
         let journal = journal.with_context(|| format!("cannot write {}", fresh.display()))?;
         let (path, tmp) = (self.dir.join(STATE), self.dir.join("state.tmp"));
+        state.share();
         let text = serde_json::to_vec(&state).context("cannot encode the state")?;
         fs::write(&tmp, text).with_context(|| format!("cannot write {}", tmp.display()))?;
         fs::rename(&tmp, &path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -253,6 +262,27 @@ impl AgentState {
         owners: Vec<(Lease, Job)>,
     ) -> Self {
         let files = files.map(str::to_owned);
-        Self { boot: boot_id(), journal: 0, files, stamp_ns, reported, carried, jobs, owners }
+        let (boot, shared) = (boot_id(), Vec::new());
+        Self { boot, journal: 0, files, stamp_ns, reported, carried, jobs, shared, owners }
+    }
+
+    /// Leaves out what it would hold twice.
+    fn share(&mut self) {
+        let slots = &self.reported.slots;
+        let of_job = |job: &mut KnownJob| {
+            let of_lease = job.lease.and_then(|lease| slots.get(&lease));
+            shared::take_out(&mut job.counted.totals, of_lease.map_or(&[], Vec::as_slice))
+        };
+        self.shared = self.jobs.iter_mut().map(of_job).collect();
+    }
+
+    /// The opposite.
+    fn whole(mut self) -> Result<Self> {
+        for (job, places) in self.jobs.iter_mut().zip(std::mem::take(&mut self.shared)) {
+            let of_lease = job.lease.and_then(|lease| self.reported.slots.get(&lease));
+            let of_lease = of_lease.map_or(&[][..], Vec::as_slice);
+            shared::put_back(&mut job.counted.totals, of_lease, &places)?;
+        }
+        Ok(self)
     }
 }

@@ -11,11 +11,12 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{options::Options, stop::Stop, totals::counted};
+use super::{options::Options, stop::Stop};
 use crate::{
     base::{
         clock::wall_ns,
         say::{Level, say_at},
+        units::counted,
         values::Time,
     },
     files::publish::cure,

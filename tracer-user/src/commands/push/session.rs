@@ -19,12 +19,13 @@ use super::{
     outbox::{Outbox, Waiting},
     reason::{self, Refusal},
     stop::Stop,
-    totals::{SentTotals, counted},
+    totals::SentTotals,
 };
 use crate::base::{
     notify::Notify,
     say::{Level, print, say_at},
     text::clean,
+    units::counted,
 };
 
 /// Between two words of progress.

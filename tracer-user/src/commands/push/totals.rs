@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 
 use super::file::Sent;
+use crate::base::units::counted;
 
 /// Since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,11 +61,6 @@ impl SentTotals {
         }
         words
     }
-}
-
-/// `1 file`, `2 files`.
-pub fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -13,6 +13,11 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 
+use crate::screen::Tty;
+
+/// The terminal has it in pieces of this size: one that takes a piece is alive.
+const PIECE_BYTES: usize = 4096;
+
 /// The streams, led elsewhere until it goes.
 pub struct Kept {
     file: File,
@@ -20,16 +25,17 @@ pub struct Kept {
     passed_bytes: u64,
     /// Each stream that was led elsewhere, and where it led.
     streams: Vec<(RawFd, OwnedFd)>,
-    /// Where the file's text goes.
-    terminal: Option<File>,
+    /// Where the file's text goes, while that takes it.
+    terminal: Option<Tty>,
 }
 
 impl Kept {
-    /// Leads those that are a terminal elsewhere, standard input to /dev/null: keys are the view's.
+    /// Leads those that are a terminal elsewhere until `terminal` is free, standard input to /dev/null: keys are the
+    /// view's.
     ///
     /// # Errors
     /// When there can be no file in TMPDIR.
-    pub fn begin() -> Result<Self> {
+    pub fn begin(terminal: Tty) -> Result<Self> {
         let file = tempfile::tempfile().with_context(|| {
             let folder = std::env::temp_dir();
             format!(
@@ -40,14 +46,12 @@ impl Kept {
         // As to a terminal: whoever opens it anew, as /dev/stdout, writes behind what is there.
         rustix::fs::fcntl_setfl(&file, OFlags::APPEND).context("cannot append to a file")?;
         let null = File::open("/dev/null").context("cannot open /dev/null")?;
-        let mut kept = Self { file, passed_bytes: 0, streams: Vec::new(), terminal: None };
+        let terminal = Some(terminal);
+        let mut kept = Self { file, passed_bytes: 0, streams: Vec::new(), terminal };
         let file = kept.file.try_clone().context("cannot copy a descriptor")?;
         kept.lead(io::stdin(), null.as_fd())?;
         kept.lead(io::stdout(), file.as_fd())?;
         kept.lead(io::stderr(), file.as_fd())?;
-        let of_output = kept.streams.iter().find(|(number, _)| *number != io::stdin().as_raw_fd());
-        let terminal = of_output.map(|(_, was)| was.try_clone().map(File::from));
-        kept.terminal = terminal.transpose().context("cannot copy a descriptor")?;
         Ok(kept)
     }
 
@@ -63,21 +67,23 @@ impl Kept {
         Ok(())
     }
 
-    /// Leads this process's streams back; the command's stay.
-    pub fn lead_back(&mut self) {
-        for (number, was) in self.streams.drain(..) {
-            // Both are open: there is no way to fail.
-            let _ = duplicate(was.as_fd(), number);
-        }
-    }
-
     /// Writes to the terminal what it does not have yet.
     ///
     /// # Errors
-    /// When it is gone, or the file cannot be read.
+    /// When it is gone or takes nothing, or the file cannot be read; the terminal is left then.
     pub fn pass_on(&mut self) -> io::Result<()> {
+        self.pass_rest_on().inspect_err(|_| self.leave())
+    }
+
+    /// Nothing reaches the terminal any more, nor waits for it: the streams stay led into the file.
+    pub fn leave(&mut self) {
+        self.terminal = None;
+        self.streams.clear();
+    }
+
+    fn pass_rest_on(&mut self) -> io::Result<()> {
         let Some(terminal) = &mut self.terminal else { return Ok(()) };
-        let mut bytes = [0; 1 << 16];
+        let mut bytes = [0; PIECE_BYTES];
         loop {
             let count = self.file.read_at(&mut bytes, self.passed_bytes)?;
             if count == 0 {
@@ -90,10 +96,14 @@ impl Kept {
 }
 
 impl Drop for Kept {
+    /// The terminal has what was kept, and this process's streams are what they were; the command's stay led elsewhere.
     fn drop(&mut self) {
-        self.lead_back();
         // Where that fails nobody is there to read it.
         let _ = self.pass_on();
+        for (number, was) in self.streams.drain(..) {
+            // Both are open: there is no way to fail.
+            let _ = duplicate(was.as_fd(), number);
+        }
     }
 }
 

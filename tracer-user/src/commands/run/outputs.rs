@@ -15,6 +15,7 @@ use crate::{
     lines::file_sink::{FileSink, Rotation, Writer},
     model::point::Origin,
     record::{Record, document::document, store::Store},
+    screen::is_gone,
     view::{Style, render},
 };
 
@@ -108,8 +109,14 @@ impl Outputs {
     /// Writes what is written at the end, then waits for readers; `go_on` is asked meanwhile. Gives whether
     /// all output is complete.
     pub fn finish(mut self, record: &Record, go_on: impl Fn() -> Result<()>) -> bool {
+        // Before all that waits for somebody.
+        if let Some(Err(error)) = self.save.take().map(|saver| saver.finish(record)) {
+            self.complain(&error);
+        }
         // The rest is for the terminal as it was.
-        drop(self.view.take());
+        if let Some(view) = self.view.take() {
+            view.close(&go_on);
+        }
         let mut whole = Vec::from_iter(self.recording.take());
         if let Some(mut file) = self.json.take() {
             let written = document(record).and_then(|text| {
@@ -123,13 +130,10 @@ impl Outputs {
                 Err(error) => self.complain(&cannot(&file, error)),
             }
         }
-        if let Some(Err(error)) = self.save.take().map(|saver| saver.finish(record)) {
-            self.complain(&error);
-        }
         if !self.quiet {
             let text = render(&record.totals, &Style::for_stderr());
             match io::stderr().write_all(text.as_bytes()) {
-                Err(error) if !has_gone(&error) => {
+                Err(error) if !is_gone(&error) => {
                     let cure = cure(&error);
                     let cannot = format!("cannot write the summary to standard error: {cure}");
                     self.complain(&anyhow::Error::new(error).context(cannot));
@@ -145,11 +149,6 @@ impl Outputs {
         }
         !self.failed && self.lost_bytes() == 0
     }
-}
-
-/// Whether it is the end of a pipe or a terminal that has gone.
-fn has_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(libc::EIO)
 }
 
 fn cannot(file: &Target, error: anyhow::Error) -> anyhow::Error {

@@ -1,14 +1,18 @@
 //! `run --top`: the command watched while it runs. On a thread of its own: a terminal that does not take what is drawn
-//! delays neither a reading nor a signal.
+//! delays neither a reading nor a signal, and one that is gone ends the view alone.
 
 use std::{
     path::PathBuf,
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::kept::Kept;
 use crate::{
@@ -16,7 +20,7 @@ use crate::{
     record::{Record, head::Head, select::runs},
     report::{Whole, jobs::Row, now::key},
     screen::{
-        SHORTEST, Screen, Stream,
+        GiveUp, Over, SHORTEST, Screen, Stream, is_given_up, is_gone,
         state::{Act, Answer, State},
         watch,
     },
@@ -24,6 +28,12 @@ use crate::{
 
 /// When the view was closed, the command's output reaches the terminal within this time.
 const PASS_ON: Duration = Duration::from_millis(100);
+/// At the end the terminal is given up when it has taken nothing for this time: Ctrl-S holds it, as does a line that is
+/// dead and has not been noticed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Whether the view has ended is looked at this often.
+const LOOK: Duration = Duration::from_millis(10);
+const GONE: &str = "the terminal is gone or takes nothing; what the command wrote there is lost";
 
 /// The terminal that there is to watch on.
 ///
@@ -39,6 +49,8 @@ pub struct Taken {
     screen: Screen,
     kept: Kept,
     unicode: bool,
+    /// Whether a view has begun that nobody has closed.
+    is_open: Arc<AtomicBool>,
 }
 
 impl Taken {
@@ -48,8 +60,12 @@ impl Taken {
     /// When the terminal refuses, or the command's output cannot be kept.
     pub fn take(terminal: Stream) -> Result<Self> {
         let style = terminal.style();
-        let screen = Screen::open(terminal, style)?;
-        Ok(Self { screen, kept: Kept::begin()?, unicode: style.unicode })
+        let is_open = Arc::new(AtomicBool::new(false));
+        let open = Arc::clone(&is_open);
+        let give_up: GiveUp = Arc::new(move |stalled| !open.load(Relaxed) && stalled >= PATIENCE);
+        let screen = Screen::open(terminal, style, give_up)?;
+        let kept = Kept::begin(screen.tty().clone())?;
+        Ok(Self { screen, kept, unicode: style.unicode, is_open })
     }
 
     /// Shows the run that `first` is of, until that is over or the user wants no more.
@@ -60,10 +76,12 @@ impl Taken {
         // One that nobody has taken yet is as good as the next.
         let (give, answers) = sync_channel(1);
         let state = State::of_command(answer(first), self.unicode);
+        let is_open = Arc::clone(&self.is_open);
+        is_open.store(true, Relaxed);
         let view = thread::Builder::new().name("view".into());
         let thread = view.spawn(move || self.run(state, &answers));
         let thread = thread.context("cannot show the run on a thread of its own")?;
-        Ok(View { give: Some(give), thread: Some(thread), due_ns: 0 })
+        Ok(View { give: Some(give), thread: Some(thread), is_open, due_ns: 0 })
     }
 
     fn run(mut self, mut state: State, answers: &Receiver<Answer>) -> Result<()> {
@@ -72,16 +90,25 @@ impl Taken {
             Act::Signal(signal) => signal_the_group(signal),
             Act::Wish(_) => {}
         };
-        let watched = watch(&mut self.screen, &mut state, answers, || false, act);
+        let is_over = || !self.is_open.load(Relaxed);
+        let watched = watch(&mut self.screen, &mut state, answers, is_over, act);
         let Self { screen, mut kept, .. } = self;
-        drop(screen);
-        kept.lead_back();
+        let closed = screen.close();
+        if matches!(watched, Ok(Over::Gone)) || closed.is_err() {
+            kept.leave();
+            bail!(GONE);
+        }
         // The command goes on, if the user has closed the view.
         loop {
-            kept.pass_on().context("cannot write the command's output to the terminal")?;
-            match answers.recv_timeout(PASS_ON) {
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return watched,
+            let end = answers.recv_timeout(PASS_ON).err();
+            kept.pass_on().map_err(|error| match is_gone(&error) || is_given_up(&error) {
+                true => anyhow!(GONE),
+                false => {
+                    anyhow!(error).context("cannot write the command's output to the terminal")
+                }
+            })?;
+            if end == Some(RecvTimeoutError::Disconnected) {
+                return watched.map(drop);
             }
         }
     }
@@ -103,6 +130,7 @@ fn answer(record: Record) -> Answer {
 pub struct View {
     give: Option<SyncSender<Answer>>,
     thread: Option<JoinHandle<Result<()>>>,
+    is_open: Arc<AtomicBool>,
     due_ns: u64,
 }
 
@@ -118,16 +146,36 @@ impl View {
             let _ = give.try_send(answer(record()));
         }
     }
+
+    /// Closes it and waits until the terminal is as it was and has what was kept, as long as `go_on` says so and the
+    /// terminal takes something. One that does not is left alone from then on.
+    pub fn close(mut self, go_on: impl Fn() -> Result<()>) {
+        self.end(go_on);
+    }
+
+    fn end(&mut self, go_on: impl Fn() -> Result<()>) {
+        self.is_open.store(false, Relaxed);
+        self.give = None;
+        let Some(thread) = self.thread.take() else { return };
+        while !thread.is_finished() {
+            if let Err(error) = go_on() {
+                return complain(&error);
+            }
+            thread::sleep(LOOK);
+        }
+        let ended = thread.join().unwrap_or_else(|_| Err(anyhow!("it has failed")));
+        if let Err(error) = ended {
+            complain(&error);
+        }
+    }
+}
+
+fn complain(error: &anyhow::Error) {
+    say(format_args!("the view of the run ended early: {error:#}"));
 }
 
 impl Drop for View {
-    /// Closes it; then the terminal is as it was, and has what was kept.
     fn drop(&mut self) {
-        self.give = None;
-        let Some(thread) = self.thread.take() else { return };
-        let ended = thread.join().unwrap_or_else(|_| Err(anyhow!("it has failed")));
-        if let Err(error) = ended {
-            say(format_args!("the view of the run ended early: {error:#}"));
-        }
+        self.end(|| Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 mod asking;
 mod ending;
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,7 +12,7 @@ use crate::{
     record::{folders::Folders, running::SOCKET, select::Run},
     report::now::{Jobs, Sort, lines},
     screen::{
-        self, SHORTEST, Screen, Stream,
+        self, Over, SHORTEST, Screen, Stream,
         state::{Act, State},
     },
     view::Style,
@@ -21,6 +21,9 @@ use asking::{Asking, Source};
 
 /// Where the agent listens, unless its `state.dir` says otherwise.
 const SOCKET_DIR: &str = "/run/jobtrace";
+
+/// Told to end, it waits no longer for a terminal that takes nothing.
+const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Watch the jobs that run: where their time goes now.
 ///
@@ -100,13 +103,21 @@ fn watch(args: &Args, source: Source, first: &[Run]) -> Result<u8> {
     let mut state = State::new(args.sort, first, style.unicode);
     let (asking, answers) = Asking::start(source, args.interval)?;
     ending::catch()?;
-    let mut screen = Screen::open(Stream::Output, style)?;
+    let is_over = || ending::signal().is_some();
+    let give_up = Arc::new(move |stalled| is_over() && stalled >= END_PATIENCE);
+    let mut screen = Screen::open(Stream::Output, style, give_up)?;
     let act = |act| match act {
         Act::Wish(job) => asking.wish(job),
         Act::Signal(_) => {}
     };
-    screen::watch(&mut screen, &mut state, &answers, || ending::signal().is_some(), act)?;
-    let signal = ending::signal();
-    ensure!(state.is_over() || signal.is_some(), "the thread that asks for the jobs has failed");
-    Ok(signal.map_or(0, |signal| 128 + signal))
+    let over = screen::watch(&mut screen, &mut state, &answers, is_over, act)?;
+    match (ending::signal(), over) {
+        (Some(signal), _) => Ok(128 + signal),
+        // The kernel tells the leader of the session alone.
+        (None, Over::Gone) => Ok(128 + libc::SIGHUP as u8),
+        (None, Over::Told) => {
+            ensure!(state.is_over(), "the thread that asks for the jobs has failed");
+            Ok(0)
+        }
+    }
 }

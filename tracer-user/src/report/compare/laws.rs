@@ -32,6 +32,16 @@ pub enum Law {
     Scalability = 3,
 }
 
+impl Law {
+    /// Its name.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Amdahl => "Amdahl's law",
+            Self::Scalability => "the universal scalability law",
+        }
+    }
+}
+
 /// What each core takes part in: the work, the serial part, the others' waiting.
 fn terms(cores: f64) -> [f64; TERMS] {
     [1.0 / cores, 1.0, cores - 1.0]
@@ -51,6 +61,11 @@ impl Fit {
         let fits = choices.filter_map(|choice| solve(choice, points));
         let fits = fits.filter(|fit| fit.0.iter().all(|term| *term >= 0.0));
         fits.min_by(|a, b| a.error(points).total_cmp(&b.error(points)))
+    }
+
+    /// By how much it misses the measured times, as a share of them: the root of the mean square.
+    pub fn misses(&self, points: &[Point]) -> f64 {
+        (self.error(points) / points.len() as f64).sqrt()
     }
 
     /// The squared relative errors.
@@ -74,9 +89,9 @@ impl Fit {
         self.0[2] / self.seconds(1.0)
     }
 
-    /// Cores on which it takes least; infinite where more are always faster.
+    /// Cores on which it takes least; infinite where more never take longer.
     pub fn fastest_cores(&self) -> f64 {
-        (self.0[0] / self.0[2]).sqrt()
+        if self.0[2] > 0.0 { (self.0[0] / self.0[2]).sqrt() } else { f64::INFINITY }
     }
 
     /// Cores past which a tenth more gain less than half of a tenth; `most` where that is further away.
@@ -169,6 +184,13 @@ pub struct Range {
     pub low: f64,
     /// The most.
     pub high: f64,
+}
+
+impl Range {
+    /// Of sizes up to which more cores are worth it: whether some are beyond `least`.
+    pub fn gains_from(&self, least: f64) -> bool {
+        self.high > least * 1.001
+    }
 }
 
 /// A law fitted to all sizes, and to all but one.

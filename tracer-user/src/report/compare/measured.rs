@@ -16,7 +16,7 @@ pub enum By {
     /// The cores that it might use.
     #[default]
     Allocated,
-    /// The cores that were busy at its busiest moment, rounded.
+    /// The cores that were busy at its busiest moment; figures within 5 % are one size.
     Used,
 }
 
@@ -118,8 +118,19 @@ impl Measured {
     pub fn cores(&self, by: By) -> Option<f64> {
         match by {
             By::Allocated => self.allocated,
-            By::Used => self.busiest.map(|cores| cores.round().max(1.0)),
+            // A task that sleeps now and then is still one.
+            By::Used => self.busiest.map(|cores| cores.max(1.0)),
         }
+    }
+
+    /// Whether both are of one size: what is allocated is exact, what was used is measured.
+    pub fn is_as_large(&self, other: &Self, by: By) -> bool {
+        const SPREAD: f64 = 0.05;
+        let sizes = self.cores(by).zip(other.cores(by));
+        sizes.is_some_and(|(one, other)| match by {
+            By::Allocated => one == other,
+            By::Used => (one - other).abs() <= SPREAD * one.min(other),
+        })
     }
 }
 

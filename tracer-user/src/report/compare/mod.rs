@@ -23,6 +23,9 @@ use serde::Serialize;
 use crate::base::units::cores as shown;
 use laws::{FORESIGHT, Fit, Fits, Law, Point, gain_of_a_tenth, karp_flatt};
 
+/// A law that misses the measured times by more than this share foretells nothing.
+const MOST_MISSED: f64 = 0.10;
+
 /// How to compare.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -45,9 +48,9 @@ pub struct Comparison {
     pub weak: bool,
     /// From the smallest on.
     pub sizes: Vec<Size>,
-    /// Amdahl's law, from three sizes on.
+    /// Amdahl's law, from three sizes on, where it fits.
     pub amdahl: Option<Amdahl>,
-    /// The universal scalability law, from four sizes on.
+    /// The universal scalability law, from four sizes on, where it fits.
     pub scalability: Option<Scalability>,
     /// Cores past which a tenth more gain less than half of a tenth, by the longer of these; at most twice the largest
     /// size.
@@ -127,7 +130,7 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
     if let Some(run) = runs.iter().find(|run| run.elapsed_ns == 0) {
         bail!("{} was counted for no time at all", run.job);
     }
-    let groups: Vec<&[&Measured]> = runs.chunk_by(|a, b| size(a) == size(b)).collect();
+    let groups = of_one_size(&runs, by);
     let [smallest, .., largest] = &*groups else { bail!("{}", one_size(&runs, by)) };
     let differences = same::differences(&runs, by, options.weak);
     ensure!(
@@ -135,14 +138,18 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
         "these runs did not do the same work (--force compares them all the same):\n  {}",
         differences.join("\n  ")
     );
-    let least = size(smallest[0]);
-    let most = size(largest[0]);
+    // The median of what was measured.
+    let size = |group: &[&Measured]| {
+        let at = |at: usize| group[at].cores(by).unwrap_or(0.0);
+        at((group.len() - 1) / 2).midpoint(at(group.len() / 2))
+    };
+    let (least, most) = (size(smallest), size(largest));
     // Of work that grows, all is told of the smallest size's: then both kinds obey the same laws.
     let work = |cores: f64| if options.weak { cores / least } else { 1.0 };
     let mut sizes: Vec<Size> = Vec::new();
     let mut points: Vec<Point> = Vec::new();
     for group in &groups {
-        let cores = size(group[0]);
+        let cores = size(group);
         let (median_ns, least_ns, most_ns) = times(group);
         let point = Point { cores, seconds: median_ns as f64 / 1e9 / work(cores) };
         let first = *points.first().unwrap_or(&point);
@@ -164,9 +171,20 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
         points.push(point);
     }
     let furthest = most * FORESIGHT;
-    let amdahl = Fits::of(Law::Amdahl, &points);
+    let mut misfits = Vec::new();
+    let mut fitted = |law: Law, usually: &str| {
+        let fits = Fits::of(law, &points)?;
+        let misses = fits.all.misses(&points);
+        if misses <= MOST_MISSED {
+            return Some(fits);
+        }
+        misfits.push(notes::misfit(law, misses, usually));
+        None
+    };
     // Less than a core has no other cores to wait for.
-    let scalability = Fits::of(Law::Scalability, &points).filter(|_| least >= 1.0);
+    let scalability = (least >= 1.0).then(|| fitted(Law::Scalability, notes::UNEVEN)).flatten();
+    let usually = if scalability.is_some() { notes::WAITS } else { notes::UNEVEN };
+    let amdahl = fitted(Law::Amdahl, usually);
     let longest = scalability.as_ref().or(amdahl.as_ref());
     Ok(Comparison {
         name: smallest[0].name.clone(),
@@ -185,10 +203,23 @@ pub fn compare(runs: &[Measured], options: Options) -> Result<Comparison> {
             seconds_at_twice: fits.range(|fit| fit.seconds(furthest)),
         }),
         growth: growth::growth(smallest, largest, work(most)),
-        notes: notes::notes(&groups, &sizes, options, work(most)),
+        notes: [misfits, notes::notes(&groups, &sizes, options, work(most))].concat(),
         differences,
         sizes,
     })
+}
+
+/// Runs, from the smallest on, each with those that are as large as the smallest of them.
+fn of_one_size<'a, 'b>(runs: &'b [&'a Measured], by: By) -> Vec<&'b [&'a Measured]> {
+    let mut groups = Vec::new();
+    let mut rest = runs;
+    while let Some(first) = rest.first() {
+        let count = rest.iter().take_while(|run| run.is_as_large(first, by)).count().max(1);
+        let (group, others) = rest.split_at(count);
+        groups.push(group);
+        rest = others;
+    }
+    groups
 }
 
 /// The median of the times, the shortest and the longest.

@@ -1,6 +1,6 @@
 //! What the reader of a comparison must know besides its numbers.
 
-use super::{Measured, Options, Size};
+use super::{Measured, Options, Size, laws::Law};
 use crate::base::units::{bytes, cores as shown, percent};
 
 /// Time on CPU that grows by more is another work, or busy waiting.
@@ -16,7 +16,7 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
     let mut said = Vec::new();
     if !once.is_empty() {
         said.push(format!(
-            "one run only on {} cores: how much its time varies is unknown; repeat each size three times or more",
+            "one run only of size {}: how much its time varies is unknown; repeat each size three times or more",
             once.join(", ")
         ));
     }
@@ -64,6 +64,17 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
         runs().map(|run| run.gpus as u64),
     ));
     said
+}
+
+/// What usually keeps any law from fitting.
+pub const UNEVEN: &str = "usually other work disturbed some runs, nodes differ, or data fits into caches from some size on";
+/// And Amdahl's alone.
+pub const WAITS: &str = "cores make each other wait, which it leaves out";
+
+/// Why a law foretells nothing: it misses the measured times by this share.
+pub fn misfit(law: Law, misses: f64, usually: &str) -> String {
+    let (law, misses) = (law.in_words(), percent(misses));
+    format!("{law} misses the measured times by {misses}, so it foretells nothing: {usually}")
 }
 
 /// A sentence where not all are alike.

@@ -41,9 +41,10 @@ pub fn differences(runs: &[&Measured], by: By, is_weak: bool) -> Vec<String> {
     said
 }
 
-/// The numbers by which a command may tell its own size: cores, nodes, cores of a node.
+/// The numbers by which a command may tell its own size: cores, nodes, cores of a node. What was used is a little less
+/// than what was asked of it.
 fn sizes(run: &Measured, by: By) -> Vec<String> {
-    let cores = run.cores(by).map_or(0, |cores| cores as u64);
+    let cores = run.cores(by).map_or(0, |cores| cores.ceil() as u64);
     let nodes = run.nodes.len() as u64;
     [cores, nodes, cores / nodes.max(1)].iter().map(u64::to_string).collect()
 }

@@ -156,7 +156,7 @@ fn of_two_sizes_no_law_is_fitted_and_of_one_nothing_is_compared() {
     let two = of(&runs(&[1.0, 2.0], 1));
     assert!(two.amdahl.is_none() && two.scalability.is_none() && two.worth_cores.is_none());
     let notes = two.notes.join("\n");
-    assert!(notes.contains("one run only on 1, 2 cores"), "{notes}");
+    assert!(notes.contains("one run only of size 1, 2:"), "{notes}");
     assert!(notes.contains("two sizes: a law needs three"), "{notes}");
     let three = of(&runs(&[1.0, 2.0, 4.0], 2));
     assert!(three.amdahl.is_some() && three.scalability.is_none());
@@ -167,7 +167,9 @@ fn of_two_sizes_no_law_is_fitted_and_of_one_nothing_is_compared() {
     assert_eq!(one, expected);
     assert!(refused(&[], Options::default()).contains("there is no run"));
     let used = Options { by: By::Used, ..Options::default() };
-    assert!(refused(&runs(&[2.0], 1), used).starts_with("there is one run of size 2 (cores used)"));
+    assert!(
+        refused(&runs(&[2.0], 1), used).starts_with("there is one run of size 1.98 (cores used)")
+    );
 }
 
 #[test]
@@ -190,10 +192,23 @@ fn what_is_unknown_or_another_work_is_refused() {
 
 #[test]
 fn by_cores_used_runs_that_held_the_same_differ_in_size() {
-    let mut all = runs(&[1.0, 2.0], 1);
-    all.iter_mut().for_each(|run| run.allocated = Some(8.0));
-    let found = compare(&all, Options { by: By::Used, ..Options::default() }).unwrap();
-    assert_eq!([found.sizes[0].cores, found.sizes[1].cores], [1.0, 2.0]);
+    let used = |figures: &[(f64, f64)]| {
+        let run = |(at, (asked, busiest)): (usize, &(f64, f64))| Measured {
+            allocated: Some(8.0),
+            busiest: Some(*busiest),
+            ..run(*asked, at as u64)
+        };
+        let runs: Vec<_> = figures.iter().enumerate().map(run).collect();
+        compare(&runs, Options { by: By::Used, ..Options::default() })
+    };
+    let cores = |found: Comparison| found.sizes.iter().map(|size| size.cores).collect::<Vec<_>>();
+    // As measured, within 5 % one size, by its median; the command says 8.
+    let found = used(&[(1.0, 0.97), (8.0, 7.4), (8.0, 7.2), (8.0, 7.3)]).unwrap();
+    assert!(text(&found).contains("\n  7.30  "), "{}", text(&found));
+    assert_eq!(cores(found), [1.0, 7.3]);
+    assert_eq!(cores(used(&[(7.0, 6.4), (7.0, 6.8)]).unwrap()), [6.4, 6.8], "more apart");
+    let same = format!("{:#}", used(&[(7.0, 6.45), (7.0, 6.55)]).unwrap_err());
+    assert!(same.starts_with("there are 2 runs, all of size 6.45 "), "{same}");
 }
 
 #[test]
@@ -239,4 +254,54 @@ proptest! {
         all.reverse();
         prop_assert_eq!(&said(&all), &first);
     }
+}
+
+/// Runs that take these seconds on so many cores.
+fn taking(times: &[(f64, f64)]) -> Vec<Measured> {
+    times.iter().flat_map(|(cores, seconds)| (0..3).map(|at| timed(*cores, at, *seconds))).collect()
+}
+
+fn in_one_line(comparison: &Comparison) -> String {
+    text(comparison).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn runs_that_gain_nothing_are_not_called_faster() {
+    let flat = in_one_line(&of(&taking(&[(1.0, 100.0), (2.0, 100.0), (4.0, 100.0), (8.0, 100.0)])));
+    assert!(flat.contains("more cores than 1 are not worth it"), "{flat}");
+    assert!(flat.contains("coherency 0.00 %: more cores are hardly faster, if at all;"), "{flat}");
+    let slow = in_one_line(&of(&taking(&[(1.0, 100.0), (2.0, 200.0), (4.0, 400.0), (8.0, 800.0)])));
+    assert!(slow.contains("more cores are slower;") && !slow.contains("fastest on"), "{slow}");
+}
+
+#[test]
+fn work_that_grows_is_foretold_for_that_of_the_smallest_size() {
+    let weak = Options { weak: true, ..Options::default() };
+    let runs = taking(&[(1.0, 100.0), (2.0, 101.0), (4.0, 103.0), (8.0, 107.0)]);
+    let told = in_one_line(&compare(&runs, weak).unwrap());
+    assert!(
+        told.contains("8 cores were 7.48 times as fast as 1 for the work of 1 core:"),
+        "{told}"
+    );
+    assert_eq!(
+        told.matches("16 cores would take 7.19 s for the work of 1 core").count(),
+        2,
+        "{told}"
+    );
+}
+
+#[test]
+fn a_law_that_does_not_fit_foretells_nothing() {
+    let found = of(&taking(&[(1.0, 100.0), (2.0, 20.0), (4.0, 90.0), (8.0, 15.0)]));
+    assert!(found.amdahl.is_none() && found.scalability.is_none() && found.worth_cores.is_none());
+    let told = in_one_line(&found);
+    assert!(!told.contains("would take"), "{told}");
+    for law in ["Amdahl's law", "the universal scalability law"] {
+        assert!(told.contains(&format!("{law} misses the measured times by ")), "{told}");
+    }
+    let why = "so it foretells nothing: usually other work disturbed some runs, nodes differ, or data fits into caches";
+    assert_eq!(told.matches(why).count(), 2, "{told}");
+    // A few per cent are any machine's.
+    let near = of(&taking(&[(1.0, 103.0), (2.0, 54.0), (4.0, 33.5), (8.0, 20.8)]));
+    assert!(near.amdahl.is_some() && near.scalability.is_some(), "{:?}", near.notes);
 }

@@ -71,6 +71,11 @@ fn cores(cores: f64) -> String {
     cores_shown((cores * 1000.0).round() as u64)
 }
 
+fn counted(n: f64) -> String {
+    let noun = if n == 1.0 { "core" } else { "cores" };
+    format!("{} {noun}", cores(n))
+}
+
 fn spread(least_ns: u64, most_ns: u64) -> String {
     match least_ns == most_ns {
         true => String::new(),
@@ -107,8 +112,13 @@ fn in_short(of: &Comparison, style: &Style) -> Vec<Line> {
     let [smallest, .., largest] = &*of.sizes else { return Vec::new() };
     let furthest = largest.cores * FORESIGHT;
     let twice = cores(furthest);
+    // Speed-ups and times are told of one and the same work.
+    let held = match of.weak {
+        true => format!(" for the work of {}", counted(smallest.cores)),
+        false => String::new(),
+    };
     let mut said = vec![format!(
-        "{} cores were {:.2} times as fast as {}: an efficiency of {}",
+        "{} cores were {:.2} times as fast as {}{held}: an efficiency of {}",
         cores(largest.cores),
         largest.speed_up,
         cores(smallest.cores),
@@ -127,21 +137,24 @@ fn in_short(of: &Comparison, style: &Style) -> Vec<Line> {
             format!(": the limit is {times} times the speed of one core")
         };
         said.push(format!(
-            "Amdahl's law: {} of the work is serial{limit}; {twice} cores would take {}",
+            "Amdahl's law: {} of the work is serial{limit}; {twice} cores would take {}{held}",
             between(share, fine_percent),
             between(&amdahl.seconds_at_twice, seconds)
         ));
     }
     if let Some(law) = &of.scalability {
+        let is_worth = of.worth_cores.as_ref().is_none_or(|range| range.gains_from(smallest.cores));
         let fastest = match &law.fastest_cores {
+            Some(range) if range.high <= smallest.cores => "more cores are slower".to_owned(),
             Some(range) => format!(
                 "fastest on {} cores, and slower on more",
                 between(range, |n| format!("{n:.0}"))
             ),
+            None if !is_worth => "more cores are hardly faster, if at all".to_owned(),
             None => format!("more cores are faster up to {twice} at least"),
         };
         said.push(format!(
-            "universal scalability law: contention {}, coherency {}: {fastest}; {twice} cores would take {}",
+            "universal scalability law: contention {}, coherency {}: {fastest}; {twice} cores would take {}{held}",
             between(&law.contention, fine_percent),
             between(&law.coherency, fine_percent),
             between(&law.seconds_at_twice, seconds)
@@ -185,7 +198,7 @@ fn worth(range: &Range, least: f64, furthest: f64) -> String {
             cores(furthest)
         );
     }
-    if range.high <= least * 1.001 {
+    if !range.gains_from(least) {
         return format!("more cores than {} are not worth it: {WHY}", cores(least));
     }
     let shown = |n: f64| {

@@ -21,6 +21,8 @@ use crate::{
 pub const PIECE_ROWS: u32 = 2000;
 /// Longest answer to a request.
 const LONGEST_BYTES: u64 = 1 << 30;
+/// What to do about an answer without its end.
+const BROKEN_OFF: &str = "the answer broke off: try again, and where something between ends long answers, ask for less, with --since";
 /// Most of an answer that refuses.
 const REFUSAL_BYTES: u64 = 64 << 10;
 
@@ -52,6 +54,8 @@ struct Piece {
 struct Answered {
     statement_id: usize,
     series: Vec<Rows>,
+    /// Whether more of it is to come in the next piece.
+    partial: bool,
     error: Option<String>,
 }
 
@@ -98,16 +102,12 @@ impl Server {
     fn read(&self, answer: Response<Body>, take: &mut dyn FnMut(usize, Rows)) -> Result<()> {
         let body = Bounded { inner: answer.into_body().into_reader(), left: LONGEST_BYTES };
         let pieces = serde_json::Deserializer::from_reader(io::BufReader::new(body));
+        // An answer without a piece is none.
+        let mut is_part = true;
         for piece in pieces.into_iter::<Piece>() {
-            let piece = piece.map_err(|error| match error.io_error_kind() {
-                Some(io::ErrorKind::TimedOut) => anyhow!(self.late()),
-                Some(io::ErrorKind::FileTooLarge) => anyhow!(
-                    "the answer is longer than {} MiB: ask for less, with --since",
-                    LONGEST_BYTES >> 20
-                ),
-                _ => anyhow!("the answer is not InfluxDB's: check --influx ({error})"),
-            })?;
+            let piece = piece.map_err(|error| self.damaged(&error))?;
             for result in piece.results {
+                is_part = result.partial;
                 if let Some(error) = result.error.as_ref() {
                     bail!("{}", refused(error));
                 }
@@ -117,7 +117,23 @@ impl Server {
                 bail!("{}", refused(&error));
             }
         }
+        ensure!(!is_part, BROKEN_OFF);
         Ok(())
+    }
+
+    /// Why an answer cannot be read on.
+    fn damaged(&self, error: &serde_json::Error) -> anyhow::Error {
+        match error.io_error_kind() {
+            Some(io::ErrorKind::FileTooLarge) => anyhow!(
+                "the answer is longer than {} MiB: ask for less, with --since",
+                LONGEST_BYTES >> 20
+            ),
+            Some(_) if Instant::now() >= self.until => anyhow!(self.late()),
+            Some(io::ErrorKind::TimedOut) => anyhow!(self.late()),
+            Some(_) => anyhow!("{BROKEN_OFF} ({error})"),
+            None if error.is_eof() => anyhow!(BROKEN_OFF),
+            None => anyhow!("the answer is not InfluxDB's: check --influx ({error})"),
+        }
     }
 
     /// Its address without the query.
@@ -187,6 +203,8 @@ fn refused(error: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Write as _, net::TcpListener, sync::mpsc, thread};
+
     use super::*;
 
     #[test]
@@ -199,6 +217,55 @@ mod tests {
         assert_eq!((pieces.len(), pieces[1].results[0].statement_id), (2, 1));
         let told = refused("database not found: x");
         assert!(told.contains("--influx-database"), "{told}");
+    }
+
+    /// What is said of the rows where a server answers so, and then closes the connection or (`stays`) does not.
+    fn answered(head: &str, body: &'static str, stays: bool) -> Result<usize> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/query?db=x", listener.local_addr().unwrap());
+        let text = format!("HTTP/1.1 200 OK\r\n{head}\r\n{body}");
+        let (is_over, over) = mpsc::channel::<()>();
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+            if stays {
+                let _ = over.recv();
+            }
+        });
+        let timeout = Duration::from_secs(if stays { 1 } else { 60 });
+        let until = Instant::now() + timeout;
+        let server_asked =
+            Server { agent: Agent::new_with_defaults(), url, authorization: None, until, timeout };
+        let mut rows = 0;
+        let said = server_asked.ask(&["SELECT".into()], |_, some| rows += some.values.len());
+        drop(is_over);
+        server.join().unwrap();
+        said.map(|()| rows)
+    }
+
+    #[test]
+    fn an_answer_without_its_end_is_told_as_such() {
+        let whole = r#"{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time"],"values":[[1],[2]]}]}]}"#;
+        let part = r#"{"results":[{"statement_id":0,"series":[{"name":"m","columns":["time"],"values":[[1]]}],"partial":true}]}"#;
+        assert_eq!(answered("", whole, false).unwrap(), 2);
+        for (head, body) in [
+            ("", ""),
+            ("", &whole[..40]),
+            ("Content-Length: 4000\r\n", &whole[..40]),
+            ("Content-Length: 4000\r\n", whole),
+            ("", part),
+        ] {
+            let said = format!("{:#}", answered(head, body, false).unwrap_err());
+            assert!(said.contains("the answer broke off: try again"), "{body}: {said}");
+        }
+        for body in ["", &whole[..40], whole] {
+            let said = format!("{:#}", answered("", body, true).unwrap_err());
+            assert!(said.contains("no complete answer within 1 s"), "{body}: {said}");
+        }
+        let said = format!("{:#}", answered("", "<html>", false).unwrap_err());
+        assert!(said.contains("is not InfluxDB's"), "{said}");
     }
 
     #[test]

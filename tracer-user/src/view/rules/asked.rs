@@ -1,14 +1,15 @@
 //! Rules for what was asked of the scheduler and what only several nodes show: they speak of records alone.
 
-use super::{FACT, Facts, Finding, REQUEST_NS, Saves, Tone};
+use super::{
+    FACT, Facts, Finding, REQUEST_NS, Saves, Tone,
+    memory::{NEEDED, is_seen, is_short},
+};
 use crate::{
     base::units::{bytes, long_duration, percent},
     model::tables::{GPU, Gpu, Memory},
     view::request::Ask,
 };
 
-/// Memory needed of that asked for, below which less would do.
-pub(super) const MEMORY: f64 = 0.70;
 /// Time taken of that asked for, up to which less would do.
 pub(super) const TIME: f64 = 0.60;
 /// What the busiest part did beyond the mean, as a share of its own time.
@@ -36,13 +37,17 @@ pub(super) fn time_limit(facts: &Facts) -> Option<Finding> {
 
 pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
     let request = &facts.request;
-    let used = facts.number(Memory::used_peak_bytes)?;
+    let (most, name, aside) = match is_seen(facts) {
+        true => (Memory::used_peak_bytes, "needed", "file cache not included"),
+        false => (Memory::peak_bytes, "was charged at most", "file cache included"),
+    };
+    let used = facts.number(Memory::used_peak_bytes).and(facts.number(most))?;
     let asked = request.memory_bytes.filter(|asked| *asked > LITTLE_BYTES)?;
     let share = used as f64 / asked as f64;
-    let ask = Ask::memory_for(used);
+    let ask = request.memory_for(used)?;
     let Ask::Memory(enough) = ask else { return None };
-    let is_much = share < MEMORY && enough < asked;
-    if !is_much || facts.oom_kills() > 0 || !request.has_ended {
+    let is_much = share < NEEDED && enough < asked;
+    if !is_much || !request.ended_itself || is_short(facts) {
         return None;
     }
     // Memory that nobody could use is a part of the node.
@@ -50,7 +55,7 @@ pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
     let cores = request.node_cores.unwrap_or(0) as f64;
     let core_ns = part * cores * facts.totals.elapsed_ns as f64 * request.nodes.max(1) as f64;
     let text = format!(
-        "it needed {} of the {} of memory asked ({}), file cache not included",
+        "it {name} {} of the {} of memory asked ({}), {aside}",
         bytes(used),
         bytes(asked),
         percent(share)
@@ -61,12 +66,11 @@ pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
 
 pub(super) fn time_unused(facts: &Facts) -> Option<Finding> {
     let request = &facts.request;
-    let (took_ns, asked_ns) = (facts.totals.elapsed_ns, request.time_ns?);
+    let (took_ns, asked_ns) = (request.took_ns, request.time_ns?);
     let share = took_ns as f64 / asked_ns as f64;
     let ask = Ask::time_for(took_ns);
     let Ask::Time(enough_ns) = ask else { return None };
-    let has_all = request.has_ended && request.end_reason.is_empty();
-    if share > TIME || enough_ns >= asked_ns || !has_all {
+    if share > TIME || enough_ns >= asked_ns || !request.ended_itself {
         return None;
     }
     let text = format!(

@@ -4,7 +4,7 @@ use super::{CPU_BOUND, Facts, Finding, Saves, Tone, asleep::explains_idle_cores}
 use crate::{
     base::units::{cores, duration, percent},
     model::tables::Cpu,
-    view::request::Ask,
+    view::{node_use::NodeUse, request::Ask},
 };
 
 /// Waits of a few percent are normal on any shared node.
@@ -84,12 +84,19 @@ pub(super) fn idle_cores(facts: &Facts) -> Option<Finding> {
         _ => return None,
     };
     let text = format!("{} of {} cores used: {what}", cores(used), cores(held));
-    // What it never used at its busiest moment; a fifth of a core is no core.
-    let busiest = if serial { 1_000 } else { facts.totals.peaks.millicores.max(used) };
-    let per_task = facts.request.tasks.unwrap_or(1).max(facts.request.nodes).max(1);
-    let enough = (busiest / per_task).saturating_add(800) / 1_000;
-    let ask = Some(Ask::Cores(enough.max(1))).filter(|_| enough * per_task * 1_000 < held);
+    let tasks = facts.request.tasks_per_node();
+    let enough = if serial { 1 } else { enough_cores(facts, tasks) };
+    let all = enough.saturating_mul(tasks).saturating_mul(facts.nodes.len() as u64);
+    let ask = Some(Ask::Cores(enough)).filter(|_| all.saturating_mul(1_000) < held);
     let saves =
         Saves { core_ns: facts.core_held_ns()?.saturating_sub(facts.on_cpu_ns?), gpu_ns: 0 };
     Some(Finding::new(weight, Tone::Warn, text).saving(saves).asking(ask))
+}
+
+/// Cores for each of `tasks` on a node: what the fullest node used at its busiest moment; a fifth of a core is no core.
+fn enough_cores(facts: &Facts, tasks: u64) -> u64 {
+    let of_node =
+        |node: &NodeUse| (node.busiest_millicores / tasks).max(node.busiest_task_millicores);
+    let fullest = facts.nodes.iter().map(of_node).max().unwrap_or(0);
+    (fullest.saturating_add(800) / 1_000).max(1)
 }

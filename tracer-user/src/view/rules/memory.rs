@@ -1,4 +1,4 @@
-//! Rules for memory: killed for it, short of it, faulting.
+//! Rules for memory: killed for it, short of it, full of file cache, faulting.
 
 use super::{FACT, Facts, Finding, Saves, Tone};
 use crate::{
@@ -12,6 +12,14 @@ pub(super) const MAJOR: f64 = 0.05;
 /// Minor faults that take this part of the time on CPU are worth larger pages or reused memory.
 pub(super) const MINOR: f64 = 0.10;
 
+/// Memory needed of that asked for or allowed, below which less would do.
+pub(super) const NEEDED: f64 = 0.70;
+
+/// The readings saw most of it: what else is charged is the kernel's own, for the job.
+const SEEN: f64 = 0.85;
+
+/// A job that was killed with this part of its limit had too little, whoever had the rest.
+const MOSTLY_FULL: f64 = 0.75;
 /// Memory that grew to this, from this part of it, is worth a look.
 pub(super) const KEPT_BYTES: u64 = 256 << 20;
 pub(super) const KEPT_FROM: f64 = 0.40;
@@ -23,16 +31,19 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
         Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
-        Some(_) => {
-            "; its own limit was not reached, so the node may have run out of memory".to_owned()
-        }
+        Some((limit, share)) => format!(
+            "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest",
+            percent(share),
+            bytes(limit)
+        ),
         None => String::new(),
     };
     let text = format!("out of memory: the kernel killed {} of its tasks{cause}", count(kills));
     // How much it lacks nobody knows: half as much again is a try.
-    let is_own = limit.is_some_and(|(_, share)| share >= MEMORY_IS_SHORT);
-    let ask =
-        limit.filter(|_| is_own).map(|(limit, _)| Ask::memory_for(limit.saturating_add(limit / 4)));
+    let is_near = |(_, share): &(u64, f64)| *share >= MOSTLY_FULL;
+    let ask = limit
+        .filter(is_near)
+        .and_then(|(limit, _)| facts.request.memory_for(limit.saturating_add(limit / 4)));
     Some(Finding::new(FACT + 1.0, Tone::Bad, text).asking(ask))
 }
 
@@ -85,17 +96,56 @@ pub(super) fn memory_kept(facts: &Facts) -> Option<Finding> {
 }
 
 pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
-    let limit = facts.number(Memory::limit_bytes)?;
-    let share = facts.memory_share()?;
-    // Where that had consequences, they are told already.
-    let told = facts.oom_kills() > 0 || major_faults(facts).is_some();
+    let (limit, share) = filled(facts).filter(|_| !is_cache(facts))?;
     let text = format!(
         "memory peaked at {} of the {} allowed, file cache included: little is left",
         percent(share),
         bytes(limit)
     );
-    let ask = facts.number(Memory::used_peak_bytes).map(Ask::memory_for);
+    let used = facts.number(Memory::used_peak_bytes);
+    let ask = used.and_then(|used| facts.request.memory_for(used));
     let ask = ask.filter(|ask| matches!(ask, Ask::Memory(enough) if *enough > limit));
-    let finding = || Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask);
-    (share >= MEMORY_IS_SHORT && !told).then(finding)
+    Some(Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask))
+}
+
+/// The kernel keeps what was read or written until somebody needs the memory: up to the limit, and gives it back there.
+pub(super) fn cache_at_limit(facts: &Facts) -> Option<Finding> {
+    let (limit, _) = filled(facts).filter(|_| is_cache(facts))?;
+    let used = facts.number(Memory::used_peak_bytes)?;
+    let text = format!(
+        "file cache fills its memory up to the {} allowed, of which it needed {} itself: that alone is no reason to \
+         ask for more",
+        bytes(limit),
+        bytes(used)
+    );
+    Some(Finding::new(0.05, Tone::Plain, text).saving(Saves::default()))
+}
+
+/// Whether a rule says that it had too little memory: then none says that less would do.
+pub(super) fn is_short(facts: &Facts) -> bool {
+    [out_of_memory, major_faults, memory_short].iter().any(|rule| rule(facts).is_some())
+}
+
+/// Its limit, and how much of it was charged, where that is nearly all; nothing where that had consequences, which are
+/// told already.
+fn filled(facts: &Facts) -> Option<(u64, f64)> {
+    let found = facts.number(Memory::limit_bytes).zip(facts.memory_share());
+    let is_told = facts.oom_kills() > 0 || major_faults(facts).is_some();
+    found.filter(|(_, share)| *share >= MEMORY_IS_SHORT && !is_told)
+}
+
+/// Whether so little of the limit was needed that the rest of what was charged is file cache.
+fn is_cache(facts: &Facts) -> bool {
+    let both = facts.number(Memory::used_peak_bytes).zip(facts.number(Memory::limit_bytes));
+    both.is_some_and(|(used, limit)| (used as f64) < limit as f64 * NEEDED) && is_seen(facts)
+}
+
+/// Whether the readings saw what was charged: memory that came and went between two of them is in the kernel's peak
+/// alone, and nobody knows whether it was needed.
+pub(crate) fn is_seen(facts: &Facts) -> bool {
+    let number = |field| facts.number(field);
+    let seen = number(Memory::used_peak_bytes).zip(number(Memory::cache_peak_bytes));
+    let both =
+        seen.map(|(used, cached)| used.saturating_add(cached)).zip(number(Memory::peak_bytes));
+    both.is_none_or(|(seen, charged)| seen as f64 >= charged as f64 * SEEN)
 }

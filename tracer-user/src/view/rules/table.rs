@@ -203,11 +203,32 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "memory_short",
         least_ns: LEAST_NS,
-        threshold: || format!("memory peaked at {} of its limit", percent(MEMORY_IS_SHORT)),
+        threshold: || {
+            format!(
+                "memory peaked at {} of its limit, {} or more of it needed, file cache not included",
+                percent(MEMORY_IS_SHORT),
+                percent(memory::NEEDED)
+            )
+        },
         source: "",
         advice: "ask for a little more memory before its data grows",
         shown: "memory",
         find: memory::memory_short,
+    },
+    Rule {
+        id: "cache_at_limit",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "memory peaked at {} of its limit, and less than {} of that was needed, file cache not included",
+                percent(MEMORY_IS_SHORT),
+                percent(memory::NEEDED)
+            )
+        },
+        source: "",
+        advice: "",
+        shown: "memory",
+        find: memory::cache_at_limit,
     },
     Rule {
         id: "memory_kept",
@@ -228,7 +249,9 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "memory_unused",
         least_ns: REQUEST_NS,
-        threshold: || format!("it needed less than {} of the memory asked", percent(asked::MEMORY)),
+        threshold: || {
+            format!("it needed less than {} of the memory asked", percent(memory::NEEDED))
+        },
         source: "jobstats: below 70 %, ask for 1.2 times the peak",
         advice: "ask for less memory: the job starts sooner, and others fit beside it",
         shown: "long",
