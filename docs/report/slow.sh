@@ -26,5 +26,6 @@ until = time.monotonic() + 8
 while time.monotonic() < until:
     sum(table)
 PYTHON
-(cd "$work" && "$JOBTRACE" run --quiet --name analyse --save "$work/runs" -- python3 analyse.py)
+# On a busy machine it comes before all else, in turns, as docs/teaching does: its report is to be of it alone.
+(cd "$work" && chrt --rr 1 "$JOBTRACE" run --quiet --name analyse --save "$work/runs" -- python3 analyse.py)
 cp "$work"/runs/*/*/*.json.gz "$here/slow.json.gz"

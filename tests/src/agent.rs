@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -14,7 +15,7 @@ use jobtrace::record::{Record, head::Head, running, store};
 use tempfile::TempDir;
 
 use crate::{
-    rig::{daemon::Daemon, wait_for},
+    rig::{PATIENCE, daemon::Daemon, wait_for},
     traced::program,
 };
 
@@ -22,12 +23,8 @@ mod points;
 
 pub use points::{Point, Points, Value};
 
-/// How long it may take to load its probes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// It promises to end within two seconds, or twelve while the disk takes records, of its own time.
 const END: Duration = Duration::from_secs(20);
-/// How long until a tick of one second has certainly been written.
-const TICK: Duration = Duration::from_secs(30);
 
 /// Its configuration, in its folder.
 const CONFIG: &str = "jobtrace.toml";
@@ -92,6 +89,15 @@ impl Agent {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
+    /// The thread that samples GPUs: another one after each reload of its settings.
+    pub fn sampler_thread(&self) -> Option<OsString> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).ok()?.flatten();
+        let mut samplers = threads.filter(|thread| {
+            fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "gpu")
+        });
+        samplers.next().map(|thread| thread.file_name())
+    }
+
     /// Its descriptors now.
     pub fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
@@ -136,7 +142,7 @@ impl Agent {
     pub fn settle(&self) -> Result<Points> {
         let count = || fs::read_dir(self.outbox()).map_or(0, Iterator::count);
         let before = count();
-        wait_for("two ticks", TICK, || (count() >= before + 2).then_some(()))?;
+        wait_for("two ticks", PATIENCE, || (count() >= before + 2).then_some(()))?;
         self.points()
     }
 

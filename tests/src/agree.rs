@@ -105,7 +105,7 @@ impl Agreement {
 
 /// Runs the body of a test up to three times until it passes: for what depends on completions, of which
 /// some kernels withhold a stretch of a dozen or more from BPF now and then (seen: 14 of 400 writes to a
-/// disk, in one of 20 runs). What is wrong every time fails. Each failed try is printed, also where the
+/// disk, in one of 20 runs); and for what depends on the machine not standing still for a second. What is wrong every time fails. Each failed try is printed, also where the
 /// test passes in the end. Not with `JOBTRACE_TESTS_EXACT=1`.
 pub fn tried_again(body: impl Fn() + std::panic::RefUnwindSafe) {
     let tries = if exact() { 1 } else { 3 };

@@ -14,16 +14,17 @@ use tempfile::TempDir;
 
 use crate::{
     rig::{daemon::Daemon, wait_for},
+    stalls::Stalls,
     traced::program,
     work::monotonic_ns,
 };
+
+pub use crate::rig::PATIENCE;
 
 pub mod files;
 pub mod kernel;
 pub mod site;
 
-/// How long the start or the end may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 /// What the agent says once it measures.
 const STARTED: &str = "tracing the jobs of";
 
@@ -175,17 +176,17 @@ impl Agent {
         self.daemon.signal(signal);
     }
 
-    /// Tells it to end by `signal`; its status, and how long that took.
+    /// Tells it to end by `signal`; its status, and how long that took, less the machine's own longest stall.
     ///
     /// # Errors
     /// When it does not end.
     pub fn end_by(&mut self, signal: i32) -> Result<(ExitStatus, Duration)> {
-        let (begin, before) = (Instant::now(), monotonic_ns());
+        let (stalls, begin, before) = (Stalls::watch(), Instant::now(), monotonic_ns());
         self.signal(signal);
         let status = wait_for("the agent's end", PATIENCE, || self.daemon.ended())
             .with_context(|| self.words())?;
         self.ended = before..=monotonic_ns();
-        Ok((status, begin.elapsed()))
+        Ok((status, begin.elapsed().saturating_sub(stalls.longest())))
     }
 
     /// For how long it measured, now that it has ended: at least, and at most.

@@ -10,6 +10,7 @@ use jobtrace::{
 use crate::{
     agree::tried_again,
     traced::{Traced, program},
+    turns::turn,
 };
 
 /// How a job is begun so that its own tasks take turns, before all others: what it does then is its own, however busy
@@ -30,11 +31,12 @@ pub struct Case {
     pub silent: fn() -> Said,
 }
 
-/// Runs the jobs of each case.
+/// Runs the jobs of each case, as one turn.
 ///
 /// # Panics
 /// When a rule is silent about the one, or speaks of the other, again and again.
 pub fn check(cases: &[Case]) {
+    let _turn = turn();
     for Case { rule, speaks, silent } in cases {
         tried_again(|| {
             let said = speaks();
@@ -60,7 +62,12 @@ pub fn said_of(words: &[&str]) -> Said {
 
 /// The same by `start`, which becomes jobtrace, with `options` of `run`'s.
 pub fn said_by(start: Command, options: &[&str], words: &[&str]) -> Said {
-    let traced = Traced::run_by(start, options, &[&CALM[..], words].concat());
+    said_beside_others(start, options, &[&CALM[..], words].concat())
+}
+
+/// The same of a job whose tasks are like any others on the machine.
+pub fn said_beside_others(start: Command, options: &[&str], words: &[&str]) -> Said {
+    let traced = Traced::run_by(start, options, words);
     let record = parse(traced.json.to_string().as_bytes()).expect("a record");
     let said = said(vec![record]);
     eprintln!("{words:?}, {}: {said:?}", traced.output.status);

@@ -9,8 +9,7 @@ use std::{
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
 
-/// How long the kernel may take to let go of what has ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+use crate::rig::PATIENCE;
 
 /// The calling process's directory in the v1 hierarchy of `controller`, or in v2's where that is
 /// empty; `None` where it is not mounted.

@@ -8,7 +8,10 @@ use std::{
 
 use influxdb_line_protocol::{FieldValue, parse_lines};
 use jobtrace::lines::clustercockpit::METRICS;
-use jobtrace_tests::daemon::{Setup, files, site::Site};
+use jobtrace_tests::{
+    daemon::{PATIENCE, Setup, files, site::Site},
+    rig::wait_for,
+};
 
 fn now_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
@@ -19,11 +22,16 @@ fn the_metric_store_gets_one_number_a_line_in_seconds() {
     let setup = Setup::new("cluster = \"c1\"\n[export]\nstyle = \"clustercockpit\"\n");
     let (setup, site) = (setup.unwrap(), Site::new().unwrap());
     let (begin_s, mut agent) = (now_s(), setup.start().unwrap());
-    std::thread::sleep(std::time::Duration::from_millis(1200));
+    let intervals = |count: usize| {
+        let written = || files::list(&setup.outbox()).unwrap().len();
+        let before = written();
+        wait_for("intervals", PATIENCE, || (written() >= before + count).then_some(())).unwrap();
+    };
+    intervals(1);
     let job = site.spawn(0, "spin", &["crowd", "2", "700"]).unwrap();
     site.fork(0, 50).unwrap();
     jobtrace_tests::daemon::site::report(job).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1200));
+    intervals(2);
     agent.end_well().unwrap();
 
     let (mut seen, mut names, mut forks, mut most_jobs) =

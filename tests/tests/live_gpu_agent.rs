@@ -13,7 +13,12 @@ use jobtrace_tests::{
     agent::{Agent, Points},
     agree::tried_again,
     disk::RamDisk,
-    rig::shaped::{Running, Shaped},
+    rig::{
+        PATIENCE,
+        shaped::{Running, Shaped},
+        wait_for,
+    },
+    stalls::Stalls,
     traced::program,
 };
 
@@ -21,7 +26,6 @@ const ALTERNATE: &str = env!("CARGO_BIN_EXE_alternate");
 const TRANSFER: &str = env!("CARGO_BIN_EXE_transfer");
 const MIB: u64 = 1 << 20;
 const USER: u32 = 65_534;
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a driver hangs, and after which time it has begun to.
 const HANGS: Duration = Duration::from_secs(8);
 const SETTLED: Duration = Duration::from_secs(2);
@@ -63,6 +67,29 @@ fn devices(points: &Points, job: &str) -> Vec<String> {
     uuids.sort();
     uuids.dedup();
     uuids
+}
+
+/// From the job's begin to its end, though nobody looks at jobs in between.
+#[test]
+fn a_gpu_is_held_for_as_long_as_its_job_lives_and_no_longer() {
+    let fake = Fake::new(&scenario(&["GPU-held"]));
+    let shaped = Shaped::make(&[""]);
+    let agent = agent(&fake, "interval = \"10s\"");
+    let stalls = Stalls::watch();
+    agent.wait_for("readings", PATIENCE, |_| agent.sampler_thread()).unwrap();
+    let place = shaped.job(USER, 85, "step_0");
+    let begin = Instant::now();
+    let held = [("SLURM_JOB_ID", "85"), ("SLURM_JOB_GPUS", "0"), ("SLURM_JOB_UID", "65534")];
+    assert!(place.command("sleep").arg("8").envs(held).status().unwrap().success());
+    shaped.remove_job(USER, 85);
+    let lived_s = begin.elapsed().as_secs_f64();
+    agent.settle().unwrap();
+    let points = agent.stop().unwrap();
+    let held_s = sum(&points, "85", "GPU-held", "held_ns") as f64 / 1e9;
+    // A reading comes each second, and counts for all the time since the one before it.
+    let stall_s = stalls.longest().as_secs_f64();
+    let is_near = (lived_s - 1.5 - stall_s..=lived_s + 1.5 + stall_s).contains(&held_s);
+    assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
 }
 
 #[test]
@@ -201,8 +228,8 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     let mut lost = well();
     lost.gpus[0].errors.insert("nvmlDeviceGetPowerUsage".into(), LOST);
     fake.set(&lost);
-    let said = || agent.log().contains("was unavailable for a time").then_some(());
-    jobtrace_tests::rig::wait_for("the loss is said", PATIENCE, said).unwrap();
+    let said = || agent.log().contains("was lost for a time or for good").then_some(());
+    wait_for("the loss is said", PATIENCE, said).unwrap();
     let (a, b) = (used(&agent.points().unwrap(), "GPU-a"), used(&agent.points().unwrap(), "GPU-b"));
     grows("the other goes on", b, "GPU-b");
     fake.set(&well());
@@ -224,12 +251,14 @@ fn the_driver_is_let_go_of_when_sampling_ends() {
     let pid = agent.pid() as u32;
     let has = |count: usize| {
         let references = || (fake.references(pid) == count).then_some(());
-        jobtrace_tests::rig::wait_for("the references", PATIENCE, references).unwrap();
+        wait_for("the references", PATIENCE, references).unwrap();
     };
     has(1);
     for period in ["900ms", "800ms", "900ms", "800ms", "900ms"] {
+        let before = agent.sampler_thread();
         agent.reload(&settings(&format!("gpu.period = \"{period}\""))).unwrap();
-        thread::sleep(SETTLED);
+        let other = || agent.sampler_thread().filter(|now| Some(now) != before.as_ref());
+        wait_for("another sampler", PATIENCE, other).unwrap();
         has(1);
     }
     assert!(agent.log().contains("configuration reloaded: changed: gpu.period"), "{}", agent.log());

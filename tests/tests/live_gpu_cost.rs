@@ -1,6 +1,11 @@
 //! Live ring: what the sampling of eight GPUs costs the whole agent, its looks at the jobs' slots included.
 
-use std::{fs, process::Command, thread::sleep, time::Duration};
+use std::{
+    fs,
+    process::Command,
+    thread::{self, sleep},
+    time::Duration,
+};
 
 use fake_nvml::{Fake, Gpu, Process, Scenario};
 use jobtrace_tests::{
@@ -11,8 +16,8 @@ use jobtrace_tests::{
 
 const GPUS: u32 = 8;
 const USER: u32 = 65_534;
-/// Long enough for one interval of the agent's, with a whole number of readings.
-const SPAN: Duration = Duration::from_secs(20);
+/// One interval of the agent's, with a whole number of readings.
+const SPAN: Duration = Duration::from_secs(10);
 /// Of a core. The debug build that other tests use takes five times as long as the release build.
 const MOST: f64 = if cfg!(debug_assertions) { 0.025 } else { 0.005 };
 
@@ -49,6 +54,7 @@ fn eight_gpus_once_a_second_cost_the_agent_less_than_half_a_percent_of_a_core() 
                     pid: of.0.id(),
                     memory: Some(1 << 30),
                     samples: vec![(u64::MAX / 2, 50, 5)],
+                    ..Process::default()
                 })
                 .collect(),
             ..Gpu::default()
@@ -60,7 +66,8 @@ fn eight_gpus_once_a_second_cost_the_agent_less_than_half_a_percent_of_a_core() 
         let settings =
             format!("hierarchy = \"v2\"\ninterval = \"10s\"\ngpu.sample = {sample}\nslots = 256");
         let agent = Agent::start_by(command, &settings).unwrap();
-        sleep(Duration::from_secs(12));
+        // What the beginning takes is over.
+        sleep(Duration::from_secs(6));
         let before = cpu(agent.pid());
         sleep(SPAN);
         let used = cpu(agent.pid()) - before;
@@ -70,8 +77,12 @@ fn eight_gpus_once_a_second_cost_the_agent_less_than_half_a_percent_of_a_core() 
         assert_eq!(told > 0, sample, "{told} lines of GPUs");
         used
     };
-    let without = measure(false);
-    let with = measure(true);
+    // At once, each with the processes of both to look at.
+    let [without, with] = thread::scope(|scope| {
+        [false, true]
+            .map(|sample| scope.spawn(move || measure(sample)))
+            .map(|used| used.join().unwrap())
+    });
     let ratio = with.saturating_sub(without).as_secs_f64() / SPAN.as_secs_f64();
     println!(
         "{GPUS} GPUs with 2 processes each: {:.3} % of a core ({with:?} in {SPAN:?}, {without:?} without GPUs)",

@@ -5,32 +5,18 @@ use std::{collections::BTreeMap, path::Path, process::Command};
 
 use jobtrace_tests::{
     agree::Agreement,
+    operations::{self, groups, sum, text},
     rig::{
         self,
         mount::{Ext4, Tmpfs},
         overlay::Overlay,
     },
     sibling::Sibling,
-    traced::{Traced, count_and_sum},
+    traced::Traced,
 };
-use serde_json::Value;
-use tracer_ebpf::tables::io::OPS;
 
 const FILE_OPS: &str = env!("CARGO_BIN_EXE_file_ops");
 const MIB: u64 = 1 << 20;
-
-/// The groups of `key`, as the JSON has them.
-fn groups<'a>(traced: &'a Traced, key: &str) -> &'a [Value] {
-    traced.json[key].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text<'a>(group: &'a Value, tag: &str) -> &'a str {
-    group[tag].as_str().unwrap_or_default()
-}
-
-fn sum<'a>(groups: impl Iterator<Item = &'a Value>, field: &str) -> u64 {
-    groups.filter_map(|group| group[field].as_u64()).sum()
-}
 
 /// The workload in a folder of `mount`, which is to be told as `fs` and `told`, beside the same in another of its
 /// folders that is not the job's. `copies` is how often the kernel counts what a copy moves.
@@ -45,39 +31,7 @@ fn known_amounts(mount: &Path, fs: &str, told: &str, copies: &str) {
     let (job, report) = Traced::report(&["--io"], &[FILE_OPS, &own, copies]);
     sibling.end();
     let mut agree = Agreement::new();
-    let mut seen = 0;
-    for op in OPS {
-        let of_mount = |group: &&Value| {
-            text(group, "mount") == told && text(group, "fs") == fs && text(group, "op") == op
-        };
-        let on_mount: Vec<_> = groups(&job, "io").iter().filter(of_mount).collect();
-        assert!(on_mount.len() <= 1, "{op} twice: {on_mount:?}");
-        let found = |field: &str| sum(on_mount.iter().copied(), field);
-        let truth = |field: &str| report.facts.get(&format!("{op}.{field}")).copied().unwrap_or(0);
-        for field in ["ops", "errors", "bytes"] {
-            agree.exact(&format!("{op}: {field}"), found(field), truth(field));
-        }
-        seen += truth("ops");
-        for group in &on_mount {
-            let ops = group["ops"].as_u64().unwrap();
-            agree.exact(&format!("{op}: latencies"), count_and_sum(&group["latency_ns"]).0, ops);
-            agree.between(&format!("{op}: waited"), group["waited"].as_u64().unwrap(), 0..=ops);
-            let (sized, bytes) = count_and_sum(&group["size_bytes"]);
-            agree.exact(&format!("{op}: bytes by size"), bytes, truth("bytes"));
-            let classes = group.as_object().unwrap().iter();
-            let classed =
-                classes.filter(|(key, _)| key.starts_with("size_") && *key != "size_bytes");
-            let classed = classed.filter_map(|(_, value)| value.as_u64()).sum();
-            agree.exact(&format!("{op}: accesses by class"), classed, sized);
-        }
-        let errors = groups(&job, "io_error").iter().filter(of_mount);
-        agree.exact(&format!("{op}: errors by number"), sum(errors, "ops"), truth("errors"));
-    }
-    let missing = groups(&job, "io_error").iter().filter(|group| {
-        (text(group, "error"), text(group, "mount"), text(group, "op")) == ("ENOENT", told, "open")
-    });
-    agree.exact("missing files opened", sum(missing, "ops"), 71);
-    agree.between("operations of the workload", seen, 30_000..=40_000);
+    operations::agree(&mut agree, &job.json, [fs, told], &report);
     let notes = job.json["notes"].to_string();
     assert!(!notes.contains("operations on files"), "{notes}");
     agree.end();
@@ -178,7 +132,7 @@ fn a_copied_and_removed_tree_is_what_strace_counts() {
         let truth = |at: usize| {
             names.iter().filter_map(|name| theirs.get(*name)).map(|row| row[at]).sum::<u64>()
         };
-        let of_op = || groups(&job, "io").iter().filter(|group| text(group, "op") == op);
+        let of_op = || groups(&job.json, "io").iter().filter(|group| text(group, "op") == op);
         agree.exact(&format!("{op}: calls"), sum(of_op(), "ops"), truth(0));
         agree.exact(&format!("{op}: errors"), sum(of_op(), "errors"), truth(1));
     }

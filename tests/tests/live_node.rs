@@ -16,11 +16,8 @@ use jobtrace::{
 };
 use jobtrace_tests::{
     probed::{cgroup, forks, own, tasks_directory},
-    rig::wait_for,
+    rig::{PATIENCE, wait_for},
 };
-
-/// How long a shell may take on a busy machine until it has forked.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 fn load(cgroup: &JobCgroup) -> Probes {
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);

@@ -5,10 +5,15 @@ use std::{
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Stdio},
+    sync::Arc,
 };
 
 use jobtrace::{
-    commands::agent::query::{Ask, Queries},
+    base::say::Level,
+    commands::agent::{
+        log::Log,
+        query::{Ask, Queries},
+    },
     model::tables::fact,
     record::{head::Head, running, store::Store},
 };
@@ -184,7 +189,8 @@ fn the_socket_tells_each_user_of_his_own_jobs() {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let asked = runtime.expect("a runtime").block_on(async {
-        let mut queries = Queries::start(folder.path()).expect("a socket");
+        let log = Arc::new(Log::new(Level::Error));
+        let mut queries = Queries::start(folder.path(), &log).expect("a socket");
         let asking = tokio::task::spawn_blocking(move || [0, ADA, BOB, AGENT].map(seen));
         tokio::pin!(asking);
         loop {
@@ -196,7 +202,7 @@ fn the_socket_tells_each_user_of_his_own_jobs() {
                         let unknown = (None, Head::from(&record(1)));
                         drop(answer.send(vec![head(ADA), head(BOB), unknown]));
                     }
-                    Ask::Records(..) => unreachable!("nobody asks for it"),
+                    _ => unreachable!("nobody asks for it"),
                 },
             }
         }

@@ -9,7 +9,10 @@ use jobtrace::{
     model::{snapshot::Snapshot, source::Source, tables::Own},
     probes::{self, FaultMode, Options, Probes},
 };
-use jobtrace_tests::probed::{cgroup, forks, own, tasks_directory};
+use jobtrace_tests::{
+    probed::{cgroup, forks, own, tasks_directory},
+    rig::{PATIENCE, wait_for},
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -73,7 +76,8 @@ fn a_slot_that_ended_is_free_for_another_job_and_hands_nothing_on() {
     let last = snapshot(&mut probes);
     assert_eq!(forks(&last, ended), 30, "the ended job");
     assert!(forks(&last, 0) >= before + 20, "the rest of the node");
-    assert!(!snapshot(&mut probes).slots.contains_key(&ended), "freed after its last values");
+    let mut is_freed = || (!snapshot(&mut probes).slots.contains_key(&ended)).then_some(());
+    wait_for("its slot is free after its last values", PATIENCE, &mut is_freed).unwrap();
     let next = track(&mut probes, &second).expect("a free slot");
     assert_ne!(next, ended, "a lease is never given twice");
     fork_inside(&tasks_directory(&second), 7);

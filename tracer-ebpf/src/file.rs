@@ -5,16 +5,21 @@ use tracer_ebpf::kernel_fields::{fields::*, globals};
 
 use crate::kernel::{Kernel, global, load};
 
-/// Address of the inode of the file that `task` has as `descriptor`; 0 where it has none.
+/// Address of the inode of the open file at `file`; 0 for 0.
 #[inline(always)]
-pub fn inode_of_descriptor(task: Kernel, descriptor: u32) -> u64 {
+pub fn inode_of_file(file: u64) -> u64 {
+    word_at(file + global(&globals::FILE_INODE))
+}
+
+/// Address of the open file that `task` has as `descriptor`; 0 where it has none.
+#[inline(always)]
+pub fn file_of_descriptor(task: Kernel, descriptor: u32) -> u64 {
     let table: Kernel = load(load(task, TASK_FILES), FILES_TABLE);
     if descriptor >= load::<u32, _>(table, FILES_MOST) {
         return 0;
     }
     let files: u64 = load(table, FILES_FILES);
-    let file = word_at(files + 8 * u64::from(descriptor));
-    word_at(file + global(&globals::FILE_INODE))
+    word_at(files + 8 * u64::from(descriptor))
 }
 
 /// The word at `address` of the kernel; 0 where it cannot be read.

@@ -33,6 +33,8 @@ const AT: u32 = 1 << 8;
 const MOVES: u32 = 1 << 9;
 /// Flag: it is an operation for some values of its second argument alone: `fcntl`, for those of locks.
 const LOCKS: u32 = 1 << 10;
+/// Flag: the fourth argument is where in the file it begins; -1: where the file stands.
+const AT_OFFSET: u32 = 1 << 11;
 
 /// A call's word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +67,12 @@ impl IoCall {
         Self(self.0 | LOCKS)
     }
 
+    /// The same, where the fourth argument is the offset.
+    #[must_use]
+    pub const fn at_offset(self) -> Self {
+        Self(self.0 | AT_OFFSET)
+    }
+
     /// Whether it is an operation at all.
     #[inline(always)]
     pub const fn is_some(self) -> bool {
@@ -95,6 +103,12 @@ impl IoCall {
         self.0 & MOVES != 0
     }
 
+    /// Whether the fourth argument is the offset.
+    #[inline(always)]
+    pub const fn is_at_offset(self) -> bool {
+        self.0 & AT_OFFSET != 0
+    }
+
     /// Whether it is an operation for some values of the second argument alone.
     #[inline(always)]
     pub const fn is_lock_by_command(self) -> bool {
@@ -120,9 +134,10 @@ mod tests {
         assert!(!call.is_at() && call.at().is_at() && call.at().op() == op::LOCK);
         assert!(!call.is_moving() && call.moves().is_moving());
         assert!(!call.is_lock_by_command() && call.locks().is_lock_by_command());
+        assert!(!call.is_at_offset() && call.at_offset().is_at_offset());
         assert!(call.is_some() && !NONE.is_some());
         assert!(IoCall::new(0, place::UNKNOWN).is_some());
-        assert!(call.at().moves().locks().0 <= u32::from(u16::MAX));
+        assert!(call.at().moves().locks().at_offset().0 <= u32::from(u16::MAX));
     }
 
     #[test]

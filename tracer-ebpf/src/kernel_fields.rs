@@ -144,4 +144,12 @@ kernel_fields! {
     SOCK_CGROUP = "sock.sk_cgrp_data.cgroup",
     SKB_CONTROL = "sk_buff.cb",
     TCP_CONTROL_SEGMENTS = "tcp_skb_cb.tcp_gso_segs",
+    CALL_FOURTH = "pt_regs.r10|pt_regs.regs",
+    FILE_POSITION = "file.f_pos",
+    FILE_DENTRY = "file.f_path.dentry|file.__f_path.dentry",
+    DENTRY_PARENT = "dentry.d_parent",
+    DENTRY_NAME = "dentry.d_name.name|dentry.__d_name.name",
+    INODE_NUMBER = "inode.i_ino",
+    INODE_GENERATION = "inode.i_generation",
+    INODE_SIZE = "inode.i_size",
 }

@@ -52,6 +52,8 @@ settings! {
     CURRENT_TASK_TYPED = 0,
     /// Id of the cgroup of the job whose file operations are counted, in the tasks' hierarchy.
     JOB_CGROUP = 0,
+    /// 1 where that job runs already, and is counted from now on; 0 where its first program begins it.
+    JOB_RUNS = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

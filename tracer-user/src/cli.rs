@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage,
+    agent, compare, doctor, findings, io, jobs, push, report, resolve, run, top, usage,
 };
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
@@ -28,6 +28,7 @@ pub enum Command {
     Jobs(jobs::Args),
     Usage(usage::Args),
     Top(top::Args),
+    Io(io::Args),
     Findings(findings::Args),
     Agent(agent::Args),
     Doctor(doctor::Args),

@@ -6,7 +6,9 @@ use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
-    commands::{agent, compare, doctor, findings, jobs, push, report, resolve, run, top, usage},
+    commands::{
+        agent, compare, doctor, findings, io, jobs, push, report, resolve, run, top, usage,
+    },
     probes,
 };
 
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         Command::Jobs(args) => jobs::run(&args),
         Command::Usage(args) => usage::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Io(args) => io::run(&args),
         Command::Findings(args) => findings::run(&args),
         Command::Agent(args) => agent::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -131,7 +131,7 @@ fn what_is_written_is_explained() {
             let is_known = row(key)
                 || histogram()
                 || introduction.contains(&format!("\n| `{key}` |"))
-                || point.measurement == "job_info" && totals.contains(key);
+                || point.measurement == "job_info" && totals.contains(&**key);
             assert!(is_known, "{} has no row for {key}", point.measurement);
             seen.insert((point.measurement.clone(), key.clone()));
         }
@@ -195,4 +195,36 @@ fn the_files_that_architecture_names_are_there() {
         let is_there = |folder: &&str| root.join(folder).join(path).exists();
         assert!(folders.iter().any(is_there), "there is no {path}");
     }
+}
+
+/// What docs/teaching says that a report says, by its script, stands in that report.
+#[test]
+fn each_quote_of_a_report_is_in_it() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/teaching");
+    let text = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+    let page = text("README.md");
+    let mut quotes = 0;
+    for row in page.lines().filter(|line| line.starts_with("| [")) {
+        let cells: Vec<_> = row.split(" | ").collect();
+        let name = cells[1].split(['(', ')']).nth(1).unwrap();
+        let report = text(name).split_whitespace().collect::<Vec<_>>().join(" ");
+        for quote in cells[2].split('"').skip(1).step_by(2) {
+            assert!(report.contains(quote), "{name} does not say {quote:?}:\n{}", text(name));
+            quotes += 1;
+        }
+    }
+    assert!(quotes >= 10, "{quotes} quotes");
+}
+
+/// The report that README.md shows names what makes its script slow, and nothing else.
+#[test]
+fn the_report_shown_names_its_causes() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/report/slow.json.gz");
+    let mut text = String::new();
+    let file = std::fs::File::open(path).unwrap();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(file), &mut text).unwrap();
+    let record = jobtrace::record::parse(text.as_bytes()).unwrap();
+    let whole = jobtrace::report::Whole::of(vec![record]).unwrap();
+    let rules = jobtrace::report::Report::of(&whole, true).rules();
+    assert_eq!(BTreeSet::from_iter(rules), BTreeSet::from(["sync"]));
 }

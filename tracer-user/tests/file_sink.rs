@@ -21,7 +21,7 @@ fn writer() -> Writer {
 }
 
 fn point(n: u64) -> Point {
-    let fields = vec![("n".to_owned(), FieldValue::Integer(n))];
+    let fields = vec![("n".into(), FieldValue::Integer(n))];
     Point { measurement: "m".into(), tags: vec![], fields, time_ns: n }
 }
 

@@ -17,7 +17,7 @@ fn noise(seed: u64) -> Point {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 1
     };
-    let fields = (0..50).map(|n| (format!("f{n}"), FieldValue::Integer(next()))).collect();
+    let fields = (0..50).map(|n| (format!("f{n}").into(), FieldValue::Integer(next()))).collect();
     Point { measurement: "m".into(), tags: vec![], fields, time_ns: seed }
 }
 

@@ -35,7 +35,12 @@ fn eight_gpus_once_a_second_cost_less_than_half_a_percent_of_a_core() {
         uuid: format!("GPU-{index}"),
         // Two processes, one of them there: all questions are asked and all files read.
         processes: vec![
-            Process { pid, memory: Some(1 << 30), samples: vec![(u64::MAX / 2, 50, 5)] },
+            Process {
+                pid,
+                memory: Some(1 << 30),
+                samples: vec![(u64::MAX / 2, 50, 5)],
+                ..Process::default()
+            },
             Process { pid: u32::MAX - index, ..Process::default() },
         ],
         power_mw: 1000,

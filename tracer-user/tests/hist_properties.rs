@@ -70,7 +70,9 @@ proptest! {
             let within = exact..=bucket_high(bucket).min(max);
             prop_assert!(within.contains(&value), "{name}: {value} not in {within:?}");
         }
-        prop_assert!(quantiles.is_sorted());
+        let hdr = hist.to_hdr();
+        let of_hdr = QUANTILES.map(|(_, q)| hdr.value_at_quantile(q).min(max));
+        prop_assert_eq!(quantiles, of_hdr, "as the library has them");
         let min = hist.min().expect("there are values");
         prop_assert_eq!(bucket_of(min), bucket_of(values[0]));
         prop_assert!(min <= values[0]);

@@ -6,7 +6,7 @@ use jobtrace::{
         line::{MAX_LINE_BYTES, MAX_TAG_BYTES, encode},
         read,
     },
-    model::point::{FieldValue, Point},
+    model::point::{FieldValue, Name, Point},
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -80,11 +80,15 @@ fn point(text: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = P
         prop_oneof![any::<u64>(), 1_700_000_000_000_000_000..1_800_000_000_000_000_000_u64],
     )
         .prop_map(|(measurement, tags, fields, time_ns)| Point {
-            measurement,
-            tags,
-            fields,
+            measurement: measurement.into(),
+            tags: named(tags),
+            fields: named(fields),
             time_ns,
         })
+}
+
+fn named<T>(values: Vec<(String, T)>) -> Vec<(Name, T)> {
+    values.into_iter().map(|(key, value)| (key.into(), value)).collect()
 }
 
 fn encoded(point: &Point) -> String {
@@ -112,11 +116,11 @@ fn read_by_others(lines: &[ParsedLine<'_>]) -> Vec<Point> {
         other => panic!("no type of ours: {other:?}"),
     };
     let point = |line: &ParsedLine<'_>| Point {
-        measurement: line.series.measurement.to_string(),
+        measurement: line.series.measurement.to_string().into(),
         tags: (line.series.tag_set.iter().flatten())
-            .map(|(key, value)| (key.to_string(), value.to_string()))
+            .map(|(key, value)| (key.to_string().into(), value.to_string()))
             .collect(),
-        fields: line.field_set.iter().map(|(k, v)| (k.to_string(), value(v))).collect(),
+        fields: line.field_set.iter().map(|(k, v)| (k.to_string().into(), value(v))).collect(),
         time_ns: line.timestamp.expect("a time stamp of its own") as u64,
     };
     lines.iter().map(point).collect()
@@ -190,7 +194,8 @@ proptest! {
         let line = &lines[0];
         prop_assert_eq!(line.series.measurement.as_str(), &point.measurement);
         let tags = line.series.tag_set.as_deref().unwrap_or_default();
-        let tags: Vec<_> = tags.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let tags: Vec<_> =
+            tags.iter().map(|(k, v)| (Name::from(k.to_string()), v.to_string())).collect();
         prop_assert_eq!(tags, point.tags);
         prop_assert_eq!(line.timestamp, Some(point.time_ns.min(i64::MAX as u64 - 1) as i64));
         prop_assert_eq!(line.field_set.len(), point.fields.len());
@@ -222,7 +227,7 @@ proptest! {
     #[test]
     fn floats_have_a_digit_on_both_sides_of_the_dot(bits in any::<u64>()) {
         let number = f64::from_bits(bits);
-        let fields = vec![("f".to_owned(), FieldValue::Float(number))];
+        let fields = vec![("f".into(), FieldValue::Float(number))];
         let text = encoded(&Point { measurement: "m".into(), tags: vec![], fields, time_ns: 1 });
         if !number.is_finite() {
             prop_assert_eq!(text, "");
@@ -239,8 +244,8 @@ proptest! {
 
 #[test]
 fn fields_that_do_not_fit_go_to_lines_of_the_same_series() {
-    let text = |n: usize| (format!("f{n}"), FieldValue::Text("\"".repeat(60_000)));
-    let tags = vec![("host".to_owned(), "n1".to_owned())];
+    let text = |n: usize| (Name::from(format!("f{n}")), FieldValue::Text("\"".repeat(60_000)));
+    let tags = vec![("host".into(), "n1".to_owned())];
     let mut fields: Vec<_> = (0..9).map(text).collect();
     fields.push(("last".into(), FieldValue::Integer(1)));
     let text = encoded(&Point { measurement: "m".into(), tags, fields, time_ns: 7 });
@@ -254,8 +259,8 @@ fn fields_that_do_not_fit_go_to_lines_of_the_same_series() {
 
 #[test]
 fn tags_that_do_not_fit_write_nothing() {
-    let tag = |n: usize| (format!("t{n:04}"), " ".repeat(300));
-    let fields = vec![("f".to_owned(), FieldValue::Integer(1))];
+    let tag = |n: usize| (Name::from(format!("t{n:04}")), " ".repeat(300));
+    let fields = vec![("f".into(), FieldValue::Integer(1))];
     let point = |count| Point {
         measurement: "m".into(),
         tags: (0..count).map(tag).collect(),

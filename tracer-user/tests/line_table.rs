@@ -21,10 +21,13 @@ use jobtrace::{
 use tracer_ebpf::table::Kind;
 
 fn check(measurement: &str, tags: &[(&str, &str)], fields: &[(&str, FieldValue)], expected: &str) {
-    let tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let fields = fields.iter().map(|(k, v)| ((*k).to_owned(), v.clone())).collect();
+    let tags = tags.iter().map(|(k, v)| ((*k).to_owned().into(), (*v).to_owned())).collect();
+    let fields = fields.iter().map(|(k, v)| ((*k).to_owned().into(), v.clone())).collect();
     let mut out = Vec::new();
-    encode(&Point { measurement: measurement.into(), tags, fields, time_ns: 0 }, &mut out);
+    encode(
+        &Point { measurement: measurement.to_owned().into(), tags, fields, time_ns: 0 },
+        &mut out,
+    );
     let expected = if expected.is_empty() { String::new() } else { format!("{expected} 0\n") };
     assert_eq!(String::from_utf8_lossy(&out), expected);
 }
@@ -210,7 +213,7 @@ fn times() {
         (i64::MAX as u64, "9223372036854775806"),
         (u64::MAX, "9223372036854775806"),
     ] {
-        let fields = vec![("v".to_owned(), Integer(1))];
+        let fields = vec![("v".into(), Integer(1))];
         let mut out = b"before\n".to_vec();
         let point = Point { measurement: "m".into(), tags: vec![], fields, time_ns };
         encode(&point, &mut out);

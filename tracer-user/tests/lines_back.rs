@@ -198,7 +198,7 @@ fn what_no_table_has_is_skipped_and_counted() {
     assert_eq!(of("", "run").stats.group(&SCHED).unwrap().number(Sched::forks), None);
     let info = of("", "");
     let fields: Vec<_> = info.facts.fields().collect();
-    assert_eq!(fields, [("uid".to_owned(), FieldValue::Integer(7))]);
+    assert_eq!(fields, [("uid".into(), FieldValue::Integer(7))]);
     assert_eq!(info.totals, [("sched_on_cpu_ns".to_owned(), FieldValue::Integer(9))].into());
 }
 

@@ -9,6 +9,7 @@ use std::{
 use jobtrace::{
     files::target::Target,
     model::{
+        files::{FileCounts, FileUse, Files},
         group::Group,
         hist::Hist,
         info::{Exit, JobInfo},
@@ -55,7 +56,10 @@ fn snapshot(n: u64) -> Snapshot {
 
 fn end() -> End {
     let exit = Exit { code: Some(3), signal: None };
-    End { exit, wall_ns: 99, notes: vec!["processes left behind".into()] }
+    let counts = FileCounts { ops: 7, opens: 1, ..FileCounts::default() };
+    let file = FileUse { path: "/data/\x1b[31ma".into(), files: 1, counts, ..FileUse::default() };
+    let files = Files { files: vec![file], folders: Vec::new() };
+    End { exit, wall_ns: 99, notes: vec!["processes left behind".into()], files }
 }
 
 fn target(path: &Path) -> Target {

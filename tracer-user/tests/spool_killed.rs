@@ -40,8 +40,8 @@ fn point(interval: u64, number: u64) -> Point {
     // Hardly compressible.
     let noise = (interval * POINTS + number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     let fields = vec![
-        ("interval".to_owned(), FieldValue::Integer(interval)),
-        ("noise".to_owned(), FieldValue::Integer(noise)),
+        ("interval".into(), FieldValue::Integer(interval)),
+        ("noise".into(), FieldValue::Integer(noise)),
     ];
     Point { measurement: "m".into(), tags: vec![], fields, time_ns: number }
 }

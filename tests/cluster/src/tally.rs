@@ -120,9 +120,9 @@ impl Writer {
                 true => (&mut self.tally.of_jobs, &mut self.tally.job_series),
                 false => (&mut self.tally.of_nodes, &mut self.tally.node_series),
             };
-            match by_measurement.get_mut(&point.measurement) {
+            match by_measurement.get_mut(&*point.measurement) {
                 Some(known) => known.add(amount),
-                None => drop(by_measurement.insert(point.measurement, amount)),
+                None => drop(by_measurement.insert(point.measurement.into_owned(), amount)),
             }
             let owner = owners.get(id).map_or_else(Job::system, |job| (*job).clone());
             let job_nodes = &mut self.tally.job_nodes;

@@ -3,9 +3,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::{CStr, c_char, c_uint},
+    ffi::{CStr, CString, c_char, c_uint},
     fs::{self, File},
-    os::unix::fs::MetadataExt,
+    os::unix::{ffi::OsStringExt, fs::MetadataExt},
     path::PathBuf,
     sync::{Mutex, PoisonError},
     thread,
@@ -54,6 +54,8 @@ pub struct Driver {
     since: Instant,
     /// One file for each reference, so that a test can count them from outside.
     references: Vec<Option<File>>,
+    /// How long somebody had one up to the last end, and since when somebody does again.
+    held: (Duration, Option<Instant>),
     /// Indices of devices that fell off the bus: lost until the last reference is given back.
     lost: BTreeSet<usize>,
     /// File and state that the scenario was read from, so that it is read anew only when replaced.
@@ -68,8 +70,8 @@ pub struct Driver {
 
 static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
 
-/// The file beside this very copy of the library.
-fn scenario_path() -> PathBuf {
+/// This very copy of the library.
+fn own_path() -> PathBuf {
     // SAFETY: all-zero is a valid Dl_info, which dladdr fills in; its name lives as long as the library.
     let name = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
@@ -77,14 +79,30 @@ fn scenario_path() -> PathBuf {
         assert_ne!(libc::dladdr(own.cast(), &mut info), 0, "the library is loaded");
         CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
     };
-    PathBuf::from(name).with_file_name(SCENARIO)
+    PathBuf::from(name)
+}
+
+/// The file beside it.
+fn scenario_path() -> PathBuf {
+    own_path().with_file_name(SCENARIO)
+}
+
+/// Keeps the library where it is when it is closed: what a device counts goes on.
+fn stay() {
+    let path = CString::new(own_path().into_os_string().into_vec()).expect("a path has no zero");
+    // SAFETY: the library is loaded already, so nothing of it runs anew; the path lives as long as the call.
+    unsafe {
+        libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD | libc::RTLD_NODELETE)
+    };
 }
 
 impl Driver {
     fn new() -> Self {
+        stay();
         Self {
             since: Instant::now(),
             references: Vec::new(),
+            held: (Duration::ZERO, None),
             lost: BTreeSet::new(),
             read: None,
             scenario: Scenario::default(),
@@ -98,6 +116,7 @@ impl Driver {
     pub fn open(&mut self) -> Return {
         if self.references.is_empty() {
             self.lost.clear();
+            self.held.1 = Some(Instant::now());
         }
         self.references.push(File::create(scenario_path().with_file_name(REFERENCE)).ok());
         SUCCESS
@@ -105,7 +124,16 @@ impl Driver {
 
     /// One reference less.
     pub fn close(&mut self) -> Return {
+        if self.references.len() == 1 {
+            self.held = (self.held(), None);
+        }
         self.references.pop().map_or(UNINITIALIZED, |_| SUCCESS)
+    }
+
+    /// How long somebody had a reference, all such times together.
+    fn held(&self) -> Duration {
+        let (before, since) = self.held;
+        before + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// A handle that no other call got.
@@ -160,7 +188,9 @@ pub fn gpu(
     answer: impl FnOnce(&Gpu, Duration) -> Return,
 ) -> Return {
     let found = |driver: &mut Driver| {
-        Some((driver.device(handle as usize)?.clone(), driver.since.elapsed()))
+        let mut gpu = driver.device(handle as usize)?.clone();
+        gpu.energy_mj += (f64::from(gpu.awake_mw) * driver.held().as_secs_f64()) as u64;
+        Some((gpu, driver.since.elapsed()))
     };
     let mut device = None;
     let asked = driver(function, |driver| {
@@ -179,6 +209,10 @@ pub fn gpu(
     // Out of the lock: only this call hangs.
     if let Some(ms) = gpu.hang_ms.get(function) {
         thread::sleep(Duration::from_millis(*ms));
+    }
+    if let Some(ms) = gpu.cpu_ms.get(function) {
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(*ms) {}
     }
     let is_part = handle as usize >> 16 != 0;
     match gpu.errors.get(function) {

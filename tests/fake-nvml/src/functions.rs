@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use nvml_wrapper_sys::bindings::{nvmlMemory_v2_t, nvmlUtilization_t};
+use nvml_wrapper_sys::bindings::{nvmlMemory_t, nvmlMemory_v2_t, nvmlUtilization_t};
 
 use crate::{
     driver::{Driver, Handle, NOT_SUPPORTED, Return, driver, give, give_text, gpu},
@@ -36,6 +36,7 @@ macro_rules! value {
 value!(nvmlDeviceGetIndex() -> c_uint, |_, _, index| index as c_uint);
 // Not the index: whoever takes one for the other is to notice.
 value!(nvmlDeviceGetMinorNumber() -> c_uint, |_, _, index| 7 - index as c_uint);
+value!(nvmlDeviceGetComputeMode() -> c_uint, |gpu, _, _| gpu.compute_mode);
 value!(nvmlDeviceGetPowerUsage() -> c_uint, |gpu, _, _| gpu.power_mw);
 value!(nvmlDeviceGetCurrentClocksThrottleReasons() -> c_ulonglong, |gpu, _, _| gpu.throttle);
 value!(nvmlDeviceGetTemperature(sensor: c_uint) -> c_uint, |gpu, _, _| gpu.temperature);
@@ -50,6 +51,13 @@ value!(nvmlDeviceGetMemoryInfo_v2() -> nvmlMemory_v2_t, |gpu, _, _| nvmlMemory_v
     version: 0,
     total: gpu.memory_total,
     reserved: 0,
+    free: gpu.memory_total.saturating_sub(gpu.memory_used),
+    used: gpu.memory_used,
+});
+
+// Before driver 510 there is no other.
+value!(nvmlDeviceGetMemoryInfo() -> nvmlMemory_t, |gpu, _, _| nvmlMemory_t {
+    total: gpu.memory_total,
     free: gpu.memory_total.saturating_sub(gpu.memory_used),
     used: gpu.memory_used,
 });

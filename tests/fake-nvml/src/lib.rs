@@ -17,5 +17,5 @@ pub mod scenario;
 mod tree;
 
 pub use place::Fake;
-pub use scenario::{Gpm, Gpu, Process, Scenario};
+pub use scenario::{Gpm, Gpu, Process, Scenario, Turns};
 pub use tree::Tree;

@@ -14,7 +14,7 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 /// The scenario, in the library's folder.
 pub const SCENARIO: &str = "scenario.json";
 /// What each reference holds open, as drivers do their device files.
-pub const REFERENCE: &str = "reference";
+pub const REFERENCE: &str = "nvidia0";
 
 /// A driver for one test, gone with it.
 pub struct Fake {

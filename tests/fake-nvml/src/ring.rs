@@ -1,5 +1,5 @@
 //! The ring of samples of utilisation: one each 139 ms, unless told otherwise, of about the last 10 s. Each is
-//! the share of the time since the one before, and one process has all the credit for it.
+//! the share of the time since the one before, and the process that worked most in it has all the credit.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use crate::{
         Handle, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, Return, SUCCESS,
         give, give_list, gpu,
     },
-    scenario::Gpu,
+    scenario::{Gpu, Turns},
 };
 
 const SAMPLES: u64 = 72;
@@ -25,22 +25,19 @@ const UNSIGNED: c_uint = 1;
 const OF_GPU: c_uint = 1;
 const OF_MEMORY: c_uint = 2;
 
-/// A sample: its number, stamp and percentage.
+/// A sample: its stamp and percentage, and who has the credit for it.
 struct Sample {
-    number: u64,
     stamp_us: u64,
     percent: u32,
+    pid: Option<u32>,
 }
 
-/// Time busy up to `at_us`.
-fn busy_us(gpu: &Gpu, at_us: u64) -> u64 {
-    match gpu.turns {
-        None => at_us * u64::from(gpu.utilization) / 100,
-        Some((period_ms, percent)) => {
-            let (period_us, busy_us) = (period_ms * 1000, period_ms * 10 * u64::from(percent));
-            at_us / period_us * busy_us + (at_us % period_us).min(busy_us)
-        }
-    }
+/// Time that the work takes up to `at_us`.
+fn busy_us(turns: Turns, at_us: u64) -> u64 {
+    let us = |percent: u32| turns.period_ms * 10 * u64::from(percent);
+    let (period_us, busy_us) = (turns.period_ms * 1000, us(turns.percent));
+    let within_us = (at_us % period_us).saturating_sub(us(turns.from));
+    at_us / period_us * busy_us + within_us.min(busy_us)
 }
 
 /// The ring as it is so long after the first opening.
@@ -49,9 +46,15 @@ fn ring(gpu: &Gpu, elapsed: Duration) -> Vec<Sample> {
     let last = (BOOT_US + elapsed.as_micros() as u64) / sample_us;
     let sample = |number: u64| {
         let (from_us, stamp_us) = ((number - 1) * sample_us, number * sample_us);
-        let busy_us = busy_us(gpu, stamp_us) - busy_us(gpu, from_us);
-        let percent = ((busy_us * 100 + sample_us / 2) / sample_us) as u32;
-        Sample { number, stamp_us, percent }
+        let work = gpu.processes.iter().chain(&gpu.mps).filter_map(|process| {
+            let turns = process.turns?;
+            Some((busy_us(turns, stamp_us) - busy_us(turns, from_us), process.pid))
+        });
+        let work: Vec<_> = work.filter(|(busy_us, _)| *busy_us > 0).collect();
+        let busy_us: u64 = work.iter().map(|(busy_us, _)| busy_us).sum();
+        let percent = ((busy_us * 100 + sample_us / 2) / sample_us) as u32 + gpu.utilization;
+        let pid = work.iter().max().map(|(_, pid)| *pid);
+        Sample { stamp_us, percent: percent.min(gpu.utilization.max(100)), pid }
     };
     (last - SAMPLES + 1..=last).map(sample).collect()
 }
@@ -102,8 +105,8 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
 }
 
 /// As in nvml.h: of processes that list samples those, all of a process of which one is newer, as drivers
-/// do whose ring is coarser than their stamps. Of others, where the device works in turns, one for each: the
-/// mean of what it has the credit for.
+/// do whose ring is coarser than their stamps. Of those that work in turns, one for each that has credit: its
+/// part of the time since.
 ///
 /// # Safety
 /// As there.
@@ -134,15 +137,13 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
             }
         }
         gpu.garbage.iter().for_each(|(pid, stamp, sm)| put(*pid, *stamp, *sm, 0));
-        let ring = if gpu.turns.is_some() { ring(gpu, elapsed) } else { Vec::new() };
-        for (place, process) in gpu.processes.iter().enumerate() {
-            let is_its =
-                |of: &&Sample| of.number as usize % gpu.processes.len() == place && of.percent > 0;
-            let its: Vec<_> =
-                ring.iter().filter(|of| of.stamp_us > last_seen_us).filter(is_its).collect();
-            if let Some(newest) = its.last() {
-                let sum: u32 = its.iter().map(|sample| sample.percent).sum();
-                put(process.pid, newest.stamp_us, sum / its.len() as u32, 0);
+        let mut ring = ring(gpu, elapsed);
+        ring.retain(|sample| sample.stamp_us > last_seen_us);
+        for process in gpu.processes.iter().chain(&gpu.mps) {
+            let its = ring.iter().filter(|sample| sample.pid == Some(process.pid));
+            if let Some(newest) = its.clone().next_back() {
+                let sum: u32 = its.map(|sample| sample.percent).sum();
+                put(process.pid, newest.stamp_us, sum / ring.len() as u32, 0);
             }
         }
         if count.is_null() {

@@ -29,11 +29,8 @@ pub struct Gpu {
     pub uuid: String,
     /// Its model.
     pub name: String,
-    /// Percent of the time busy.
+    /// Percent of the time busy, beside what its processes do in turns.
     pub utilization: u32,
-    /// Instead of always being as busy: how many milliseconds a turn takes, of which the first so many percent
-    /// are busy.
-    pub turns: Option<(u64, u32)>,
     /// Milliseconds between two samples of the driver's; `None`: 139.
     pub sample_ms: Option<u64>,
     /// Percent of the time in which memory was accessed.
@@ -44,6 +41,8 @@ pub struct Gpu {
     pub memory_total: u64,
     /// Milliwatts; the energy grows by them from the first opening on.
     pub power_mw: u32,
+    /// Milliwatts more while the driver is initialised; in the energy alone.
+    pub awake_mw: u32,
     /// Millijoules at the first opening.
     pub energy_mj: u64,
     /// Megahertz.
@@ -60,6 +59,8 @@ pub struct Gpu {
     pub xids: Vec<(u64, Option<u32>)>,
     /// Values by nvml.h's number of the field; others are not offered.
     pub fields: BTreeMap<u32, u64>,
+    /// Who may compute, as nvml.h numbers it: 0 everybody, 3 one process.
+    pub compute_mode: u32,
     /// Milliwatts it may take; `None`: not offered.
     pub power_limit_mw: Option<u32>,
     /// Percent of the time in which it encoded and decoded video; `None`: not offered.
@@ -84,6 +85,8 @@ pub struct Gpu {
     pub errors: BTreeMap<String, u32>,
     /// Milliseconds that a function takes.
     pub hang_ms: BTreeMap<String, u64>,
+    /// Milliseconds of CPU time that a function takes.
+    pub cpu_ms: BTreeMap<String, u64>,
 }
 
 /// Percentages by GPM; `None`: this one is not offered.
@@ -117,6 +120,20 @@ pub struct Process {
     /// Its samples of utilisation: time stamp (µs), percent of the multiprocessors, percent of memory. They
     /// stay, as in the driver's ring, until the scenario is replaced.
     pub samples: Vec<(u64, u32, u32)>,
+    /// The work that it does, of which the driver makes samples of its own.
+    pub turns: Option<Turns>,
+}
+
+/// Work that comes again with each period.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turns {
+    /// Milliseconds from one to the next.
+    pub period_ms: u64,
+    /// Percent of the period that pass before it.
+    pub from: u32,
+    /// Percent of the period that it takes: both together, 100 at most.
+    pub percent: u32,
 }
 
 impl Scenario {

@@ -69,7 +69,9 @@ impl Point {
 impl From<point::Point> for Point {
     fn from(point: point::Point) -> Self {
         let point::Point { measurement, tags, fields, time_ns } = point;
-        let (tags, fields) = (tags.into_iter().collect(), fields.into_iter().collect());
+        let tags = tags.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
+        let fields = fields.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
+        let measurement = measurement.into_owned();
         Self { measurement, tags, fields, time_ns: time_ns as i64 }
     }
 }

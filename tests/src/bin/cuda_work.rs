@@ -1,12 +1,12 @@
-//! `cuda_work spin SECONDS PERIOD_MS PERCENT MIB`: holds memory of the first GPU and keeps it busy for the first
-//! PERCENT of each period. `cuda_work crash`: writes to an address that nobody has. Needs the driver alone: its
-//! library is loaded at run time, the kernels are PTX text that it compiles.
+//! `cuda_work spin MS PERIOD_MS FROM PERCENT MIB`: for so many milliseconds, holds memory of the first GPU and keeps
+//! it busy for PERCENT of each period of the wall clock, from FROM percent of it on. `cuda_work crash`: writes to an address that nobody has. Needs the
+//! driver alone: its library is loaded at run time, the kernels are PTX text that it compiles.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
     ptr::null_mut,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 const LIBRARY: &CStr = c"libcuda.so.1";
@@ -145,19 +145,30 @@ impl Cuda {
     }
 }
 
+/// The time until `from_ns` of a period of the wall clock have passed.
+fn until(period: Duration, from_ns: u64) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that is set");
+    let period_ns = period.as_nanos() as u64;
+    let within_ns = (now.as_nanos() % period.as_nanos()) as u64;
+    Duration::from_nanos((from_ns + period_ns - within_ns) % period_ns)
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["spin", seconds, period_ms, percent, mib] => {
+        ["spin", milliseconds, period_ms, from, percent, mib] => {
             let number = |word: &str| word.parse::<u64>().expect("a number");
             let cuda = Cuda::open();
             cuda.hold((number(mib) << 20) as usize);
             let period = Duration::from_millis(number(period_ms));
-            let busy_ns = period.as_nanos() as u64 * number(percent) / 100;
+            let part_ns = |percent| period.as_nanos() as u64 * number(percent) / 100;
+            let busy_ns = part_ns(percent);
             let begin = Instant::now();
-            let mut turn = begin;
-            while begin.elapsed() < Duration::from_secs(number(seconds)) {
+            // Those of several processes are side by side.
+            let mut turn = begin + until(period, part_ns(from));
+            thread::sleep(turn - begin);
+            while begin.elapsed() < Duration::from_millis(number(milliseconds)) {
                 check("spin", cuda.run(c"spin", busy_ns));
                 turn += period;
                 thread::sleep(turn.saturating_duration_since(Instant::now()));
@@ -166,6 +177,6 @@ fn main() {
         ["crash"] => {
             println!("the kernel ended with CUDA's error {}", Cuda::open().run(c"crash", 16))
         }
-        _ => panic!("spin SECONDS PERIOD_MS PERCENT MIB, or crash"),
+        _ => panic!("spin MS PERIOD_MS FROM PERCENT MIB, or crash"),
     }
 }

@@ -53,10 +53,11 @@ pub fn text(file: &Path) -> Result<String> {
 pub fn add(text: &str, all: &mut Points) -> Result<()> {
     for point in read::points(text) {
         let Point { measurement, tags, fields, time_ns } = point?;
-        let series = (measurement, tags.into_iter().collect(), time_ns as i64);
+        let tags = tags.into_iter().map(|(key, value)| (key.into_owned(), value)).collect();
+        let series = (measurement.into_owned(), tags, time_ns as i64);
         let point = all.entry(series.clone()).or_default();
         for (key, value) in fields {
-            let twice = point.insert(key.clone(), value);
+            let twice = point.insert(key.to_string(), value);
             ensure!(twice.is_none(), "{key} of {series:?} comes twice");
         }
     }

@@ -2,18 +2,17 @@
 //! whose name is a rig's own may be ended here: every process in them is killed.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use anyhow::{Context, Result, ensure};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 
-use super::PACE;
-
-/// How long the kernel and the servers may take to let go of what has ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+use super::{PACE, PATIENCE};
 
 /// A line of /proc/PID/cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,15 +101,21 @@ pub fn remove(top: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder that a rig shares with the rest of the node, such as `system.slice`: removed with the last
-/// of its users, unless it was there before.
+/// Folders that a rig shares with the rest of the node, such as `system.slice`: removed with the last of this
+/// program's users, unless they were there before the first.
 #[derive(Debug)]
-pub struct Shared(Vec<PathBuf>);
+pub struct Shared(());
+
+/// Those that were not there, and how many values there are.
+static IN_USE: Mutex<(BTreeSet<PathBuf>, usize)> = Mutex::new((BTreeSet::new(), 0));
 
 impl Shared {
     /// Notes which of `folders` are not there yet.
     pub fn before(folders: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self(folders.into_iter().filter(|folder| !folder.exists()).collect())
+        let mut in_use = in_use();
+        in_use.0.extend(folders.into_iter().filter(|folder| !folder.exists()));
+        in_use.1 += 1;
+        Self(())
     }
 
     /// As [`Self::before`], and makes them.
@@ -118,19 +123,29 @@ impl Shared {
     /// # Errors
     /// When one cannot be made.
     pub fn make(folders: impl IntoIterator<Item = PathBuf>) -> Result<Self> {
-        let new = Self::before(folders);
-        for folder in &new.0 {
-            fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folders: Vec<_> = folders.into_iter().collect();
+        let shared = Self::before(folders.clone());
+        for folder in &folders {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        Ok(new)
+        Ok(shared)
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        for folder in self.0.iter().rev() {
-            // Refused while somebody else uses it, who may remove it then.
-            let _ = fs::remove_dir(folder);
+        let mut in_use = in_use();
+        in_use.1 -= 1;
+        if in_use.1 == 0 {
+            for folder in std::mem::take(&mut in_use.0).iter().rev() {
+                // Refused while another program uses it, which may remove it then.
+                let _ = fs::remove_dir(folder);
+            }
         }
     }
+}
+
+fn in_use() -> MutexGuard<'static, (BTreeSet<PathBuf>, usize)> {
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }

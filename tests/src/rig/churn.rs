@@ -14,10 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 
-use super::cgroups;
-
-/// How long a cgroup may stay busy after its last task was reaped.
-const PATIENCE: Duration = Duration::from_secs(5);
+use super::{PATIENCE, cgroups};
 
 /// What to do.
 #[derive(Clone, Debug)]

@@ -14,9 +14,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{cgroups, daemon::Daemon, folder, program};
+use super::{PATIENCE, cgroups, daemon::Daemon, folder, program};
 
-const PATIENCE: Duration = Duration::from_secs(20);
 /// The host's folders that a program needs, as far as they are there.
 const SHOWN: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc"];
 

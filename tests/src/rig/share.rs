@@ -7,16 +7,13 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use anyhow::{Context, Result};
 use rustix::mount::{UnmountFlags, unmount};
 use tempfile::TempDir;
 
-use super::{daemon::Daemon, folder, program};
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use super::{PATIENCE, daemon::Daemon, folder, program};
 
 /// The folder, mounted while its value lives.
 #[derive(Debug)]

@@ -8,9 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use ureq::Agent;
 
-use super::{daemon::Daemon, folder, free_port, program};
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use super::{PATIENCE, daemon::Daemon, folder, free_port, program};
 
 /// A server with data of its own.
 #[derive(Debug)]

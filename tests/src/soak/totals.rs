@@ -77,7 +77,7 @@ impl Totals {
         let Point { measurement, tags, fields, time_ns } = point;
         let tag = |key: &str| tags.iter().find(|(name, _)| name == key).map(|(_, v)| v.clone());
         let numbers = fields.into_iter().filter_map(|(name, value)| match value {
-            FieldValue::Integer(number) => Some((name, number)),
+            FieldValue::Integer(number) => Some((name.into_owned(), number)),
             _ => None,
         });
         if measurement == "jobtrace_self" {
@@ -93,10 +93,10 @@ impl Totals {
         }
         let of = match tag("op") {
             Some(op) => format!("{measurement}.{op}"),
-            None => measurement.clone(),
+            None => measurement.to_string(),
         };
         // The others hold states and moments, whose sums mean nothing.
-        let is_counted = ["job_sched", "job_fault", "job_block"].contains(&measurement.as_str());
+        let is_counted = ["job_sched", "job_fault", "job_block"].contains(&&*measurement);
         let is_meant = tag("device").is_none_or(|name| name == device);
         let sums = self.jobs.entry(tag("job").context("a line of no job")?).or_default();
         for (name, number) in numbers {

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace::{cgroup::hierarchies::Hierarchies, model::tables::fact, record::running};
 use jobtrace_tests::{
     agent::{Agent, Points},
     agree::Agreement,
+    rig::wait_for,
 };
 
 use super::{
@@ -129,7 +130,13 @@ fn more_jobs_than_slots() {
         forkers[*index] = None;
         shaped.remove_job(0, 9_300 + *index as u32);
     }
-    agent.settle().unwrap();
+    let is_served = |name: &String| {
+        let now = running::records(&agent.socket(), name).unwrap_or_default();
+        now.iter().any(|record| record.facts.has(const { fact("counted_from") }))
+    };
+    let waiting = || (0..12).filter(|index| !with.contains(index)).map(|index| &names[index]);
+    let all_served = || waiting().all(is_served).then_some(());
+    wait_for("slots for those that waited", MOMENT, all_served).unwrap();
     forkers.iter_mut().flatten().for_each(fork_ten);
     let points = agent.stop().unwrap();
     let late: Vec<u64> = names.iter().map(|job| forks(&points, job)).collect();

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 mod containers;
 mod crowds;
+mod dive;
 mod hostile;
 mod life;
 mod programs;
 mod records;
 mod slots;
 mod slurm;
-mod slurm_limit;
 mod slurm_records;
 mod times;
 mod top;
 mod truth;
 mod unserved;
 
-use jobtrace_tests::rig::shaped;
+use jobtrace_tests::rig::{PATIENCE, shaped};
 
 /// How long something may take that takes a moment.
-pub const MOMENT: Duration = Duration::from_secs(20);
+pub const MOMENT: Duration = PATIENCE;

@@ -1,6 +1,6 @@
 //! Records of jobs: whole, on the disk when a job has ended, and the sum of its lines to the unit.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use jobtrace::{
     model::{
@@ -17,7 +17,7 @@ use jobtrace_tests::{
 };
 use tracer_ebpf::table::Kind;
 
-use super::{life::quiet, shaped::Shaped};
+use super::{MOMENT, life::quiet, shaped::Shaped};
 
 const MIXED: &str = env!("CARGO_BIN_EXE_mixed");
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
@@ -58,6 +58,7 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     let disk = jobtrace_tests::disk::RamDisk::new(8 << 20);
     let pages = disk.path();
     let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let begin = Instant::now();
     let [mixed, forks, runs] = [9_401, 9_402, 9_403].map(|job| shaped.job(0, job, "step_0"));
     let mut sleeper = runs.command("sleep").arg("600").spawn().unwrap();
     mixed.run(&[MIXED, "2", &pages, &pages]);
@@ -66,7 +67,8 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     // Without the agent's end: a job's own is enough.
     let heads =
         || agent.heads().ok().filter(|heads| heads.contains("9401") && heads.contains("9402"));
-    wait_for("the records of two jobs", Duration::from_secs(20), heads).unwrap();
+    wait_for("the records of two jobs", MOMENT, heads).unwrap();
+    let most_s = begin.elapsed().as_secs_f64();
     assert!(
         !agent.heads().unwrap().contains("9403"),
         "it runs, for less than a quarter of an hour"
@@ -93,7 +95,7 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     let on_cpu: u64 = mixed.timeline.columns().filter_map(|column| column[0]).sum();
     assert_eq!(on_cpu, points.sum("9401", "job_sched", "on_cpu_ns"));
     let elapsed_s = mixed.totals.elapsed_ns as f64 / 1e9;
-    assert!((1.9..6.0).contains(&elapsed_s), "{elapsed_s} s of 2 and a little");
+    assert!((1.9..most_s).contains(&elapsed_s), "{elapsed_s} s of 2 and a little");
     let told = |record: &Record| record.facts.number(const { fact("start") });
     assert_eq!(told(mixed), points.fact("9401", "start").and_then(|start| start.parse().ok()));
     assert!(records.iter().all(|record| record.job().job != "_system"));
@@ -129,11 +131,13 @@ fn used_again(is_told: bool) {
     // Its end is told at a tick.
     let ended = || agent.heads().ok().filter(|heads| heads.contains("9404"));
     if is_told {
-        wait_for("the record of the first", Duration::from_secs(20), ended).unwrap();
+        wait_for("the record of the first", MOMENT, ended).unwrap();
     }
+    let begin = Instant::now();
     run("70", "1", "chemistry");
     run("70", "1", "chemistry");
     let (points, records) = agent.stop_with_records().unwrap();
+    let most_s = begin.elapsed().as_secs_f64();
 
     let mut of: Vec<_> = records.iter().filter(|record| record.job().job == "9404").collect();
     of.sort_by_key(|record| record.timeline.begin_ns());
@@ -164,7 +168,7 @@ fn used_again(is_told: bool) {
     assert!(end <= second.timeline.begin_ns(), "one ends before the other begins");
     assert!(second.facts.has(const { fact("end") }));
     let second_s = second.totals.elapsed_ns as f64 / 1e9;
-    assert!((1.8..8.0).contains(&second_s), "{second_s} s of two times one and a little");
+    assert!((1.8..most_s).contains(&second_s), "{second_s} s of two times one and a little");
 }
 
 /// How processes ended, by their number; a sibling's are its own.

@@ -1,7 +1,7 @@
 //! Records of real Slurm jobs: an array, a step with a slow task, a cancelled job, one that was killed for memory, one
 //! that was requeued and so has its number twice.
 
-use std::process::Command;
+use std::{process::Command, thread::sleep, time::Duration};
 
 use jobtrace::{
     cgroup::hierarchies::Hierarchies,
@@ -81,12 +81,16 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         is_over.then_some(())
     })
     .unwrap();
+    // The node refuses what is begun in the second in which it was told to kill it.
+    sleep(Duration::from_secs(2));
     // Slurm would wait two minutes.
     scontrol(&slurm, &["update", &format!("JobId={number_of}"), "StartTime=now"]);
     wait_for("its second run", 3 * MOMENT, || {
         slurm.output(requeued).is_ok_and(|text| text.matches("bred").count() == 2).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}: {:?}\n{}", slurm.jobs(requeued), slurm.last_log()));
+    // What ends before anybody could ask its tasks is not told apart.
+    agent.settle().unwrap();
     slurm.scancel(cancelled).unwrap();
     slurm.scancel(requeued).unwrap();
     for job in

@@ -72,7 +72,7 @@ fn on_cpu_ns(pid: i32) -> u64 {
 }
 
 /// Looks, each of which the measuring loop is asked for: an interval is a second.
-const LOOKS: u32 = 10;
+const LOOKS: u32 = 5;
 const APART: Duration = Duration::from_millis(1_200);
 const JOBS: u32 = 200;
 

@@ -7,7 +7,7 @@ use jobtrace_tests::{
     rig::{full_disk::SmallDisk, wait_for},
 };
 
-use super::{intervals::wait_until_in_second, signals::QUICK};
+use super::signals::QUICK;
 
 #[test]
 fn a_restart_within_an_interval_overwrites_nothing() {
@@ -17,8 +17,9 @@ fn a_restart_within_an_interval_overwrites_nothing() {
         let mut agent = setup.start().unwrap();
         site.fork(0, forks).unwrap();
         // However long its start took, a point of the grid comes in each life.
-        sleep(Duration::from_secs(1));
-        wait_until_in_second(100_000_000);
+        let written = || files::list(&setup.outbox()).unwrap().len();
+        let before = written();
+        wait_for("an interval", PATIENCE, || (written() > before).then_some(())).unwrap();
         agent.end_well().unwrap();
     }
     let points = files::points(&setup.outbox()).unwrap();
@@ -34,7 +35,7 @@ fn a_full_disk_does_not_keep_it_and_it_tells_what_is_lost() {
     let setup = Setup::with_spool(&disk.path().join("spool"), "").unwrap();
     let mut agent = setup.start().unwrap();
     disk.fill().unwrap();
-    sleep(Duration::from_millis(2500));
+    agent.wait_for_words("cannot write to the spool", 1).unwrap();
     let (status, took) = agent.end_by(libc::SIGTERM).unwrap();
     assert_eq!(status.code(), Some(1), "{}", agent.words());
     assert!(took < QUICK, "{took:?}");

@@ -15,6 +15,7 @@ use jobtrace::{
 use jobtrace_tests::{
     agent::records,
     daemon::{files::Points, files::intervals, site::Site},
+    stalls::Stalls,
 };
 
 /// Forks in the records of a folder, by job: of each there is one.
@@ -37,8 +38,8 @@ fn are_saved(dir: &Path, site: &Site, jobs: &[u32]) -> Option<()> {
     jobs.iter().all(|job| is_saved(&site.job(*job))).then_some(())
 }
 
-/// The longest interval, seconds.
-fn longest_s(points: &Points) -> f64 {
+/// The longest interval, seconds, less the machine's own longest stall.
+fn longest_s(points: &Points, stalls: &Stalls) -> f64 {
     let spans = intervals(points).into_iter().map(|(_, span_ns)| span_ns);
-    spans.max().expect("an interval") as f64 / 1e9
+    spans.max().expect("an interval") as f64 / 1e9 - stalls.longest().as_secs_f64()
 }

@@ -14,6 +14,7 @@ use jobtrace_tests::{
         site::Site,
     },
     rig::{daemon::Daemon, folder, share::Share, wait_for},
+    stalls::Stalls,
     traced::program,
 };
 
@@ -37,7 +38,7 @@ fn a_share_that_hangs_stops_the_copying_and_nothing_else() {
     let (there, behind) = (share.path().join("records"), share.behind().join("records"));
     fs::create_dir(&behind).unwrap();
     let setup = Setup::new("").unwrap();
-    let mut agent = setup.start().unwrap();
+    let (stalls, mut agent) = (Stalls::watch(), setup.start().unwrap());
     let saved =
         |dir: &Path, jobs: &[u32]| wait_for("records", PATIENCE, || are_saved(dir, &site, jobs));
     site.fork(0, 11).unwrap();
@@ -91,7 +92,7 @@ fn a_share_that_hangs_stops_the_copying_and_nothing_else() {
     let expected = [11, 22, 33].map(Some);
     assert_eq!([0, 1, 2].map(|job| copied.get(&site.job(job)).copied()), expected);
     let points = files::points(&setup.outbox()).unwrap();
-    let longest = longest_s(&points);
+    let longest = longest_s(&points, &stalls);
     let late = sum(&points, "jobtrace_self", "_system", "late_intervals");
     eprintln!("longest interval {longest:.2} s, {late} late");
     assert!(longest < 3.0, "{longest} s: {}", agent.words());

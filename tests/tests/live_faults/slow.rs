@@ -13,6 +13,7 @@ use jobtrace_tests::{
         site::Site,
     },
     rig::{share::Share, wait_for},
+    stalls::Stalls,
 };
 
 use super::{are_saved, forks, longest_s};
@@ -29,7 +30,7 @@ const MORE_BYTES: u64 = 16 << 20;
 fn a_slow_disk_of_records_delays_no_interval_and_loses_no_record() {
     let (disk, site) = (Share::slow(BYTES_PER_SECOND).unwrap(), Site::new().unwrap());
     let setup = Setup::with(None, Some(&disk.path().join("records")), "").unwrap();
-    let mut agent = setup.start().unwrap();
+    let (stalls, mut agent) = (Stalls::watch(), setup.start().unwrap());
     let before = anonymous_bytes(agent.pid());
     let (jobs, begin) = (Vec::from_iter(0..JOBS), Instant::now());
     for job in &jobs {
@@ -51,7 +52,7 @@ fn a_slow_disk_of_records_delays_no_interval_and_loses_no_record() {
     assert_eq!(status.code(), Some(i32::from(is_late)), "{}", agent.words());
 
     let points = files::points(&setup.outbox()).unwrap();
-    let (longest, grown) = (longest_s(&points), most.saturating_sub(before));
+    let (longest, grown) = (longest_s(&points, &stalls), most.saturating_sub(before));
     let late = sum(&points, "jobtrace_self", "_system", "late_intervals");
     eprintln!(
         "{took:?} for {JOBS} records; longest interval {longest:.2} s, {late} late, {grown} bytes more"

@@ -1,11 +1,14 @@
 //! Operations on files, which a run has where it is asked for them (`run --io`): small ones, many files, missing
-//! files, a full disk. Each job has a file system of its own.
+//! files, a full disk, files that are synced, opened or read again and again, reads in no order. Each job has a file system of its own.
 
-use std::process::Command;
+use std::{fs::File, io::Write, path::Path, process::Command, time::Duration};
 
 use jobtrace_tests::{
     findings::{Case, Said, check, said_by},
-    rig::mount::Tmpfs,
+    rig::{
+        fuse::{FILE, Fuse, Request},
+        mount::{Ext4, Tmpfs},
+    },
     traced::program,
 };
 
@@ -16,14 +19,30 @@ pub const CASES: &[Case] = &[
     // More than a fifth, and less; both are more than a thousand.
     Case { rule: "missing_files", speaks: || looks_for("20000"), silent: || looks_for("6000") },
     Case { rule: "file_errors", speaks: || writes("4"), silent: || writes("3") },
+    // As often, after other amounts.
+    Case { rule: "sync_each_record", speaks: || syncs(4 << 10), silent: || syncs(1 << 20) },
+    // As many opens, of one file and of 5,000.
+    Case { rule: "opened_again", speaks: || opens("1"), silent: || opens("5000") },
+    // As many reads, in another order.
+    Case {
+        rule: "random_reads",
+        speaks: || reads_cold("shuffled"),
+        silent: || reads_cold("sorted"),
+    },
+    // As many bytes, of one file and of twelve.
+    Case { rule: "read_again", speaks: || reads_files("1"), silent: || reads_files("12") },
 ];
 
 const MIB: u64 = 1 << 20;
 
 /// What `script` with its words, the last of them a folder on a disk of `bytes`, is told.
 fn on_a_disk(bytes: u64, script: &str, words: &[&str]) -> Said {
-    let disk = Tmpfs::mount(bytes).unwrap();
-    let folder = disk.path().to_str().unwrap();
+    told_of(Tmpfs::mount(bytes).unwrap().path(), script, words)
+}
+
+/// The same, where the folder is there already.
+fn told_of(folder: &Path, script: &str, words: &[&str]) -> Said {
+    let folder = folder.to_str().unwrap();
     let job = [&["python3", "-c", script], words, &[folder]].concat();
     said_by(Command::new(program().unwrap()), &["--io"], &job)
 }
@@ -85,6 +104,73 @@ except OSError:
 os.path.exists(sys.argv[2] + '/missing')
 ";
     on_a_disk(3 * MIB / 2, script, &[pieces])
+}
+
+/// 200 pieces of `bytes` written to one file, each one synced, which takes a server 2 ms.
+fn syncs(bytes: u64) -> Said {
+    let script = "
+import os, sys
+piece = b'x' * int(sys.argv[1])
+file = os.open(sys.argv[3] + '/' + sys.argv[2], os.O_WRONLY)
+for number in range(200):
+    os.pwrite(file, piece, number * len(piece) % (16 << 20))
+    os.fsync(file)
+";
+    let disk = Fuse::mount(&[(Request::Sync, Duration::from_millis(2))]).unwrap();
+    told_of(disk.path(), script, &[&bytes.to_string(), FILE])
+}
+
+/// 20,000 opens, as many of each of so many files.
+fn opens(files: &str) -> Said {
+    let script = "
+import os, sys
+files = int(sys.argv[1])
+for number in range(20000):
+    file = os.open(f'{sys.argv[2]}/{number % files}', os.O_CREAT | os.O_RDONLY)
+    os.read(file, 100)
+    os.close(file)
+";
+    on_a_disk(32 * MIB, script, &[files])
+}
+
+/// 3,000 pages of a file that is not in memory, in this order.
+fn reads_cold(order: &str) -> Said {
+    let disk = Ext4::mount(64 * MIB).unwrap();
+    let mut file = File::create(disk.path().join("data")).unwrap();
+    file.write_all(&vec![7; 32 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let script = "
+import os, random, sys
+file = os.open(sys.argv[2] + '/data', os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+pages = list(range(3000))
+if sys.argv[1] == 'shuffled':
+    random.shuffle(pages)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+for page in pages:
+    os.pread(file, 4096, page * 4096)
+";
+    told_of(disk.path(), script, &[order])
+}
+
+/// 384 MiB out of so many files of 16 MiB.
+fn reads_files(files: &str) -> Said {
+    let disk = Tmpfs::mount(256 * MIB).unwrap();
+    let number: u32 = files.parse().unwrap();
+    for at in 0..number {
+        std::fs::write(disk.path().join(at.to_string()), vec![7; 16 << 20]).unwrap();
+    }
+    let script = "
+import os, sys, time
+files = int(sys.argv[1])
+time.sleep(0.1)
+for time in range(24):
+    file = os.open(f'{sys.argv[2]}/{time % files}', os.O_RDONLY)
+    while os.read(file, 1 << 16):
+        pass
+    os.close(file)
+";
+    told_of(disk.path(), script, &[files])
 }
 
 #[test]

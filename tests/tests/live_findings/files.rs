@@ -17,6 +17,11 @@ const BYTES: u64 = 64 << 10;
 pub const CASES: &[Case] = &[
     Case { rule: "blocked_on_io", speaks: small_reads, silent: computes },
     Case {
+        rule: "blocked_on_large_io",
+        speaks: || reads(300, 1 << 20),
+        silent: || reads(20_000, 4 << 10),
+    },
+    Case {
         rule: "sync",
         speaks: || teaching("each-line", &["results", "2000"]),
         silent: || teaching("each-line-mended", &["results", "2000"]),
@@ -29,6 +34,12 @@ pub const CASES: &[Case] = &[
 fn small_reads() -> Said {
     let fuse = Fuse::mount(&[(Request::Read, Duration::from_millis(10))]).unwrap();
     said_of(&[WAIT, "pread", "40", "10", &fuse.file(FILE)])
+}
+
+/// Reads of so many bytes each, past the page cache.
+fn reads(count: u64, bytes: u64) -> Said {
+    let disk = RamDisk::new(count * bytes);
+    said_of(&[TRANSFER, "read", &disk.path(), &count.to_string(), &bytes.to_string()])
 }
 
 /// Four processes that look for names in one folder of a file system that takes 5 ms for each: whoever removes a

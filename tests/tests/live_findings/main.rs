@@ -9,11 +9,12 @@ use jobtrace_tests::{
     traced::program,
 };
 
+mod asked;
+mod at_limit;
 mod cpu;
 mod dive;
 mod files;
 mod gpu;
-mod long;
 mod memory;
 mod waits;
 
@@ -33,7 +34,7 @@ fn no_rule_lacks_a_live_test() {
     for (file, cases) in FILES {
         found.extend(cases.iter().map(|case| (case.rule, file)));
     }
-    found.extend(long::RULES.map(|rule| (rule, "long")));
+    found.extend(asked::RULES.map(|rule| (rule, "asked")));
     let stated: BTreeMap<_, _> = RULES.iter().map(|rule| (rule.id, rule.shown)).collect();
     assert_eq!(found, stated, "docs/FINDINGS.md states where each rule is shown");
 }

@@ -8,7 +8,6 @@ use std::{
     process::Command,
     sync::OnceLock,
     thread,
-    time::Duration,
 };
 
 use fake_nvml::{Fake, Gpm, Gpu, Process, Scenario};
@@ -18,6 +17,7 @@ use jobtrace_tests::{
     daemon::files,
     disk::RamDisk,
     rig::{
+        PATIENCE,
         daemon::Daemon,
         shaped::{Directories, Shaped},
         wait_for,
@@ -39,7 +39,6 @@ const HOST: &str = "node1";
 const OWN: [&str; 3] = ["71", "72", "_system"];
 /// Stands for the command's number in what the GPU's driver is to say, until the command puts its own there.
 const PLACEHOLDER: u32 = 4_242_424_242;
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Files of real runs.
 pub struct Data {
@@ -246,7 +245,7 @@ fn agents() -> String {
     text_of(&outbox)
 }
 
-/// The lines of a command on a GPU that is at work for a fifth of the time.
+/// The lines of a command on a GPU that is at work for a fifth of the time, and fails once.
 fn on_a_gpu() -> String {
     let gpu = Gpu {
         uuid: "GPU-own".into(),
@@ -266,17 +265,24 @@ fn on_a_gpu() -> String {
             ..Gpm::default()
         }),
         processes: vec![Process { pid: PLACEHOLDER, memory: Some(40 << 30), ..Process::default() }],
+        ecc: Some(0),
         ..Gpu::default()
     };
+    let failed = Gpu { ecc: Some(2), xids: vec![(31, None)], ..gpu.clone() };
     let fake = Fake::new(&Scenario::default());
-    fake.set(&Scenario { gpus: vec![gpu], ..Scenario::default() });
-    let template = fake.folder().join("template");
-    fs::copy(fake.scenario(), &template).unwrap();
-    let script = format!(
-        "sed s/{PLACEHOLDER}/$$/ {0} > {0}.new && mv {0}.new {1} && exec sleep 3.5",
-        template.display(),
-        fake.scenario().display()
-    );
+    // It begins as the last one of these.
+    let [after, before] = [failed, gpu].map(|gpu| {
+        let template = fake.folder().join(format!("template-{}", gpu.xids.len()));
+        fake.set(&Scenario { gpus: vec![gpu], ..Scenario::default() });
+        fs::copy(fake.scenario(), &template).unwrap();
+        let scenario = fake.scenario();
+        format!(
+            "sed s/{PLACEHOLDER}/$$/ {0} > {0}.new && mv {0}.new {1}",
+            template.display(),
+            scenario.display()
+        )
+    });
+    let script = format!("{before} && sleep 2.5 && {after} && exec sleep 2.5");
     let out = tempfile::tempdir().unwrap();
     let mut command = Command::new(program().unwrap());
     command.env("LD_LIBRARY_PATH", fake.folder());

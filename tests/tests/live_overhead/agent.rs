@@ -5,20 +5,16 @@ use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use jobtrace_tests::{
     account::Report,
     agent::{Point, Points},
     own_cgroup::OwnCgroup,
-    rig::{daemon::Daemon, wait_for},
+    rig::{PATIENCE, daemon::Daemon, wait_for},
     traced::program,
 };
 use tempfile::TempDir;
-
-/// How long anything awaited may take.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 /// The agent. Ended when dropped.
 pub struct Agent {
@@ -76,6 +72,13 @@ impl Agent {
             name.contains("bpf_link") || name.contains("bpf-link") || name.contains("perf_event")
         };
         folder.filter_map(target).filter(is_link).count()
+    }
+
+    /// What /proc says of its memory, `field` of its status in KiB.
+    pub fn memory_kib(&self, field: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.daemon.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.unwrap().trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
     /// Ends it; all that it wrote.

@@ -66,6 +66,18 @@ fn switches(account: &Account) -> u64 {
     account.voluntary + account.involuntary
 }
 
+/// The kernel's types and the zeros of the tasks' records are tens of MiB while the programs are loaded.
+#[test]
+fn what_only_the_start_needs_is_given_back() {
+    let agent = Agent::start(&[], "max_ratio = 1.0");
+    agent.wait_for_points("a reading", |points| own(points).next().is_some());
+    let [now, peak] = ["VmRSS", "VmHWM"].map(|field| agent.memory_kib(field));
+    let own = agent.memory_kib("RssAnon");
+    assert!((512..7 << 10).contains(&own), "{own} KiB of its own");
+    assert!(now < peak, "{now} KiB of {peak} are left");
+    assert!(agent.end().len() > 1);
+}
+
 #[test]
 fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_back() {
     let (disk, other) = (RamDisk::new(1 << 20), RamDisk::new(READS * 4096));

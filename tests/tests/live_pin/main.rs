@@ -58,8 +58,9 @@ fn killed_fifty_times_under_load_nothing_is_lost_and_nothing_told_twice() {
         let missing: Vec<_> = expected.keys().filter(|job| !recorded.contains_key(*job)).collect();
         panic!("{error}: {} of {}, without {missing:?}", recorded.len(), expected.len())
     });
-    terminate(agent);
+    // What its end takes is in no interval.
     let span = begin.elapsed();
+    terminate(agent);
     let lines = site.lines();
     let counted = sums(&lines, "job_sched", "forks");
     let wrong: Vec<_> = expected
@@ -142,7 +143,7 @@ fn other_settings_and_half_a_set_are_replaced_and_unpinning_leaves_nothing() {
     let site = Site::new();
     let mut agent = site.agent();
     site.job("one", 5);
-    sleep(Duration::from_millis(1300));
+    site.has_told("one", 5);
     kill(&mut agent);
     fs::create_dir(format!("{PINS}/new-1234")).expect("bpffs");
     site.configure("slots = 77\nspare_slots = 5");
@@ -153,7 +154,7 @@ fn other_settings_and_half_a_set_are_replaced_and_unpinning_leaves_nothing() {
     let sets: Vec<_> = fs::read_dir(PINS).expect("bpffs").collect();
     assert_eq!(sets.len(), 1, "{sets:?}");
     site.job("two", 6);
-    sleep(Duration::from_millis(1300));
+    site.has_told("two", 6);
     terminate(agent);
     let forks = sums(&site.lines(), "job_sched", "forks");
     assert_eq!((forks["one"], forks["two"]), (5, 6));

@@ -5,6 +5,7 @@ use std::{process::Command, thread::sleep, time::Duration};
 use jobtrace_tests::{
     agree::Agreement,
     rig::{
+        PATIENCE,
         fuse::{FILE, Fuse, Request},
         wait_for,
     },
@@ -17,7 +18,6 @@ use crate::site::{Site, kill, sums, terminate};
 const WAIT: &str = env!("CARGO_BIN_EXE_wait");
 /// More than an interval of the agent's.
 const TICK: Duration = Duration::from_millis(1500);
-const PATIENCE: Duration = Duration::from_secs(30);
 const JOB: &str = "reads";
 
 #[test]

@@ -12,7 +12,7 @@ mod slurm;
 mod systemd;
 
 /// How long something may take that takes a moment.
-pub const MOMENT: Duration = Duration::from_secs(20);
+pub const MOMENT: Duration = jobtrace_tests::rig::PATIENCE;
 
 /// Where `processes` are, in the hierarchy of `controller` or in v2 where that is empty.
 pub fn path(places: &[Place], controller: &str) -> String {

@@ -36,6 +36,14 @@ impl Watched {
         Self { folder, shell, jobtrace }
     }
 
+    /// The same whose terminal is gone, and whose view has noticed.
+    fn lost() -> Self {
+        let mut run = Self::start();
+        run.shell.hang_up();
+        wait_for("the view's end", || (!is_viewed(run.jobtrace)).then_some(()));
+        run
+    }
+
     fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -69,9 +77,7 @@ fn is_viewed(jobtrace: Pid) -> bool {
 
 #[test]
 fn the_command_goes_on_without_its_terminal() {
-    let mut run = Watched::start();
-    run.shell.hang_up();
-    wait_for("the view's end", || (!is_viewed(run.jobtrace)).then_some(()));
+    let run = Watched::lost();
     run.let_go();
     assert_eq!(run.status(), "7\n");
     assert_eq!(run.exit(), Exit { code: Some(7), signal: None });
@@ -83,9 +89,7 @@ fn the_command_goes_on_without_its_terminal() {
 
 #[test]
 fn a_signal_ends_the_command_when_the_terminal_is_gone() {
-    let mut run = Watched::start();
-    run.shell.hang_up();
-    wait_for("the view's end", || (!is_viewed(run.jobtrace)).then_some(()));
+    let run = Watched::lost();
     run.terminate();
     assert_eq!(run.status(), "143\n");
     assert_eq!(run.exit(), Exit { code: None, signal: Some(libc::SIGTERM) });

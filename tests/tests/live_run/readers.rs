@@ -5,15 +5,19 @@ use std::{
     io::{BufRead, BufReader},
     process::{Child, Command},
     thread::sleep,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::{
+    io::ioctl_fionread,
     pipe::fcntl_setpipe_size,
     process::{Pid, Signal, kill_process},
 };
 
-use crate::program::{JOB, end, jobtrace, json, run};
+use crate::program::{JOB, end, jobtrace, json, run, wait_for};
+
+/// Between two readings, `10ms`.
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// A run that records into a pipe of one page, which a few readings fill.
 fn recording(command: &mut Command) -> Child {
@@ -29,7 +33,13 @@ fn a_reader_that_stops_keeps_no_signal_from_the_command_nor_from_jobtrace() {
     let mut child = recording(&mut command);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));
-    sleep(Duration::from_millis(500));
+    let held = || ioctl_fionread(child.stdout.as_ref().unwrap()).unwrap();
+    // What is in it grows no more, though there are readings.
+    wait_for("a full pipe", || {
+        let before = held();
+        sleep(20 * INTERVAL);
+        (before > 0 && held() == before).then_some(())
+    });
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::USR1).unwrap();
     assert_eq!(lines.next(), Some(format!("had {}", libc::SIGUSR1)));
@@ -47,14 +57,19 @@ fn a_reader_that_stops_for_a_while_has_all_and_the_times_are_the_commands() {
     let path = |name: &str| tmp.path().join(name);
     let mut command = jobtrace();
     command.args(["--quiet", "--interval", "10ms", "--record", "-", "--json"]).arg(path("live"));
-    let child = recording(command.args(["--", "sleep", "1"]));
-    sleep(Duration::from_secs(6));
+    let begin = Instant::now();
+    let mut child = recording(command.args(["--", "sleep", "1"]));
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let waits = "jobtrace: waiting for the reader of standard output";
+    assert_eq!(lines.next().as_deref(), Some(waits));
+    let waited_ns = begin.elapsed().as_nanos() as u64;
     let ended = end(child);
-    let waited = "jobtrace: waiting for the reader of standard output\n";
-    assert_eq!((ended.status, ended.stderr.as_str()), (0, waited));
+    assert_eq!((ended.status, lines.next()), (0, None));
     let live = json(&path("live"));
     let elapsed_ns = live["elapsed_ns"].as_u64().unwrap();
-    assert!((1_000_000_000..3_000_000_000).contains(&elapsed_ns), "{elapsed_ns}");
+    // It waits for a second before it says so.
+    let most_ns = waited_ns - 1_000_000_000;
+    assert!((1_000_000_000..=most_ns).contains(&elapsed_ns), "{elapsed_ns} of {most_ns}");
     fs::write(path("record"), ended.stdout).unwrap();
     let options = ["--replay", "--json"].map(Into::into);
     let [replay, out] = options;

@@ -264,13 +264,13 @@ fn hostile_names_come_back_as_documented() {
     spool.recover(Resume::Anew).unwrap();
     let mut points = Vec::new();
     for (at, (tag, _)) in tags.iter().enumerate() {
-        let tags = ["device", "job", "user"].map(|key| (key.to_owned(), (*tag).to_owned()));
+        let tags = ["device", "job", "user"].map(|key| (key.into(), (*tag).to_owned()));
         let (text, _) = texts[at % texts.len()];
         let fields = vec![
-            ("n".to_owned(), FieldValue::Integer(at as u64)),
-            ("name".to_owned(), FieldValue::Text(text.to_owned())),
+            ("n".into(), FieldValue::Integer(at as u64)),
+            ("name".into(), FieldValue::Text(text.to_owned())),
         ];
-        let (measurement, time_ns) = ("hostile".to_owned(), 1_700_000_000_000_000_000);
+        let (measurement, time_ns) = ("hostile".into(), 1_700_000_000_000_000_000);
         points.push(Point { measurement, tags: tags.into(), fields, time_ns });
     }
     let prepared = spool.prepare(&points, None, 1, 1).unwrap();

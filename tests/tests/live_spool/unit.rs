@@ -1,11 +1,11 @@
 //! `jobtrace-push` as packages ship it, under a real systemd: a user without rights takes the agent's
 //! files, into a real InfluxDB.
 
-use std::{fs, time::Duration};
+use std::fs;
 
 use jobtrace_tests::{
     daemon::files,
-    rig::{influx::Influx, systemd::Systemd, wait_for},
+    rig::{PATIENCE, influx::Influx, systemd::Systemd, wait_for},
     traced::program,
 };
 
@@ -13,7 +13,6 @@ const UNIT: &str = include_str!("../../../xtask/dist/jobtrace-push.service");
 const USERS: &str = include_str!("../../../xtask/dist/jobtrace.sysusers");
 const FOLDERS: &str = include_str!("../../../xtask/dist/jobtrace.tmpfiles");
 const OUTBOX: &str = "/var/spool/jobtrace/outbox";
-const PATIENCE: Duration = Duration::from_secs(20);
 /// What systemd-analyze gives at most: 10 is no protection at all.
 const EXPOSURE: f64 = 1.4;
 

@@ -23,7 +23,7 @@ use tracer_ebpf::{
 
 use crate::{
     cells::{Table, cell},
-    file::{inode_of_descriptor, word_at},
+    file::{file_of_descriptor, inode_of_file, word_at},
     kernel::{Kernel, global, has, load, load_bit},
     maps::{WaitCells, cpu_record},
     record::{file as file_in, file_shared},
@@ -270,5 +270,5 @@ fn inode_of(task: Kernel, argument: u32) -> u64 {
     } else {
         load::<u32, _>(registers(task), CALL_SECOND)
     };
-    inode_of_descriptor(task, descriptor)
+    inode_of_file(file_of_descriptor(task, descriptor))
 }

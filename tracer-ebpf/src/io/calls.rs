@@ -15,10 +15,11 @@ use tracer_ebpf::{
 
 use crate::{
     cells::{Operation, count},
+    files,
     job::{current, if_jobs},
     kernel::{Kernel, global, load},
     maps::{InFlight, in_flight, tag},
-    places::System,
+    places::Place,
 };
 
 /// What each call does to files; the agent fills it, for this machine's numbers.
@@ -65,22 +66,21 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
             (*begun).tag = 0;
             (known, known.tag == tag(pid, number))
         };
-        let system = if call.place() == place::CLOSED {
-            if is_known {
-                System { device: begun.device, block: begun.system }
-            } else {
-                System::UNKNOWN
-            }
-        } else {
-            System::of_call(task, registers, call, result)
+        let is_closed = call.place() == place::CLOSED;
+        let place = match is_closed {
+            true if is_known => begun.closes(),
+            true => Place::UNKNOWN,
+            false => Place::of_call(task, registers, call, result),
         };
         let operation = Operation {
+            now_ns: now,
             took_ns: is_known.then(|| now - begun.start_ns),
             has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
             result,
         };
+        let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
-        unsafe { count(cpu, call, system, &operation) };
+        unsafe { count(cpu, call, place.system, &operation, pattern) };
     }
     0
 }
@@ -94,18 +94,19 @@ fn enter(registers: Kernel) {
     }
     let pid: u32 = load(task, TASK_PID);
     let Some(begun) = in_flight(pid) else { return };
-    let system = if call.place() == place::CLOSED {
-        System::of_descriptor(task, load(registers, CALL_FIRST))
+    let closed = if call.place() == place::CLOSED {
+        Place::of_descriptor(task, load(registers, CALL_FIRST))
     } else {
-        System::UNKNOWN
+        Place::UNKNOWN
     };
     let switches = load(task, TASK_NVCSW);
     // SAFETY: the task's own, or that of another that shares its place, whose latency is then lost.
     unsafe {
         *begun = InFlight {
             tag: tag(pid, number),
-            device: system.device,
-            system: system.block,
+            _pad: 0,
+            file: closed.file.id,
+            system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),
             switches,
         };

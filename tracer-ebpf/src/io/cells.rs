@@ -5,7 +5,10 @@ use core::ptr::addr_of_mut;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     io_calls::IoCall,
-    tables::io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
+    tables::{
+        io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
+        io_file::Pattern,
+    },
 };
 
 use crate::{
@@ -16,6 +19,8 @@ use crate::{
 
 /// How an operation went.
 pub struct Operation {
+    /// When it ended, CLOCK_MONOTONIC.
+    pub now_ns: u64,
     /// Nanoseconds; `None` where its begin was not seen.
     pub took_ns: Option<u64>,
     /// Whether the task gave its CPU away.
@@ -27,12 +32,18 @@ pub struct Operation {
 // SAFETY: all integers; zeros are a valid value.
 static EMPTY: IoCell = unsafe { core::mem::zeroed() };
 
-/// Counts `operation` of `call` on `system`.
+/// Counts `operation` of `call` on `system`; where it is an access, `pattern` says where it began.
 ///
 /// # Safety
 /// `cpu` is this CPU's own.
 #[inline(always)]
-pub unsafe fn count(cpu: *mut IoCpu, call: IoCall, system: System, operation: &Operation) {
+pub unsafe fn count(
+    cpu: *mut IoCpu,
+    call: IoCall,
+    system: System,
+    operation: &Operation,
+    pattern: Option<Pattern>,
+) {
     let key = IoKey { device: system.device, op: call.op() as u16, error: 0 };
     // SAFETY: the caller's; a cell's value is this CPU's own.
     unsafe {
@@ -54,6 +65,12 @@ pub unsafe fn count(cpu: *mut IoCpu, call: IoCall, system: System, operation: &O
             let bytes = operation.result as u64;
             file(addr_of_mut!((*cell).size_bytes), bytes);
             count_class(cell, bytes);
+        }
+        match pattern {
+            Some(Pattern::Consecutive) => (*cell).patterns[Pattern::Consecutive as usize] += 1,
+            Some(Pattern::Sequential) => (*cell).patterns[Pattern::Sequential as usize] += 1,
+            Some(Pattern::Random) => (*cell).patterns[Pattern::Random as usize] += 1,
+            None => {}
         }
     }
 }

@@ -6,7 +6,11 @@ use aya_ebpf::{
     helpers::generated::bpf_get_current_task_btf, macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
-use tracer_ebpf::{kernel_fields::fields::*, settings::globals::JOB_CGROUP, tables::io::IoCpu};
+use tracer_ebpf::{
+    kernel_fields::fields::*,
+    settings::globals::{JOB_CGROUP, JOB_RUNS},
+    tables::io::IoCpu,
+};
 
 use crate::{
     kernel::{Kernel, cgroup_id, global, load, task_cgroup},
@@ -79,6 +83,7 @@ pub fn if_jobs(registers: Kernel) -> Option<*mut IoCpu> {
 fn ask() -> u64 {
     // SAFETY: a word of this object's own.
     let has_begun = unsafe { STATE.has_begun.get().read_volatile() } != 0;
+    let has_begun = has_begun || global(&JOB_RUNS) != 0;
     (has_begun && is_inside(current())).into()
 }
 

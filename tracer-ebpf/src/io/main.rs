@@ -13,6 +13,10 @@ mod cells;
 #[path = "../file.rs"]
 mod file;
 #[cfg(target_arch = "bpf")]
+mod files;
+#[cfg(target_arch = "bpf")]
+mod inode;
+#[cfg(target_arch = "bpf")]
 mod job;
 #[cfg(target_arch = "bpf")]
 #[path = "../kernel.rs"]

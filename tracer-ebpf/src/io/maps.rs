@@ -5,9 +5,17 @@ use core::cell::UnsafeCell;
 use aya_ebpf::{
     btf_maps::{Array, PerCpuArray},
     macros::{btf_map, map},
-    maps::{HashMap, LpmTrie, PerCpuHashMap, lpm_trie::Key},
+    maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, lpm_trie::Key},
 };
-use tracer_ebpf::tables::io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IoCell, IoCpu};
+use tracer_ebpf::tables::{
+    io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IoCell, IoCpu},
+    io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES},
+};
+
+use crate::{
+    files::File,
+    places::{Place, System},
+};
 
 /// Tasks whose call in progress is known at once: by the low bits of their pids.
 const TASKS: u32 = 1 << 16;
@@ -18,14 +26,26 @@ const TASKS: u32 = 1 << 16;
 pub struct InFlight {
     /// [`tag`] of its task and call; another's where two tasks share a place.
     pub tag: u32,
-    /// The file system, where it is known at the begin; 0 else.
-    pub device: u32,
-    /// Its super block.
+    pub _pad: u32,
+    /// Of a call that closes it, the file, or none on its file system.
+    pub file: FileId,
+    /// The super block of that.
     pub system: u64,
     /// CLOCK_MONOTONIC.
     pub start_ns: u64,
     /// Times that the task had given its CPU away.
     pub switches: u64,
+}
+
+impl InFlight {
+    /// What it closes.
+    #[inline(always)]
+    pub fn closes(&self) -> Place {
+        Place {
+            system: System { device: self.file.device, block: self.system },
+            file: File { address: 0, id: self.file, size_bytes: 0 },
+        }
+    }
 }
 
 /// The beginning of a path, as mount points are looked up by.
@@ -63,6 +83,21 @@ pub static DEVICES: HashMap<u32, u32> = HashMap::with_max_entries(IO_MOUNTS, 0);
 /// The same by the paths that begin with where they are mounted.
 #[map]
 pub static MOUNTS: LpmTrie<[u8; IO_PATH_BYTES], u32> = LpmTrie::with_max_entries(2 * IO_MOUNTS, 0);
+/// What threads did to files.
+#[map]
+pub static LIGHT: LruHashMap<FileKey, FileCell> = LruHashMap::with_max_entries(LIGHT_FILES, 0);
+/// The same, where it is more.
+#[map]
+pub static HEAVY: LruHashMap<FileKey, FileCell> = LruHashMap::with_max_entries(HEAVY_FILES, 0);
+/// What files were called when a thread used them first.
+#[map]
+pub static NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(LIGHT_FILES, 0);
+/// The same of those with which more was done.
+#[map]
+pub static HEAVY_NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(HEAVY_FILES, 0);
+/// Where a name is read to: with room for one part more than is kept.
+#[btf_map]
+static NAME: PerCpuArray<[FileName; 2], 1> = PerCpuArray::new();
 /// Where a path is read to: too large for the stack.
 #[btf_map]
 static PATH: PerCpuArray<Path, 1> = PerCpuArray::new();
@@ -83,6 +118,12 @@ pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
 #[inline(always)]
 pub fn tag(pid: u32, number: u32) -> u32 {
     pid | (number + 1) << 22
+}
+
+/// Where this CPU reads a name to.
+#[inline(always)]
+pub fn name() -> Option<*mut [FileName; 2]> {
+    NAME.get_ptr_mut(0)
 }
 
 /// Where this CPU reads a path to.

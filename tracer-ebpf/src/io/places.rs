@@ -8,7 +8,9 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    file::{inode_of_descriptor, word_at},
+    file::{file_of_descriptor, inode_of_file, word_at},
+    files::File,
+    inode::Inode,
     kernel::{Kernel, global, load},
     maps::{DEVICES, MOUNTS, path},
 };
@@ -27,39 +29,19 @@ pub struct System {
     pub block: u64,
 }
 
+/// A file system, and the open file that the call is on, where it has one.
+pub struct Place {
+    /// The file system.
+    pub system: System,
+    /// The file.
+    pub file: File,
+}
+
 impl System {
     /// One that is unknown.
     pub const UNKNOWN: Self = Self { device: 0, block: 0 };
 
-    #[inline(always)]
-    fn of_block(block: u64) -> Self {
-        if block == 0 {
-            return Self::UNKNOWN;
-        }
-        Self { device: word_at(block + global(&globals::SUPER_DEVICE)) as u32, block }
-    }
-
-    /// That of the file that `task` has as `descriptor`.
-    #[inline(always)]
-    pub fn of_descriptor(task: Kernel, descriptor: u32) -> Self {
-        let inode = inode_of_descriptor(task, descriptor);
-        let block = if inode == 0 { 0 } else { word_at(inode + global(&globals::INODE_SUPER)) };
-        Self::of_block(block)
-    }
-
-    /// That of `call` of `task` with these registers, which returned `result`.
-    #[inline(always)]
-    pub fn of_call(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
-        match call.place() {
-            place::FIRST => Self::of_descriptor(task, load(registers, CALL_FIRST)),
-            place::SECOND => Self::of_descriptor(task, load(registers, CALL_SECOND)),
-            place::OPENED if result >= 0 => Self::of_descriptor(task, result as u32),
-            place::UNKNOWN => Self::UNKNOWN,
-            _ => Self::of_named(task, registers, call, result),
-        }
-    }
-
-    /// That of a call with a path.
+    /// That of `call` with a path.
     #[inline(always)]
     fn of_named(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
         let told = match call.place() {
@@ -82,7 +64,7 @@ impl System {
                 let block: Kernel = load(directory, DENTRY_SUPER);
                 Self { device: load(block, SUPER_DEVICE), block: block as u64 }
             }
-            Named::Below => Self::of_descriptor(task, folder),
+            Named::Below => Place::of_descriptor(task, folder).system,
         }
     }
 
@@ -90,6 +72,40 @@ impl System {
     #[inline(always)]
     pub fn magic(self) -> u64 {
         if self.block == 0 { 0 } else { word_at(self.block + global(&globals::SUPER_MAGIC)) }
+    }
+}
+
+impl Place {
+    /// One that is unknown.
+    pub const UNKNOWN: Self = Self { system: System::UNKNOWN, file: File::none(0) };
+
+    /// That of the file that `task` has as `descriptor`.
+    #[inline(always)]
+    pub fn of_descriptor(task: Kernel, descriptor: u32) -> Self {
+        let address = file_of_descriptor(task, descriptor);
+        if address == 0 {
+            return Self::UNKNOWN;
+        }
+        let Some(inode) = Inode::at(inode_of_file(address)) else { return Self::UNKNOWN };
+        let block = inode.system();
+        let device = word_at(block + global(&globals::SUPER_DEVICE)) as u32;
+        Self { system: System { device, block }, file: File::of(address, &inode, device) }
+    }
+
+    /// That of `call` of `task` with these registers, which returned `result`.
+    #[inline(always)]
+    pub fn of_call(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+        let descriptor = match call.place() {
+            place::FIRST => load(registers, CALL_FIRST),
+            place::SECOND => load(registers, CALL_SECOND),
+            place::OPENED if result >= 0 => result as u32,
+            place::UNKNOWN => return Self::UNKNOWN,
+            _ => {
+                let system = System::of_named(task, registers, call, result);
+                return Self { system, file: File::none(0) };
+            }
+        };
+        Self::of_descriptor(task, descriptor)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use core::mem::offset_of;
 
+use super::io_file::{PATTERNS, Pattern};
 use crate::{
     loglinear::KernelHist,
     measurement,
@@ -109,6 +110,8 @@ pub struct IoCell {
     pub waited_ns: u64,
     /// Accesses by size: [`class_of`].
     pub classes: [u64; CLASS_MOST_BYTES.len() + 1],
+    /// Accesses by where they begin: [`Pattern`].
+    pub patterns: [u64; PATTERNS],
     pub latency_ns: KernelHist,
     pub size_bytes: KernelHist,
 }
@@ -135,6 +138,11 @@ pub struct IoCpu {
 
 const SIZE: Place = Place::Cell(offset_of!(IoCell, size_bytes));
 
+/// Place of the counter of a pattern.
+const fn pattern(pattern: Pattern) -> Place {
+    Place::Cell(offset_of!(IoCell, patterns) + pattern as usize * size_of::<u64>())
+}
+
 /// Place of the counter of a class.
 const fn class(index: usize) -> Place {
     Place::Cell(offset_of!(IoCell, classes) + index * size_of::<u64>())
@@ -159,6 +167,12 @@ measurement! {
         "Time from the entry of the call to its return. Operations whose begin was not seen are missing.";
     histogram size_bytes: Bytes in SIZE,
         "Bytes moved by each successful read, write or copy.";
+    counter consecutive: Count in pattern(Pattern::Consecutive),
+        "Reads and writes that began where the one before ended, of the same thread in the same file, or at the begin of a file just opened.";
+    counter sequential: Count in pattern(Pattern::Sequential),
+        "Reads and writes that began further on.";
+    counter random: Count in pattern(Pattern::Random),
+        "Reads and writes that began before the end of the one before.";
     counter size_0_100: Count in class(0),
         "Accesses of at most 100 bytes; the classes are Darshan's.";
     counter size_100_1k: Count in class(1),

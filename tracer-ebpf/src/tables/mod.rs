@@ -3,6 +3,7 @@
 pub mod block;
 pub mod fault;
 pub mod io;
+pub mod io_file;
 pub mod job;
 pub mod latency;
 pub mod net;

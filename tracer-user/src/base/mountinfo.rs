@@ -1,9 +1,14 @@
 //! Lines of /proc/PID/mountinfo.
 
-use std::{fs, io};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+};
 
 /// Every mount that this process sees.
 pub const OWN: &str = "/proc/self/mountinfo";
+/// Most of another process's that is looked at: whoever has a mount namespace of his own decides how much there is.
+const MOST_BYTES: usize = 2 << 20;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +33,35 @@ pub struct Mount<'a> {
 /// When /proc is not mounted.
 pub fn read() -> io::Result<String> {
     // One mount's name in another encoding must not hide the others.
-    Ok(String::from_utf8_lossy(&fs::read(OWN)?).into_owned())
+    Ok(in_utf8(fs::read(OWN)?))
+}
+
+/// The text as `process` sees it, and whether that is all of it: of more than [`MOST_BYTES`] the first lines.
+///
+/// # Errors
+/// When it has ended.
+pub fn read_of(process: u32) -> io::Result<(String, bool)> {
+    first_lines(File::open(format!("/proc/{process}/mountinfo"))?, MOST_BYTES)
+}
+
+/// The first lines of `from`, of `most` bytes together, and whether there are no others.
+fn first_lines(from: impl Read, most: usize) -> io::Result<(String, bool)> {
+    let mut bytes = Vec::new();
+    from.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let is_whole = bytes.len() <= most;
+    if !is_whole {
+        bytes.truncate(most);
+        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+    }
+    Ok((in_utf8(bytes), is_whole))
+}
+
+fn in_utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The mounts in `text`, in the order of mounting; lines of another shape are passed over.
@@ -105,6 +138,19 @@ mod tests {
             mounts(&read().unwrap()).any(|mount| mount.point == "/"),
             "this process has a root"
         );
+    }
+
+    #[test]
+    fn no_more_is_read_than_there_is_room_for() {
+        let lines = |text: &[u8]| first_lines(text, 8).map_err(|error| error.kind());
+        assert_eq!(lines(b"one\ntwo\n"), Ok(("one\ntwo\n".into(), true)));
+        assert_eq!(lines(b"one\ntwo\nthree\n"), Ok(("one\ntwo\n".into(), false)));
+        assert_eq!(lines(b"one\nthree\n"), Ok(("one\n".into(), false)));
+        assert_eq!(lines(b"seventeen"), Ok((String::new(), false)));
+        assert_eq!(lines(b"a\xff\n"), Ok(("a\u{fffd}\n".into(), true)));
+        assert_eq!(lines(b""), Err(io::ErrorKind::NotFound), "of a process that has ended");
+        let endless = first_lines(io::repeat(b'\n'), 1 << 10).unwrap();
+        assert_eq!((endless.0.len(), endless.1), (1 << 10, false));
     }
 
     #[test]

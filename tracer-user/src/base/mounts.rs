@@ -24,6 +24,22 @@ pub struct Mount {
     /// Where it was mounted first; empty where it is not mounted here: in a container's own space, no
     /// longer, or of the kernel itself.
     pub path: String,
+    /// Which of its directories is mounted there.
+    pub root: String,
+}
+
+impl Mount {
+    /// The path of what the file system itself calls `inner`; that where it is not below where it is mounted.
+    pub fn full(&self, inner: &str) -> String {
+        let root = self.root.trim_end_matches('/');
+        let rest = inner.strip_prefix(root).filter(|_| inner.starts_with('/'));
+        let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let Some(rest) = rest.filter(|_| !self.path.is_empty()) else { return inner.to_owned() };
+        match (self.path.trim_end_matches('/'), rest.trim_end_matches('/')) {
+            ("", "") => "/".to_owned(),
+            (point, rest) => format!("{point}{rest}"),
+        }
+    }
 }
 
 /// The mounted file systems, by number (`major << 20 | minor`).
@@ -31,9 +47,16 @@ pub struct Mount {
 pub struct Mounts {
     mounted: HashMap<u32, Mount>,
     read_at: Option<Instant>,
+    /// Whether they are those of [`Mounts::take`] alone; else this process's, read where that is needed.
+    is_told: bool,
 }
 
 impl Mounts {
+    /// Those that will be told, of whichever process.
+    pub fn told() -> Self {
+        Self { is_told: true, ..Self::default() }
+    }
+
     /// Those of `mountinfo`, as just read.
     #[cfg(test)]
     pub fn of(mountinfo: &str) -> Self {
@@ -45,19 +68,20 @@ impl Mounts {
     /// The file system of that number; 0 is none. `magic` is its magic number.
     pub fn get(&mut self, device: u32, magic: u64) -> Mount {
         let patience = if self.mounted.contains_key(&device) { FRESH } else { PATIENCE };
-        if device != 0 && self.read_at.is_none_or(|at| at.elapsed() > patience) {
+        let is_due = || self.read_at.is_none_or(|at| at.elapsed() > patience);
+        if device != 0 && !self.is_told && is_due() {
             self.read_at = Some(Instant::now());
             self.take(&mountinfo::read().unwrap_or_default());
         }
         match self.mounted.get(&device).filter(|_| device != 0) {
             Some(mount) => mount.clone(),
-            None => Mount { fs: name_of(magic).into(), path: String::new() },
+            None => Mount { fs: name_of(magic).into(), ..Mount::default() },
         }
     }
 
     /// Takes the mounts of `text`; of several of one file system the first that shows its root. What is not
     /// there any more is forgotten: the kernel gives its number to the next.
-    fn take(&mut self, text: &str) {
+    pub fn take(&mut self, text: &str) {
         let mounts: Vec<_> = mountinfo::mounts(text).collect();
         let mut all = HashMap::<u32, &mountinfo::Mount<'_>>::new();
         for mount in &mounts {
@@ -66,26 +90,26 @@ impl Mounts {
                 *known = mount;
             }
         }
+        // What was mounted last hides what was there before.
+        let types = mounts.iter().map(|mount| (Path::new(&mount.point), mount.fs)).collect();
         let mounted = all.into_iter().map(|(device, mount)| {
-            let fs = below(mount, &mounts).unwrap_or(mount.fs);
-            (device, Mount { fs: plain_type(fs).into(), path: mount.point.clone() })
+            let fs = below(mount, &types).unwrap_or(mount.fs);
+            let (path, root) = (mount.point.clone(), mount.root.clone());
+            (device, Mount { fs: plain_type(fs).into(), path, root })
         });
         self.mounted = mounted.collect();
     }
 }
 
-/// The type of the file systems that hold all layers of `overlay`; `None` where they differ or cannot be told,
-/// or it is no overlay.
-fn below<'a>(overlay: &mountinfo::Mount<'_>, mounts: &[mountinfo::Mount<'a>]) -> Option<&'a str> {
+/// The type of the file systems that hold all layers of `overlay`, by the `types` of mount points; `None` where they
+/// differ or cannot be told, or it is no overlay.
+fn below<'a>(overlay: &mountinfo::Mount<'_>, types: &HashMap<&Path, &'a str>) -> Option<&'a str> {
     let layers =
         if overlay.fs == overlay::TYPE { overlay::layers(overlay.fs_options) } else { vec![] };
-    let mut types = layers.iter().map(|layer| {
-        let holders = mounts.iter().filter(|mount| Path::new(layer).starts_with(&mount.point));
-        // What was mounted last hides what was there before.
-        Some(holders.max_by_key(|mount| mount.point.len())?.fs)
-    });
-    let first = types.next()??;
-    types.all(|fs| fs == Some(first)).then_some(first)
+    let mut holders =
+        layers.iter().map(|layer| Path::new(layer).ancestors().find_map(|path| types.get(path)));
+    let first = holders.next()??;
+    holders.all(|fs| fs == Some(first)).then_some(*first)
 }
 
 /// The type without its version or the program behind it: `nfs4` is nfs, `fuse.sshfs` and `fuseblk` are fuse.
@@ -140,7 +164,7 @@ mod tests {
     /// The file system of that number, without a look at what is mounted now.
     fn known(mounts: &mut Mounts, device: u32) -> (String, String) {
         mounts.read_at = Some(Instant::now());
-        let Mount { fs, path } = mounts.get(device, 0);
+        let Mount { fs, path, .. } = mounts.get(device, 0);
         (fs, path)
     }
 
@@ -167,10 +191,43 @@ mod tests {
     }
 
     #[test]
+    fn those_that_are_told_are_not_looked_for_here() {
+        let own = mountinfo::read().unwrap();
+        let root = mountinfo::mounts(&own).find(|mount| mount.point == "/").unwrap().device;
+        let mut told = Mounts::told();
+        assert_eq!(told.get(root, 0).path, "");
+        told.take("30 22 0:44 / /data rw - tmpfs a rw\n");
+        assert_eq!((told.get(44, 0).path, told.get(root, 0).path), ("/data".into(), String::new()));
+    }
+
+    #[test]
+    fn what_a_file_system_calls_its_own_is_joined_with_where_it_is_mounted() {
+        let mount = |path: &str, root: &str| Mount {
+            path: path.into(),
+            root: root.into(),
+            fs: String::new(),
+        };
+        for (path, root, inner, full) in [
+            ("/", "/", "/etc/a", "/etc/a"),
+            ("/", "/", "/", "/"),
+            ("/mnt", "/", "/a", "/mnt/a"),
+            ("/mnt", "/", "/", "/mnt"),
+            ("/home", "/srv/home", "/srv/home/ada/x", "/home/ada/x"),
+            ("/home", "/srv/home", "/srv/home", "/home"),
+            ("/home", "/srv/home", "/srv/homes/x", "/srv/homes/x"),
+            ("", "", "/a", "/a"),
+            ("/mnt", "/", "memfd:a", "memfd:a"),
+            ("/mnt", "/", "…/a/b", "…/a/b"),
+        ] {
+            assert_eq!(mount(path, root).full(inner), full, "{inner} below {root} on {path}");
+        }
+    }
+
+    #[test]
     fn what_is_mounted_nowhere_is_known_by_its_magic_number() {
         let mut mounts = Mounts::default();
         let nowhere = mounts.get(u32::MAX, 0x0bd0_0bd0);
-        assert_eq!(nowhere, Mount { fs: "lustre".into(), path: String::new() });
+        assert_eq!(nowhere, Mount { fs: "lustre".into(), ..Mount::default() });
         assert_eq!(mounts.get(0, 0).fs, "unknown");
     }
 }

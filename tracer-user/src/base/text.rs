@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
 /// Stands for a character that must not reach a terminal.
@@ -49,8 +50,9 @@ pub fn truncate(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let mut left = columns.saturating_sub(1);
-    let kept = text.chars().take_while(|c| {
-        let width = c.width().unwrap_or(0);
+    // What readers see as one character is kept whole or not at all: an accent, a flag, a family.
+    let kept = text.graphemes(true).take_while(|cluster| {
+        let width = width(cluster);
         let fits = width <= left;
         left = left.saturating_sub(width);
         fits
@@ -60,6 +62,27 @@ pub fn truncate(text: &str, columns: usize) -> String {
         cut.push('…');
     }
     cut
+}
+
+/// Columns from which there is room for both ends of a name.
+const BOTH_ENDS: usize = 20;
+
+/// `text` in at most `columns`, `…` in place of what is before its last two thirds where it is longer: names that begin
+/// alike are told apart by their ends.
+pub fn middle(text: &str, columns: usize) -> String {
+    if width(text) <= columns || columns < BOTH_ENDS {
+        return truncate(text, columns);
+    }
+    let begin = truncate(text, columns / 3);
+    let mut left = columns - width(&begin);
+    let end = text.graphemes(true).rev().take_while(|cluster| {
+        let width = width(cluster);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    });
+    let end: Vec<_> = end.collect();
+    begin + &end.into_iter().rev().collect::<String>()
 }
 
 /// `text` on the right of `columns`.
@@ -165,11 +188,27 @@ mod tests {
 
     #[test]
     fn cutting_counts_columns() {
-        for (text, columns, cut) in
-            [("abcd", 4, "abcd"), ("abcde", 4, "abc…"), ("計算計算", 4, "計…"), ("ab", 0, "")]
-        {
+        for (text, columns, cut) in [
+            ("abcd", 4, "abcd"),
+            ("abcde", 4, "abc…"),
+            ("計算計算", 4, "計…"),
+            ("ab", 0, ""),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("🇫🇷🇩🇪🇳🇱", 4, "🇫🇷…"),
+            ("👩\u{200d}👧x", 4, "…"),
+        ] {
             assert_eq!(truncate(text, columns), cut);
         }
+    }
+
+    #[test]
+    fn the_end_of_a_long_name_is_kept() {
+        let name = "read on gpfs (/mnt/projects/number-07)";
+        assert_eq!(middle(name, 38), name);
+        assert_eq!(middle(name, 21), "read o…cts/number-07)");
+        assert_eq!(middle(name, 19), "read on gpfs (/mnt…");
+        let wide = middle("計算計算計算計算計算計算", 21);
+        assert_eq!(wide, "計算計…算計算計算計算");
     }
 
     #[test]

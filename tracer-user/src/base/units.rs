@@ -18,9 +18,10 @@ const COUNTS: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
 
 /// Nanoseconds: `999 ns`, `1.00 µs`, `59.9 s`, `1.50 min`, `213504 d`.
 pub fn duration(ns: u64) -> String {
-    // What would be rounded to a full next unit is written in it: 999.6 µs is 1.00 ms.
-    let reached = |unit: f64| ns as f64 >= if unit <= NS_PER_S { unit * 0.9995 } else { unit };
-    match DURATIONS.iter().rev().find(|(unit, _)| reached(*unit)) {
+    // What would be rounded to a full next unit is written in it: 999.6 µs is 1.00 ms, 59.96 s is 1.00 min.
+    let least = [0.9995, 0.9995, 0.9995, 59.95 / 60.0, 59.95 / 60.0, 23.95 / 24.0];
+    let reached = |((unit, _), least): &(&(f64, &str), f64)| ns as f64 >= unit * least;
+    match DURATIONS.iter().zip(least).rev().find(reached).map(|(unit, _)| unit) {
         Some((unit, name)) if ns >= 1000 => format!("{} {name}", digits(ns as f64 / unit)),
         _ => format!("{ns} ns"),
     }
@@ -28,10 +29,12 @@ pub fn duration(ns: u64) -> String {
 
 /// Nanoseconds as a clock would say it from a minute on: `1 min 23 s`, `2 h 5 min`, `3 d 4 h`.
 pub fn long_duration(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
+    if ns < 59_950_000_000 {
+        return duration(ns);
+    }
+    let seconds = ns.saturating_add(500_000_000) / 1_000_000_000;
     match seconds {
-        0..60 => duration(ns),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        ..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
     }
@@ -174,7 +177,10 @@ mod tests {
                 (8_100_000, "8.10 ms"),
                 (999_999_999, "1.00 s"),
                 (59_900_000_000, "59.9 s"),
+                (59_949_000_000, "59.9 s"),
+                (59_999_600_000, "1.00 min"),
                 (90_000_000_000, "1.50 min"),
+                (3_599_900_000_000, "1.00 h"),
                 (3_600_000_000_000, "1.00 h"),
                 (86_400_000_000_000, "1.00 d"),
                 (u64::MAX, "213504 d"),
@@ -190,7 +196,10 @@ mod tests {
                 (0, "0 ns"),
                 (12_345_678_901, "12.3 s"),
                 (60_000_000_000, "1 min 0 s"),
-                (83_900_000_000, "1 min 23 s"),
+                (59_949_000_000, "59.9 s"),
+                (59_999_600_000, "1 min 0 s"),
+                (83_900_000_000, "1 min 24 s"),
+                (3_599_900_000_000, "1 h 0 min"),
                 (7_500_000_000_000, "2 h 5 min"),
                 (u64::MAX, "213503 d 23 h"),
             ],

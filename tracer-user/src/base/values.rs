@@ -66,6 +66,49 @@ impl fmt::Display for Time {
     }
 }
 
+/// How far clocks are ahead of UTC: `+01:00`, `-05:30`, `+9`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UtcOffset {
+    minutes: i64,
+}
+
+impl UtcOffset {
+    /// What these clocks show, of nanoseconds since the Unix epoch.
+    pub fn shown_ns(self, utc_ns: u64) -> u64 {
+        utc_ns.saturating_add_signed(self.minutes * 60_000_000_000)
+    }
+}
+
+impl FromStr for UtcOffset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = || {
+            let (sign, rest) = match text.strip_prefix('-') {
+                Some(rest) => (-1, rest),
+                None => (1, text.strip_prefix('+')?),
+            };
+            let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+            let number = |digits: &str, most: i64| {
+                let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+                digits.parse().ok().filter(|number: &i64| is_plain && *number <= most)
+            };
+            // Clocks are 12 hours behind UTC at most, and 14 ahead.
+            Some(Self { minutes: sign * (number(hours, 14)? * 60 + number(minutes, 59)?) })
+        };
+        parsed().ok_or_else(|| {
+            format!("{text:?} is no offset from UTC, write for example +01:00 or -05:30")
+        })
+    }
+}
+
+impl fmt::Display for UtcOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, minutes) = (if self.minutes < 0 { '-' } else { '+' }, self.minutes.abs());
+        write!(f, "{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    }
+}
+
 impl FromStr for Size {
     type Err = String;
 
@@ -164,6 +207,23 @@ mod tests {
         }
         for text in ["", "GiB", "-1", "1 GiX", "much"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn offsets() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        for (text, shown, ns) in [
+            ("+01:00", "+01:00", 101 * HOUR_NS),
+            ("-05:30", "-05:30", 100 * HOUR_NS - 11 * HOUR_NS / 2),
+            ("+9", "+09:00", 109 * HOUR_NS),
+            ("-0:00", "+00:00", 100 * HOUR_NS),
+        ] {
+            let offset: UtcOffset = text.parse().unwrap();
+            assert_eq!((offset.to_string(), offset.shown_ns(100 * HOUR_NS)), (shown.into(), ns));
+        }
+        for text in ["", "1", "01:00", "+", "+15:00", "+1:60", "+-1", "CET", "+1:0:0"] {
+            assert!(text.parse::<UtcOffset>().is_err(), "{text}");
         }
     }
 

@@ -1,11 +1,12 @@
 //! From an object to maps and programs that are ready to be loaded, where this process may load any.
 
 use anyhow::{Result, anyhow};
-use aya::{Ebpf, EbpfLoader};
+use aya::Ebpf;
 
 use super::{
     error::{LoadError, with_causes},
     globals::Globals,
+    loader::loader,
     offsets::{self, Offsets},
     privileges::{is_in_namespace, lacking_capabilities},
 };
@@ -54,7 +55,7 @@ pub struct Plan<'a> {
 /// # Errors
 /// When the object is damaged, or the kernel refuses a map.
 pub fn create(plan: &Plan<'_>) -> Result<Ebpf> {
-    let mut loader = EbpfLoader::new();
+    let mut loader = loader();
     for (name, value) in plan.globals {
         loader.override_global(name, value, true);
     }
@@ -71,13 +72,4 @@ pub fn create(plan: &Plan<'_>) -> Result<Ebpf> {
     let mut object = plan.object.to_vec();
     offsets::apply(&mut object, plan.offsets)?;
     loader.load(&object).map_err(|error| anyhow!("{}", with_causes(&error)))
-}
-
-/// Gives the memory of the kernel's types back: they are most of what loading takes.
-pub fn give_back() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: has no preconditions.
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }

@@ -3,12 +3,14 @@
 //! hooks and values of globals there are comes as an argument.
 
 pub(crate) mod attach;
+pub(crate) mod batch;
 pub mod btf;
 pub mod error;
 pub mod fdinfo;
 pub(crate) mod globals;
 pub mod hook;
 pub(crate) mod load;
+mod loader;
 pub(crate) mod log;
 pub(crate) mod lookup;
 pub(crate) mod maps;

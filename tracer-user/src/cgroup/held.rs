@@ -10,6 +10,7 @@ use super::{
         parse_cfs, parse_cpu_count, parse_cpu_max, parse_hierarchical_limit, parse_limit,
         parse_stat,
     },
+    kept::KeptFile,
     place::Places,
 };
 
@@ -72,7 +73,6 @@ fn read_cpuset(places: &Places) -> Option<u64> {
 }
 
 /// The tightest CPU quota over a job, and its throttling.
-#[derive(Clone, Debug)]
 pub(super) struct Quota {
     /// Thousandths of a core.
     pub millicores: u64,
@@ -80,10 +80,10 @@ pub(super) struct Quota {
 }
 
 /// Where the kernel counts the time that a quota took.
-#[derive(Clone, Debug)]
 pub(super) struct Throttle {
     pub directory: PathBuf,
     is_v2: bool,
+    stat: KeptFile,
 }
 
 impl Quota {
@@ -102,7 +102,7 @@ impl Quota {
     }
 
     fn at(directory: &Path, is_v2: bool, millicores: u64) -> Self {
-        Self { millicores, throttle: Throttle { directory: directory.to_owned(), is_v2 } }
+        Self { millicores, throttle: Throttle::at(directory, is_v2) }
     }
 }
 
@@ -112,27 +112,35 @@ impl Throttle {
     pub fn find(places: &Places) -> Option<Self> {
         let quota = Quota::find(places).map(|quota| quota.throttle);
         quota.or_else(|| {
-            let at = |directory: &Path, is_v2| Self { directory: directory.to_owned(), is_v2 };
-            let v1 = places.v1("cpu").map(|place| at(&place.directory, false));
+            let v1 = places.v1("cpu").map(|place| Self::at(&place.directory, false));
             let mut v2 = places.v2().into_iter().flat_map(|place| place.upwards());
-            let is_counted =
-                |found: &Self| parse_stat(&found.text().unwrap_or_default(), found.key()).is_some();
-            v1.or_else(|| v2.find_map(|directory| Some(at(directory, true)).filter(is_counted)))
+            v1.or_else(|| v2.find_map(|directory| Self::at(directory, true).counted()))
         })
     }
 
-    fn text(&self) -> Option<String> {
-        read_file(&self.directory, "cpu.stat")
+    fn at(directory: &Path, is_v2: bool) -> Self {
+        let stat = KeptFile::new(directory, "cpu.stat");
+        Self { directory: directory.to_owned(), is_v2, stat }
     }
 
-    fn key(&self) -> &'static str {
-        if self.is_v2 { "throttled_usec" } else { "throttled_time" }
+    fn counted(mut self) -> Option<Self> {
+        self.read_ns().is_some().then_some(self)
+    }
+
+    /// Closes its file until it is read again.
+    pub fn close(&mut self) {
+        self.stat.close();
     }
 
     /// Nanoseconds throttled since the cgroup with the quota was made.
-    pub fn read_ns(&self) -> Option<u64> {
-        let value = parse_stat(&self.text()?, self.key())?;
-        if self.is_v2 { value.checked_mul(1000) } else { Some(value) }
+    pub fn read_ns(&mut self) -> Option<u64> {
+        match self.is_v2 {
+            true => {
+                let us = self.stat.read(|text| parse_stat(text, "throttled_usec"))?;
+                us.checked_mul(1000)
+            }
+            false => self.stat.read(|text| parse_stat(text, "throttled_time")),
+        }
     }
 }
 

@@ -2,25 +2,51 @@
 
 use super::{
     formats::{parse_io_bytes, parse_number, parse_stat},
-    held::read_file,
+    kept::KeptFile,
     place::Places,
 };
 use crate::model::parts::PartCounts;
 
-/// The counts of the cgroup at `places` now; what its controllers do not count is unknown.
-pub fn read_counts(places: &Places) -> PartCounts {
-    let v1 = |controller: &str, name: &str| read_file(&places.v1(controller)?.directory, name);
-    let v2 = |name: &str| read_file(&places.v2()?.directory, name);
-    let usage_ns = v1("cpuacct", "cpuacct.usage").and_then(|text| parse_number(&text));
-    // Without any controller too: from 4.15 on.
-    let usage_us = || parse_stat(&v2("cpu.stat")?, "usage_usec");
-    let peak = v1("memory", "memory.max_usage_in_bytes").or_else(|| v2("memory.peak"));
-    let throttled = v1("blkio", "blkio.throttle.io_service_bytes_recursive");
-    PartCounts {
-        on_cpu_ns: usage_ns.or_else(|| usage_us()?.checked_mul(1000)),
-        memory_peak_bytes: peak.and_then(|text| parse_number(&text)),
-        disk_bytes: throttled.or_else(|| v2("io.stat")).map(|text| parse_io_bytes(&text)),
+/// The files of a part's cgroups, v1's before v2's: a controller is in one of them.
+pub struct PartFiles {
+    usage_ns: Option<KeptFile>,
+    /// Without any controller too: from 4.15 on.
+    usage_us: Option<KeptFile>,
+    memory_peak: [Option<KeptFile>; 2],
+    disk_bytes: [Option<KeptFile>; 2],
+}
+
+impl PartFiles {
+    /// Those of the part at `places`.
+    pub fn of(places: &Places) -> Self {
+        let v1 = |controller: &str, name: &str| {
+            Some(KeptFile::new(&places.v1(controller)?.directory, name))
+        };
+        let v2 = |name: &str| Some(KeptFile::new(&places.v2()?.directory, name));
+        let throttled = "blkio.throttle.io_service_bytes_recursive";
+        Self {
+            usage_ns: v1("cpuacct", "cpuacct.usage"),
+            usage_us: v2("cpu.stat"),
+            memory_peak: [v1("memory", "memory.max_usage_in_bytes"), v2("memory.peak")],
+            disk_bytes: [v1("blkio", throttled), v2("io.stat")],
+        }
     }
+
+    /// Its counts now; what its controllers do not count is unknown.
+    pub fn read(&mut self) -> PartCounts {
+        let usage_ns = self.usage_ns.as_mut().and_then(|file| file.read(parse_number));
+        let usage_us = |text: &str| parse_stat(text, "usage_usec")?.checked_mul(1000);
+        PartCounts {
+            on_cpu_ns: usage_ns.or_else(|| self.usage_us.as_mut()?.read(usage_us)),
+            memory_peak_bytes: first(&mut self.memory_peak, parse_number),
+            disk_bytes: first(&mut self.disk_bytes, |text| Some(parse_io_bytes(text))),
+        }
+    }
+}
+
+/// What the first of `files` tells that can be read.
+fn first<T>(files: &mut [Option<KeptFile>], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    files.iter_mut().flatten().find_map(|file| file.read(&parse))
 }
 
 #[cfg(test)]
@@ -41,7 +67,7 @@ mod tests {
             let directory = folder.path().to_owned();
             let place =
                 Place { number, controllers, mount: directory.clone(), directory, own: true };
-            read_counts(&Places(vec![place]))
+            PartFiles::of(&Places(vec![place])).read()
         };
         let v2 = [
             ("cpu.stat", "usage_usec 1500\nuser_usec 9\n"),

@@ -3,7 +3,7 @@
 //!
 //! A file that is missing, refused or garbage costs its own field, which is then unknown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{
     formats::{parse_hierarchical_limit, parse_limit, parse_number, parse_stall_ns, parse_stat},
@@ -11,19 +11,25 @@ use super::{
         Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_cores_of, read_file, read_memory_limit,
         read_memory_limit_above,
     },
+    kept::KeptFile,
     place::{Place, Places},
+    tasks::Tasks,
     tree::children,
 };
+use tracer_ebpf::handle::{Handle, Number};
+
 use crate::model::{
     group::Group,
     tables::{CPU, Cpu, FAULT, Fault, MEMORY, Memory},
 };
 
 /// The names of one version's memory files.
-struct MemoryFiles {
+struct MemoryNames {
     current: &'static str,
     peak: &'static str,
     limit: &'static str,
+    /// Where `stat` does not tell.
+    swap: Option<&'static str>,
     /// Keys of `memory.stat`.
     anon: &'static str,
     file: &'static str,
@@ -34,10 +40,11 @@ struct MemoryFiles {
     events_of_all: bool,
 }
 
-const V2: MemoryFiles = MemoryFiles {
+const V2: MemoryNames = MemoryNames {
     current: "memory.current",
     peak: "memory.peak",
     limit: V2_LIMIT,
+    swap: Some("memory.swap.current"),
     anon: "anon",
     file: "file",
     shmem: "shmem",
@@ -45,16 +52,75 @@ const V2: MemoryFiles = MemoryFiles {
     events_of_all: true,
 };
 
-const V1: MemoryFiles = MemoryFiles {
+const V1: MemoryNames = MemoryNames {
     current: "memory.usage_in_bytes",
     peak: "memory.max_usage_in_bytes",
     limit: V1_LIMIT,
+    swap: None,
     anon: "total_rss",
     file: "total_cache",
     shmem: "total_shmem",
     events: "memory.oom_control",
     events_of_all: false,
 };
+
+/// The files of the directory whose memory is the job's alone.
+struct MemoryFiles {
+    directory: PathBuf,
+    names: &'static MemoryNames,
+    current: KeptFile,
+    peak: KeptFile,
+    limit: KeptFile,
+    stat: KeptFile,
+    swap: Option<KeptFile>,
+}
+
+/// What `memory.stat` tells, bytes.
+#[derive(Default)]
+struct MemoryStat {
+    anon: Option<u64>,
+    file: Option<u64>,
+    shmem: Option<u64>,
+    swap: Option<u64>,
+    limit: Option<u64>,
+}
+
+impl MemoryFiles {
+    fn of(places: &Places) -> Option<Self> {
+        let own = |place: &&Place| place.own;
+        // v1 first: a controller that v1 holds is not in v2, and then v2's directory lacks the files.
+        let (place, names) = match places.v1("memory") {
+            Some(v1) => (v1, &V1),
+            None => (places.v2()?, &V2),
+        };
+        let directory = &Some(place).filter(own)?.directory;
+        let file = |name| KeptFile::new(directory, name);
+        Some(Self {
+            directory: directory.clone(),
+            names,
+            current: file(names.current),
+            peak: file(names.peak),
+            limit: file(names.limit),
+            stat: file("memory.stat"),
+            swap: names.swap.map(file),
+        })
+    }
+
+    fn read_stat(&mut self) -> MemoryStat {
+        let names = self.names;
+        let parsed = |text: &str| MemoryStat {
+            anon: parse_stat(text, names.anon),
+            file: parse_stat(text, names.file),
+            shmem: parse_stat(text, names.shmem),
+            swap: parse_stat(text, "total_swap"),
+            limit: parse_hierarchical_limit(text),
+        };
+        self.stat.read(|text| Some(parsed(text))).unwrap_or_default()
+    }
+}
+
+/// Pressure files: what they tell of, and the fields of its stalls.
+type Stalls = (KeptFile, Handle<Number>, Handle<Number>);
 
 /// Reads one job's values, again and again: counters from when its cgroups were made on, or the one whose quota
 /// throttles it.
@@ -71,7 +137,10 @@ pub struct CgroupReader {
     cores_held: Option<u64>,
     /// Smallest limit of the ancestors: they hold many jobs, and theirs is not changed for one.
     limit_above: Option<u64>,
+    memory: Option<MemoryFiles>,
+    stalls: Vec<Stalls>,
     throttle: Option<Throttle>,
+    tasks: Tasks,
 }
 
 impl CgroupReader {
@@ -95,7 +164,10 @@ impl CgroupReader {
             oom_kills: None,
             cores_held,
             limit_above: read_memory_limit_above(places),
+            memory: MemoryFiles::of(places),
+            stalls: stalls(places),
             throttle: Throttle::find(places),
+            tasks: Tasks::of(places),
         }
     }
 
@@ -113,26 +185,30 @@ impl CgroupReader {
         directory(self) == directory(other)
     }
 
+    /// Closes all files until they are read again: the job has ended.
+    pub fn close(&mut self) {
+        if let Some(MemoryFiles { current, peak, limit, stat, swap, .. }) = &mut self.memory {
+            [current, peak, limit, stat].into_iter().chain(swap).for_each(KeptFile::close);
+        }
+        self.stalls.iter_mut().for_each(|(file, ..)| file.close());
+        self.throttle.iter_mut().for_each(Throttle::close);
+        self.tasks.close();
+    }
+
     /// `job_memory` now.
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
-        if let Some((directory, files)) = self.memory_place() {
-            let number = |name| parse_number(&read_file(directory, name)?);
-            let stat = read_file(directory, "memory.stat").unwrap_or_default();
-            let current = number(files.current);
-            let peak = number(files.peak);
-            let swap = if files.current == V2.current {
-                number("memory.swap.current")
-            } else {
-                parse_stat(&stat, "total_swap")
-            };
-            let own = read_file(directory, files.limit).and_then(|text| parse_limit(&text));
-            let known = [self.limit_above, own, parse_hierarchical_limit(&stat)];
+        if let Some(files) = &mut self.memory {
+            let stat = files.read_stat();
+            let current = files.current.read(parse_number);
+            let peak = files.peak.read(parse_number);
+            let swap = files.swap.as_mut().map_or(stat.swap, |file| file.read(parse_number));
+            let own = files.limit.read(parse_limit);
+            let known = [self.limit_above, own, stat.limit];
             group.set(Memory::limit_bytes, known.into_iter().flatten().min());
             group.set(Memory::current_bytes, current);
-            let (anon, shmem) = (parse_stat(&stat, files.anon), parse_stat(&stat, files.shmem));
+            let MemoryStat { anon, file, shmem, .. } = stat;
             group.set(Memory::anon_bytes, anon);
-            let file = parse_stat(&stat, files.file);
             group.set(Memory::file_bytes, file);
             group.set(Memory::shmem_bytes, shmem);
             let used = anon.zip(shmem).map(|(anon, shmem)| anon.saturating_add(shmem));
@@ -147,8 +223,12 @@ impl CgroupReader {
         } else {
             group.set(Memory::limit_bytes, read_memory_limit(&self.places));
         }
-        if let Some(v2) = self.places.v2().filter(|place| place.own) {
-            set_stalls(&mut group, &v2.directory);
+        for (file, some, full) in &mut self.stalls {
+            let of =
+                |text: &str| Some((parse_stall_ns(text, "some"), parse_stall_ns(text, "full")));
+            let (some_ns, full_ns) = file.read(of).unwrap_or_default();
+            group.set(*some, some_ns);
+            group.set(*full, full_ns);
         }
         group
     }
@@ -160,8 +240,8 @@ impl CgroupReader {
         let Some(fault) = groups.iter_mut().find(of_faults) else { return false };
         let is_lacking = fault.number(Fault::oom_kills).is_none();
         if is_lacking {
-            let now =
-                self.memory_place().and_then(|(directory, files)| oom_kills(directory, files));
+            let files = self.memory.as_ref();
+            let now = files.and_then(|files| oom_kills(&files.directory, files.names));
             // Of a cgroup that is gone nobody knows how its last tasks ended.
             if now.is_some() {
                 self.oom_kills = self.oom_kills.max(now);
@@ -172,63 +252,33 @@ impl CgroupReader {
     }
 
     /// `job_cpu` now.
-    pub fn read_cpu(&self) -> Group {
+    pub fn read_cpu(&mut self) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, self.cores_held);
-        group.set(Cpu::throttled_ns, self.throttle.as_ref().and_then(Throttle::read_ns));
-        group.set(Cpu::tasks, self.read_tasks());
+        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
+        group.set(Cpu::tasks, self.tasks.count());
         group
-    }
-
-    /// The directory whose memory is the job's alone, with its version's names.
-    fn memory_place(&self) -> Option<(&Path, &'static MemoryFiles)> {
-        let own = |place: &&Place| place.own;
-        // v1 first: a controller that v1 holds is not in v2, and then v2's directory lacks the files.
-        if let Some(v1) = self.places.v1("memory") {
-            return own(&v1).then_some((&v1.directory, &V1));
-        }
-        self.places.v2().filter(own).map(|place| (place.directory.as_path(), &V2))
-    }
-
-    fn read_tasks(&self) -> Option<u64> {
-        let counted = self.places.own().find_map(|place| {
-            let is_of_pids = place.number == 0 || place.controllers.iter().any(|c| c == "pids");
-            parse_number(&is_of_pids.then(|| read_file(&place.directory, "pids.current"))??)
-        });
-        counted.or_else(|| {
-            let place = self.places.own().next()?;
-            let name = if place.number == 0 { "cgroup.threads" } else { "tasks" };
-            count_lines(&place.directory, name)
-        })
     }
 }
 
-/// Stall times from the pressure files of `directory`.
-fn set_stalls(group: &mut Group, directory: &Path) {
-    let mut set = |file, some, full| {
-        let text = read_file(directory, file).unwrap_or_default();
-        group.set(some, parse_stall_ns(&text, "some"));
-        group.set(full, parse_stall_ns(&text, "full"));
-    };
-    set("cpu.pressure", Memory::cpu_some_stall_ns, Memory::cpu_full_stall_ns);
-    set("memory.pressure", Memory::memory_some_stall_ns, Memory::memory_full_stall_ns);
-    set("io.pressure", Memory::io_some_stall_ns, Memory::io_full_stall_ns);
+/// The pressure files of the job at `places`.
+fn stalls(places: &Places) -> Vec<Stalls> {
+    let Some(v2) = places.v2().filter(|place| place.own) else { return Vec::new() };
+    let of = |name, some, full| (KeptFile::new(&v2.directory, name), some, full);
+    vec![
+        of("cpu.pressure", Memory::cpu_some_stall_ns, Memory::cpu_full_stall_ns),
+        of("memory.pressure", Memory::memory_some_stall_ns, Memory::memory_full_stall_ns),
+        of("io.pressure", Memory::io_some_stall_ns, Memory::io_full_stall_ns),
+    ]
 }
 
 /// Tasks of the cgroup at `directory`, and below, that the out-of-memory killer chose.
-fn oom_kills(directory: &Path, files: &MemoryFiles) -> Option<u64> {
+fn oom_kills(directory: &Path, files: &MemoryNames) -> Option<u64> {
     let own = parse_stat(&read_file(directory, files.events)?, "oom_kill")?;
     if files.events_of_all {
         return Some(own);
     }
     let below = children(directory).into_iter().filter_map(|child| oom_kills(&child, files));
-    Some(own + below.sum::<u64>())
-}
-
-/// Lines of `name` in `directory` and all below it; a child that goes away meanwhile counts nothing.
-fn count_lines(directory: &Path, name: &str) -> Option<u64> {
-    let own = read_file(directory, name)?.lines().count() as u64;
-    let below = children(directory).into_iter().filter_map(|child| count_lines(&child, name));
     Some(own + below.sum::<u64>())
 }
 

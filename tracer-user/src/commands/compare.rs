@@ -1,21 +1,18 @@
 //! `jobtrace compare`: the same work at several sizes, of the records of its runs.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::{
     base::say::print,
-    record::{Record, find, head::Head, select::runs},
+    record::{Record, head::Head, select::runs},
     report::{
         Whole,
         compare::{By, Measured, Options, compare, render},
         json::lines,
     },
-    source::{Place, Source, is_file, runs_of},
+    source::{Place, Source, is_file, read_file, runs_of},
     view::Style,
 };
 
@@ -81,7 +78,7 @@ pub fn run(args: &Args) -> Result<u8> {
 fn measured(args: &Args, source: &Source, unicode: bool) -> Result<Vec<Measured>> {
     let mut found: Vec<(&str, Vec<Record>)> = Vec::new();
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
-    let read = |file: &String| anyhow::Ok((PathBuf::from(file), find::read(Path::new(file))?));
+    let read = |file: &String| anyhow::Ok((PathBuf::from(file), read_file(file)?));
     let files = files.into_iter().map(read).collect::<Result<Vec<_>>>()?;
     // Those of one run, on several nodes, belong together.
     let heads = files.iter().map(|(file, record)| (file.clone(), Head::from(record)));

@@ -5,6 +5,7 @@ pub mod agent;
 pub mod compare;
 pub mod doctor;
 pub mod findings;
+pub mod io;
 pub mod jobs;
 pub mod push;
 pub mod report;

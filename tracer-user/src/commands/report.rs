@@ -1,6 +1,7 @@
 //! `jobtrace report`: finds the records of a job, and prints what they say.
 
 use std::{
+    collections::BTreeSet,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -8,18 +9,21 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    base::say::{print, say},
+    base::{
+        say::{print, say},
+        text::clean,
+    },
     files::target::Target,
     record::{
-        Record, find,
+        Record,
         head::Head,
         running::{self, STATE_DIR},
-        select::{is_named, runs},
+        select::{Run, is_named, runs, whose},
         store::DEFAULT_DIR,
     },
     report::{Report, Whole, html::html, json::json, moment, render, short},
     scheduler::{self, Span},
-    source::{Place, Source, is_file},
+    source::{Place, Source, is_file, read_file},
     view::Style,
 };
 
@@ -156,7 +160,7 @@ fn records(args: &Args, source: &Source) -> Result<Vec<(String, Vec<Record>)>> {
     let (files, jobs): (Vec<_>, Vec<_>) = args.jobs.iter().partition(|name| is_file(name));
     let mut found = Vec::new();
     for file in files {
-        found.push((file.clone(), vec![find::read(Path::new(file))?]));
+        found.push((file.clone(), vec![read_file(file)?]));
     }
     if jobs.is_empty() {
         return Ok(found);
@@ -170,12 +174,17 @@ fn records(args: &Args, source: &Source) -> Result<Vec<(String, Vec<Record>)>> {
         let of_now = now.iter().map(|record| (at_socket.to_owned(), Head::from(record)));
         let mut runs = runs(of_job.chain(of_now).collect());
         let Some(mut last) = runs.pop() else { bail!("{}", source.unknown(job)) };
-        if !runs.is_empty() {
+        if let Some(of) = owners(&runs, &last) {
+            say(format_args!(
+                "{job} is more than one job: {of}; this is the one that began last: `jobtrace jobs --json` lists \
+                 their files, which can be named instead"
+            ));
+        } else if !runs.is_empty() {
             let earlier: Vec<_> =
                 runs.iter().rev().take(3).map(|run| moment(run.begin_ns())).collect();
             let count = runs.len();
             say(format_args!(
-                "{job} ran {} times: this is the last; {count} earlier, at {} UTC: `jobtrace jobs` lists their files",
+                "{job} ran {} times: this is the last; {count} earlier, at {} UTC: `jobtrace jobs --json` lists their files",
                 count + 1,
                 earlier.join(", ")
             ));
@@ -187,6 +196,20 @@ fn records(args: &Args, source: &Source) -> Result<Vec<(String, Vec<Record>)>> {
         found.push((job.clone(), records));
     }
     Ok(found)
+}
+
+/// Whose the jobs are, where they are not all of one owner and one scheduler: ids are their own, not the site's.
+fn owners(runs: &[Run], last: &Run) -> Option<String> {
+    let owner = |run: &Run| {
+        let [cluster, manager, _, user] = whose(run.head());
+        let place = cluster.map_or(String::new(), |cluster| format!(" on {cluster}"));
+        format!("{} of {}{place}", manager.unwrap_or("unknown"), user.unwrap_or("unknown"))
+    };
+    // By its name it may be any of somebody's jobs.
+    let is_one_id = runs.iter().all(|run| run.head().job == last.head().job);
+    let owners: BTreeSet<_> = runs.iter().chain([last]).map(owner).collect();
+    let owners: Vec<_> = owners.iter().map(|owner| clean(owner, true)).collect();
+    (is_one_id && owners.len() > 1).then(|| owners.join(", "))
 }
 
 /// The records that this node's agent has in hand: those of a job that runs.

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::{base::units::duration, view::rules::RULES};
+use crate::{
+    base::units::duration,
+    view::rules::{LEAST_NS, OTHERWISE, RULES},
+};
 
 const INTRODUCTION: &str = "\
 # Findings
@@ -34,5 +37,10 @@ pub fn findings() -> String {
             rule.id, rule.advice, rule.shown
         );
     }
-    text
+    let [nothing, too_short] = OTHERWISE;
+    let least = duration(LEAST_NS);
+    text + &format!(
+        "\nWhere no rule speaks, `report --json` has the name `{nothing}`, and for a job of less than {least} \
+         `{too_short}`: without advice.\n"
+    )
 }

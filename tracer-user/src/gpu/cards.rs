@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use self::card::FoundCard;
 use self::{
     card::{Card, NewCard},
     clients::Clients,
@@ -36,10 +37,9 @@ impl Cards {
         Self { root: root.to_owned(), cards: Vec::new(), clients: Clients::default() }
     }
 
-    /// Vendor, number and model of each, and what it does not tell, once a reading has found them.
-    pub fn devices(&self) -> Vec<(String, String, Vec<String>)> {
-        let device = |card: &Card| (card.device.vendor.clone(), card.name(), card.lacking());
-        self.cards.iter().map(device).collect()
+    /// Each, once a reading has found them.
+    pub fn devices(&self) -> Vec<FoundCard> {
+        self.cards.iter().map(Card::found).collect()
     }
 
     /// Opens what is new, and says what is gone.
@@ -51,7 +51,8 @@ impl Cards {
             return;
         }
         for card in self.cards.iter().filter(|card| !minors.contains(&card.render_minor)) {
-            let text = format!("{} was unavailable for a time (its files were gone)", card.name());
+            let text =
+                format!("{} was lost for a time or for good (its files were gone)", card.name());
             answers.say_lost(&card.device.uuid, text);
         }
         let nodes = kfd::nodes(&self.root);

@@ -1,8 +1,17 @@
 //! What only some devices tell, one job's: activity of their parts, traffic, throttling, sensors and errors.
 //! Pure.
 
-use super::reading::{Activity, Counters, DeviceReading, Throttled};
-use crate::model::{group::Group, hist::Hist, tables::Gpu};
+use std::collections::BTreeMap;
+
+use super::{
+    reading::{Activity, Counters, Device, DeviceReading, Throttled},
+    used::Share,
+};
+use crate::model::{
+    group::Group,
+    hist::Hist,
+    tables::{Gpu, XID, Xid},
+};
 
 /// The code for a channel that is torn down: one each, after another error or where a process was killed.
 const CLEANUP: u64 = 45;
@@ -26,8 +35,8 @@ pub struct Detail {
     power_limit_milliwatts: Option<u64>,
     remapped_rows: Option<u64>,
     errors: Errors,
-    xid_errors: Option<u64>,
-    xid_cleanups: Option<u64>,
+    /// How many by code, where they are told.
+    xids: Option<BTreeMap<u64, u64>>,
     xid_first: Option<u64>,
     xid_last: Option<u64>,
 }
@@ -50,27 +59,20 @@ struct Errors {
 }
 
 impl Detail {
-    /// Adds a reading of a device that the job is on, the last one of which is `since_ns` ago; zero where that
-    /// was long ago. `grown` is what it counted since. Activity is the device's; where others are on it too, the
-    /// job's own where that is told, `own_sm_ppm`.
-    pub fn add(
-        &mut self,
-        read: &DeviceReading,
-        grown: &Counters,
-        own_sm_ppm: Option<u64>,
-        shared: bool,
-        since_ns: u64,
-    ) {
-        let activity = if shared { Activity::default() } else { read.activity };
-        record(&mut self.sm, own_sm_ppm.or(activity.sm_ppm));
-        record(&mut self.tensor, activity.tensor_ppm);
-        record(&mut self.dram, activity.dram_ppm);
-        record(&mut self.occupancy, activity.occupancy_ppm);
+    /// Adds a reading of a device that the job is on. `grown` is what it counted since the last one.
+    pub fn add(&mut self, read: &DeviceReading, grown: &Counters, share: &Share) {
+        let &Share { part, is_shared, span_ns: since_ns, periods, .. } = share;
+        // Activity is the device's; where others are on it too, the job's own where that is told.
+        let activity = if is_shared { Activity::default() } else { read.activity };
+        record(&mut self.sm, part.sm_activity_ppm.or(activity.sm_ppm), periods);
+        record(&mut self.tensor, activity.tensor_ppm, periods);
+        record(&mut self.dram, activity.dram_ppm, periods);
+        record(&mut self.occupancy, activity.occupancy_ppm, periods);
         let fp = [activity.fp64_ppm, activity.fp32_ppm, activity.fp16_ppm];
-        self.fp.iter_mut().zip(fp).for_each(|(hist, ppm)| record(hist, ppm));
-        record(&mut self.encoder, read.encoder_ppm.filter(|_| !shared));
-        record(&mut self.decoder, read.decoder_ppm.filter(|_| !shared));
-        record(&mut self.memory_clock, read.memory_clock_hz);
+        self.fp.iter_mut().zip(fp).for_each(|(hist, ppm)| record(hist, ppm, periods));
+        record(&mut self.encoder, read.encoder_ppm.filter(|_| !is_shared), 1);
+        record(&mut self.decoder, read.decoder_ppm.filter(|_| !is_shared), 1);
+        record(&mut self.memory_clock, read.memory_clock_hz, 1);
         self.throttle(read.throttled, grown, since_ns);
         let traffic = read.traffic;
         let moved = [
@@ -94,8 +96,13 @@ impl Detail {
 
     /// By the driver's counters where they move, else what held the clocks down now did so all the time.
     fn throttle(&mut self, now: Option<Throttled>, grown: &Counters, since_ns: u64) {
-        let by_counter =
-            [grown.throttled_power_ns, grown.throttled_thermal_ns, grown.throttled_other_ns];
+        // Where several reasons held, the longest time is that of them all.
+        let longest = |reasons: &[Option<u64>]| reasons.iter().copied().max().flatten();
+        let by_counter = [
+            longest(&grown.throttled_power_ns),
+            longest(&grown.throttled_thermal_ns),
+            grown.throttled_other_ns,
+        ];
         if now.is_none() && by_counter == [None; 3] {
             return;
         }
@@ -119,10 +126,9 @@ impl Detail {
         count(&mut self.errors.pcie_replays, grown.pcie_replays);
         count(&mut self.errors.nvlink, grown.nvlink_errors);
         if let Some(xids) = xids {
+            let by_code = self.xids.get_or_insert_default();
+            xids.iter().for_each(|code| *by_code.entry(*code).or_default() += 1);
             let errors = || xids.iter().copied().filter(|code| *code != CLEANUP);
-            let number = errors().count() as u64;
-            count(&mut self.xid_errors, Some(number));
-            count(&mut self.xid_cleanups, Some(xids.len() as u64 - number));
             self.xid_first = self.xid_first.or(errors().next());
             self.xid_last = errors().next_back().or(self.xid_last);
         }
@@ -156,10 +162,24 @@ impl Detail {
         group.set(Gpu::ecc_corrected_errors, self.errors.ecc_corrected);
         group.set(Gpu::pcie_replays, self.errors.pcie_replays);
         group.set(Gpu::nvlink_errors, self.errors.nvlink);
-        group.set(Gpu::xid_errors, self.xid_errors);
-        group.set(Gpu::xid_cleanups, self.xid_cleanups);
+        let xids = |is_meant: fn(u64) -> bool| {
+            let meant = self.xids.as_ref()?.iter().filter(|(code, _)| is_meant(**code));
+            Some(meant.map(|(_, errors)| errors).sum::<u64>())
+        };
+        group.set(Gpu::xid_errors, xids(|code| code != CLEANUP));
+        group.set(Gpu::xid_cleanups, xids(|code| code == CLEANUP));
         group.set(Gpu::xid_first, self.xid_first);
         group.set(Gpu::xid_last, self.xid_last);
+    }
+
+    /// A group for each code of XID errors of `device` that there were.
+    pub fn xids(&self, device: &Device) -> impl Iterator<Item = Group> {
+        self.xids.iter().flatten().map(|(code, errors)| {
+            let tags = [device.number(), device.uuid.clone(), code.to_string()];
+            let mut group = Group::unknown(&XID, tags.into());
+            group.set(Xid::errors, *errors);
+            group
+        })
     }
 }
 
@@ -170,9 +190,9 @@ fn count(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// Adds `value` to `hist`, where it is known.
-pub fn record(hist: &mut Option<Hist>, value: Option<u64>) {
+/// Adds `value` to `hist`, where it is known, so many times.
+pub fn record(hist: &mut Option<Hist>, value: Option<u64>, times: u64) {
     if let Some(value) = value {
-        hist.get_or_insert_default().record(value);
+        hist.get_or_insert_default().record_times(value, times);
     }
 }

@@ -2,6 +2,11 @@
 
 use nvml_wrapper::error::NvmlError;
 
+/// `NVML_ERROR_GPU_NOT_FOUND`, which the wrapper does not know: what opening the library says without a GPU.
+const GPU_NOT_FOUND: u32 = 28;
+/// `NVML_ERROR_NOT_READY`, the same.
+const NOT_READY: u32 = 27;
+
 /// What to do after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -40,9 +45,24 @@ impl Failure {
     }
 }
 
-/// Whether `error`, of opening `library`, means that there are no NVIDIA GPUs here (yet): neither the
-/// library nor a driver, as on a node of another kind that shares an image. A library that is there and does
-/// not load is another matter.
+/// `error` as its reader has to know it.
+pub fn words(error: &NvmlError) -> String {
+    match error {
+        NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
+            "this driver does not offer it".into()
+        }
+        NvmlError::GpuLost => "the device fell off the bus or cannot be reached".into(),
+        // Newer than the wrapper.
+        NvmlError::UnexpectedVariant(NOT_READY) => "the driver is not ready".into(),
+        NvmlError::UnexpectedVariant(GPU_NOT_FOUND) => "no GPU was found".into(),
+        NvmlError::UnexpectedVariant(code) => format!("NVML's error {code}"),
+        other => other.to_string(),
+    }
+}
+
+/// Whether `error`, of opening `library`, means that there are no NVIDIA GPUs here (yet): no
+/// library, no driver or no device, as on a node of another kind that shares an image. A library that is there
+/// and does not load is another matter.
 pub fn is_absent(error: &NvmlError, library: &str) -> bool {
     match error {
         // Of a library that it needs the loader says the same, with that one's name.
@@ -52,6 +72,7 @@ pub fn is_absent(error: &NvmlError, library: &str) -> bool {
         }
         NvmlError::LibraryNotFound
         | NvmlError::DriverNotLoaded
+        | NvmlError::UnexpectedVariant(GPU_NOT_FOUND)
         | NvmlError::FailedToLoadSymbol(_) => true,
         _ => false,
     }

@@ -127,7 +127,8 @@ impl Stretch {
 pub struct Idle {
     busy_ns: Option<u64>,
     parts: Parts,
-    is_split: bool,
+    /// Whether it is told by what the tasks did: the part that nothing accounts for is, too, from then on.
+    pub is_split: bool,
     is_faulting_known: bool,
     are_calls_known: bool,
     is_sleep_known: bool,

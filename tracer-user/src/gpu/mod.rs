@@ -11,6 +11,7 @@ mod claim;
 mod detail;
 mod failure;
 mod idle;
+mod job;
 mod look;
 pub(crate) mod member;
 mod nvml;
@@ -25,8 +26,9 @@ mod used;
 mod waits;
 mod work;
 
+pub use cards::FoundCard;
 pub use claim::{Claim, Claims};
-pub use look::{FoundCard, FoundGpus, look, look_at_cards};
+pub use look::{FoundGpus, NoAnswer, look, look_at_cards};
 pub use member::is_inside;
 pub use reading::{
     Activity, Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading, Throttled, Traffic,

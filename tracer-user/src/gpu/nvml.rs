@@ -9,10 +9,13 @@ mod gpu;
 mod holders;
 mod library;
 mod lists;
+mod memory;
 mod processes;
 mod procs;
 mod utilization;
 mod xids;
+
+pub use asker::sentence;
 
 use std::{
     path::{Path, PathBuf},
@@ -28,7 +31,10 @@ use self::{
     lists::Lists,
     procs::Procs,
 };
-use super::source::{Answers, GpuSource, Presence};
+use crate::gpu::{
+    failure::words,
+    source::{Answers, GpuSource, Presence},
+};
 
 /// Longest time until a lost device is looked for again.
 const MAX_BACK_OFF: Duration = Duration::from_secs(300);
@@ -50,6 +56,8 @@ pub struct Nvidia {
 /// The library with its devices; what borrows it comes first.
 struct Open {
     gpus: Vec<Gpu>,
+    /// Devices that the caller may not open.
+    refused: u32,
     readings: u32,
     lost_at: Option<Instant>,
     library: Library,
@@ -75,10 +83,15 @@ impl Nvidia {
         self.open.as_ref()?.library.nvml().sys_driver_version().ok()
     }
 
-    /// Number and model of each whole device that answers, and all that it does not tell.
+    /// Number and model of each whole device that answers, and all that it does not tell, as [`sentence`] takes it.
     pub fn devices(&self) -> Vec<(String, Vec<String>)> {
         let gpus = self.open.iter().flat_map(|open| &open.gpus);
-        gpus.map(|gpu| (gpu.name(), self.known.lacking(gpu.uuid(), &gpu.name()))).collect()
+        gpus.map(|gpu| (gpu.name(), self.known.lacking(gpu.uuid()))).collect()
+    }
+
+    /// How many devices the caller may not open.
+    pub fn refused(&self) -> u32 {
+        self.open.as_ref().map_or(0, |open| open.refused)
     }
 
     fn close_if_due(&mut self) {
@@ -107,7 +120,8 @@ impl GpuSource for Nvidia {
                 Err(Absence::None) => return Presence::Absent,
                 Err(Absence::Failed(error)) => {
                     answers.say_failed(format!(
-                        "GPU values are unknown: NVML reports: {error} (see nvidia-smi)"
+                        "GPU values are unknown: NVML reports: {} (see nvidia-smi)",
+                        words(&error)
                     ));
                     self.closed_until = Some(Instant::now() + self.back_off);
                     self.back_off = (self.back_off * 2).min(MAX_BACK_OFF);
@@ -123,21 +137,22 @@ impl GpuSource for Nvidia {
 
 impl Open {
     fn new(library: Library, answers: &mut Answers) -> Self {
-        let (mut gpus, mut lost_at) = (Vec::new(), None);
+        let (mut gpus, mut lost_at, mut refused) = (Vec::new(), None, 0);
         let nvml = library.nvml();
         let lists = Lists::of(&nvml.sys_driver_version().unwrap_or_default());
         for index in 0..nvml.device_count().unwrap_or(0) {
             match Gpu::open(nvml, index, lists) {
                 Ok(gpu) => gpus.push(gpu),
                 // Not this caller's to see, as in a container with some of the devices.
-                Err(NvmlError::NoPermission) => {}
+                Err(NvmlError::NoPermission) => refused += 1,
                 Err(error) => {
-                    answers.say_failed(format!("GPU {index} could not be opened ({error})"));
+                    answers
+                        .say_failed(format!("GPU {index} could not be opened ({})", words(&error)));
                     lost_at = Some(Instant::now());
                 }
             }
         }
-        Self { gpus, readings: 0, lost_at, library }
+        Self { gpus, refused, readings: 0, lost_at, library }
     }
 
     /// A device that is lost is left out from then on.
@@ -146,10 +161,13 @@ impl Open {
         self.gpus.retain_mut(|gpu| match gpu.read(known, procs, answers) {
             Ok(()) => true,
             Err(error) => {
-                answers.say_lost(
-                    gpu.uuid(),
-                    format!("{} was unavailable for a time ({error})", gpu.name()),
-                );
+                let text =
+                    format!("{} was lost for a time or for good ({})", gpu.name(), words(&error));
+                match self.readings {
+                    // Who was on it, nobody knows.
+                    0 => answers.say_failed(text),
+                    _ => answers.say_lost(gpu.uuid(), text),
+                }
                 false
             }
         });

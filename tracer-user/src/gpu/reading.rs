@@ -1,12 +1,17 @@
 //! One reading of all devices, in the units of the table. Plain data: no driver, no clock.
 
-use std::sync::Arc;
+use std::{array::from_fn, sync::Arc};
+
+/// Up to which a percentage is believed.
+const MOST_PERCENT: u64 = 110;
 
 /// All devices that answered at one moment.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct GpuReading {
     /// CLOCK_MONOTONIC when it ended.
     pub monotonic_ns: u64,
+    /// The time between two readings that come as they should; zero where that is not known.
+    pub period_ns: u64,
     /// One for each device that answered.
     pub devices: Vec<DeviceReading>,
 }
@@ -96,6 +101,12 @@ pub struct Busy {
     pub memory_ppm: Option<u64>,
 }
 
+/// A percentage as a share in millionths. Drivers overshoot a little at full load; much more than all of it is no
+/// answer.
+pub fn ppm(percent: u64) -> Option<u64> {
+    (percent <= MOST_PERCENT).then_some(percent.min(100) * 10_000)
+}
+
 /// Shares that counters in the hardware measure, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Activity {
@@ -139,10 +150,10 @@ pub struct Counters {
     pub pcie_replays: Option<u64>,
     /// Errors of its NVLinks, of all kinds.
     pub nvlink_errors: Option<u64>,
-    /// Time in which its power limit held its clocks down.
-    pub throttled_power_ns: Option<u64>,
+    /// Time in which its power limit held its clocks down, by reason. Several may hold at once.
+    pub throttled_power_ns: [Option<u64>; 2],
     /// The same of its temperature.
-    pub throttled_thermal_ns: Option<u64>,
+    pub throttled_thermal_ns: [Option<u64>; 3],
     /// The same of anything else.
     pub throttled_other_ns: Option<u64>,
     /// From it, over PCIe.
@@ -154,17 +165,17 @@ pub struct Counters {
 impl Counters {
     /// What came since `older`; of a counter that fell, nothing is known: it began anew with its driver.
     pub fn since(&self, older: &Self) -> Self {
-        let grown = |of: fn(&Self) -> Option<u64>| of(self)?.checked_sub(of(older)?);
+        let grown = |of: &dyn Fn(&Self) -> Option<u64>| of(self)?.checked_sub(of(older)?);
         Self {
-            ecc_uncorrected: grown(|of| of.ecc_uncorrected),
-            ecc_corrected: grown(|of| of.ecc_corrected),
-            pcie_replays: grown(|of| of.pcie_replays),
-            nvlink_errors: grown(|of| of.nvlink_errors),
-            throttled_power_ns: grown(|of| of.throttled_power_ns),
-            throttled_thermal_ns: grown(|of| of.throttled_thermal_ns),
-            throttled_other_ns: grown(|of| of.throttled_other_ns),
-            pcie_sent_bytes: grown(|of| of.pcie_sent_bytes),
-            pcie_received_bytes: grown(|of| of.pcie_received_bytes),
+            ecc_uncorrected: grown(&|of| of.ecc_uncorrected),
+            ecc_corrected: grown(&|of| of.ecc_corrected),
+            pcie_replays: grown(&|of| of.pcie_replays),
+            nvlink_errors: grown(&|of| of.nvlink_errors),
+            throttled_power_ns: from_fn(|reason| grown(&|of| of.throttled_power_ns[reason])),
+            throttled_thermal_ns: from_fn(|reason| grown(&|of| of.throttled_thermal_ns[reason])),
+            throttled_other_ns: grown(&|of| of.throttled_other_ns),
+            pcie_sent_bytes: grown(&|of| of.pcie_sent_bytes),
+            pcie_received_bytes: grown(&|of| of.pcie_received_bytes),
         }
     }
 }
@@ -195,4 +206,11 @@ pub struct ProcessReading {
     pub only_draws: bool,
     /// Its share of the multiprocessors, in millionths, where that is told by process.
     pub sm_activity_ppm: Option<u64>,
+}
+
+impl ProcessReading {
+    /// Whether it takes nobody's time, as a display server that has nothing to do.
+    pub fn is_idle_display(&self) -> bool {
+        self.only_draws && self.busy.is_some_and(|busy| busy.sm_ppm == 0)
+    }
 }

@@ -7,10 +7,10 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, RecvTimeoutError, sync_channel},
+        mpsc::{Receiver, sync_channel},
     },
     thread::{self, Thread},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     reading::ProcessReading,
     shared::{SamplerSettings, Shared},
     totals::STALE_NS,
-    work::Work,
+    work::{Asking, Work},
 };
 use crate::model::group::Group;
 
@@ -27,8 +27,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How long a sampler waits for the one before it to let go of the driver: what a driver takes to wake its
 /// devices. One that hangs for longer would hang for the next one too.
 const GOING: Duration = Duration::from_secs(30);
-/// How soon a sampler that waits notices that it is to end.
-const NOTICE: Duration = Duration::from_millis(50);
 
 /// What the sampling took and could not do so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,14 +50,10 @@ pub struct Sampler<K> {
 pub struct Ending(Receiver<()>);
 
 impl Ending {
-    /// Waits until it has let go of the driver, for 30 s, or until `is_stopped`.
-    fn wait(&self, is_stopped: impl Fn() -> bool) {
-        let begin = Instant::now();
-        while begin.elapsed() < GOING && !is_stopped() {
-            if self.0.recv_timeout(NOTICE) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
-        }
+    /// Waits until it has let go of the driver, or for 30 s.
+    fn wait(&self) {
+        // Its thread may be gone without a word.
+        let _ = self.0.recv_timeout(GOING);
     }
 }
 
@@ -90,8 +84,10 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         let (end, ended) = sync_channel(1);
         let work = Work { shared: Arc::clone(&shared), settings, owner };
         let thread = thread::Builder::new().name("gpu".into()).spawn(move || {
+            // Even where this one is to end meanwhile: the next waits for it, and so for the one before.
             if let Some(before) = before {
-                before.wait(|| work.is_stopped());
+                let _asking = Asking::begin(&work.shared);
+                before.wait();
             }
             work.run();
             // Nobody may be left to hear it.

@@ -22,27 +22,33 @@ pub enum Presence {
 pub struct Answers {
     /// One for each device that answered.
     pub devices: Vec<DeviceReading>,
-    /// What is to be said, of one device by its uuid, or of all.
-    pub notes: Vec<(Option<String>, String)>,
+    /// What is to be said.
+    pub notes: Vec<Note>,
     /// Devices lost, and openings that failed.
-    pub failures: u64,
+    pub failures: Vec<Note>,
 }
 
+/// A text about one device, by its uuid, or about all.
+pub type Note = (Option<String>, String);
+
 impl Answers {
-    /// Says `texts` of one device.
+    /// Says `texts` of one device to whoever was on it.
     pub fn say(&mut self, uuid: &str, texts: impl IntoIterator<Item = String>) {
         self.notes.extend(texts.into_iter().map(|text| (Some(uuid.to_owned()), text)));
     }
 
-    /// Says of one device that it was lost, and of what.
-    pub fn say_lost(&mut self, uuid: &str, text: String) {
-        self.failures += 1;
-        self.say(uuid, [text]);
+    /// Says `texts` to everybody.
+    pub fn say_to_all(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.notes.extend(texts.into_iter().map(|text| (None, text)));
     }
 
-    /// Says to everybody what could not be opened.
+    /// Says of one device that it was lost, and of what.
+    pub fn say_lost(&mut self, uuid: &str, text: String) {
+        self.failures.push((Some(uuid.to_owned()), text));
+    }
+
+    /// Says to everybody what could not be opened, or read.
     pub fn say_failed(&mut self, text: String) {
-        self.failures += 1;
-        self.notes.push((None, text));
+        self.failures.push((None, text));
     }
 }

@@ -5,22 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     claim::Claims,
-    idle::{LATE_NS, Stretch},
+    idle::Stretch,
+    job::{JobDevices, Open},
     reading::{Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading},
-    tasks::TaskTimes,
     used::{JobPart, Share, Used},
 };
-use crate::model::{
-    group::Group,
-    tables::{FAULT, SCHED},
-};
+use crate::model::group::Group;
 
 /// Readings further apart than this leave open who was on a device between them.
-const MAX_GAP_NS: u64 = 5_000_000_000;
+pub const MAX_GAP_NS: u64 = 5_000_000_000;
 /// Makers whose devices schedulers hand out, where there are several: never the chip of a console.
 const MAKERS: [&str; 2] = ["nvidia", "amd"];
-/// Readings that wait for a look at the job's tasks; where nobody looks, the oldest is done without.
-const MOST_OPEN: usize = 64;
 /// A state older than this is unknown: the driver has not answered since.
 pub const STALE_NS: u64 = 5_000_000_000;
 
@@ -29,7 +24,7 @@ pub const STALE_NS: u64 = 5_000_000_000;
 /// Whose a process is, is settled with each reading: at the next export it may have gone.
 #[derive(Debug)]
 pub struct Totals<K> {
-    jobs: BTreeMap<K, Of>,
+    jobs: BTreeMap<K, JobDevices>,
     devices: BTreeMap<String, Seen<K>>,
     /// What each job was given.
     claims: BTreeMap<K, Claims>,
@@ -49,25 +44,6 @@ struct Seen<K> {
     energy_millijoules: Option<u64>,
     counters: Counters,
     on_it: BTreeSet<K>,
-}
-
-/// One job's devices.
-#[derive(Debug, Default)]
-struct Of {
-    devices: BTreeMap<String, Used>,
-    /// Readings since the last look at its tasks.
-    open: Vec<Open>,
-    /// When its tasks were looked at last, and what they had done.
-    looked: Option<(u64, Vec<Group>)>,
-}
-
-/// A reading of the devices that a job has.
-#[derive(Debug, Default)]
-struct Open {
-    /// By uuid, where they tell how busy they were.
-    devices: Vec<(String, Stretch)>,
-    /// How long the job itself kept them busy, all of them added up.
-    beside_ns: u64,
 }
 
 impl<K> Default for Totals<K> {
@@ -95,15 +71,10 @@ impl<K: Ord + Clone> Totals<K> {
         self.numbered = MAKERS.into_iter().find(is_meant);
         let mut open: BTreeMap<K, Open> = BTreeMap::new();
         for device in &reading.devices {
-            self.add_device(reading.monotonic_ns, device, &owner, &mut open);
+            self.add_device(reading, device, &owner, &mut open);
         }
         for (job, open) in open {
-            let of = self.jobs.entry(job).or_default();
-            of.open.push(open);
-            if of.open.len() > MOST_OPEN {
-                let oldest = of.open.remove(0);
-                of.close(&oldest, |_| None);
-            }
+            self.jobs.entry(job).or_default().add(open);
         }
     }
 
@@ -131,7 +102,7 @@ impl<K: Ord + Clone> Totals<K> {
 
     fn add_device(
         &mut self,
-        now_ns: u64,
+        &GpuReading { monotonic_ns: now_ns, period_ns, .. }: &GpuReading,
         read: &DeviceReading,
         owner: impl Fn(&ProcessReading) -> Option<K>,
         open: &mut BTreeMap<K, Open>,
@@ -141,29 +112,28 @@ impl<K: Ord + Clone> Totals<K> {
         for process in &read.processes {
             match owner(process) {
                 Some(job) => parts.entry(job).or_default().add(process),
-                // A display server that has nothing to do takes nobody's time.
-                None if process.only_draws && process.busy.is_some_and(|busy| busy.sm_ppm == 0) => {
-                }
-                None => others = true,
+                None => others |= !process.is_idle_display(),
             }
         }
-        let users = parts.len();
-        for job in parts.keys() {
-            let own = self.claims.get(job);
-            if own.is_some_and(|own| {
-                own.is_relative && !own.have(&read.device, |vendor| self.are_numbered(vendor))
-            }) {
-                self.refuted.insert(job.clone());
-            }
+        let users = parts.values().filter(|part| part.is_working).count();
+        // A device that the numbers cannot mean does not speak against them.
+        if self.are_numbered(&read.device.vendor) {
+            let is_refuted = |job: &&K| {
+                let own = self.claims.get(*job);
+                own.is_some_and(|own| own.is_relative && !own.have(&read.device, |_| true))
+            };
+            let refuted: Vec<K> = parts.keys().filter(is_refuted).cloned().collect();
+            self.refuted.extend(refuted);
         }
         let holders = self.claimed_by(&read.device);
         // Drivers that do not tell processes, or not those of a container: who alone has it uses it.
         let is_busy = read.busy.is_some_and(|busy| busy.sm_ppm > 0);
         let is_untold = users == 0 && !others && is_busy && holders.len() == 1;
+        let is_told_by_process = read.processes.iter().any(|process| process.busy.is_some());
+        let is_told = read.busy.is_some() && (read.processes.is_empty() || is_told_by_process);
+        let absent = || if is_untold { JobPart::default() } else { JobPart::none(is_told) };
         for job in &holders {
-            parts
-                .entry(job.clone())
-                .or_insert_with(|| if is_untold { JobPart::default() } else { JobPart::none() });
+            parts.entry(job.clone()).or_insert_with(absent);
         }
         let seen = self.devices.get(&read.device.uuid);
         let energy = seen.and_then(|seen| {
@@ -180,14 +150,19 @@ impl<K: Ord + Clone> Totals<K> {
                 of.devices.entry(read.device.uuid.clone()).or_insert_with(|| Used::new(read));
             let was_on_it = seen.is_some_and(|seen| seen.on_it.contains(job));
             let is_used = part.processes > 0 || is_untold;
-            let is_shared = match users {
-                0 => others || holders.len() > 1,
-                _ => others || users > 1 || !is_used,
+            // Who works shares it with others that do; who has it or draws on it, with whoever has it too.
+            let on_it = match (part.is_working, holders.contains(job)) {
+                (true, _) => users,
+                (false, true) => users + holders.len(),
+                (false, false) => users + parts.len(),
             };
+            let is_shared = others || on_it > 1;
             let span_ns = if near { span_ns } else { 0 };
             let energy = energy.filter(|_| near || was_on_it);
-            let busy = used.add(now_ns, read, &Share { part, is_shared, is_used, span_ns, energy });
-            used.detail.add(read, &grown, part.sm_activity_ppm, is_shared, span_ns);
+            let periods = (span_ns + period_ns / 2).checked_div(period_ns).unwrap_or(1).max(1);
+            let share = Share { part, is_shared, is_used, span_ns, periods, energy };
+            let busy = used.add(now_ns, read, &share);
+            used.detail.add(read, &grown, &share);
             used.detail.add_errors(&grown, read.xids.as_deref());
             let of_span = |busy: Busy| span_ns * busy.sm_ppm.min(1_000_000) / 1_000_000;
             // Whoever keeps it busy, it is not idle.
@@ -221,36 +196,9 @@ impl<K: Ord + Clone> Totals<K> {
     /// where that is not known. The readings since the look before are split by what came between. Looks
     /// without a reading between them are one.
     pub fn look(&mut self, job: &K, now_ns: u64, groups: Option<&[Group]>) {
-        let Some(of) = self.jobs.get_mut(job) else { return };
-        let is_looked_at = of.looked.as_ref().is_some_and(|(at_ns, _)| *at_ns >= self.read_ns);
-        if of.open.is_empty() && is_looked_at {
-            // What came since belongs beside the next reading.
-            return of.settle(now_ns.saturating_sub(LATE_NS));
+        if let Some(of) = self.jobs.get_mut(job) {
+            of.look(self.read_ns, now_ns, groups);
         }
-        let open = std::mem::take(&mut of.open);
-        let begin_ns = open.iter().flat_map(|open| &open.devices).map(|(_, at)| at.begin_ns).min();
-        let before = of.looked.take();
-        of.looked = groups.map(|groups| {
-            let counted = |group: &&Group| group.is(&SCHED) || group.is(&FAULT);
-            (now_ns, groups.iter().filter(counted).cloned().collect())
-        });
-        let near = |at_ns: u64| begin_ns.is_none_or(|begin_ns| begin_ns <= at_ns + MAX_GAP_NS);
-        match (before.filter(|(at_ns, _)| near(*at_ns)), &of.looked) {
-            (Some((at_ns, older)), Some((_, newer))) => {
-                let span_ns = now_ns.saturating_sub(at_ns).max(1);
-                let tasks = TaskTimes::between(&older, newer, span_ns);
-                if let Some(tasks) = &tasks {
-                    of.devices.values_mut().for_each(|used| used.idle.lay_back(at_ns, tasks));
-                }
-                for open in &open {
-                    of.close(open, |part_ns| Some(tasks.as_ref()?.part(part_ns, span_ns)));
-                }
-            }
-            // The first look: what the tasks did before it, nobody knows.
-            (None, Some(_)) => {}
-            (_, None) => open.iter().for_each(|open| of.close(open, |_| None)),
-        }
-        of.settle(now_ns.saturating_sub(LATE_NS));
     }
 
     /// `job` has ended: idle time that nothing accounts for waits no longer.
@@ -260,15 +208,16 @@ impl<K: Ord + Clone> Totals<K> {
         }
     }
 
-    /// The groups of `job`, cumulative, one for each device it ever was on. A state is known only while
-    /// the job is on the device and the driver answers: `now_ns` is CLOCK_MONOTONIC.
+    /// The groups of `job`, cumulative, one for each device it ever was on, followed by one for each code of
+    /// XID errors there. A state is known only while the job is on the device and the driver answers: `now_ns`
+    /// is CLOCK_MONOTONIC.
     pub fn groups_for(&self, job: &K, now_ns: u64) -> Vec<Group> {
         let devices = self.jobs.get(job).into_iter().flat_map(|of| &of.devices);
         devices
-            .map(|(uuid, used)| {
+            .flat_map(|(uuid, used)| {
                 let seen_ns = self.devices.get(uuid).map(|seen| seen.monotonic_ns);
                 let is_fresh = now_ns.saturating_sub(used.seen_ns) <= STALE_NS;
-                used.group(seen_ns == Some(used.seen_ns) && is_fresh)
+                used.groups(seen_ns == Some(used.seen_ns) && is_fresh)
             })
             .collect()
     }
@@ -302,21 +251,6 @@ impl<K: Ord + Clone> Totals<K> {
     /// What must be said of the node, all of it, in its order.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         self.notes.iter().map(|(_, text)| text.as_str())
-    }
-}
-
-impl Of {
-    fn close(&mut self, open: &Open, tasks: impl Fn(u64) -> Option<TaskTimes>) {
-        for (uuid, stretch) in &open.devices {
-            if let Some(used) = self.devices.get_mut(uuid) {
-                let tasks = tasks(stretch.span_ns());
-                used.idle.add(*stretch, open.beside_ns, tasks.as_ref());
-            }
-        }
-    }
-
-    fn settle(&mut self, until_ns: u64) {
-        self.devices.values_mut().for_each(|used| used.idle.settle(until_ns));
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Used {
 #[derive(Default)]
 pub struct JobPart {
     pub processes: u64,
+    /// A process of it is more than an idle display server.
+    pub is_working: bool,
     memory_bytes: Option<u64>,
     busy: Option<Busy>,
     pub sm_activity_ppm: Option<u64>,
@@ -56,19 +58,23 @@ pub struct Share<'a> {
     pub is_used: bool,
     /// Since the reading before; zero where that was long ago.
     pub span_ns: u64,
+    /// How often values count that are means over that time: a reading that comes late stands for more of it.
+    pub periods: u64,
     pub energy: Option<u64>,
 }
 
 impl JobPart {
-    /// Of a job without a process on the device.
-    pub fn none() -> Self {
-        let busy = Some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
+    /// Of a job without a process on the device. Where nobody could tell how busy it would keep it, nothing is known of
+    /// the time in which it did not either: else that would be told as its share of all its time.
+    pub fn none(is_busy_told: bool) -> Self {
+        let busy = is_busy_told.then_some(Busy { sm_ppm: 0, memory_ppm: Some(0) });
         Self { memory_bytes: Some(0), busy, ..Self::default() }
     }
 
     /// Adds a process of the job.
     pub fn add(&mut self, process: &ProcessReading) {
         self.processes += 1;
+        self.is_working |= !process.is_idle_display();
         match process.memory_bytes {
             Some(bytes) => *self.memory_bytes.get_or_insert(0) += bytes,
             None => self.is_memory_unknown = true,
@@ -110,11 +116,11 @@ impl Used {
             (own_memory.or(read.memory_used_bytes), read.busy.or(own_busy))
         };
         if let Some(Busy { sm_ppm, memory_ppm }) = busy {
-            record(&mut self.busy, Some(sm_ppm));
-            record(&mut self.memory_busy, memory_ppm);
+            record(&mut self.busy, Some(sm_ppm), share.periods);
+            record(&mut self.memory_busy, memory_ppm, share.periods);
         }
-        record(&mut self.power, read.power_milliwatts);
-        record(&mut self.clock, read.sm_clock_hz);
+        record(&mut self.power, read.power_milliwatts, 1);
+        record(&mut self.clock, read.sm_clock_hz, 1);
         if let Some(energy) = share.energy {
             *self.energy_millijoules.get_or_insert(0) += energy;
         }
@@ -129,8 +135,12 @@ impl Used {
         busy
     }
 
-    /// The values so far; states only where they are the newest.
-    pub fn group(&self, is_current: bool) -> Group {
+    /// The values so far, and the errors by code; states only where they are the newest.
+    pub fn groups(&self, is_current: bool) -> impl Iterator<Item = Group> {
+        [self.group(is_current)].into_iter().chain(self.detail.xids(&self.device))
+    }
+
+    fn group(&self, is_current: bool) -> Group {
         let device = &self.device;
         let Device { uuid, model, vendor, parent, .. } = &**device;
         let texts = [&device.number(), uuid, model, vendor, parent];

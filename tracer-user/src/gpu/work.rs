@@ -41,8 +41,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         let mut next = Instant::now();
         while !self.is_stopped() && !sources.is_empty() {
             self.read(&mut sources, next);
-            // Periods that a slow driver took are not made up for.
-            next = (next + self.settings.period).max(Instant::now());
+            next = next_reading(next, Instant::now(), self.settings.period);
             let first = sources.iter().map(|due| due.at).min();
             next = first.map_or(next, |first| first.max(next));
             self.sleep_until(next);
@@ -63,13 +62,16 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     /// One reading of all sources that are due at `now`; one that is not to be asked again is taken out.
     fn read(&self, sources: &mut Vec<Due>, now: Instant) {
         let asking = Asking::begin(&self.shared);
-        let mut answers = Answers::default();
+        let (mut answers, mut is_any) = (Answers::default(), false);
         sources.retain_mut(|due| {
             if due.at > now {
                 return true;
             }
             match (due.source.read(&mut answers), self.settings.retry) {
-                (Presence::Here, _) => true,
+                (Presence::Here, _) => {
+                    is_any = true;
+                    true
+                }
                 (Presence::Absent, Some(retry)) => {
                     due.at = Instant::now() + retry;
                     true
@@ -78,19 +80,24 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
             }
         });
         // Values are of the end of a reading that took long, not of its beginning.
-        let reading = GpuReading { monotonic_ns: monotonic_ns(), devices: answers.devices };
+        let reading = GpuReading {
+            monotonic_ns: monotonic_ns(),
+            period_ns: self.settings.period.as_nanos() as u64,
+            devices: answers.devices,
+        };
         drop(asking);
+        let failures = answers.failures.len() as u64;
         let mut totals = self.shared.totals();
         totals.add(&reading, &self.owner);
-        for (uuid, text) in answers.notes {
+        for (uuid, text) in answers.notes.into_iter().chain(answers.failures) {
             totals.note(uuid.as_deref(), text);
         }
         drop(totals);
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
         let cpu_ns = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32).as_nanos() as u64;
         self.shared.cpu_ns.store(cpu_ns, Ordering::Relaxed);
-        self.shared.readings.fetch_add(1, Ordering::Relaxed);
-        self.shared.failures.fetch_add(answers.failures, Ordering::Relaxed);
+        self.shared.readings.fetch_add(u64::from(is_any), Ordering::Relaxed);
+        self.shared.failures.fetch_add(failures, Ordering::Relaxed);
         self.shared.came.notify_one();
     }
 
@@ -110,11 +117,20 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     }
 }
 
-/// The driver is being asked, as long as this lives.
-struct Asking<'a>(&'a AtomicU64);
+/// When to read again after the reading that was due at `due` and ended `now`: whole periods later, and half a
+/// period from now at least. Periods that a slow driver took are not made up for, since what a reading right after
+/// another tells is of a moment, and counts as much as one of a whole period.
+fn next_reading(due: Instant, now: Instant, period: Duration) -> Instant {
+    let late = now.saturating_duration_since(due) + period / 2;
+    let periods = late.as_nanos().div_ceil(period.as_nanos().max(1)).max(1);
+    due + period * u32::try_from(periods).unwrap_or(u32::MAX)
+}
+
+/// The driver is being asked, or waited for, as long as this lives.
+pub(super) struct Asking<'a>(&'a AtomicU64);
 
 impl<'a> Asking<'a> {
-    fn begin<K>(shared: &'a Shared<K>) -> Self {
+    pub fn begin<K>(shared: &'a Shared<K>) -> Self {
         shared.asking_since_ns.store(monotonic_ns(), Ordering::Relaxed);
         Self(&shared.asking_since_ns)
     }
@@ -123,5 +139,28 @@ impl<'a> Asking<'a> {
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_stay_on_their_grid_and_never_follow_each_other_at_once() {
+        const PERIOD: Duration = Duration::from_millis(1000);
+        let due = Instant::now();
+        for (took_ms, next_ms) in [
+            (0, 1000),
+            (499, 1000),
+            (500, 1000),
+            (501, 2000),
+            (1499, 2000),
+            (1501, 3000),
+            (7200, 8000),
+        ] {
+            let next = next_reading(due, due + Duration::from_millis(took_ms), PERIOD);
+            assert_eq!(next - due, Duration::from_millis(next_ms), "after {took_ms} ms");
+        }
     }
 }

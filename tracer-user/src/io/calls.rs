@@ -33,13 +33,16 @@ const fn moving(op: u32, place: u32, numbers: &'static [libc::c_long]) -> Row {
     Row { call: IoCall::new(op, place).moves(), numbers }
 }
 
+/// The same, where the fourth argument is the offset.
+const fn moving_at(op: u32, numbers: &'static [libc::c_long]) -> Row {
+    Row { call: IoCall::new(op, place::FIRST).moves().at_offset(), numbers }
+}
+
 static ROWS: &[Row] = &[
-    moving(op::READ, place::FIRST, calls![SYS_read SYS_readv SYS_pread64 SYS_preadv SYS_preadv2]),
-    moving(
-        op::WRITE,
-        place::FIRST,
-        calls![SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2],
-    ),
+    moving(op::READ, place::FIRST, calls![SYS_read SYS_readv]),
+    moving_at(op::READ, calls![SYS_pread64 SYS_preadv SYS_preadv2]),
+    moving(op::WRITE, place::FIRST, calls![SYS_write SYS_writev]),
+    moving_at(op::WRITE, calls![SYS_pwrite64 SYS_pwritev SYS_pwritev2]),
     moving(op::COPY, place::FIRST, calls![SYS_copy_file_range]),
     moving(op::SENDFILE, place::SECOND, calls![SYS_sendfile]),
     moving(op::SPLICE, place::FIRST, calls![SYS_splice SYS_tee SYS_vmsplice]),
@@ -145,6 +148,7 @@ mod tests {
         let table = table();
         let of = |number: i64| IoCall(table[number as usize].into());
         assert_eq!(of(libc::SYS_pread64).op(), op::READ);
+        assert!(of(libc::SYS_pwritev2).is_at_offset() && !of(libc::SYS_write).is_at_offset());
         assert!(of(libc::SYS_openat).is_at() && of(libc::SYS_fcntl).is_lock_by_command());
         assert!(!of(libc::SYS_futex).is_some());
     }

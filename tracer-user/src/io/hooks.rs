@@ -32,7 +32,16 @@ const CALLS: &[&str] = &[
     "CALL_FIRST",
     "CALL_SECOND",
     "CALL_THIRD",
+    "CALL_FOURTH",
     "CALL_FIFTH",
+    "FILE_POSITION",
+    "FILE_DENTRY",
+    "DENTRY_PARENT",
+    "DENTRY_NAME",
+    "INODE_MODE",
+    "INODE_NUMBER",
+    "INODE_GENERATION",
+    "INODE_SIZE",
 ];
 
 const fn row(
@@ -45,14 +54,14 @@ const fn row(
     Hook { program, point, needs, group: program, covers: &[] }
 }
 
-/// All hooks, in the order of their attaching: what keeps a call's job right comes first. Without any of them
-/// nothing is counted.
+/// All hooks, in the order of their attaching: what keeps a call's job right comes first, and the begin of a call before
+/// its end. Without any of them nothing is counted.
 pub static HOOKS: [Hook; 5] = [
     row("io_move", "cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"], &[]),
     row("io_fork", "sched_process_fork", &["*task_struct", "*task_struct"], &[]),
     row("io_exec", "sched_process_exec", &["*task_struct", "scalar", "*linux_binprm"], &JOB),
-    row("io_exit", "sys_exit", &["*pt_regs", "scalar"], CALLS),
     row("io_enter", "sys_enter", &["*pt_regs", "scalar"], CALLS),
+    row("io_exit", "sys_exit", &["*pt_regs", "scalar"], CALLS),
 ];
 
 #[cfg(test)]

@@ -11,17 +11,17 @@ use super::{
     read::{Io, Maps},
 };
 use crate::{
-    base::{layout::Layout, mounts::Mounts},
+    base::{layout::Layout, memory::give_back_freed, mounts::Mounts},
     bpf::{
-        attach::{attach_all, check, verify_planned},
+        attach::{attach_all, check},
         btf::Btf,
         hook::{Hook, HookState},
-        load::{Plan, create, give_back},
+        load::{Plan, create},
         maps::of_loaded,
         memlock::LiftedMemlock,
         programs::Programs,
         set::Set,
-        type_ids::type_ids,
+        type_ids::TypeIds,
     },
     probes::{self, FaultMode, Options},
 };
@@ -32,22 +32,33 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(
     "/../tracer-ebpf/object/io.bpf.o"
 ));
 
-/// Loads and attaches them for the job in cgroup `job`, of the hierarchy by which `layout` tells jobs apart. They
-/// begin to count when a program is executed there.
+/// Whose operations are counted.
+#[derive(Clone, Debug)]
+pub struct Whose {
+    /// Id of the job's cgroup; those below are the job's too.
+    pub cgroup: u64,
+    /// Whether it runs already: else its first program begins it.
+    pub runs: bool,
+    /// Processes of which one has the mounts that paths are to be told by; `None`: this one.
+    pub mounts_of: Option<Vec<u32>>,
+}
+
+/// Loads and attaches them for a job of the hierarchy by which `layout` tells jobs apart.
 ///
 /// # Errors
 /// When this kernel lacks a hook or refuses a program: a part of the operations would say nothing.
-pub fn load(layout: &Layout, job: u64) -> Result<Io> {
+pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let btf = Btf::read()?;
     let (mut globals, offsets) = probes::globals(&btf, layout, &Options::new(FaultMode::Major))?;
     ensure!(
         globals[settings::CURRENT_TASK_TYPED] != 0,
         "this kernel has no helper for the current task, as Linux 5.11 and later have"
     );
-    globals.insert(settings::JOB_CGROUP, job);
+    globals.insert(settings::JOB_CGROUP, job.cgroup);
+    globals.insert(settings::JOB_RUNS, job.runs.into());
     let checked: Vec<_> =
         HOOKS.iter().map(|hook| (hook, Some(check(hook, &btf, &globals)))).collect();
-    let kernel = type_ids(&btf, &HOOKS)?;
+    let type_ids = TypeIds::find(&btf, &HOOKS);
     drop(btf);
     let _lifted = LiftedMemlock::lift();
     let plan = Plan {
@@ -61,10 +72,12 @@ pub fn load(layout: &Layout, job: u64) -> Result<Io> {
     let mut ebpf = create(&plan)?;
     let maps = Maps::new(&mut of_loaded(&mut ebpf))?;
     let mut programs = Programs::loaded(ebpf, 1);
-    let verified = verify_planned(&mut programs, &kernel, &checked);
+    let kernel = type_ids.to_aya()?;
+    // One after the other, on this thread alone: others wait for the CPUs of the node.
+    let verified = HOOKS.iter().map(|hook| (hook.program, programs.load(hook, &kernel))).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
-    give_back();
+    give_back_freed();
     for (hook, state) in HOOKS.iter().zip(&states) {
         if let HookState::Missing(why) = state {
             bail!("{}: {why}", hook.program);
@@ -72,6 +85,14 @@ pub fn load(layout: &Layout, job: u64) -> Result<Io> {
     }
     let hooks: Vec<&'static Hook> = HOOKS.iter().collect();
     let _set = Set::new(programs, hooks, states, None);
-    let (names, readers, systems) = (Mounts::default(), BTreeMap::new(), BTreeMap::new());
-    Ok(Io { _set, maps, names, readers, systems })
+    let is_own = job.mounts_of.is_none();
+    let names = if is_own { Mounts::default() } else { Mounts::told() };
+    let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
+    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, readers, systems };
+    let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
+    if !are_known {
+        // Of a job without processes yet these are the nearest.
+        io.follow_own()?;
+    }
+    Ok(io)
 }

@@ -4,10 +4,12 @@
 
 mod calls;
 mod errors;
+mod files;
 mod hooks;
+mod known;
 mod load;
 mod mounts;
 mod read;
 
-pub use load::load;
+pub use load::{Whose, load};
 pub use read::Io;

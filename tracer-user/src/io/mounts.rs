@@ -7,9 +7,12 @@ use aya::maps::{
     HashMap, MapData,
     lpm_trie::{Key, LpmTrie},
 };
-use tracer_ebpf::tables::io::IO_PATH_BYTES;
+use tracer_ebpf::tables::io::{IO_MOUNTS, IO_PATH_BYTES};
 
 use crate::{base::mountinfo, bpf::maps::TakeMap};
+
+/// Most beginnings of paths: each mount point has two.
+const MOST_PREFIXES: usize = 2 * IO_MOUNTS as usize;
 
 /// Beginnings of paths, with the file system that they lead to.
 type Prefixes = BTreeMap<Vec<u8>, u32>;
@@ -19,70 +22,95 @@ pub struct Mounted {
     prefixes: LpmTrie<MapData, [u8; IO_PATH_BYTES], u32>,
     devices: HashMap<MapData, u32, u32>,
     /// What is in the maps.
-    text: String,
     known: Prefixes,
+    systems: BTreeMap<u32, u32>,
 }
 
 impl Mounted {
-    /// With the mounts as they are.
+    /// With none yet.
     ///
     /// # Errors
-    /// When a map is missing, or refuses the first of them.
+    /// When a map is missing.
     pub fn new(take: &mut TakeMap<'_>) -> Result<Self> {
-        let mut mounted = Self {
+        Ok(Self {
             prefixes: take("MOUNTS")?.try_into().context("map MOUNTS")?,
             devices: take("DEVICES")?.try_into().context("map DEVICES")?,
-            text: String::new(),
             known: Prefixes::new(),
-        };
-        mounted.update()?;
-        Ok(mounted)
+            systems: BTreeMap::new(),
+        })
     }
 
-    /// Follows what was mounted and unmounted since.
-    ///
-    /// # Errors
-    /// When /proc cannot be read, or a map refuses what is new.
-    pub fn update(&mut self) -> Result<()> {
-        let text = mountinfo::read().context("cannot read the mounts")?;
-        if text == self.text {
-            return Ok(());
-        }
-        let now = prefixes(&text);
-        for prefix in self.known.keys().filter(|prefix| !now.contains_key(*prefix)) {
-            // Where it is gone already, all the better.
-            let _ = self.prefixes.remove(&key(prefix));
-        }
-        for (prefix, device) in &now {
-            if self.known.get(prefix) != Some(device) {
-                let told = self.prefixes.insert(&key(prefix), device, 0);
-                told.context("there are too many mounts to tell the programs")?;
-                self.devices.insert(device, device, 0).context("there are too many mounts")?;
-            }
-        }
-        (self.text, self.known) = (text, now);
-        Ok(())
+    /// Has them as in `text`, as mountinfo has it; gives whether all found room.
+    pub fn follow(&mut self, text: &str) -> bool {
+        let (now, all) = prefixes(text, MOST_PREFIXES);
+        let (prefixes, devices) = (&mut self.prefixes, &mut self.devices);
+        let told = follow(&mut self.known, &now, |prefix, device| match device {
+            Some(device) => prefixes.insert(&key(prefix), device, 0).is_ok(),
+            None => prefixes.remove(&key(prefix)).is_ok(),
+        });
+        let systems = now.values().map(|device| (*device, *device)).collect();
+        let known = follow(&mut self.systems, &systems, |device, to| match to {
+            Some(to) => devices.insert(device, to, 0).is_ok(),
+            None => devices.remove(device).is_ok(),
+        });
+        all && told && known
     }
 }
 
-/// How paths begin that lead to each of the mounts of `text`: a mount point's own and those of what is below it.
-/// What was mounted last hides what was there before.
-fn prefixes(text: &str) -> Prefixes {
-    let mut prefixes = Prefixes::new();
+/// Makes `known`, which is what a map holds, what there is `now`, by `change`s of that map to another value or none:
+/// those that are gone first, for they make room. Gives whether all found room.
+fn follow<K: Ord + Clone>(
+    known: &mut BTreeMap<K, u32>,
+    now: &BTreeMap<K, u32>,
+    mut change: impl FnMut(&K, Option<u32>) -> bool,
+) -> bool {
+    known.retain(|key, _| {
+        let is_there = now.contains_key(key);
+        if !is_there {
+            // Where it is gone already, all the better.
+            change(key, None);
+        }
+        is_there
+    });
+    let mut has_all = true;
+    for (key, value) in now {
+        if known.get(key) == Some(value) {
+            continue;
+        }
+        if change(key, Some(*value)) {
+            known.insert(key.clone(), *value);
+        } else {
+            has_all = false;
+        }
+    }
+    has_all
+}
+
+/// How paths begin that lead to each of the mounts of `text`, `most` of them: a mount point's own and those of what is
+/// below it. What was mounted last hides what was there before. Gives also whether there are no more.
+fn prefixes(text: &str, most: usize) -> (Prefixes, bool) {
+    let (mut prefixes, mut is_all) = (Prefixes::new(), true);
+    let mut add = |prefix: Vec<u8>, device| {
+        if prefixes.len() < most || prefixes.contains_key(&prefix) {
+            prefixes.insert(prefix, device);
+        } else {
+            is_all = false;
+        }
+    };
     for mount in mountinfo::mounts(text) {
         if mount.point == "/" {
-            prefixes.insert(b"/".into(), mount.device);
+            add(b"/".into(), mount.device);
             continue;
         }
         for end in [b'/', 0] {
             let mut prefix = mount.point.clone().into_bytes();
             prefix.push(end);
             if prefix.len() <= IO_PATH_BYTES {
-                prefixes.insert(prefix, mount.device);
+                add(prefix, mount.device);
             }
         }
     }
-    prefixes
+    (prefixes, is_all)
 }
 
 /// The key of the trie for paths that begin with `prefix`.
@@ -99,14 +127,39 @@ mod tests {
     #[test]
     fn a_mount_is_found_by_its_name_and_by_what_is_below_it() {
         let long = "x".repeat(300);
-        let found = prefixes(&format!(
+        let text = format!(
             "22 1 254:0 / / rw - ext4 /dev/vda rw\n\
              30 22 0:44 / /data rw - tmpfs a rw\n\
              31 22 0:45 / /data rw - tmpfs b rw\n\
              32 22 0:46 / /{long} rw - tmpfs c rw\n"
-        ));
-        let all: Vec<_> = found.iter().map(|(prefix, device)| (&prefix[..], *device)).collect();
-        assert_eq!(all, [(&b"/"[..], 254 << 20), (b"/data\0", 45), (b"/data/", 45)]);
+        );
+        let all = [(b"/".to_vec(), 254 << 20), (b"/data\0".into(), 45), (b"/data/".into(), 45)];
+        assert_eq!(prefixes(&text, 3), (all.clone().into(), true));
+        // The last one has no room, but hides what was there before.
+        assert_eq!(prefixes(&text, 2), ([all[0].clone(), all[2].clone()].into(), false));
+    }
+
+    /// A map with room for three.
+    #[test]
+    fn what_is_gone_makes_room_and_what_has_none_is_told() {
+        let (mut map, mut known) = (BTreeMap::new(), BTreeMap::new());
+        let mut now = |values: &[(u32, u32)]| {
+            let now = values.iter().copied().collect();
+            let has_all = follow(&mut known, &now, |key, value| match value {
+                Some(_) if map.len() == 3 && !map.contains_key(key) => false,
+                Some(value) => {
+                    map.insert(*key, value);
+                    true
+                }
+                None => map.remove(key).is_some(),
+            });
+            assert_eq!(map, known);
+            (has_all, map.clone().into_iter().collect::<Vec<_>>())
+        };
+        assert_eq!(now(&[(1, 1), (2, 2), (3, 3)]), (true, vec![(1, 1), (2, 2), (3, 3)]));
+        assert_eq!(now(&[(4, 4), (5, 5), (3, 9)]), (true, vec![(3, 9), (4, 4), (5, 5)]));
+        assert_eq!(now(&[(4, 7), (5, 5), (3, 9), (6, 6)]), (false, vec![(3, 9), (4, 7), (5, 5)]));
+        assert_eq!(now(&[(6, 6), (7, 7)]), (true, vec![(6, 6), (7, 7)]));
     }
 
     #[test]

@@ -4,13 +4,19 @@ use std::{collections::BTreeMap, mem::offset_of};
 
 use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use tracer_ebpf::tables::io::{IO_CELLS, IoCell, IoCpu, IoKey, OPS};
+use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IoCell, IoCpu, IoKey, OPS};
 
-use super::{errors, mounts::Mounted};
+use super::{errors, files::Files, mounts::Mounted};
 use crate::{
-    base::{mounts::Mounts, tag, units::count},
+    base::{
+        mountinfo,
+        mounts::{Mount, Mounts},
+        tag,
+        units::count,
+    },
     bpf::{maps::TakeMap, set::Set},
     model::{
+        files,
         group::{Group, merge_all},
         tables::{IO, IO_ERROR, IoError},
     },
@@ -20,6 +26,8 @@ use crate::{
 /// Words of a cell, and of what is known of a CPU.
 const CELL_WORDS: usize = size_of::<IoCell>() / 8;
 const CPU_WORDS: usize = size_of::<IoCpu>() / 8;
+/// Most processes that are tried for their mounts: they may end at any time.
+const MOST_TRIED: usize = 8;
 /// Where the magic number is among a cell's words.
 const MAGIC: usize = offset_of!(IoCell, magic) / 8;
 
@@ -29,10 +37,14 @@ pub struct Io {
     pub(super) _set: Set,
     pub(super) maps: Maps,
     pub(super) names: Mounts,
+    /// Whether the mounts are those of this process, which are read at each reading.
+    pub(super) is_own: bool,
+    /// Whether there were more mounts than there is room for.
+    pub(super) lacks_mounts: bool,
     /// What is remembered of each cell between two readings.
     pub(super) readers: BTreeMap<u64, Unwrapper>,
-    /// Type and mount of each file system, as they were when it was met first.
-    pub(super) systems: BTreeMap<u32, [String; 2]>,
+    /// Each file system, as it was when it was met first with a mount.
+    pub(super) systems: BTreeMap<u32, Mount>,
 }
 
 /// The maps of the object.
@@ -41,13 +53,14 @@ pub(super) struct Maps {
     errors: PerCpuHashMap<MapData, u64, u64>,
     cpus: PerCpuArray<MapData, [u64; CPU_WORDS]>,
     mounted: Mounted,
+    files: Files,
 }
 
 impl Maps {
     /// Those of loaded programs, with what the programs must find in them.
     ///
     /// # Errors
-    /// When one is missing or of another kind, or the mounts cannot be read.
+    /// When one is missing or of another kind.
     pub fn new(take: &mut TakeMap<'_>) -> Result<Self> {
         let mut cells: PerCpuHashMap<_, u64, [u64; CELL_WORDS]> =
             take("CELLS")?.try_into().context("map CELLS")?;
@@ -62,17 +75,42 @@ impl Maps {
             errors: take("ERRORS")?.try_into().context("map ERRORS")?,
             cpus: take("IO_CPUS")?.try_into().context("map IO_CPUS")?,
             mounted: Mounted::new(take)?,
+            files: Files::new(take)?,
         })
     }
 }
 
 impl Io {
+    /// Follows the mounts as the first of `processes` that is still there has them now; gives whether one was. Else
+    /// what was known stays.
+    pub fn follow(&mut self, processes: &[u32]) -> bool {
+        let mut read = processes.iter().take(MOST_TRIED).map(|pid| mountinfo::read_of(*pid));
+        let Some((text, is_whole)) = read.find_map(Result::ok) else { return false };
+        self.names.take(&text);
+        self.lacks_mounts |= !self.maps.mounted.follow(&text) || !is_whole;
+        true
+    }
+
+    /// Follows the mounts of this process.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn follow_own(&mut self) -> Result<()> {
+        let text = mountinfo::read().context("cannot read the mounts")?;
+        self.lacks_mounts |= !self.maps.mounted.follow(&text);
+        Ok(())
+    }
+
     /// What the job has done up to now, cumulative.
     ///
     /// # Errors
     /// When a map or the mounts cannot be read.
     pub fn read(&mut self) -> Result<Vec<Group>> {
-        self.maps.mounted.update()?;
+        if self.is_own {
+            self.follow_own()?;
+        }
+        // First: what comes meanwhile is then in the totals, of which the files are a part.
+        self.maps.files.read()?;
         let mut groups = Vec::new();
         for cell in self.maps.cells.iter() {
             let (word, cpus) = cell.context("cannot read the operations on files")?;
@@ -80,7 +118,11 @@ impl Io {
             let magic = cpus.iter().map(|cpu| cpu[MAGIC]).max().unwrap_or(0);
             let names = &mut self.names;
             let place =
-                self.systems.entry(key.device).or_insert_with(|| place(key.device, magic, names));
+                self.systems.entry(key.device).or_insert_with(|| names.get(key.device, magic));
+            // Mounts of a job are read less often than it may use a new one.
+            if !self.is_own && place.path.is_empty() {
+                *place = names.get(key.device, magic);
+            }
             let mut group = Group::unknown(&IO, tags(place, key));
             let cpus: Vec<_> = cpus.iter().map(|cpu| bytes_of_words(&cpu[..])).collect();
             let reader = self.readers.entry(word).or_insert_with(|| Unwrapper::after(&IO, &[]));
@@ -93,7 +135,7 @@ impl Io {
         for error in self.maps.errors.iter() {
             let (word, cpus) = error.context("cannot read the errors of operations on files")?;
             let key = IoKey::of_word(word);
-            let unknown = place(0, 0, &mut self.names);
+            let unknown = self.names.get(0, 0);
             let mut all = tags(self.systems.get(&key.device).unwrap_or(&unknown), key);
             all.insert(0, errors::name_of(key.error));
             let mut group = Group::unknown(&IO_ERROR, all);
@@ -103,19 +145,38 @@ impl Io {
         Ok(groups)
     }
 
+    /// The files that the job has used most up to the last reading.
+    pub fn files(&mut self) -> files::Files {
+        let (systems, names) = (&self.systems, &mut self.names);
+        self.maps.files.known.largest(|device, path| {
+            let mount = systems.get(&device).cloned().unwrap_or_else(|| names.get(device, 0));
+            let [fs, point] = place(&mount);
+            [fs, point, mount.full(path)]
+        })
+    }
+
     /// What is not in these numbers as it should be.
     pub fn notes(&self) -> Vec<String> {
         let Ok(cpus) = self.maps.cpus.get(&0, 0) else {
             return vec!["what the I/O figures lack is unknown: its map cannot be read".into()];
         };
         let sum = |at: usize| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>();
-        notes(
+        let mut notes = notes(
             sum(offset_of!(IoCpu, calls_32)),
             sum(offset_of!(IoCpu, no_cell)),
             sum(offset_of!(IoCpu, no_error)),
             sum(offset_of!(IoCpu, untimed)),
-        )
+        );
+        notes.extend(self.lacks_mounts.then(lacks_mounts));
+        notes
     }
+}
+
+fn lacks_mounts() -> String {
+    format!(
+        "there are more mounts than can be followed ({IO_MOUNTS}, less where their lines are long): operations on the \
+         others count for the mounts above them or have none"
+    )
 }
 
 fn notes(calls_32: u64, no_cell: u64, no_error: u64, untimed: u64) -> Vec<String> {
@@ -136,14 +197,14 @@ fn notes(calls_32: u64, no_cell: u64, no_error: u64, untimed: u64) -> Vec<String
 }
 
 /// Type and mount of a file system, as they will be written.
-fn place(device: u32, magic: u64, names: &mut Mounts) -> [String; 2] {
-    let mount = names.get(device, magic);
-    [mount.fs, tag::clean(&mount.path, tag::MAX_TAG_BYTES).unwrap_or_default()]
+fn place(mount: &Mount) -> [String; 2] {
+    let path = tag::clean(&mount.path, tag::MAX_TAG_BYTES).unwrap_or_default();
+    [mount.fs.clone(), path.into_owned()]
 }
 
-fn tags(place: &[String; 2], key: IoKey) -> Vec<String> {
+fn tags(mount: &Mount, key: IoKey) -> Vec<String> {
     let op = OPS.get(usize::from(key.op)).copied().unwrap_or("unknown");
-    vec![place[0].clone(), place[1].clone(), op.into()]
+    place(mount).into_iter().chain([op.into()]).collect()
 }
 
 #[cfg(test)]
@@ -155,10 +216,10 @@ mod tests {
     fn a_cell_is_named_by_its_mount_and_its_call() {
         let mut names = Mounts::of("40 22 0:60 / /a\\011b rw - nfs s:/ rw\n");
         let key = IoKey { device: 60, op: op::RENAME as u16, error: 0 };
-        assert_eq!(tags(&place(60, 0, &mut names), key), ["nfs", "/a_b", "rename"]);
-        let pipe = place(u32::MAX, 0x5049_5045, &mut names);
+        assert_eq!(tags(&names.get(60, 0), key), ["nfs", "/a_b", "rename"]);
+        let pipe = names.get(u32::MAX, 0x5049_5045);
         assert_eq!(tags(&pipe, IoKey { op: op::READ as u16, ..key }), ["pipefs", "", "read"]);
-        assert_eq!(place(0, 0, &mut names), ["unknown", ""]);
+        assert_eq!(place(&names.get(0, 0)), ["unknown", ""]);
     }
 
     #[test]
@@ -174,6 +235,11 @@ mod tests {
                 "4 failed operations on files are missing from the list of errors",
                 "5 operations on files have no latency: their begin was not seen",
             ]
+        );
+        assert_eq!(
+            lacks_mounts(),
+            "there are more mounts than can be followed (4096, less where their lines are long): operations on the \
+             others count for the mounts above them or have none"
         );
     }
 }

@@ -143,7 +143,7 @@ impl Backlog {
     }
 
     /// All that waits, the oldest first; each is written with its own stamp and span.
-    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> + Clone {
         self.pending.iter().map(|(_, pending)| pending)
     }
 

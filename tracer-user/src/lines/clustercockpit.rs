@@ -236,9 +236,9 @@ fn point(origin: &Origin, metric: &Metric, place: (&str, &str), value: f64, time
         ("type-id", place.1),
     ];
     Point {
-        measurement: metric.name.to_owned(),
-        tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec(),
-        fields: vec![("value".to_owned(), FieldValue::Float(value * metric.factor))],
+        measurement: metric.name.into(),
+        tags: tags.map(|(key, value)| (key.into(), value.to_owned())).to_vec(),
+        fields: vec![("value".into(), FieldValue::Float(value * metric.factor))],
         time_ns,
     }
 }

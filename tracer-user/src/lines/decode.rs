@@ -113,7 +113,7 @@ impl Figures {
 /// What `point` tells; `None` where no table knows its measurement, or it is of no job.
 pub fn decode(point: &Point, skipped: &mut Skipped) -> Option<Told> {
     let mut tags: BTreeMap<&str, &str> =
-        point.tags.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        point.tags.iter().map(|(key, value)| (&**key, value.as_str())).collect();
     let mut take = |key: &str| tags.remove(key).unwrap_or_default().to_owned();
     let origin = Origin { cluster: take("cluster"), host: take("host") };
     let job = Job {
@@ -237,8 +237,10 @@ fn facts(point: &Point, skipped: &mut Skipped) -> What {
             (Some(fact), FieldValue::Text(text)) if fact.unit.is_none() => {
                 facts.set_text(fact, text);
             }
-            (None, FieldValue::Integer(_) | FieldValue::Float(_)) if TOTALS.contains_key(name) => {
-                totals.insert(name.clone(), value.clone());
+            (None, FieldValue::Integer(_) | FieldValue::Float(_))
+                if TOTALS.contains_key(&**name) =>
+            {
+                totals.insert(name.to_string(), value.clone());
             }
             _ => skipped.fields += 1,
         }

@@ -55,17 +55,18 @@ pub struct Form {
 }
 
 impl Form {
-    /// The points of an interval, facts included.
-    pub fn points(&self, pending: &Pending) -> Vec<Point> {
-        if self.style == LineStyle::Clustercockpit {
-            return clustercockpit::points(&self.origin, pending);
-        }
-        let of_job = |stats: &JobStats| {
+    /// The points of an interval, facts included; those of one job at a time, for together they take much memory.
+    pub fn points<'a>(&'a self, pending: &'a Pending) -> impl Iterator<Item = Point> + Clone + 'a {
+        let is_ours = self.style == LineStyle::Jobtrace;
+        let theirs = (!is_ours).then(|| clustercockpit::points(&self.origin, pending));
+        let ours = is_ours.then_some(pending).into_iter();
+        let of_job = move |stats: &JobStats| {
             let (profile, style) = (self.profiles.of(&stats.job), self.bucket_style);
             points(&self.origin, stats, profile, style, pending.stamp_ns, pending.span_ns)
         };
-        let points = pending.jobs.iter().flat_map(of_job);
-        points.chain(pending.facts.iter().cloned()).collect()
+        let of_jobs = ours.clone().flat_map(|pending| &pending.jobs).flat_map(of_job);
+        let facts = ours.flat_map(|pending| &pending.facts).cloned();
+        theirs.into_iter().flatten().chain(of_jobs).chain(facts)
     }
 
     /// The interval log of all that waits, where one is asked for.

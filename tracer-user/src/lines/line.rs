@@ -3,11 +3,15 @@
 //! Refuses whatever one of them reads differently: unsigned integers, NaN, empty or repeated keys,
 //! control characters, lines that Telegraf cannot hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    io::Write as _,
+};
 
 use crate::{
     base::tag::clean,
-    model::point::{FieldValue, Point},
+    model::point::{FieldValue, Name, Point},
 };
 
 /// Longest tag value; no consumer of ours takes less.
@@ -53,53 +57,55 @@ pub fn encode(point: &Point, out: &mut Vec<u8>) {
 pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
     let Some(measurement) = clean_key(&point.measurement) else { return };
     let tags = clean_tags(&point.tags);
-    let mut head = String::new();
-    push_escaped(&measurement, &[',', ' '], &mut head);
+    let begin = out.len();
+    push_escaped(&measurement, b", ", out);
     for (key, value) in &tags {
-        head.push(',');
-        push_key(key, &mut head);
-        head.push('=');
-        push_key(value, &mut head);
+        out.push(b',');
+        push_key(key, out);
+        out.push(b'=');
+        push_key(value, out);
     }
-    if head.len() > MAX_HEAD_BYTES {
-        return;
-    }
+    let head = begin..out.len();
     let time_ns = point.time_ns.min(MAX_TIME_NS);
     let time = match precision {
         Precision::Nanoseconds => time_ns,
         Precision::Seconds => time_ns / 1_000_000_000,
     };
     let tail = format!(" {time}\n");
-    let room = MAX_LINE_BYTES - 1 - head.len() - tail.len();
-    let mut fields = String::new();
-    let mut line = |fields: &mut String| {
-        if !fields.is_empty() {
-            out.extend([head.as_bytes(), fields.as_bytes(), tail.as_bytes()].concat());
-            fields.clear();
+    let (mut line, mut is_first) = (begin, true);
+    let mut written = HashSet::with_capacity(point.fields.len());
+    if head.len() <= MAX_HEAD_BYTES {
+        for (key, value) in &point.fields {
+            let Some(key) = clean_key(key).filter(|_| can_be_written(value)) else { continue };
+            if tags.contains_key(&key) || written.contains(&key) {
+                continue;
+            }
+            let field = out.len();
+            out.push(if is_first { b' ' } else { b',' });
+            push_key(&key, out);
+            out.push(b'=');
+            push_value(value, out);
+            written.insert(key);
+            if !is_first && out.len() - line + tail.len() >= MAX_LINE_BYTES {
+                let field = out.split_off(field);
+                out.extend_from_slice(tail.as_bytes());
+                line = out.len();
+                out.extend_from_within(head.clone());
+                out.push(b' ');
+                out.extend_from_slice(&field[1..]);
+            }
+            is_first = false;
         }
-    };
-    let mut written = BTreeSet::new();
-    for (key, value) in &point.fields {
-        let (Some(key), Some(value)) = (clean_key(key), field_value(value)) else { continue };
-        if tags.contains_key(&key) || written.contains(&key) {
-            continue;
-        }
-        let mut field = String::new();
-        push_key(&key, &mut field);
-        field.push('=');
-        field.push_str(&value);
-        if fields.len() + 1 + field.len() > room {
-            line(&mut fields);
-        }
-        fields.push(if fields.is_empty() { ' ' } else { ',' });
-        fields.push_str(&field);
-        written.insert(key);
     }
-    line(&mut fields);
+    if is_first {
+        out.truncate(begin);
+    } else {
+        out.extend_from_slice(tail.as_bytes());
+    }
 }
 
 /// Tags by their key, as they will be written: sorted, unique, none empty.
-fn clean_tags(tags: &[(String, String)]) -> BTreeMap<String, String> {
+fn clean_tags(tags: &[(Name, String)]) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
     let mut clean_tags = BTreeMap::new();
     for (key, value) in tags {
         if let (Some(key), Some(value)) = (clean_key(key), clean(value, MAX_TAG_BYTES)) {
@@ -110,9 +116,9 @@ fn clean_tags(tags: &[(String, String)]) -> BTreeMap<String, String> {
 }
 
 /// `raw` as a key or measurement; `None` where nothing is left of it.
-fn clean_key(raw: &str) -> Option<String> {
+fn clean_key(raw: &str) -> Option<Cow<'_, str>> {
     let key = clean(raw, MAX_TAG_BYTES - PREFIX.len())?;
-    Some(if is_reserved(&key) { format!("{PREFIX}{key}") } else { key })
+    Some(if is_reserved(&key) { format!("{PREFIX}{key}").into() } else { key })
 }
 
 /// Whether the consumers keep `key` for themselves; a line that begins with `#` is a comment.
@@ -121,44 +127,57 @@ pub(super) fn is_reserved(key: &str) -> bool {
 }
 
 /// Appends a tag key, tag value or field key.
-fn push_key(text: &str, out: &mut String) {
-    push_escaped(text, &[',', '=', ' '], out);
+fn push_key(text: &str, out: &mut Vec<u8>) {
+    push_escaped(text, b",= ", out);
 }
 
-fn push_escaped(text: &str, special: &[char], out: &mut String) {
-    for c in text.chars() {
-        if special.contains(&c) {
-            out.push('\\');
+fn push_escaped(text: &str, special: &[u8], out: &mut Vec<u8>) {
+    for byte in text.bytes() {
+        if special.contains(&byte) {
+            out.push(b'\\');
         }
-        out.push(c);
+        out.push(byte);
     }
 }
 
-/// `value` as it is written; `None` where line protocol has no form for it.
-fn field_value(value: &FieldValue) -> Option<String> {
-    match value {
-        FieldValue::Integer(number) => Some(format!("{}i", (*number).min(i64::MAX as u64))),
-        FieldValue::Float(number) if !number.is_finite() => None,
+/// Whether line protocol has a form for `value`.
+fn can_be_written(value: &FieldValue) -> bool {
+    !matches!(value, FieldValue::Float(number) if !number.is_finite())
+}
+
+fn push_value(value: &FieldValue, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = match value {
+        FieldValue::Integer(number) => write!(out, "{}i", (*number).min(i64::MAX as u64)),
         FieldValue::Float(number) => {
             // Display never writes an exponent, whose forms the consumers do not agree on.
-            let digits = number.to_string();
-            Some(if digits.contains('.') { digits } else { format!("{digits}.0") })
+            let begin = out.len();
+            let written = write!(out, "{number}");
+            if !out[begin..].contains(&b'.') {
+                out.extend_from_slice(b".0");
+            }
+            written
         }
-        FieldValue::Text(text) => Some(quoted(text)),
-    }
+        FieldValue::Text(text) => {
+            push_quoted(text, out);
+            Ok(())
+        }
+    };
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
+fn push_quoted(text: &str, out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.push(b'"');
+    let mut room = [0; 4];
     for c in text.chars() {
-        if quoted.len() + c.len_utf8() + 2 > MAX_TEXT_BYTES {
+        if out.len() - begin + c.len_utf8() + 2 > MAX_TEXT_BYTES {
             break;
         }
         if matches!(c, '"' | '\\') {
-            quoted.push('\\');
+            out.push(b'\\');
         }
-        quoted.push(if c.is_control() { ' ' } else { c });
+        let c = if c.is_control() { ' ' } else { c };
+        out.extend_from_slice(c.encode_utf8(&mut room).as_bytes());
     }
-    quoted.push('"');
-    quoted
+    out.push(b'"');
 }

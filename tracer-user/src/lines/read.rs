@@ -7,7 +7,7 @@
 use std::{collections::BTreeSet, error::Error, fmt};
 
 use super::line::{MAX_HEAD_BYTES, MAX_LINE_BYTES, MAX_TAG_BYTES, is_reserved};
-use crate::model::point::{FieldValue, Point};
+use crate::model::point::{FieldValue, Name, Point};
 
 /// A line that our writer did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub fn points(text: &str) -> impl Iterator<Item = Result<Point, Refused>> + '_ {
 fn point(line: &str) -> Result<Point, &'static str> {
     ensure(line.len() < MAX_LINE_BYTES, "it is longer than any of ours")?;
     let mut rest = Rest(line);
-    let measurement = rest.key(&[',', ' '])?;
+    let measurement = rest.key(&[',', ' '])?.into();
     let mut keys = BTreeSet::new();
-    let mut tags: Vec<(String, String)> = Vec::new();
+    let mut tags: Vec<(Name, String)> = Vec::new();
     while rest.takes(',') {
-        let key = rest.key(SPECIAL)?;
+        let key = Name::from(rest.key(SPECIAL)?);
         ensure(rest.takes('='), "a tag has no value")?;
         let value = rest.name(SPECIAL)?;
         ensure(tags.last().is_none_or(|(last, _)| *last < key), "its tags are not in order")?;
@@ -57,7 +57,7 @@ fn point(line: &str) -> Result<Point, &'static str> {
     ensure(rest.takes(' '), "no field follows its tags")?;
     let mut fields = Vec::new();
     loop {
-        let key = rest.key(SPECIAL)?;
+        let key = Name::from(rest.key(SPECIAL)?);
         ensure(rest.takes('='), "a field has no value")?;
         ensure(keys.insert(key.clone()), "a key is in it twice")?;
         fields.push((key, rest.value()?));
@@ -187,12 +187,12 @@ mod tests {
         let read: Vec<_> = points(text).collect();
         let own = |text: &str| text.to_owned();
         let expected = Point {
-            measurement: own("job_sched"),
-            tags: vec![(own("host"), own("n 1")), (own("job"), own("a,b=c"))],
+            measurement: "job_sched".into(),
+            tags: vec![("host".into(), own("n 1")), ("job".into(), own("a,b=c"))],
             fields: vec![
-                (own("on_cpu_ns"), FieldValue::Integer(5)),
-                (own("share"), FieldValue::Float(-0.5)),
-                (own("name"), FieldValue::Text(own("a \"b\\"))),
+                ("on_cpu_ns".into(), FieldValue::Integer(5)),
+                ("share".into(), FieldValue::Float(-0.5)),
+                ("name".into(), FieldValue::Text(own("a \"b\\"))),
             ],
             time_ns: 17,
         };

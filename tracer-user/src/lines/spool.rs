@@ -10,7 +10,7 @@ pub mod name;
 pub mod recover;
 pub mod whole;
 
-use std::{fs, io, path::Path};
+use std::{borrow::Borrow, fs, io, path::Path};
 
 use anyhow::{Result, ensure};
 
@@ -96,9 +96,9 @@ impl Spool {
     /// # Errors
     /// When the disk refuses, or an earlier set still cannot be published. Nothing of this one is left
     /// on the disk: keep the points, and try again with the next interval.
-    pub fn prepare(
+    pub fn prepare<P: Borrow<Point>>(
         &mut self,
-        points: &[Point],
+        points: impl IntoIterator<Item = P> + Clone,
         hlog: Option<&str>,
         start_wall_ns: u64,
         monotonic_ns: u64,
@@ -112,7 +112,7 @@ impl Spool {
             let (boot, sequence) = (self.boot, self.sequence);
             let set = SetName { boot, sequence, start_ns: start_wall_ns };
             let mut prepared = Prepared { name: set.show(&self.node), files: Vec::new() };
-            match self.write_set(set, points, hlog, &mut prepared) {
+            match self.write_set(set, points.clone(), hlog, &mut prepared) {
                 Ok(()) => return Ok(prepared),
                 Err(error) => {
                     self.discard(prepared);
@@ -190,10 +190,10 @@ impl Spool {
         self.dropped
     }
 
-    fn write_set(
+    fn write_set<P: Borrow<Point>>(
         &self,
         set: SetName,
-        points: &[Point],
+        points: impl IntoIterator<Item = P>,
         hlog: Option<&str>,
         prepared: &mut Prepared,
     ) -> io::Result<()> {
@@ -205,7 +205,7 @@ impl Spool {
         let (mut batch, mut number, mut text) = (Batch::default(), 0, Vec::new());
         for point in points {
             text.clear();
-            line::encode_at(point, self.precision, &mut text);
+            line::encode_at(point.borrow(), self.precision, &mut text);
             batch.push(&text);
             if batch.bytes() >= PART_BYTES {
                 write(Part::Lines(number), &std::mem::take(&mut batch).finish()?)?;

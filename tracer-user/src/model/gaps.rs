@@ -34,6 +34,17 @@ impl Gaps {
         }
     }
 
+    /// Those that lie after `from_ns`, or the part of them that does.
+    pub fn since(&self, from_ns: u64) -> Self {
+        let after = self.0.iter().filter(|gap| gap.until > from_ns);
+        let part = |gap: &Gap| {
+            let from = gap.from.max(from_ns);
+            // Of several in one it is not known when each was.
+            Gap { from, for_ns: gap.for_ns.min(gap.until - from), ..gap.clone() }
+        };
+        Self(after.map(part).collect())
+    }
+
     /// Adds another part's or node's.
     pub fn merge(&mut self, other: &Self) {
         other.0.iter().for_each(|gap| self.join(gap));
@@ -67,5 +78,28 @@ impl FromIterator<Gap> for Gaps {
         let mut all = Self::default();
         gaps.into_iter().for_each(|gap| all.join(&gap));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_times_past_the_part_that_is_later_remains() {
+        let mut gaps = Gaps::default();
+        gaps.add("fault", 10, 20);
+        gaps.add("fault", 90, 100);
+        gaps.add("net", 10, 30);
+        gaps.add("slot", 60, 70);
+        let told = |from_ns| {
+            let since = gaps.since(from_ns);
+            let all = since.iter().map(|gap| (gap.what.clone(), gap.for_ns, gap.from, gap.until));
+            all.collect::<Vec<_>>()
+        };
+        assert_eq!(gaps.since(0), gaps);
+        assert_eq!(told(50), [("fault".into(), 20, 50, 100), ("slot".into(), 10, 60, 70)]);
+        assert_eq!(told(95), [("fault".into(), 5, 95, 100)]);
+        assert!(told(100).is_empty());
     }
 }

@@ -10,7 +10,7 @@ use tracer_ebpf::{
     table::{Field, Kind, Measurement},
 };
 
-use super::{hist::Hist, tables};
+use super::{hist::Hist, point::Name, tables};
 
 /// One value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,9 +101,9 @@ impl Group {
     }
 
     /// The measurement's own tags: key and value, in the table's order.
-    pub fn own_tags(&self) -> impl Iterator<Item = (String, String)> + '_ {
+    pub fn own_tags(&self) -> impl Iterator<Item = (Name, String)> + '_ {
         let keys = self.measurement.tags.iter();
-        keys.zip(&self.tags).map(|(key, value)| ((*key).to_owned(), value.clone()))
+        keys.zip(&self.tags).map(|(key, value)| ((*key).into(), value.clone()))
     }
 
     /// Whether both are of the same measurement and tags.

@@ -85,7 +85,7 @@ mod tests {
             .iter()
             .map(|p| (tag(p, "metric").unwrap(), tag(p, "le").unwrap(), p.fields[0].clone()))
             .collect();
-        let n = |count| ("n".to_owned(), FieldValue::Integer(count));
+        let n = |count| ("n".into(), FieldValue::Integer(count));
         assert_eq!(
             shown,
             [("sched.run_queue_wait_ns", "63", n(2)), ("sched.run_queue_wait_ns", "127", n(1))]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use tracer_ebpf::table::Unit;
 
 use super::{
-    point::FieldValue,
+    point::{FieldValue, Name},
     tables::{FACTS, Fact, fact},
 };
 
@@ -93,8 +93,8 @@ impl Facts {
     }
 
     /// As fields, in the order of the table.
-    pub fn fields(&self) -> impl Iterator<Item = (String, FieldValue)> + '_ {
-        let known = |fact: &Fact| Some((fact.name.to_owned(), self.0.get(fact.name)?.clone()));
+    pub fn fields(&self) -> impl Iterator<Item = (Name, FieldValue)> + '_ {
+        let known = |fact: &Fact| Some((fact.name.into(), self.0.get(fact.name)?.clone()));
         FACTS.iter().filter_map(known)
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod buckets;
+pub mod files;
 pub mod gaps;
 pub mod group;
 pub mod held;
@@ -13,6 +14,7 @@ pub mod hist_points;
 pub mod info;
 pub mod job;
 pub mod lease;
+pub mod needed;
 pub mod parts;
 pub mod point;
 pub mod points;

@@ -1,5 +1,7 @@
 //! What a line of line protocol says, and which tags tell whose it is.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::job::Job;
@@ -15,15 +17,18 @@ pub enum FieldValue {
     Text(String),
 }
 
+/// A name: of a table where it is ours, as it was read where it is not.
+pub type Name = Cow<'static, str>;
+
 /// One line: measurement, tags, fields, time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Name of the measurement.
-    pub measurement: String,
+    pub measurement: Name,
     /// Tags in any order; the writer sorts them and leaves empty ones out.
-    pub tags: Vec<(String, String)>,
+    pub tags: Vec<(Name, String)>,
     /// Fields in the order of their output.
-    pub fields: Vec<(String, FieldValue)>,
+    pub fields: Vec<(Name, FieldValue)>,
     /// Nanoseconds since the Unix epoch.
     pub time_ns: u64,
 }
@@ -40,11 +45,11 @@ pub struct Origin {
 }
 
 impl Origin {
-    fn tags(&self) -> Vec<(String, String)> {
+    fn tags(&self) -> Vec<(Name, String)> {
         vec![("cluster".into(), self.cluster.clone()), ("host".into(), self.host.clone())]
     }
 
-    pub(super) fn job_tags(&self, job: &Job) -> Vec<(String, String)> {
+    pub(super) fn job_tags(&self, job: &Job) -> Vec<(Name, String)> {
         let mut tags = self.tags();
         for (key, value) in
             [("job", &job.job), ("manager", &job.manager), ("step", &job.step), ("user", &job.user)]

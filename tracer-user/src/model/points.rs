@@ -7,7 +7,7 @@ use super::{
     hist::QUANTILES,
     info::{Exit, Facts, JobInfo},
     job::{Job, JobStats},
-    point::{FieldValue, Origin, Point},
+    point::{FieldValue, Name, Origin, Point},
     tables::{INTERVAL, JOB_INFO, fact},
 };
 
@@ -26,7 +26,7 @@ pub fn interval_points(
 ) -> Vec<Point> {
     let mut points = job_points(origin, stats, time_ns);
     for point in &mut points {
-        point.fields.push((INTERVAL.name.to_owned(), FieldValue::Integer(span_ns)));
+        point.fields.push((INTERVAL.name.into(), FieldValue::Integer(span_ns)));
     }
     points
 }
@@ -58,48 +58,51 @@ pub fn facts_point(
     origin: &Origin,
     job: &Job,
     facts: &Facts,
-    totals: Vec<(String, FieldValue)>,
+    totals: Vec<(Name, FieldValue)>,
     time_ns: u64,
 ) -> Point {
     let fields = facts.fields().chain(totals).collect();
     Point { measurement: JOB_INFO.into(), tags: origin.job_tags(job), fields, time_ns }
 }
 
-fn group_point(group: &Group, job_tags: &[(String, String)], time_ns: u64) -> Option<Point> {
+fn group_point(group: &Group, job_tags: &[(Name, String)], time_ns: u64) -> Option<Point> {
     if group.is_idle() {
         return None;
     }
     let mut tags = job_tags.to_vec();
     tags.extend(group.own_tags());
-    let fields: Vec<_> = fields_of(group).collect();
-    let measurement = group.measurement.name.to_owned();
+    let fields = fields_of(group);
+    let measurement = group.measurement.name.into();
     (!fields.is_empty()).then_some(Point { measurement, tags, fields, time_ns })
 }
 
 /// Every known field of `group`, histograms spread over their parts.
-pub fn fields_of(group: &Group) -> impl Iterator<Item = (String, FieldValue)> + '_ {
-    let known = group.fields();
-    known.flat_map(|(field, value)| match value {
-        None => Vec::new(),
-        Some(Value::Number(number)) => {
-            debug_assert!(field.kind != Kind::Histogram);
-            vec![(field.name.to_owned(), number_value(field.unit, *number))]
-        }
-        Some(Value::Histogram(hist)) => {
-            let named = |suffix: &str, value| (format!("{}_{suffix}", field.name), value);
-            let part = |suffix: &str, value| named(suffix, number_value(field.unit, value));
-            let count = named("count", FieldValue::Integer(hist.count()));
-            let mut parts = vec![count, part("sum", hist.sum)];
-            if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
-                parts.push(part("min", min));
-                parts.push(part("max", hist.max));
-                parts.extend(
-                    QUANTILES.iter().zip(quantiles).map(|((name, _), value)| part(name, value)),
-                );
+fn fields_of(group: &Group) -> Vec<(Name, FieldValue)> {
+    let mut fields = Vec::with_capacity(group.values.len());
+    for (field, value) in group.fields() {
+        match value {
+            None => {}
+            Some(Value::Number(number)) => {
+                debug_assert!(field.kind != Kind::Histogram);
+                fields.push((field.name.into(), number_value(field.unit, *number)));
             }
-            parts
+            Some(Value::Histogram(hist)) => {
+                let mut push = |suffix: &str, value| {
+                    fields.push((format!("{}_{suffix}", field.name).into(), value));
+                };
+                push("count", FieldValue::Integer(hist.count()));
+                push("sum", number_value(field.unit, hist.sum));
+                if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
+                    push("min", number_value(field.unit, min));
+                    push("max", number_value(field.unit, hist.max));
+                    for ((name, _), value) in QUANTILES.iter().zip(quantiles) {
+                        push(name, number_value(field.unit, value));
+                    }
+                }
+            }
         }
-    })
+    }
+    fields
 }
 
 /// A number in its public unit.

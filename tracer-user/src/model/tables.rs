@@ -20,7 +20,7 @@ use tracer_ebpf::{
 
 pub use self::{
     facts::{FACTS, Fact, JOB_INFO, fact, total_name, total_parts},
-    gpu::{GPU, Gpu},
+    gpu::{GPU, Gpu, XID, Xid},
     node::{NODE_NET, NodeNet},
     own::{Own, SELF},
 };
@@ -91,8 +91,10 @@ pub static INTERVAL: Field = Field {
 };
 
 /// Every measurement of values, in the order of their output.
-pub static ALL: [&Measurement; 12] =
-    [&SCHED, &FAULT, &BLOCK, &WAIT, &IO, &IO_ERROR, &NET, &MEMORY, &CPU, &GPU, &NODE_NET, &SELF];
+pub static ALL: [&Measurement; 13] = [
+    &SCHED, &FAULT, &BLOCK, &WAIT, &IO, &IO_ERROR, &NET, &MEMORY, &CPU, &GPU, &XID, &NODE_NET,
+    &SELF,
+];
 
 /// How many of its tags a recording has at least: those of the oldest one.
 pub fn oldest_tags(measurement: &Measurement) -> usize {

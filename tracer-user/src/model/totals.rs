@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::{Field, Measurement};
 
 use super::{
+    files::Files,
     gaps::Gaps,
     group::{Group, Value, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
     parts::{Part, Parts},
-    tables::{self, BLOCK, Block, SCHED, Sched},
+    tables::{self, BLOCK, Block, CPU, Cpu, SCHED, Sched},
 };
 
 /// Highest rates over single intervals, which no total shows.
@@ -64,6 +65,8 @@ pub struct RunTotals {
     pub gaps: Gaps,
     /// Its steps and tasks.
     pub parts: Parts,
+    /// The files that it used most, where it was asked for them.
+    pub files: Files,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
 }
@@ -82,6 +85,7 @@ impl RunTotals {
             unknown: Vec::new(),
             gaps: Gaps::default(),
             parts: Parts::default(),
+            files: Files::default(),
             notes: Vec::new(),
         }
     }
@@ -145,8 +149,12 @@ impl RunTotals {
         let on_cpu_ns = of(&SCHED).filter_map(|group| group.number(Sched::on_cpu_ns)).fold(0, add);
         let disk = of(&BLOCK).filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
         let disk_bytes = disk.filter_map(|group| group.number(Block::bytes)).fold(0, add);
+        // Where the kernel withholds a switch its time comes with a later one, and an interval may have more than its
+        // own.
+        let allowed = of(&CPU).filter_map(|group| group.number(Cpu::cores_held)).max();
+        let millicores = (per_second(on_cpu_ns) / 1_000_000).min(allowed.unwrap_or(u64::MAX));
         // What ran a little did not run not at all.
-        let millicores = (per_second(on_cpu_ns) / 1_000_000).max(on_cpu_ns.min(1));
+        let millicores = millicores.max(on_cpu_ns.min(1));
         self.peaks.merge(&Peaks {
             millicores,
             millicores_from: Some(from_ns),
@@ -176,6 +184,25 @@ mod tests {
             let peaks = totals.peaks;
             assert_eq!((peaks.millicores, peaks.millicores_from), (millicores, from));
         }
+    }
+
+    #[test]
+    fn no_interval_is_busier_than_the_cores_allowed() {
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        let mut cpu = Group::unknown(&CPU, vec![]);
+        cpu.set(Cpu::cores_held, 2_000);
+        for (span_ns, on_cpu_ns, millicores) in
+            [(1_000_000_000, 900_000_000, 900), (300_000_000, 1_128_000_000, 2_000)]
+        {
+            sched.set(Sched::on_cpu_ns, on_cpu_ns);
+            totals.add(1, span_ns, &[sched.clone(), cpu.clone()], &[]);
+            assert_eq!(totals.peaks.millicores, millicores);
+        }
+        assert_eq!(
+            totals.stats.group(&SCHED).unwrap().number(Sched::on_cpu_ns),
+            Some(2_028_000_000)
+        );
     }
 
     #[test]

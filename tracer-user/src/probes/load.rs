@@ -19,13 +19,13 @@ use super::{
     waits::Waits,
 };
 use crate::{
-    base::{both, clock::monotonic_ns, layout::Layout},
+    base::{both, clock::monotonic_ns, layout::Layout, memory::give_back_freed},
     bpf::{
         attach::{Checked, attach_all, check, verify_planned},
         btf::Btf,
         error::LoadError,
         hook::{Hook, HookState},
-        load::{Plan, check_allowed, create, give_back},
+        load::{Plan, check_allowed, create},
         log::BpfLog,
         maps::of_loaded,
         memlock::LiftedMemlock,
@@ -33,7 +33,7 @@ use crate::{
         programs::Programs,
         rodata::{RODATA, read_global},
         set::Set,
-        type_ids::type_ids,
+        type_ids::TypeIds,
         verify::Verified,
     },
 };
@@ -56,7 +56,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         (&row.hook, is_asked(row).then(check))
     });
     let checked: Vec<_> = checked.collect();
-    let kernel = type_ids(&btf, all_hooks()).map_err(LoadError::Unsupported)?;
+    let type_ids = TypeIds::find(&btf, all_hooks());
     drop(btf);
     let _lifted = LiftedMemlock::lift();
     let object = options.object()?;
@@ -78,15 +78,17 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     drop(object);
     let log = (options.log_level > 0).then(|| BpfLog::open(&mut ebpf)).transpose();
     let log = log.map_err(LoadError::Unsupported)?;
-    let (records, mut slots, blocks, waits) =
+    let (mut records, mut slots, blocks, waits) =
         parts_of(&mut ebpf, layout, options).map_err(LoadError::Unsupported)?;
     let mut programs = Programs::loaded(ebpf, sample_every);
+    let kernel = type_ids.to_aya().map_err(LoadError::Unsupported)?;
     let verified =
         prepare(&mut programs, slots.banks(), &kernel, &checked).map_err(LoadError::Unsupported)?;
     let states = attach_all(&mut programs, &kernel, checked, verified);
     let since_ns = monotonic_ns();
     drop(kernel);
-    give_back();
+    records.let_go_of_zeros().map_err(LoadError::Unsupported)?;
+    give_back_freed();
     check_required(&states)?;
     let mut unknown = unknown_fields(&states, options.faults);
     unknown.extend(unknown_waits(globals[settings::WAITS]));

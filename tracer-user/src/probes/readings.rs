@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use tracer_ebpf::{
-    table::Place,
+    table::{Measurement, Place},
     tables::{
         job::JobBank,
         latency::LatencyBank,
@@ -67,6 +67,8 @@ pub struct Readings {
     running: Reported,
     /// Fields, or whole measurements, that cannot be known here.
     unknown: Vec<&'static str>,
+    /// Those of them that banks have, by measurement and place there.
+    unknown_values: Vec<(&'static Measurement, usize)>,
     /// One minor fault in this many is timed.
     sample_every: u64,
     values: CpuValues,
@@ -77,9 +79,14 @@ impl Readings {
     /// Of leases that begin with zeros, where the fields `unknown` cannot be known and one minor fault in
     /// `sample_every` is timed.
     pub fn new(unknown: Vec<&'static str>, sample_every: u64) -> Self {
+        let fields = [&SCHED, &FAULT, &NET].into_iter().flat_map(|table: &'static Measurement| {
+            table.fields.iter().enumerate().map(move |(at, field)| (table, at, field.name))
+        });
+        let of_banks = fields.filter(|(.., name)| unknown.contains(name));
         Self {
             decoders: HashMap::new(),
             running: Reported::default(),
+            unknown_values: of_banks.map(|(table, at, _)| (table, at)).collect(),
             unknown,
             sample_every,
             values: CpuValues::default(),
@@ -141,12 +148,9 @@ impl Readings {
         }
         let mut groups = groups.to_vec();
         groups.extend(families.iter().filter(|group| !group.is_idle()).cloned());
-        for group in &mut groups {
-            for (index, field) in group.measurement.fields.iter().enumerate() {
-                if self.unknown.contains(&field.name) {
-                    group.values[index] = None;
-                }
-            }
+        for (table, at) in &self.unknown_values {
+            let of_table = groups.iter_mut().filter(|group| group.is(table));
+            of_table.for_each(|group| group.values[*at] = None);
         }
         Ok(groups)
     }

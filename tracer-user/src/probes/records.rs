@@ -53,6 +53,18 @@ impl Records {
         })
     }
 
+    /// Lets go of the zeros that aya filled the tasks' records with, 4 MiB. Call it when all programs are loaded: until
+    /// then they name the map by this descriptor of it.
+    ///
+    /// # Errors
+    /// When there is no other descriptor.
+    pub fn let_go_of_zeros(&mut self) -> Result<()> {
+        let Map::Array(filled) = &self.tasks else { return Ok(()) };
+        let fd = filled.fd().as_fd().try_clone_to_owned().context("cannot hold a map")?;
+        self.tasks = Map::Array(MapData::from_fd(fd).context("cannot hold a map")?);
+        Ok(())
+    }
+
     /// What runs on each CPU; `None` where the kernel does not tell.
     pub fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
         let map = self.cpus.map().fd().as_fd();

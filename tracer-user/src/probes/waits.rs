@@ -151,7 +151,7 @@ fn tags_of(key: u64, magic: u64, mounts: &mut Mounts) -> Vec<String> {
     let call = FILE_CALLS[usize::from(call) % FILE_CALLS.len()];
     let mount = mounts.get(device, magic);
     // As it will be written: two that are written alike are one.
-    let path = tag::clean(&mount.path, tag::MAX_TAG_BYTES).unwrap_or_default();
+    let path = tag::clean(&mount.path, tag::MAX_TAG_BYTES).unwrap_or_default().into_owned();
     vec![call.into(), mount.fs, path]
 }
 

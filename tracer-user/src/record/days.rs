@@ -124,7 +124,10 @@ impl Days {
             |bytes: &[u8]| texts.is_empty() || texts.iter().any(|text| text.find(bytes).is_some());
         let work = |part: &&[DayOfOwner]| {
             let mut sum = new();
-            let visit = |path: &Path, head: &HeadIn| add(&mut sum, path, head);
+            let owned = self.owned_beside(part);
+            let visit = |path: &Path, name: &str, head: &HeadIn| {
+                !is_owned(&owned, name, head) && add(&mut sum, path, head)
+            };
             let skipped = visit_part(part, wanted.since_ns, is_wanted, visit);
             (sum, skipped)
         };
@@ -134,6 +137,33 @@ impl Days {
         });
         skipped
     }
+
+    /// The records of known owners on the day of `part`, where that is of jobs whose owner is not known: the folder
+    /// and the files' names. When an owner comes to light his record moves, and a copy stays until the next push.
+    fn owned_beside(&self, part: &[DayOfOwner]) -> Vec<(&Path, BTreeSet<String>)> {
+        let Some(first) = part.first().filter(|first| first.owner == name::NO_OWNER) else {
+            return Vec::new();
+        };
+        let of_day = self.folders.iter().filter(|one| one.day == first.day);
+        let owned = of_day.filter(|one| one.owner != name::NO_OWNER).filter_map(|one| {
+            // What the caller may not read does not count for him elsewhere either.
+            let entries = Folder::open(&one.path).and_then(|folder| folder.entries()).ok()?;
+            let files = entries.into_iter().map(|(name, _)| name);
+            Some((&*one.path, files.filter(|name| name::is_record(name)).collect()))
+        });
+        owned.collect()
+    }
+}
+
+/// Whether the record of `head`, which is in a file of heads called `name`, is among the `owned`: there by itself and by
+/// its head.
+fn is_owned(owned: &[(&Path, BTreeSet<String>)], name: &str, head: &HeadIn) -> bool {
+    let Some(file) = head.file.as_deref() else { return false };
+    owned.iter().filter(|(_, files)| files.contains(file)).any(|(path, _)| {
+        let bytes = Folder::open(path).and_then(|folder| folder.read(name, HEADS_LONGEST_BYTES));
+        let is_same = |head: &HeadIn| head.file.as_deref() == Some(file);
+        bytes.is_ok_and(|bytes| HeadIn::parse(&bytes).0.iter().any(is_same))
+    })
 }
 
 /// The owners who have folders in `dir`; of those that the caller may not list, himself.
@@ -147,14 +177,14 @@ fn owners(dir: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Gives `visit` each head in the folders of a day, by node and file, with the folder that tells of it last; gives what
-/// could not be read, and what of that which `visit` counts is in several. Files whose bytes are not `is_wanted`, and
-/// folders in which nothing changed since, may be left out.
+/// Gives `visit` each head in the folders of a day, by node and file, with the folder that tells of it last and the
+/// name of the file it is in; gives what could not be read, and what of that which `visit` counts is in several. Files
+/// whose bytes are not `is_wanted`, and folders in which nothing changed since, may be left out.
 fn visit_part(
     part: &[DayOfOwner],
     since_ns: u64,
     is_wanted: impl Fn(&[u8]) -> bool,
-    mut visit: impl FnMut(&Path, &HeadIn) -> bool,
+    mut visit: impl FnMut(&Path, &str, &HeadIn) -> bool,
 ) -> Skipped {
     let mut skipped = Skipped::default();
     let folders: Vec<_> =
@@ -188,7 +218,7 @@ fn visit_part(
         heads.sort_by(|(_, a), (_, b)| (&a.file, age(b)).cmp(&(&b.file, age(a))));
         for same in heads.chunk_by(|(_, a), (_, b)| a.file == b.file) {
             let (path, head) = &same[0];
-            if visit(path, head) && same.len() > 1 {
+            if visit(path, &name, head) && same.len() > 1 {
                 skipped.repeated.insert(hash_of(&head.file));
             }
         }

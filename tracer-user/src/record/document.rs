@@ -8,7 +8,12 @@ use anyhow::{Context, Result};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use tracer_ebpf::table::Unit;
 
-use super::{Record, series::SERIES, timeline::Timeline};
+use super::{
+    Record,
+    schema::{FILES, FOLDERS},
+    series::SERIES,
+    timeline::Timeline,
+};
 use crate::model::{
     group::{Group, Value},
     hist::{Hist, QUANTILES},
@@ -66,6 +71,11 @@ impl Serialize for Document<'_> {
         }
         if totals.parts.others.count > 0 {
             map.serialize_entry("other_parts", &totals.parts.others)?;
+        }
+        for (key, list) in [(FILES, &totals.files.files), (FOLDERS, &totals.files.folders)] {
+            if !list.is_empty() {
+                map.serialize_entry(key, list)?;
+            }
         }
         map.serialize_entry("timeline", &Columns(&self.0.timeline))?;
         if !totals.gaps.is_empty() {

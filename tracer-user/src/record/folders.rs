@@ -5,6 +5,7 @@
 use std::{
     cell::RefCell,
     collections::BTreeSet,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
@@ -120,14 +121,13 @@ impl Folders {
     /// read.
     pub fn each<T: Send>(&self, runs: &[Run], make: impl Fn(Vec<Record>) -> T + Sync) -> Vec<T> {
         let mut progress = Progress::of("jobs read", runs.len());
-        let mut made = Vec::new();
+        let (from, mut made) = (&*self.from, Vec::new());
         let work = |run: &Run| {
             let (mut records, mut damaged) = (Vec::new(), Vec::new());
-            for (folder, head) in &run.parts {
-                match find::read_of(folder, head) {
-                    Ok(record) => records.push(record),
-                    Err(error) => damaged.push(format!("{error:#}")),
-                }
+            for part in &run.parts {
+                let (record, error) = read_copy(from, part);
+                records.extend(record);
+                damaged.extend(error.map(|error| format!("{error:#}")));
             }
             ((!records.is_empty()).then(|| make(records)), damaged)
         };
@@ -146,17 +146,19 @@ impl Folders {
     pub fn read(&self, run: &Run) -> Result<Vec<Record>> {
         let mut progress = Progress::of("records read", run.parts.len());
         let (mut records, mut last) = (Vec::new(), None);
-        let work = |(folder, head): &(PathBuf, Head)| find::read_of(folder, head);
-        in_order(&run.parts, work, |found| {
-            match found {
-                Ok(record) => records.push(record),
-                Err(error) => {
+        let from = &*self.from;
+        in_order(
+            &run.parts,
+            |part| read_copy(from, part),
+            |(record, error)| {
+                records.extend(record);
+                if let Some(error) = error {
                     self.skipped.borrow_mut().damaged.push(format!("{error:#}"));
                     last = Some(error);
                 }
-            }
-            progress.step();
-        });
+                progress.step();
+            },
+        );
         match last {
             Some(error) if records.is_empty() => Err(error),
             _ => Ok(records),
@@ -197,6 +199,25 @@ impl Folders {
         }
         u8::from(!damaged.is_empty())
     }
+}
+
+/// The record of a part; where it cannot be read, why, and another copy of it in `from`, if there is one.
+fn read_copy(
+    from: &[PathBuf],
+    (folder, head): &(PathBuf, Head),
+) -> (Option<Record>, Option<anyhow::Error>) {
+    let error = match find::read_of(folder, head) {
+        Ok(record) => return (Some(record), None),
+        Err(error) => error,
+    };
+    let names = folder.parent().and_then(Path::file_name).zip(folder.file_name());
+    let copies = names.into_iter().flat_map(|(owner, day)| {
+        let owners = [owner, OsStr::new(name::NO_OWNER)];
+        from.iter().flat_map(move |root| owners.map(|owner| root.join(owner).join(day)))
+    });
+    let copy =
+        copies.filter(|copy| copy != folder).find_map(|copy| find::read_of(&copy, head).ok());
+    (copy, Some(error))
 }
 
 /// Things told of those that could not be read.

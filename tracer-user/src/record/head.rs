@@ -12,7 +12,8 @@ use super::{
 };
 use crate::model::{
     info::Facts,
-    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Own, SELF, Sched, fact},
+    needed::Needed,
+    tables::{Block, Cpu, Fact, Fault, Gpu, MEMORY, Memory, Net, Own, SELF, Sched, fact},
 };
 
 /// What a line is to have at most: texts of a job's are short.
@@ -100,8 +101,10 @@ head! {
     millicores_held: u64 = |record| sum(record, Cpu::cores_held);
     /// Core time held, used or not.
     core_held_ns: u64 = |record| sum(record, Cpu::held_ns);
-    /// Largest memory needed: anonymous and shared.
-    memory_used_peak_bytes: u64 = |record| sum(record, Memory::used_peak_bytes);
+    /// Largest memory needed, without file cache: at least this.
+    memory_used_peak_bytes: u64 = |record| {
+        Some(Needed::of(record.totals.stats.group(&MEMORY)?)?.least_bytes)
+    };
     /// Largest memory charged, page cache included.
     memory_peak_bytes: u64 = |record| sum(record, Memory::peak_bytes);
     /// Its memory limit.

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use tracer_ebpf::handle::{Handle, Number};
+
 use super::{Record, document::document, timeline::Timeline};
 use crate::model::{
     gaps::NO_AGENT,
     group::{follow_all, merge_all},
     info::{Exit, Facts, JobInfo},
-    tables::{Fact, fact},
+    tables::{CPU, Cpu, Fact, MEMORY, Memory, fact},
     totals::{Peaks, RunTotals},
 };
 
@@ -16,7 +18,8 @@ use crate::model::{
 /// there twice counts once, and of two states of one the later.
 ///
 /// On one node a later part of the job follows an earlier one, and its facts stand but the begin; over nodes, and over
-/// steps, counters and states add up, and of peaks the largest stands. Elapsed is the longest of the nodes' times.
+/// steps, counters and states add up, and of peaks the largest stands. Elapsed is the longest of the nodes' times. Steps
+/// of one node share what the job may use there.
 pub fn merge(records: Vec<Record>) -> Option<Record> {
     // Parts by what tells them apart: the node, the step, and from when on it counted.
     let mut parts = BTreeMap::<_, Record>::new();
@@ -28,19 +31,30 @@ pub fn merge(records: Vec<Record>) -> Option<Record> {
             _ => drop(parts.insert(key, record)),
         }
     }
-    let mut nodes: Vec<Record> = Vec::new();
-    for record in parts.into_values() {
-        let is_same =
-            |of: &&mut Record| of.hosts == record.hosts && of.job().step == record.job().step;
-        match nodes.last_mut().filter(is_same) {
-            Some(node) => join_later(node, record),
-            None => nodes.push(record),
+    let is_of_node = |one: &Record, other: &Record| one.hosts == other.hosts;
+    let is_of_step =
+        |one: &Record, other: &Record| is_of_node(one, other) && one.job().step == other.job().step;
+    let steps = joined(parts.into_values().collect(), is_of_step, join_later);
+    let peaks: Vec<_> = steps.chunk_by(is_of_node).map(peaks_of_steps).collect();
+    let mut nodes = joined(steps, is_of_node, |whole, step| join_beside(whole, step, steps_beside));
+    nodes.iter_mut().zip(peaks).for_each(|(node, peaks)| node.totals.peaks = peaks);
+    joined(nodes, |_, _| true, |whole, node| join_beside(whole, node, nodes_beside)).pop()
+}
+
+/// `records` in which those that follow each other and are `alike` are one.
+fn joined(
+    records: Vec<Record>,
+    alike: impl Fn(&Record, &Record) -> bool,
+    join: impl Fn(&mut Record, Record),
+) -> Vec<Record> {
+    let mut all: Vec<Record> = Vec::new();
+    for record in records {
+        match all.last_mut().filter(|whole| alike(whole, &record)) {
+            Some(whole) => join(whole, record),
+            None => all.push(record),
         }
     }
-    let mut nodes = nodes.into_iter();
-    let mut whole = nodes.next()?;
-    nodes.for_each(|node| join_node(&mut whole, node));
-    Some(whole)
+    all
 }
 
 const START: &Fact = fact("start");
@@ -80,7 +94,7 @@ fn join_later(whole: &mut Record, later: Record) {
 }
 
 /// Another node, or another step: the job has ended when both have.
-fn join_node(whole: &mut Record, other: Record) {
+fn join_beside(whole: &mut Record, other: Record, values: fn(&mut RunTotals, &RunTotals)) {
     let mut other = other;
     name_parts(whole);
     name_parts(&mut other);
@@ -89,7 +103,7 @@ fn join_node(whole: &mut Record, other: Record) {
     if whole.job().step != other.job().step {
         whole.totals.stats.job.step.clear();
     }
-    join(whole, other, beside);
+    join(whole, other, values);
     whole.totals.exit = exit;
     let facts = &mut whole.facts;
     facts.clone_from(&of_other);
@@ -136,6 +150,7 @@ fn join(whole: &mut Record, more: Record, values: fn(&mut RunTotals, &RunTotals)
     totals.intervals = totals.intervals.saturating_add(of_more.intervals);
     totals.gaps.merge(&of_more.gaps);
     totals.parts.merge(&of_more.parts);
+    totals.files.merge(&of_more.files);
     for (texts, more) in
         [(&mut totals.notes, &of_more.notes), (&mut totals.unknown, &of_more.unknown)]
     {
@@ -152,18 +167,64 @@ fn follow(totals: &mut RunTotals, later: &RunTotals) {
     totals.peaks.merge(&later.peaks);
 }
 
+/// Another step on the same node.
+fn steps_beside(totals: &mut RunTotals, other: &RunTotals) {
+    let most = |table, of: Handle<Number>| {
+        let allowed = [&*totals, other].map(|totals| totals.stats.group(table)?.number(of));
+        allowed.into_iter().flatten().max()
+    };
+    let (bytes, cores) = (most(&MEMORY, Memory::limit_bytes), most(&CPU, Cpu::cores_held));
+    add_up(totals, other);
+    for group in &mut totals.stats.groups {
+        if group.is(&MEMORY) {
+            group.set(Memory::limit_bytes, bytes);
+        } else if group.is(&CPU) {
+            group.set(Cpu::cores_held, cores);
+        }
+    }
+}
+
 /// Another node.
-fn beside(totals: &mut RunTotals, other: &RunTotals) {
+fn nodes_beside(totals: &mut RunTotals, other: &RunTotals) {
+    add_up(totals, other);
+    totals.peaks = at_once(&totals.peaks, &other.peaks);
+}
+
+/// What counted at the same time, but for the peaks.
+fn add_up(totals: &mut RunTotals, other: &RunTotals) {
     totals.elapsed_ns = totals.elapsed_ns.max(other.elapsed_ns);
     merge_all(&mut totals.stats.groups, &other.stats.groups);
     merge_all(&mut totals.own, &other.own);
-    // Each node's busiest moment was its own: their sum is no less than any moment's of all, and no one moment's.
-    let sum = |of: fn(&Peaks) -> u64| of(&totals.peaks).saturating_add(of(&other.peaks));
-    totals.peaks = Peaks {
-        millicores: sum(|peaks| peaks.millicores),
-        disk_bytes_per_s: sum(|peaks| peaks.disk_bytes_per_s),
+}
+
+/// Each one's busiest moment was its own: their sum is no less than any moment's of both, and no one moment's.
+fn at_once(one: &Peaks, other: &Peaks) -> Peaks {
+    Peaks {
+        millicores: one.millicores.saturating_add(other.millicores),
+        disk_bytes_per_s: one.disk_bytes_per_s.saturating_add(other.disk_bytes_per_s),
         ..Peaks::default()
-    };
+    }
+}
+
+/// The peaks of a node on which `steps` ran: of those that follow each other the largest stands, of those that ran at
+/// once they add up, to no more than the cores allowed.
+fn peaks_of_steps(steps: &[Record]) -> Peaks {
+    if let [one] = steps {
+        return one.totals.peaks;
+    }
+    let mut by_begin: Vec<&Record> = steps.iter().collect();
+    by_begin.sort_by_key(|step| step.timeline.begin_ns());
+    let (mut all, mut there) = (Peaks::default(), Vec::<&Record>::new());
+    for step in by_begin {
+        there.retain(|other| other.timeline.end_ns() > step.timeline.begin_ns());
+        there.push(step);
+        let peaks = there.iter().map(|step| step.totals.peaks).reduce(|a, b| at_once(&a, &b));
+        all.merge(&peaks.unwrap_or_default());
+    }
+    let cpus = steps.iter().filter_map(|step| step.totals.stats.group(&CPU));
+    let cores = cpus.filter_map(|cpu| cpu.number(Cpu::cores_held)).max();
+    all.millicores = all.millicores.min(cores.unwrap_or(u64::MAX));
+    all
 }
 
 /// Of two ends the one that failed.

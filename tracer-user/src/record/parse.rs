@@ -12,10 +12,12 @@ use tracer_ebpf::{
 use super::{
     Record,
     document::SCHEMA,
+    schema::{FILES, FOLDERS},
     series::{SERIES, WIDTH},
     timeline::{Column, MOST_COLUMNS, Timeline},
 };
 use crate::model::{
+    files::{FileUse, Files},
     gaps::Gap,
     group::{Group, Value},
     hist::{Hist, MAX_COUNT},
@@ -87,6 +89,11 @@ fn record(json: &Json) -> Result<Record> {
         listed: parts.unwrap_or_default(),
         others: others.context("`other_parts`")?.unwrap_or_default(),
     };
+    let files = |key: &str| match map.get(key) {
+        Some(list) => Vec::<FileUse>::deserialize(list).with_context(|| format!("`{key}`")),
+        None => Ok(Vec::new()),
+    };
+    totals.files = Files { files: files(FILES)?, folders: files(FOLDERS)? };
     totals.unknown = texts(map, "unknown")?;
     totals.notes = texts(map, "notes")?;
     let timeline = timeline(object(map.get("timeline").unwrap_or(&Json::Null), "timeline")?);

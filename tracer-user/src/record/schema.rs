@@ -12,6 +12,11 @@ pub struct Key {
     pub help: &'static str,
 }
 
+/// Key of the files.
+pub const FILES: &str = "io_files";
+/// Key of the folders.
+pub const FOLDERS: &str = "io_folders";
+
 /// All of them, in the order of the document.
 pub static KEYS: &[Key] = &[
     key("schema", "integer", "Version of the form. A field that is added does not change it."),
@@ -20,7 +25,12 @@ pub static KEYS: &[Key] = &[
     key("job.job", "string", "The job's id."),
     key("job.manager", "string", "The scheduler or runtime whose job it is."),
     key("job.user", "string", "Its owner."),
-    key("job.step", "string", "The step, if steps are series of their own (agent)."),
+    key(
+        "job.step",
+        "string",
+        "The step, if steps are series of their own (agent). The times for which its job held cores, memory and GPUs \
+         are in the job's own record, which has no step.",
+    ),
     key(
         "elapsed_ns",
         "integer, ns",
@@ -48,6 +58,16 @@ pub static KEYS: &[Key] = &[
         "Steps and tasks beyond the 256 that are listed of a node: `count`, `on_cpu_ns`. Listed are those that run, and those that ran longest.",
     ),
     key(
+        FILES,
+        "list of objects",
+        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `size_bytes` when it was used last. What is in no file is `io` less these.",
+    ),
+    key(
+        FOLDERS,
+        "list of objects",
+        "Folders, chosen in the same way: of each what is known of the files that are directly in it.",
+    ),
+    key(
         "timeline.begin",
         "integer, ns",
         "Time from which the job was counted, since the Unix epoch. Rounded down to a multiple of the width it is the begin of the first column.",
@@ -67,7 +87,7 @@ pub static KEYS: &[Key] = &[
     key(
         "unknown",
         "list of strings",
-        "What cannot be known of the job on this node: keys of measurements, names of fields, and `write_back`, writes that the kernel does later.",
+        "What cannot be known of the job on this node, or was not asked for (`jobtrace io`): keys of measurements, names of fields, and `write_back`, writes that the kernel does later.",
     ),
     key("notes", "list of strings", "What the reader must know besides, as the summary says it."),
 ];

@@ -50,36 +50,57 @@ impl Run {
     }
 }
 
+/// Whose head it is: cluster, manager, job and user. Heads of one run have them in common.
+pub fn whose<Text: Deref<Target = str>>(head: &Head<Text>) -> [Option<&str>; 4] {
+    [&head.cluster, &head.manager, &head.job, &head.user].map(Option::as_deref)
+}
+
+/// What decides which parts of one job are one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stretch {
+    begin_ns: u64,
+    /// 0: unknown.
+    start_ns: u64,
+    /// What begins up to then is of the same run.
+    reach_ns: u64,
+}
+
+impl Stretch {
+    /// That of one part.
+    pub fn of<Text>(head: &Head<Text>) -> Self {
+        let begin_ns = head.begin.unwrap_or(0);
+        let reach_ns = head.seen.unwrap_or(begin_ns).max(begin_ns.saturating_add(APART_NS));
+        Self { begin_ns, start_ns: head.start.unwrap_or(0), reach_ns }
+    }
+
+    /// Whether `next`, which is of the same job and begins no earlier, is of this run, which then reaches as far.
+    pub fn takes_in(&mut self, next: Self) -> bool {
+        // Counted apart on one node, it began at the same moment.
+        let is_same_start = next.start_ns > 0 && next.start_ns == self.start_ns;
+        let is_same = next.begin_ns <= self.reach_ns || is_same_start;
+        if is_same {
+            self.reach_ns = self.reach_ns.max(next.reach_ns);
+        }
+        is_same
+    }
+}
+
 /// The runs that `heads` are of, in the order of their begin.
 pub fn runs(mut heads: Vec<(PathBuf, Head)>) -> Vec<Run> {
-    fn whose(head: &Head) -> [Option<&str>; 4] {
-        [&head.cluster, &head.manager, &head.job, &head.user].map(Option::as_deref)
-    }
-    heads.sort_by(|(_, a), (_, b)| (whose(a), a.begin).cmp(&(whose(b), b.begin)));
-    let mut runs: Vec<Run> = Vec::new();
-    let mut until_ns = 0;
+    heads.sort_by(|(_, a), (_, b)| (whose(a), Stretch::of(a)).cmp(&(whose(b), Stretch::of(b))));
+    let mut runs: Vec<(Stretch, Run)> = Vec::new();
     for part in heads {
-        let head = &part.1;
-        let begin_ns = head.begin.unwrap_or(0);
-        // Counted apart on one node, it began at the same moment.
-        let start = head.start.filter(|start| *start > 0);
-        let is_same = |run: &&mut Run| {
-            whose(run.head()) == whose(head)
-                && (begin_ns <= until_ns
-                    || start.is_some_and(|start| run.head().start == Some(start)))
-        };
-        let reach_ns = head.seen.unwrap_or(begin_ns).max(begin_ns.saturating_add(APART_NS));
-        match runs.last_mut().filter(is_same) {
-            Some(run) => {
-                until_ns = until_ns.max(reach_ns);
-                run.parts.push(part);
-            }
-            None => {
-                until_ns = reach_ns;
-                runs.push(Run { parts: vec![part] });
-            }
+        let stretch = Stretch::of(&part.1);
+        if let Some((so_far, run)) = runs.last_mut()
+            && whose(run.head()) == whose(&part.1)
+            && so_far.takes_in(stretch)
+        {
+            run.parts.push(part);
+        } else {
+            runs.push((stretch, Run { parts: vec![part] }));
         }
     }
+    let mut runs: Vec<_> = runs.into_iter().map(|(_, run)| run).collect();
     runs.sort_by_key(Run::begin_ns);
     runs
 }

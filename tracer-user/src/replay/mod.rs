@@ -15,6 +15,7 @@ use lines::{Line, Lines};
 pub use record::Recorder;
 
 use crate::model::{
+    files::Files,
     info::{Exit, JobInfo},
     job::Job,
     lease::Lease,
@@ -60,6 +61,9 @@ pub struct End {
     /// What came up during the run.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The files that it used most, where it was asked for them.
+    #[serde(default, skip_serializing_if = "Files::is_empty")]
+    pub files: Files,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use super::text::hours_shown;
+use super::{idle, text::hours_shown};
 use crate::{
-    base::units::{bytes, long_duration},
-    model::tables::{Cpu, GPU, Gpu, Memory},
+    base::units::{bytes, cores as shown, long_duration},
+    model::tables::{Cpu, GPU, Gpu},
     view::{
         facts::Facts,
         line::Tone,
         request::{self, Ask},
-        rules::{self, CORES_OF_A_GPU, FACT, Finding, REQUEST_NS, Rule, Saves, is_seen},
+        rules::{self, FACT, Finding, REQUEST_NS, Rule, Saves, memory_enough},
     },
 };
 
@@ -20,7 +20,7 @@ const MOST: usize = 5;
 const RUNS: f64 = 100.0;
 const HOUR_NS: f64 = 3.6e12;
 /// Core time and GPU time below this saves nothing worth a word.
-const LEAST_HOURS: f64 = 0.005;
+const LEAST_HOURS: f64 = 0.1;
 
 /// A finding.
 #[derive(Clone, Debug, Serialize)]
@@ -49,7 +49,7 @@ pub struct Advice {
 impl Advice {
     /// Core hours that it would save, a GPU hour counting as some.
     pub(super) fn weight(&self) -> f64 {
-        self.core_hours.unwrap_or(0.0) + self.gpu_hours.unwrap_or(0.0) * CORES_OF_A_GPU as f64
+        idle::weight(self.core_hours.unwrap_or(0.0), self.gpu_hours.unwrap_or(0.0))
     }
 
     /// `saves up to 9.70 core hours and 1.38 GPU hours`; nothing where that is nothing.
@@ -101,7 +101,8 @@ fn share_of_held(facts: &Facts, finding: &Finding) -> Saves {
 }
 
 fn of(rule: &'static Rule, saves: Saves, finding: Finding, facts: &Facts) -> Advice {
-    let hours = |ns: u64| Some(ns as f64 / HOUR_NS).filter(|hours| *hours >= LEAST_HOURS);
+    let is_saved = |hours: &f64| *hours >= LEAST_HOURS && !finding.has_price;
+    let hours = |ns: u64| Some(ns as f64 / HOUR_NS).filter(is_saved);
     let is_whole = facts.request.took_ns >= REQUEST_NS && facts.request.ended_itself;
     let ask = finding.ask.filter(|_| is_whole || finding.weight >= FACT);
     Advice {
@@ -133,7 +134,7 @@ pub(super) fn next(facts: &Facts, advice: &[Advice]) -> Vec<Next> {
     if request.took_ns < REQUEST_NS || !request.has_ended {
         return Vec::new();
     }
-    let asks = [memory(facts, advice), cores(advice), time(facts, advice), gpus(advice)];
+    let asks = [memory(facts, advice), cores(facts, advice), time(facts, advice), gpus(advice)];
     let mut next = options(asks.into_iter().flatten().collect(), &request.manager);
     next.extend(copies(facts, advice));
     next.extend(cost(facts));
@@ -160,21 +161,33 @@ fn memory(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
     if facts.oom_kills() > 0 {
         return Some((by_rule?, "1.5 times what was not enough".to_owned()));
     }
-    // What came and went between two readings is in the kernel's peak alone.
-    let most = if is_seen(facts) { Memory::used_peak_bytes } else { Memory::peak_bytes };
-    let used = facts.number(most).filter(|used| *used > 0 && facts.request.ended_itself)?;
+    let needed = facts.memory_needed().filter(|needed| needed.most_bytes > 0)?;
     let is_short = advice.iter().any(|one| one.rule == "memory_short");
-    let ask = by_rule.or_else(|| facts.request.memory_for(used).filter(|_| !is_short))?;
-    let why = match ask == Ask::memory_for(used) {
-        true => format!("1.2 times the {} that it needed", bytes(used)),
-        false => format!("it needed {}, and the node has no more", bytes(used)),
+    let enough = || memory_enough(facts).filter(|_| !is_short).map(Ask::Memory);
+    let ask = by_rule.or_else(enough).filter(|_| facts.request.ended_itself)?;
+    let (did, most) =
+        if needed.is_seen() { ("it needed", "") } else { ("it was charged", " at most") };
+    let used = bytes(needed.most_bytes);
+    let why = if ask == Ask::memory_for(needed.most_bytes) {
+        format!("1.2 times the {used} that {did}{most}")
+    } else if facts.request.memory_for(needed.most_bytes) == Some(ask) {
+        // Of what a node has Slurm keeps a part for itself.
+        let all =
+            if facts.request.manager == "slurm" { " (--mem=0 asks for all of it)" } else { "" };
+        format!("{did} {used}{most}, and the node has no more{all}")
+    } else {
+        let Ask::Memory(enough) = ask else { return None };
+        format!("{did} {used}{most}, and the {} allowed were enough", bytes(enough))
     };
     Some((ask, why))
 }
 
-fn cores(advice: &[Advice]) -> Option<(Ask, String)> {
+fn cores(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
     let ask = asked(advice, |ask| matches!(ask, Ask::Cores(_)))?;
-    Some((ask, "its busiest moment filled no more".to_owned()))
+    let tasks = facts.request.tasks_per_node();
+    let most = facts.nodes.iter().map(|node| node.busiest_of_task(tasks)).max()?;
+    let of_each = if tasks > 1 { " for each task" } else { "" };
+    Some((ask, format!("it filled {}{of_each} at its busiest moment", shown(most))))
 }
 
 fn time(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
@@ -198,8 +211,7 @@ fn copies(facts: &Facts, advice: &[Advice]) -> Option<Next> {
     let request = &facts.request;
     // How many GPUs the node has nobody tells.
     let is_plain = request.ended_itself && facts.nodes.iter().all(|node| node.gpus == 0);
-    let used = facts.number(Memory::used_peak_bytes).filter(|_| is_plain)?;
-    let Ask::Memory(memory) = request.memory_for(used)? else { return None };
+    let memory = memory_enough(facts).filter(|_| is_plain)?;
     let fewer = advice.iter().find_map(|one| match one.ask {
         Some(Ask::Cores(cores)) => Some(cores.saturating_mul(request.tasks_per_node())),
         _ => None,
@@ -225,12 +237,22 @@ fn cost(facts: &Facts) -> Option<Next> {
     let hours = facts.core_held_ns()? as f64 / HOUR_NS;
     let gpus = facts.totals.stats.groups(&GPU).filter_map(|gpu| gpu.number(Gpu::held_ns));
     let gpu_hours = gpus.reduce(u64::saturating_add).map(|ns| ns as f64 / HOUR_NS);
-    let gpus = gpu_hours.map_or(String::new(), |hours| format!(" and {hours:.1} GPU hours"));
+    let gpus =
+        gpu_hours.map_or(String::new(), |hours| format!(" and {} GPU hours", hours_shown(hours)));
     Some(Next {
-        what: format!("{:.3} kSU", hours / 1000.0),
+        what: ksu(hours),
         why: format!(
-            "{hours:.1} core hours{gpus} for this run; {:.3} kSU for {RUNS} such runs",
-            hours * RUNS / 1000.0
+            "{} core hours{gpus} for this run; {} for {RUNS} such runs",
+            hours_shown(hours),
+            ksu(hours * RUNS)
         ),
     })
+}
+
+/// `0.008 kSU`; less than can be shown so is not nothing.
+fn ksu(core_hours: f64) -> String {
+    match core_hours {
+        0.5.. => format!("{:.3} kSU", core_hours / 1000.0),
+        _ => "<0.001 kSU".to_owned(),
+    }
 }

@@ -28,7 +28,8 @@ pub(super) fn of_tasks(whole: &Whole, unicode: bool) -> Option<Balance> {
     }
     let sum =
         |parts: &[(&Part, u64)]| parts.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
-    let several = steps.into_iter().filter(|(_, parts)| parts.len() > 1);
+    // Of equals the first, as in the table of parts.
+    let several = steps.into_iter().rev().filter(|(_, parts)| parts.len() > 1);
     let (step, parts) = several.max_by_key(|(_, parts)| sum(parts))?;
     let on = |part: &Part| match &*part.host {
         "" => String::new(),
@@ -52,17 +53,25 @@ fn tasks(whole: &Whole) -> impl Iterator<Item = &Part> {
 fn of(what: &'static str, known: Vec<(String, u64)>) -> Option<Balance> {
     let sum = known.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     let parts = known.len() as u64;
-    let (busiest, most_ns) = known.into_iter().max_by_key(|(_, ns)| *ns)?;
+    let (busiest, most_ns) = known.into_iter().rev().max_by_key(|(_, ns)| *ns)?;
     (parts > 1).then(|| Balance { what, parts, busiest, most_ns, mean_ns: sum / parts })
 }
+
+/// Parts that differ by less are equal.
+const EQUAL: f64 = 0.005;
 
 /// `balance 93 %: node n0007 computed most`.
 pub(super) fn in_words(balance: &Balance) -> Option<String> {
     let even = percent(1.0 - balance.beyond());
+    // Of equals none is named.
+    let most = match balance.beyond() < EQUAL {
+        true => String::new(),
+        false => format!("; most: {} {}", balance.what, balance.busiest),
+    };
     (balance.most_ns > 0).then(|| {
         format!(
-            "balance {even} (mean of the {} {}s' time on CPU by the largest); most: {} {}",
-            balance.parts, balance.what, balance.what, balance.busiest
+            "balance {even} (mean of the {} {}s' time on CPU by the largest){most}",
+            balance.parts, balance.what
         )
     })
 }

@@ -7,8 +7,8 @@ use crate::{
     view::{disk::Disk, facts::Facts, file_wait::FileWait},
 };
 
-/// Rows at most, those with the longest times.
-const MOST: usize = 12;
+/// Rows of disks, and of file systems, at most: those with the longest times.
+const MOST_EACH: usize = 6;
 
 /// A disk and operation, or a file system and kind of call.
 #[derive(Debug, Serialize)]
@@ -29,13 +29,28 @@ pub struct Device {
     pub errors: Option<u64>,
 }
 
-/// The rows, the largest first.
-pub(super) fn devices(facts: &Facts) -> Vec<Device> {
+/// The rows, the largest first; and how many there are more.
+pub(super) fn devices(facts: &Facts) -> (Vec<Device>, usize) {
     let files = facts.files.iter().filter(|wait| wait.is_remote().is_some()).map(of_files);
-    let mut rows: Vec<_> = facts.disks.iter().map(of_disk).chain(files).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.sum_ns, row.bytes)));
-    rows.truncate(MOST);
-    rows
+    let (mut disks, mut files): (Vec<_>, Vec<_>) =
+        (facts.disks.iter().map(of_disk).collect(), files.collect());
+    let all = disks.len() + files.len();
+    for rows in [&mut disks, &mut files] {
+        rows.sort_by_key(largest);
+    }
+    // Neither crowds the other out, and takes what the other leaves.
+    let of_disks = disks.len().min(MOST_EACH.max((2 * MOST_EACH).saturating_sub(files.len())));
+    files.truncate(2 * MOST_EACH - of_disks);
+    disks.truncate(of_disks);
+    let mut rows = disks;
+    rows.append(&mut files);
+    rows.sort_by_key(largest);
+    let more = all - rows.len();
+    (rows, more)
+}
+
+fn largest(row: &Device) -> std::cmp::Reverse<(u64, Option<u64>)> {
+    std::cmp::Reverse((row.sum_ns, row.bytes))
 }
 
 fn latency(hist: &Hist) -> Option<[u64; 4]> {

@@ -8,7 +8,10 @@ use askama::Template;
 
 use self::drawing::{Heat, TrackShape};
 use super::{Bar, Report, Who, Whole, text::tables, used::shown};
-use crate::{base::units::long_duration, view::line::Tone};
+use crate::{
+    base::units::long_duration,
+    view::{files, line::Tone},
+};
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -24,7 +27,11 @@ struct Page<'a> {
     nodes: Vec<Vec<String>>,
     parts: Vec<Vec<String>>,
     devices: Vec<Vec<String>>,
+    more_devices: Option<String>,
     io: Vec<Vec<String>>,
+    /// Title, head of the first column, words on it, and rows of each table of files.
+    files: [(&'static str, &'static str, &'static str, Vec<Vec<String>>); 2],
+    file_head: &'static [&'static str],
     version: &'static str,
 }
 
@@ -46,7 +53,13 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         nodes: report.nodes.iter().map(tables::node_cells).collect(),
         parts: report.parts.iter().map(tables::part_cells).collect(),
         devices: report.devices.iter().map(tables::device_cells).collect(),
+        more_devices: tables::more_devices(report),
         io: report.io.cells(),
+        files: [
+            ("Files", "File", files::OF_FILES, report.files.cells()),
+            ("Folders", "Folder", files::OF_FOLDERS, report.files.folder_cells()),
+        ],
+        file_head: &files::HEAD[1..],
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().context("cannot write a report as html")

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 
 use crate::{
-    base::text::clean,
+    base::{text::clean, units::long_duration},
     model::tables::{Fact, fact},
     record::Record,
     view::{facts::Facts, headline, line::Tone},
@@ -13,6 +13,7 @@ use crate::{
 
 /// Nodes that are named; of more the first, the last and their number are.
 const MOST_NODES: usize = 4;
+pub(super) const SUBMITTED: &Fact = fact("submitted");
 
 /// Who, when, where.
 #[derive(Clone, Debug, Serialize)]
@@ -39,7 +40,14 @@ pub struct Who {
     pub nodes: Vec<String>,
     /// How many nodes its scheduler gave it, if that is known.
     pub nodes_given: Option<u64>,
-    /// Start, nanoseconds since the Unix epoch.
+    /// When it was handed in, nanoseconds since the Unix epoch, as the times below; where the record or its scheduler
+    /// tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<u64>,
+    /// How long it waited in the queue from then on, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_ns: Option<u64>,
+    /// Start.
     pub start: u64,
     /// End, or when it was last seen.
     pub end: u64,
@@ -73,6 +81,8 @@ impl Who {
             tone,
             nodes: record.hosts.iter().map(|host| shown(host)).collect(),
             nodes_given: number(const { fact("node_count") }),
+            submitted: number(SUBMITTED),
+            queued_ns: queued_ns(record),
             start: number(const { fact("start") }).unwrap_or(record.timeline.begin_ns()),
             end: number(const { fact("end") }).unwrap_or(record.timeline.end_ns()),
             has_ended: facts.request.has_ended,
@@ -113,12 +123,29 @@ impl Who {
         }
     }
 
+    /// `handed in 2026-11-22 17:01:10 UTC, waited 3 h 0 min in the queue`.
+    pub fn queue(&self) -> Option<String> {
+        let handed_in = format!("handed in {} UTC", moment(self.submitted?));
+        Some(match self.queued_ns {
+            Some(ns) => format!("{handed_in}, waited {} in the queue", long_duration(ns)),
+            None => handed_in,
+        })
+    }
+
+    /// Whether its end is earlier than its start.
+    pub(super) fn is_set_back(&self) -> bool {
+        self.has_ended && self.end < self.start
+    }
+
     /// `2026-11-22 20:01:10 to 22:06:10 UTC`.
     pub fn times(&self) -> String {
         let (start, end) = (moment(self.start), moment(self.end));
         let (day, of_end) = (&start[..10], end.strip_prefix(&start[..10]).unwrap_or(&end));
         let end = if of_end.len() < end.len() { of_end.trim() } else { &end };
         let mut words = match self.has_ended {
+            true if self.is_set_back() => {
+                format!("since {start} UTC, until {end} UTC by a clock that was set back meanwhile")
+            }
             true => format!("{start} to {end} UTC"),
             false => format!("since {start}, last seen {end} UTC"),
         };
@@ -128,6 +155,12 @@ impl Who {
         }
         words
     }
+}
+
+/// How long the job of `record` waited in the queue; `None` where that is not known, or a clock was set.
+pub(super) fn queued_ns(record: &Record) -> Option<u64> {
+    let start_ns = record.facts.number(const { fact("start") })?;
+    start_ns.checked_sub(record.facts.number(SUBMITTED)?)
 }
 
 /// Wall time as `2026-11-22 20:01:10`, UTC.

@@ -1,21 +1,19 @@
 //! Jobs side by side: a row for each run, of its heads alone.
 
+mod table;
+
+pub use table::{csv, table};
+
 use serde::Serialize;
 
-use super::text::hours_shown;
+use super::idle::{Cores, idle_gpu_ns};
 use crate::{
-    base::{
-        text::{clean, truncate},
-        units::{UNKNOWN, bytes, duration, percent},
-    },
     record::{head::Head, select::Run},
-    report::moment,
-    view::{
-        Style,
-        line::{Line, Tone},
-        rules::CORES_OF_A_GPU,
-    },
+    view::rules::Saves,
 };
+
+/// Agents save what runs every few minutes, and push it every few hours at most.
+const LOST_NS: u64 = 86_400_000_000_000;
 
 /// A run of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -32,15 +30,17 @@ pub struct Row {
     pub partition: String,
     /// Its name.
     pub name: String,
-    /// `running`, `ended`, `succeeded`, `failed`, `out_of_memory`, `time_limit`.
+    /// `running`, `lost`, `ended`, `succeeded`, `failed`, `out_of_memory`, `time_limit`.
     pub state: &'static str,
     /// Nodes that there are records of.
     pub nodes: u64,
     /// Start, nanoseconds since the Unix epoch.
     pub start: u64,
-    /// End, or when it was last seen.
-    pub end: u64,
-    /// The longest of its nodes' times.
+    /// End; unknown while it runs.
+    pub end: Option<u64>,
+    /// Up to when it was counted.
+    pub seen: u64,
+    /// The longest of its nodes' times: its own, whatever its steps took.
     pub elapsed_ns: u64,
     /// Time on CPU of all tasks.
     pub on_cpu_ns: Option<u64>,
@@ -52,7 +52,7 @@ pub struct Row {
     pub millicores_held: Option<u64>,
     /// Core time held.
     pub core_held_ns: Option<u64>,
-    /// Memory needed on the fullest node.
+    /// Memory needed on the fullest node, at least.
     pub memory_used_peak_bytes: Option<u64>,
     /// The largest limit of a node.
     pub memory_limit_bytes: Option<u64>,
@@ -64,8 +64,10 @@ pub struct Row {
     pub disk_bytes: Option<u64>,
     /// Sent and received.
     pub net_bytes: Option<u64>,
-    /// Core time held and not used, a GPU counting as 16 cores.
-    pub wasted_core_ns: u64,
+    /// Core time held and not used, of the nodes that tell both.
+    pub idle_core_ns: u64,
+    /// GPU time held and not used, of the records that tell both.
+    pub idle_gpu_ns: u64,
     /// Files of its records.
     pub files: Vec<String>,
 }
@@ -81,18 +83,10 @@ impl From<&Run> for Row {
         let mut nodes: Vec<_> = heads().map(|head| &head.host).collect();
         nodes.sort();
         nodes.dedup();
-        // The parts on one node follow each other, nodes are beside each other.
-        let of_node = |node: &Option<String>| {
-            let parts = heads().filter(|head| head.host == *node);
-            parts.filter_map(|head| head.elapsed_ns).fold(0, u64::saturating_add)
+        let of_node = |node: &Option<String>| -> Vec<&Head> {
+            heads().filter(|head| head.host == *node).collect()
         };
-        let (on_cpu_ns, core_held_ns) = (sum(|head| head.on_cpu_ns), sum(|head| head.core_held_ns));
-        let (gpu_held_ns, gpu_busy_ns) =
-            (sum(|head| head.gpu_held_ns), sum(|head| head.gpu_busy_ns));
-        let rest = |held: Option<u64>, used: Option<u64>| {
-            held.zip(used).map_or(0, |(held, used)| held.saturating_sub(used))
-        };
-        let gpu_rest = rest(gpu_held_ns, gpu_busy_ns).saturating_mul(CORES_OF_A_GPU);
+        let idle_core_ns = |node| Cores::idle_ns(of_node(node).into_iter().map(Cores::of));
         Self {
             job: text(|head| &head.job),
             manager: text(|head| &head.manager),
@@ -103,29 +97,65 @@ impl From<&Run> for Row {
             state: state(run),
             nodes: nodes.len() as u64,
             start: heads().filter_map(|head| head.start).min().unwrap_or(run.begin_ns()),
-            end: most(|head| head.end).unwrap_or(run.seen_ns()),
-            elapsed_ns: nodes.iter().map(|node| of_node(node)).max().unwrap_or(0),
-            on_cpu_ns,
+            end: most(|head| head.end).filter(|_| has_ended(run)),
+            seen: run.seen_ns(),
+            elapsed_ns: nodes.iter().map(|node| elapsed_ns(&of_node(node))).max().unwrap_or(0),
+            on_cpu_ns: sum(|head| head.on_cpu_ns),
             run_queue_wait_ns: sum(|head| head.run_queue_wait_ns),
             blocked_ns: sum(|head| head.blocked_ns),
             millicores_held: nodes
                 .iter()
                 .filter_map(|node| {
-                    let parts = heads().filter(|head| head.host == **node);
-                    parts.filter_map(|head| head.millicores_held).max()
+                    of_node(node).iter().filter_map(|head| head.millicores_held).max()
                 })
                 .reduce(u64::saturating_add),
-            core_held_ns,
+            core_held_ns: sum(|head| head.core_held_ns),
             memory_used_peak_bytes: most(|head| head.memory_used_peak_bytes),
             memory_limit_bytes: most(|head| head.memory_limit_bytes),
-            gpu_held_ns,
-            gpu_busy_ns,
+            gpu_held_ns: sum(|head| head.gpu_held_ns),
+            gpu_busy_ns: sum(|head| head.gpu_busy_ns),
             disk_bytes: sum(|head| head.disk_bytes),
             net_bytes: sum(|head| head.net_bytes),
-            wasted_core_ns: rest(core_held_ns, on_cpu_ns).saturating_add(gpu_rest),
+            idle_core_ns: nodes
+                .iter()
+                .filter_map(|node| idle_core_ns(node))
+                .fold(0, u64::saturating_add),
+            idle_gpu_ns: heads().map(idle_gpu_ns).fold(0, u64::saturating_add),
             files: run.files().iter().map(|file| file.display().to_string()).collect(),
         }
     }
+}
+
+impl Row {
+    /// The same at a time: a job that has not been seen for a day does not run, as its node is gone.
+    pub fn at(mut self, now_ns: u64) -> Self {
+        if self.state == "running" && self.seen.saturating_add(LOST_NS) < now_ns {
+            self.state = "lost";
+        }
+        self
+    }
+
+    /// What it held and did not use, as one number to put jobs in order.
+    pub fn waste(&self) -> u64 {
+        Saves { core_ns: self.idle_core_ns, gpu_ns: self.idle_gpu_ns }.weight_ns()
+    }
+}
+
+/// The time of a job's parts on one node: they follow each other, but for its steps, which are within it. Where these
+/// alone are known it is the time in which there was any.
+fn elapsed_ns(parts: &[&Head]) -> u64 {
+    let (steps, own): (Vec<&Head>, Vec<&Head>) = parts.iter().partition(|head| head.step.is_some());
+    if !own.is_empty() {
+        return own.iter().filter_map(|head| head.elapsed_ns).fold(0, u64::saturating_add);
+    }
+    let mut spans: Vec<_> = steps.iter().filter_map(|head| head.begin.zip(head.seen)).collect();
+    spans.sort_unstable();
+    let (mut all_ns, mut until_ns) = (0, 0);
+    for (begin_ns, seen_ns) in spans {
+        all_ns += seen_ns.saturating_sub(begin_ns.max(until_ns));
+        until_ns = until_ns.max(seen_ns);
+    }
+    all_ns
 }
 
 fn state(run: &Run) -> &'static str {
@@ -152,136 +182,6 @@ fn has_ended(run: &Run) -> bool {
         let of_node = heads().filter(|other| other.host == head.host);
         of_node.max_by_key(|part| part.begin).is_some_and(|last| last.end.is_some())
     })
-}
-
-/// A column of the CSV.
-type Column = (&'static str, fn(&Row) -> String);
-
-fn number(number: Option<u64>) -> String {
-    number.map_or(String::new(), |number| number.to_string())
-}
-
-/// All columns; what is unknown is empty.
-static COLUMNS: [Column; 23] = [
-    ("job", |row| row.job.clone()),
-    ("manager", |row| row.manager.clone()),
-    ("user", |row| row.user.clone()),
-    ("account", |row| row.account.clone()),
-    ("partition", |row| row.partition.clone()),
-    ("name", |row| row.name.clone()),
-    ("state", |row| row.state.to_owned()),
-    ("nodes", |row| row.nodes.to_string()),
-    ("start", |row| row.start.to_string()),
-    ("end", |row| row.end.to_string()),
-    ("elapsed_ns", |row| row.elapsed_ns.to_string()),
-    ("on_cpu_ns", |row| number(row.on_cpu_ns)),
-    ("run_queue_wait_ns", |row| number(row.run_queue_wait_ns)),
-    ("blocked_ns", |row| number(row.blocked_ns)),
-    ("millicores_held", |row| number(row.millicores_held)),
-    ("core_held_ns", |row| number(row.core_held_ns)),
-    ("memory_used_peak_bytes", |row| number(row.memory_used_peak_bytes)),
-    ("memory_limit_bytes", |row| number(row.memory_limit_bytes)),
-    ("gpu_held_ns", |row| number(row.gpu_held_ns)),
-    ("gpu_busy_ns", |row| number(row.gpu_busy_ns)),
-    ("disk_bytes", |row| number(row.disk_bytes)),
-    ("net_bytes", |row| number(row.net_bytes)),
-    ("wasted_core_ns", |row| row.wasted_core_ns.to_string()),
-];
-
-/// The rows as CSV (RFC 4180), with a line of names.
-pub fn csv(rows: &[Row]) -> String {
-    let head: Vec<_> = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let cells = |row: &Row| COLUMNS.iter().map(|(_, of)| of(row)).collect::<Vec<_>>();
-    let lines = std::iter::once(head).chain(rows.iter().map(cells));
-    lines.map(|cells| csv_line(&cells)).collect()
-}
-
-/// A line of CSV, line feed included. A text that a spreadsheet would compute is made one that it does not, and none
-/// tells a terminal what to do.
-pub(super) fn csv_line(cells: &[String]) -> String {
-    let cell = |cell: &String| {
-        let is_order = |c: char| c.is_control() && c != '\n';
-        let cell = cell.replace(is_order, "?");
-        let is_formula = cell.starts_with(['=', '+', '-', '@']);
-        let text = if is_formula { format!("'{cell}") } else { cell };
-        if text.contains([',', '"', '\n']) {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        } else {
-            text
-        }
-    };
-    cells.iter().map(cell).collect::<Vec<_>>().join(",") + "\n"
-}
-
-/// Room for a name on a terminal.
-const NAME_COLUMNS: usize = 40;
-
-/// The rows for a terminal.
-pub fn table(rows: &[Row], style: &Style) -> String {
-    let head = [
-        "JOB",
-        "USER",
-        "STATE",
-        "START (UTC)",
-        "TOOK",
-        "NODES",
-        "CORES",
-        "MEMORY",
-        "GPUS",
-        "IDLE CORE H",
-        "NAME",
-    ];
-    let share = |used: Option<u64>, held: Option<u64>| match used.zip(held.filter(|held| *held > 0))
-    {
-        Some((used, held)) => percent(used as f64 / held as f64),
-        None => UNKNOWN.to_owned(),
-    };
-    let cells = |row: &Row| {
-        let gpus = match row.gpu_held_ns.filter(|ns| *ns > 0) {
-            Some(held) => share(row.gpu_busy_ns, Some(held)),
-            None => String::new(),
-        };
-        vec![
-            clean(&row.job, style.unicode),
-            clean(&row.user, style.unicode),
-            row.state.replace('_', " "),
-            moment(row.start)[..16].to_owned(),
-            duration(row.elapsed_ns),
-            row.nodes.to_string(),
-            share(row.on_cpu_ns, row.core_held_ns),
-            row.memory_used_peak_bytes.map_or(UNKNOWN.to_owned(), bytes),
-            gpus,
-            hours_shown(row.wasted_core_ns as f64 / 3.6e12),
-            truncate(&clean(&row.name, style.unicode), NAME_COLUMNS),
-        ]
-    };
-    let rows: Vec<_> = rows.iter().map(cells).collect();
-    columns(&head, &rows, &[4, 5, 6, 7, 8, 9], style)
-}
-
-/// A table for a terminal; the columns at `right` are numbers. As wide as it is: a pipe has no width.
-pub(super) fn columns(
-    head: &[&str],
-    rows: &[Vec<String>],
-    right: &[usize],
-    style: &Style,
-) -> String {
-    use crate::base::text;
-    let cells =
-        |at: usize| rows.iter().map(move |row| text::width(&row[at])).chain([head[at].len()]);
-    let widths: Vec<usize> = (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect();
-    let style = Style { width: usize::MAX, ..*style };
-    let line = |row: &[String], tone| {
-        let cell = |(at, cell): (usize, &String)| match right.contains(&at) {
-            true => text::right(cell, widths[at]),
-            false => text::left(cell, widths[at]),
-        };
-        let cells: Vec<_> = row.iter().enumerate().map(cell).collect();
-        Line::new().with(tone, cells.join("  ")).render(&style) + "\n"
-    };
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let rows = rows.iter().map(|row| line(row, Tone::Plain));
-    std::iter::once(line(&head, Tone::Faint)).chain(rows).collect()
 }
 
 #[cfg(test)]
@@ -311,7 +211,7 @@ mod tests {
         let row = Row::from(&run);
         assert_eq!((row.nodes, row.elapsed_ns, row.state), (2, 15, "ended"));
         assert_eq!((row.core_held_ns, row.on_cpu_ns), (Some(8 * 27), Some(2 * 27)));
-        assert_eq!((row.wasted_core_ns, row.memory_used_peak_bytes), (6 * 27, Some(12)));
+        assert_eq!((row.idle_core_ns, row.memory_used_peak_bytes), (6 * 27, Some(12)));
     }
 
     #[test]
@@ -336,20 +236,14 @@ mod tests {
         };
         assert_eq!(of(|_| ()), "ended");
         assert_eq!(of(|head| head.end = None), "running");
+        let mut part = head("n1", 10);
+        (part.1.end, part.1.seen) = (None, Some(7));
+        let row = Row::from(&Run { parts: vec![part] });
+        assert_eq!((row.end, row.clone().at(7 + LOST_NS).state), (None, "running"));
+        assert_eq!(row.at(8 + LOST_NS).state, "lost");
         assert_eq!(of(|head| head.exit = Some(0)), "succeeded");
         assert_eq!(of(|head| head.exit = Some(3)), "failed");
         assert_eq!(of(|head| (head.exit, head.oom_kills) = (Some(137), Some(1))), "out_of_memory");
         assert_eq!(of(|head| head.end_reason = Some("time_limit".into())), "time_limit");
-    }
-
-    #[test]
-    fn csv_is_read_back_as_it_was_and_computes_nothing() {
-        let cells = ["a,b", "say \"x\"", "two\nlines", "=1+1", "\x1b[2Jplain\r", ""];
-        let cells = cells.map(str::to_owned);
-        let expected = "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\",'=1+1,?[2Jplain?,\n";
-        assert_eq!(csv_line(&cells), expected);
-        let text = csv(&[Row::default()]);
-        let (head, row) = text.split_once('\n').unwrap();
-        assert_eq!(head.matches(',').count(), row.matches(',').count());
     }
 }

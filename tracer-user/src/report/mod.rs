@@ -11,8 +11,10 @@ pub mod findings;
 mod growth;
 pub mod html;
 mod identity;
+mod idle;
 pub mod jobs;
 pub mod json;
+mod list;
 mod nodes;
 pub mod now;
 mod parts;
@@ -47,8 +49,8 @@ use crate::{
     },
     scheduler::Told,
     view::{
-        details, facts::Facts, file_ops::AllFileOps, gpu_idle, line::Tone, node_use::NodeUse,
-        request::Request, rules, shares,
+        demand::Demand, details, facts::Facts, file_ops::AllFileOps, files::AllFiles, gpu_idle,
+        line::Tone, node_use::NodeUse, request::Request, rules, shares,
     },
 };
 
@@ -78,9 +80,14 @@ pub struct Report {
     pub course: Course,
     /// Disks and file systems.
     pub devices: Vec<Device>,
+    /// Rows of these that there was no room for.
+    pub more_devices: usize,
     /// Operations on files, where they were asked for.
     #[serde(skip_serializing_if = "is_empty")]
     pub io: AllFileOps,
+    /// Files and folders, in the same way.
+    #[serde(skip_serializing_if = "has_no_files")]
+    pub files: AllFiles,
     /// Its nodes, the busiest first.
     pub nodes: Vec<Node>,
     /// How evenly these computed.
@@ -119,6 +126,10 @@ fn is_empty(io: &AllFileOps) -> bool {
     io.rows.is_empty()
 }
 
+fn has_no_files(all: &AllFiles) -> bool {
+    all.files.is_empty()
+}
+
 /// JSON has no infinity.
 fn finite<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     share.filter(|share| share.is_finite()).serialize(serializer)
@@ -133,9 +144,10 @@ impl Report {
         let advice = advice::advice(&facts);
         let of_nodes = balance::of_nodes(whole, unicode);
         let of_tasks = balance::of_tasks(whole, unicode);
+        let (devices, more_devices) = devices::devices(&facts);
+        let who = Who::of(&whole.record, &facts);
         let told = whole.told.as_ref().map(|told| told::in_words(told, unicode));
         Self {
-            who: Who::of(&whole.record, &facts),
             scheduler: whole.told.clone(),
             scheduler_says: told.into_iter().chain(cleaned(&whole.said, unicode)).collect(),
             used: used::bars(&facts, whole),
@@ -145,15 +157,18 @@ impl Report {
             faults: details::faults_in_words(&facts),
             gpu_idle: gpu_idle(&facts),
             course: Course::of(&whole.record.timeline, &facts),
-            devices: devices::devices(&facts),
+            devices,
+            more_devices,
             io: AllFileOps::of(&facts),
+            files: AllFiles::of(&facts),
             nodes: nodes::nodes(whole, unicode),
             balance: of_nodes.as_ref().and_then(balance::in_words),
             parts: parts::parts(whole, unicode),
             parts_balance: of_tasks.as_ref().and_then(balance::in_words),
             next: advice::next(&facts, &advice),
             advice,
-            unseen: unseen::unseen(&facts, &whole.record),
+            unseen: unseen::unseen(&facts, &whole.record, &who),
+            who,
             rules: rules::findings(&facts).into_iter().map(|(rule, _)| rule.id).collect(),
         }
     }
@@ -170,6 +185,9 @@ pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
     facts.request = Request::of(&whole.record);
     facts.nodes = whole.nodes.iter().map(|node| NodeUse::of(&node.totals)).collect();
     facts.growth = growth::of(&whole.record);
+    let demands = whole.nodes.iter().map(|node| Demand::of(&node.totals, Some(&node.timeline)));
+    facts.demand =
+        demands.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().reduce(Demand::and));
     let both = [balance::of_nodes(whole, unicode), balance::of_tasks(whole, unicode)];
     // What is uneven within nodes is not seen between them.
     facts.balance = both.into_iter().flatten().max_by(|a, b| a.beyond().total_cmp(&b.beyond()));

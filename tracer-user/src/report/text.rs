@@ -9,7 +9,7 @@ use crate::{
         units::long_duration,
     },
     view::{
-        MAX_WIDTH, MIN_WIDTH, Style, file_ops, heading, joined,
+        MAX_WIDTH, MIN_WIDTH, Style, file_ops, files, heading, joined,
         line::{Line, Tone, labelled},
         plots::height,
         shares::bar,
@@ -35,7 +35,7 @@ pub fn render(report: &Report, style: &Style) -> String {
 }
 
 /// Its parts, from the top.
-pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 12] {
+pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 13] {
     [
         who(report, style),
         used(report, style),
@@ -43,6 +43,7 @@ pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 12] {
         gpu_idle(report, style),
         course(report, style),
         file_ops::block(&report.io, style),
+        files::block(&report.files, style),
         tables::devices(report, style),
         tables::nodes(report, style),
         tables::parts(report, style),
@@ -58,7 +59,7 @@ fn who(report: &Report, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
     let title = Line::new().strong(format!("{} ", truncate(&who.name, style.width / 2)));
     lines.push(title.with(who.tone, &who.state).plain(format!(" after {took}")));
-    let says = report.scheduler_says.iter().cloned();
+    let says = who.queue().into_iter().chain(report.scheduler_says.iter().cloned());
     for text in [who.in_words(), who.place(), who.times()].into_iter().chain(says) {
         lines.extend(wrap(&text, style.width).into_iter().map(|line| Line::new().plain(line)));
     }

@@ -1,7 +1,7 @@
 //! What a job's scheduler tells beside its record: what the record lacks is taken over, what both know and tell
 //! differently is said. The record wins where it is exact, which its times and kills are.
 
-use super::{Whole, moment};
+use super::{Whole, identity::SUBMITTED, moment};
 use crate::{
     base::{
         text::clean,
@@ -44,7 +44,7 @@ impl Whole {
         ] {
             said.extend(text(record, row, told));
         }
-        for (row, told) in [(START, told.start), (END, told.end)] {
+        for (row, told) in [(SUBMITTED, told.submit), (START, told.start), (END, told.end)] {
             said.extend(time(record, row, told));
         }
         said.extend(cores(record, &told));
@@ -133,15 +133,9 @@ fn end(record: &mut Record, told: &Told) -> Option<String> {
     None
 }
 
-/// When it was handed in, how long it waited, what it was given.
+/// What it was given, and how its scheduler calls its state.
 pub(super) fn in_words(told: &Told, unicode: bool) -> String {
     let mut parts = Vec::new();
-    if let Some(submit) = told.submit {
-        parts.push(format!("handed in {} UTC", moment(submit)));
-        if let Some(waited) = told.start.and_then(|start| start.checked_sub(submit)) {
-            parts.push(format!("waited {} in the queue", long_duration(waited)));
-        }
-    }
     let given = [
         told.cores.map(|cores| counted(cores, "core")),
         told.gpus.map(|gpus| counted(gpus, "GPU")),

@@ -1,5 +1,6 @@
 //! What is not in the numbers of a report, said aloud.
 
+use super::Who;
 use crate::{
     base::text::clean,
     model::tables::{Fact, GPU, WAIT, fact},
@@ -8,7 +9,7 @@ use crate::{
 };
 
 /// A sentence for each thing.
-pub(super) fn unseen(facts: &Facts, record: &Record) -> Vec<String> {
+pub(super) fn unseen(facts: &Facts, record: &Record, who: &Who) -> Vec<String> {
     let mut said: Vec<String> =
         record.totals.notes.iter().map(|note| clean(note, facts.unicode)).collect();
     let unknown: Vec<_> =
@@ -18,6 +19,13 @@ pub(super) fn unseen(facts: &Facts, record: &Record) -> Vec<String> {
     }
     if record.facts.has(const { fact("counted_from") }) {
         said.push("what the job did before it was counted is in no number here".into());
+    }
+    if who.is_set_back() {
+        said.push(
+            "its end is before its start: a clock of the node was set back while it ran. How long things took is \
+             measured by another one, which nobody sets"
+                .into(),
+        );
     }
     let request = &facts.request;
     if request.has_ended && !request.ended_itself && request.took_ns >= REQUEST_NS {

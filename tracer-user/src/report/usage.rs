@@ -4,9 +4,11 @@
 mod measures;
 mod nodes;
 pub mod policies;
+mod row;
 mod spread;
 mod table;
 
+pub use row::Row;
 pub use table::{csv, table};
 
 use std::{
@@ -16,14 +18,18 @@ use std::{
 };
 
 use clap::ValueEnum;
-use serde::Serialize;
 
 use self::{nodes::Nodes, spread::Circle};
-use crate::record::head::Head;
+use super::idle::Cores;
+use crate::{
+    base::values::UtcOffset,
+    record::{
+        head::Head,
+        select::{Stretch, whose},
+    },
+};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
-/// Rows whose jobs are noted in one word.
-const ROWS_A_WORD: usize = 32;
 
 /// What the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,85 +42,50 @@ pub enum By {
     Partition,
     /// Nodes.
     Node,
-    /// Hours of the day, UTC.
+    /// Hours of the day.
     Hour,
-    /// Days of the week, UTC.
+    /// Days of the week.
     Weekday,
 }
 
-/// A row.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Row {
-    /// Whose it is; empty: unknown.
-    pub key: String,
-    /// Jobs: ids by scheduler.
-    pub jobs: u64,
-    /// Core hours held.
-    pub core_hours_held: f64,
-    /// Core hours on CPU.
-    pub core_hours_used: f64,
-    /// GPU hours held.
-    pub gpu_hours_held: f64,
-    /// GPU hours in which a kernel ran.
-    pub gpu_hours_used: f64,
-    /// Memory allowed times the time, GiB hours, of jobs with a limit.
-    pub memory_gib_hours_held: f64,
-    /// The most memory that those jobs needed times the time.
-    pub memory_gib_hours_used: f64,
-    /// Core hours held by jobs without GPUs on nodes on which others held some.
-    pub cpu_only_core_hours: f64,
-    /// Those of them in which no other job was on the node, so that nobody was kept waiting.
-    pub cpu_only_alone_core_hours: f64,
-    /// Records that lack what they held or used: not in the sums.
-    pub unknown: u64,
-    /// The site's policies that it is over.
-    pub policies: Vec<String>,
-}
-
-impl Row {
-    /// Core hours held and not used.
-    pub fn idle_core_hours(&self) -> f64 {
-        (self.core_hours_held - self.core_hours_used).max(0.0)
-    }
-
-    /// GPU hours held in which no kernel ran.
-    pub fn idle_gpu_hours(&self) -> f64 {
-        (self.gpu_hours_held - self.gpu_hours_used).max(0.0)
-    }
-
-    /// Adds the sums of `more`; the jobs of both may be the same ones.
-    fn add(&mut self, more: &Self) {
-        self.core_hours_held += more.core_hours_held;
-        self.core_hours_used += more.core_hours_used;
-        self.gpu_hours_held += more.gpu_hours_held;
-        self.gpu_hours_used += more.gpu_hours_used;
-        self.memory_gib_hours_held += more.memory_gib_hours_held;
-        self.memory_gib_hours_used += more.memory_gib_hours_used;
-        self.unknown += more.unknown;
-    }
+/// A record's part of a job, to tell which of them are one run of it, and what that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Part {
+    /// Whose it is, by a hash.
+    whose: u64,
+    stretch: Stretch,
+    /// Where it ran, by a hash.
+    host: u32,
+    /// The row that it is in; of times a bit for each.
+    rows: u32,
+    /// Its begin and end.
+    span: (u64, u64),
+    cores: Cores,
 }
 
 /// Sums that heads are added to.
 #[derive(Debug)]
 pub struct Usage {
     by: By,
+    /// Of the clocks that hours and days are told by.
+    offset: UtcOffset,
     /// The rows; of times all that there are.
     rows: Vec<Row>,
     /// Where a key's row is.
     places: HashMap<String, usize>,
-    /// The rows of each job: of its number and the rows from a multiple of [`ROWS_A_WORD`] on, a bit each.
-    jobs: HashMap<(u64, usize), u32>,
+    parts: Vec<Part>,
     nodes: Nodes,
 }
 
 impl Usage {
-    /// Empty sums.
-    pub fn new(by: By) -> Self {
+    /// Empty sums; hours and days are told by clocks of this `offset`.
+    pub fn new(by: By, offset: UtcOffset) -> Self {
         let mut usage = Self {
             by,
+            offset,
             rows: vec![],
             places: HashMap::new(),
-            jobs: HashMap::new(),
+            parts: vec![],
             nodes: Nodes::default(),
         };
         for key in usage.circle().into_iter().flat_map(Circle::keys) {
@@ -143,48 +114,33 @@ impl Usage {
     }
 
     /// Adds a head, the last one of its record.
-    pub fn add<Text: Deref<Target = str> + Hash>(&mut self, head: &Head<Text>) {
-        let mut hasher = DefaultHasher::new();
-        (&head.cluster, &head.manager, &head.job).hash(&mut hasher);
-        let job = hasher.finish();
+    pub fn add<Text: Deref<Target = str>>(&mut self, head: &Head<Text>) {
+        let whose = hashed(whose(head));
         let end = head.end.or(head.seen).unwrap_or(0);
         let span = (head.begin.or(head.start).unwrap_or(end), end);
-        let shares = match self.circle() {
-            Some(circle) => circle.spread(span),
-            None => {
-                let key = match self.by {
-                    By::Account => &head.account,
-                    By::Partition => &head.partition,
-                    By::Node => &head.host,
-                    _ => &head.user,
-                };
-                vec![(self.place(key.as_deref().unwrap_or_default()), 1.0)]
-            }
+        let span = (self.offset.shown_ns(span.0), self.offset.shown_ns(span.1));
+        let circle = self.circle();
+        let row = match self.by {
+            By::User => self.place(head.user.as_deref().unwrap_or_default()),
+            By::Account => self.place(head.account.as_deref().unwrap_or_default()),
+            By::Partition => self.place(head.partition.as_deref().unwrap_or_default()),
+            By::Node => self.place(head.host.as_deref().unwrap_or_default()),
+            By::Hour | By::Weekday => 0,
         };
+        let shares = shares(circle, row, span);
         let has_gpu = head.gpu_held_ns.is_some_and(|ns| ns > 0);
-        let row = shares.first().map_or(0, |(row, _)| *row);
+        let first = shares.first().map_or(0, |(row, _)| *row);
         let host = head.host.as_deref().unwrap_or_default();
-        self.nodes.add(host, job, row, span, (!has_gpu).then_some(head.core_held_ns.unwrap_or(0)));
-        for (at, share) in &shares {
-            let hours = |ns: Option<u64>| ns.unwrap_or(0) as f64 / HOUR_NS as f64 * share;
-            *self.jobs.entry((job, at / ROWS_A_WORD)).or_default() |= 1 << (at % ROWS_A_WORD);
-            let row = &mut self.rows[*at];
-            if head.core_held_ns.is_some() && head.on_cpu_ns.is_some() {
-                row.core_hours_held += hours(head.core_held_ns);
-                row.core_hours_used += hours(head.on_cpu_ns);
-            } else {
-                row.unknown += 1;
-            }
-            if head.gpu_busy_ns.is_some() {
-                row.gpu_hours_held += hours(head.gpu_held_ns);
-                row.gpu_hours_used += hours(head.gpu_busy_ns);
-            }
-            if let Some((limit, used)) = head.memory_limit_bytes.zip(head.memory_used_peak_bytes) {
-                let gib_hours =
-                    |bytes: u64| bytes as f64 / (1u64 << 30) as f64 * hours(head.elapsed_ns);
-                row.memory_gib_hours_held += gib_hours(limit);
-                row.memory_gib_hours_used += gib_hours(used);
-            }
+        let core_ns = (!has_gpu).then_some(head.core_held_ns.unwrap_or(0));
+        self.nodes.add(host, whose, first, span, core_ns);
+        let rows = match circle {
+            Some(_) => shares.iter().fold(0, |bits, (row, _)| bits | 1 << row),
+            None => first as u32,
+        };
+        let (stretch, cores) = (Stretch::of(head), Cores::of(head));
+        self.parts.push(Part { whose, stretch, host: hashed(host) as u32, rows, span, cores });
+        for (row, share) in shares {
+            self.rows[row].add_head(head, share);
         }
     }
 
@@ -194,24 +150,61 @@ impl Usage {
         for (at, row) in places.iter().zip(&more.rows) {
             self.rows[*at].add(row);
         }
-        let is_same = places.iter().enumerate().all(|(here, there)| here == *there);
-        for ((job, word), bits) in more.jobs {
-            if is_same {
-                *self.jobs.entry((job, word)).or_default() |= bits;
-                continue;
-            }
-            for at in rows_of(word, bits).map(|row| places[row]) {
-                *self.jobs.entry((job, at / ROWS_A_WORD)).or_default() |= 1 << (at % ROWS_A_WORD);
-            }
-        }
+        let is_circle = self.circle().is_some();
+        let rows_here = |rows: u32| if is_circle { rows } else { places[rows as usize] as u32 };
+        let parts = more.parts.into_iter();
+        self.parts.extend(parts.map(|part| Part { rows: rows_here(part.rows), ..part }));
         self.nodes.merge(more.nodes, &places);
     }
 
-    /// The rows: those with the most core hours idle first; of times in their order.
-    pub fn rows(mut self) -> Vec<Row> {
-        for ((_, word), bits) in &self.jobs {
-            rows_of(*word, *bits).for_each(|row| self.rows[row].jobs += 1);
+    /// Counts in each row the runs that have a part in it, and adds what they left.
+    fn add_runs(&mut self) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.sort_unstable();
+        let mut rest = &mut parts[..];
+        while let Some(first) = rest.first() {
+            let (whose, mut reach) = (first.whose, first.stretch);
+            let mut is_same = |part: &&Part| part.whose == whose && reach.takes_in(part.stretch);
+            let count = rest.iter().take_while(|part| is_same(part)).count();
+            let (run, others) = std::mem::take(&mut rest).split_at_mut(count);
+            self.count_job(run);
+            run.sort_by_key(|part| part.host);
+            run.chunk_by(|one, other| one.host == other.host).for_each(|of_node| {
+                self.add_cores(of_node);
+            });
+            rest = others;
         }
+    }
+
+    /// Counts one job in each row that a part of it is in.
+    fn count_job(&mut self, run: &[Part]) {
+        let mut rows: Vec<usize> = match self.circle() {
+            Some(_) => {
+                let bits = run.iter().fold(0, |bits, part| bits | part.rows);
+                (0..24).filter(|row| bits & (1 << row) != 0).collect()
+            }
+            None => run.iter().map(|part| part.rows as usize).collect(),
+        };
+        rows.sort_unstable();
+        rows.dedup();
+        rows.into_iter().for_each(|row| self.rows[row].jobs += 1);
+    }
+
+    /// Adds the cores of a run's parts on one node.
+    fn add_cores(&mut self, parts: &[Part]) {
+        let left_ns =
+            parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.cores.left_ns()));
+        let idle = Cores::idle_ns(parts.iter().map(|part| part.cores)).map(|idle| (idle, left_ns));
+        for part in parts {
+            for (row, share) in shares(self.circle(), part.rows as usize, part.span) {
+                self.rows[row].add_cores(part.cores, idle, share);
+            }
+        }
+    }
+
+    /// The rows: those with the most hours idle first, a GPU hour counting as 16 core hours; of times in their order.
+    pub fn rows(mut self) -> Vec<Row> {
+        self.add_runs();
         let circle = self.circle();
         self.nodes.cpu_only(|row, span, core_ns, is_alone| {
             let mut give = |row: usize, share: f64| {
@@ -219,28 +212,27 @@ impl Usage {
                 row.cpu_only_core_hours += hours;
                 row.cpu_only_alone_core_hours += if is_alone { hours } else { 0.0 };
             };
-            match circle {
-                None => give(row, 1.0),
-                Some(circle) => {
-                    circle.spread(span).iter().for_each(|(row, share)| give(*row, *share))
-                }
-            }
+            shares(circle, row, span).into_iter().for_each(|(row, share)| give(row, share));
         });
         let mut rows = self.rows;
         rows.retain(|row| row.jobs > 0);
         if circle.is_none() {
-            let order = |a: &Row, b: &Row| b.idle_core_hours().total_cmp(&a.idle_core_hours());
+            let order = |a: &Row, b: &Row| b.waste().total_cmp(&a.waste());
             rows.sort_by(|a, b| order(a, b).then_with(|| a.key.cmp(&b.key)));
         }
         rows
     }
 }
 
-/// The rows whose bits are set in a word.
-fn rows_of(word: usize, bits: u32) -> impl Iterator<Item = usize> {
-    (0..ROWS_A_WORD)
-        .filter(move |bit| bits & (1 << bit) != 0)
-        .map(move |bit| word * ROWS_A_WORD + bit)
+/// The rows that `span` lies in, each with its share: of times those of the circle, else `row` alone.
+fn shares(circle: Option<Circle>, row: usize, span: (u64, u64)) -> Vec<(usize, f64)> {
+    circle.map_or_else(|| vec![(row, 1.0)], |circle| circle.spread(span))
+}
+
+fn hashed(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -267,7 +259,12 @@ mod tests {
     }
 
     fn rows(by: By) -> Vec<Row> {
-        let mut usage = Usage::new(by);
+        rows_at(by, "+0")
+    }
+
+    /// By clocks of that offset from UTC.
+    fn rows_at(by: By, offset: &str) -> Vec<Row> {
+        let mut usage = Usage::new(by, offset.parse().unwrap());
         for (user, host, gpu) in [("a", "n1", true), ("a", "n2", false), ("b", "n1", false)] {
             usage.add(&head(user, host, gpu));
         }
@@ -297,15 +294,22 @@ mod tests {
         let by_day = rows(By::Weekday);
         let shown: Vec<_> = by_day.iter().map(|row| (&*row.key, row.core_hours_held)).collect();
         assert_eq!(shown, [("Thu", 24.0), ("Fri", 24.0)]);
+        let by_hour = rows_at(By::Hour, "+05:30");
+        let shown: Vec<_> = by_hour.iter().map(|row| (&*row.key, row.core_hours_held)).collect();
+        assert_eq!(shown, [("04:00", 12.0), ("05:00", 24.0), ("06:00", 12.0)]);
+        assert_eq!(rows_at(By::Weekday, "-02:00").len(), 1);
     }
 
     #[test]
     fn what_is_unknown_is_in_no_sum_and_counted() {
-        let mut usage = Usage::new(By::Node);
+        let mut usage = Usage::new(By::Node, UtcOffset::default());
         usage.add(&Head { core_held_ns: None, ..head("a", "n1", false) });
         let rows = usage.rows();
         assert_eq!((rows[0].unknown, rows[0].core_hours_used), (1, 0.0));
         let style = crate::view::Style { width: 80, color: false, unicode: true };
-        assert!(table(&rows, By::Node, &style).contains("not in these sums: 1 records"));
+        assert!(
+            table(&rows, By::Node, UtcOffset::default(), &style)
+                .contains("not in these sums: 1 records")
+        );
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     },
     model::{
         group::Group,
+        hist::Hist,
         tables::{GPU, Gpu, Memory, Sched},
     },
     record::Record,
@@ -83,16 +84,19 @@ fn balance(whole: &Whole, unicode: bool) -> Option<Bar> {
 }
 
 fn memory(facts: &Facts) -> Bar {
-    let used = facts.number(Memory::used_peak_bytes);
+    let needed = facts.memory_needed();
     let charged = facts.number(Memory::peak_bytes);
     let limit = facts.number(Memory::limit_bytes);
     let asked = facts.request.memory_bytes;
     // The kernel holds it to its limit, whatever was asked for.
     let whole = limit.or(asked).or(facts.request.node_memory_bytes);
-    let peak = used.or(charged);
+    let peak = needed.map(|needed| needed.least_bytes).or(charged);
     let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
-    let mut words = match (used, charged) {
-        (Some(used), _) => format!("{} needed at its peak", bytes(used)),
+    let mut words = match (needed, charged) {
+        (Some(needed), _) => {
+            let up_to = if needed.is_seen() { "" } else { "up to " };
+            format!("{up_to}{} needed at its peak", bytes(needed.most_bytes))
+        }
         (None, Some(charged)) => format!("{} at its peak, file cache included", bytes(charged)),
         (None, None) => UNKNOWN.to_owned(),
     };
@@ -108,8 +112,14 @@ fn memory(facts: &Facts) -> Bar {
     if let Some(mean) = mean_memory(facts) {
         words += &format!("; {} on average", bytes(mean));
     }
-    if let (Some(_), Some(charged)) = (used, charged) {
-        words += &format!("; with file cache {}", bytes(charged));
+    match (needed, charged) {
+        (Some(needed), Some(charged)) if needed.is_seen() => {
+            words += &format!("; with file cache {}", bytes(charged));
+        }
+        (Some(needed), _) if !needed.is_seen() => {
+            words += &format!("; at most {} at any reading", bytes(needed.least_bytes));
+        }
+        _ => {}
     }
     if let Some(swap) = facts.number(Memory::swap_bytes).filter(|bytes| *bytes > 0) {
         words += &format!("; {} swapped out at the end", bytes(swap));
@@ -131,8 +141,14 @@ fn mean_memory(facts: &Facts) -> Option<u64> {
 
 fn gpu(group: &Group, unicode: bool) -> Vec<Bar> {
     let held_ns = group.number(Gpu::held_ns).filter(|ns| *ns > 0);
-    let share =
-        group.number(Gpu::busy_ns).zip(held_ns).map(|(busy, held)| busy as f64 / held as f64);
+    let is_shared = group.number(Gpu::readings_shared).is_some_and(|shared| shared > 0);
+    // Of one that others are on too it is the job's own share, as in the words.
+    let share = match is_shared {
+        true => group.hist(Gpu::utilization_ratio).and_then(Hist::mean).map(|ppm| ppm / 1e6),
+        false => {
+            group.number(Gpu::busy_ns).zip(held_ns).map(|(busy, held)| busy as f64 / held as f64)
+        }
+    };
     let name = gpus::name(group, unicode);
     let (number, model) = name.split_once(' ').unwrap_or((&name, ""));
     let values = gpus::values(group);

@@ -35,7 +35,10 @@ impl Whole {
         let mut record = merge(nodes.clone())?;
         let cores = nodes.iter().filter_map(|node| number(node, Cpu::cores_held));
         let cores = cores.reduce(u64::saturating_add);
-        let fullest = nodes.iter().max_by(|a, b| fullness(a).total_cmp(&fullness(b)))?;
+        let fullest = nodes.iter().max_by(|a, b| {
+            let (a, b) = (fullness(a), fullness(b));
+            a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))
+        })?;
         for group in &mut record.totals.stats.groups {
             if group.is(&CPU) {
                 group.set(Cpu::cores_held, cores);
@@ -43,6 +46,7 @@ impl Whole {
             if group.is(&MEMORY) {
                 group.set(Memory::limit_bytes, number(fullest, Memory::limit_bytes));
                 group.set(Memory::peak_bytes, number(fullest, Memory::peak_bytes));
+                group.set(Memory::cache_peak_bytes, number(fullest, Memory::cache_peak_bytes));
             }
         }
         Some(Self { record, nodes, told: None, said: Vec::new() })
@@ -54,8 +58,9 @@ pub(super) fn number(record: &Record, field: Handle<Number>) -> Option<u64> {
     record.totals.stats.group(field.measurement())?.number(field)
 }
 
-/// How near its memory is to its limit; what has no limit is never full.
-fn fullness(node: &Record) -> f64 {
-    let peak = number(node, Memory::peak_bytes).unwrap_or(0) as f64;
-    peak / number(node, Memory::limit_bytes).map_or(f64::INFINITY, |limit| limit as f64)
+/// How near its memory is to its limit; what has no limit is never full, and of such nodes it is how much it was.
+fn fullness(node: &Record) -> (f64, u64) {
+    let peak = number(node, Memory::peak_bytes).unwrap_or(0);
+    let limit = number(node, Memory::limit_bytes).map_or(f64::INFINITY, |limit| limit as f64);
+    (peak as f64 / limit, peak)
 }

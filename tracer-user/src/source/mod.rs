@@ -7,17 +7,20 @@ pub mod influx;
 
 use std::{
     cell::OnceCell,
+    collections::BTreeSet,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use self::influx::Influx;
 use crate::record::{
     Record,
     days::{Days, Wanted},
+    find,
     folders::Folders,
     head::{Head, HeadIn},
+    name::EXTENSION,
     select::{Run, is_named, runs},
 };
 
@@ -185,10 +188,11 @@ impl Source<'_> {
 
     /// What to say where nothing is known of `job`, cure included.
     pub fn unknown(&self, job: &str) -> String {
-        match self {
+        let unknown = match self {
             Self::Folders(folders, days) => unknown(folders, days, job),
             Self::Influx(influx) => influx.unknown(job),
-        }
+        };
+        unknown + &no_file(job)
     }
 
     /// Says what could not be read, or was left out; gives the exit status: 1 where something is damaged.
@@ -221,7 +225,11 @@ fn text_of(job: &str) -> String {
 fn unknown(folders: &Folders, days: &OnceCell<Days>, job: &str) -> String {
     let all = listed(folders, days).map(|days| folders.heads(days, &Wanted::default(), |_| true));
     let (heads, folders) = (all.unwrap_or_default(), folders.in_words());
-    match heads.iter().filter_map(|(_, head)| head.job.as_deref()).max() {
+    let ids = || heads.iter().filter_map(|(_, head)| head.job.as_deref());
+    if let Some(related) = related(ids, job) {
+        return format!("no record of {job} by itself in {folders}: {related}");
+    }
+    match ids().max() {
         Some(example) => format!(
             "no record of job {job} in {folders}: there are {}, such as {example}; --from names other folders",
             heads.len()
@@ -232,9 +240,45 @@ fn unknown(folders: &Folders, days: &OnceCell<Days>, job: &str) -> String {
     }
 }
 
-/// Whether `name` is that of a file: what has a slash or ends like a record, or what there is a file of.
+/// What there is of an array whose jobs have ids of their own, or of the job of a step that has none.
+fn related<'a, Ids: Iterator<Item = &'a str>>(ids: impl Fn() -> Ids, job: &str) -> Option<String> {
+    let of_array = |id: &&str| id.strip_prefix(job).is_some_and(|rest| rest.starts_with('_'));
+    if let Some(first) = ids().filter(of_array).min() {
+        let number = ids().filter(of_array).collect::<BTreeSet<_>>().len();
+        return Some(match number {
+            1 => format!("of its array there is {first}: name that"),
+            _ => format!("of its array there are {number}, such as {first}: name one of them"),
+        });
+    }
+    let (whole, _) = job.split_once('.')?;
+    ids().any(|id| id == whole).then(|| format!("its steps are in the report of job {whole}"))
+}
+
+/// Whether `name` is that of a file: what ends like a record, or what there is a file of. Jobs' ids may have slashes.
 pub fn is_file(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".json.gz") || Path::new(name).is_file()
+    name.ends_with(EXTENSION) || Path::new(name).is_file()
+}
+
+/// The record in the file of this name.
+///
+/// # Errors
+/// As [`find::read`]; the message says why a file was looked for.
+pub fn read_file(name: &str) -> Result<Record> {
+    find::read(Path::new(name)).with_context(|| match name.ends_with(EXTENSION) {
+        true => format!("{name} was taken for a file, as it ends in {EXTENSION}"),
+        false => format!(
+            "{name} was taken for a file, as there is one of that name: in another folder it is the name of a job"
+        ),
+    })
+}
+
+/// What to add where nothing is known of a job whose name may have been meant as that of a file.
+fn no_file(name: &str) -> String {
+    match Path::new(name).is_dir() {
+        true => format!("; {name} is a folder: name it with --from, and a job that is in it"),
+        false if name.contains('/') => format!("; there is no file {name} either"),
+        false => String::new(),
+    }
 }
 
 /// The runs of `job` among `heads`, which `source` gave, the last one last; there is at least one.

@@ -140,7 +140,9 @@ fn largest(
 ) -> String {
     parts.sort_by_key(|part| Reverse(part.ns));
     parts.truncate(MOST);
-    parts.retain(|part| share(part.ns) >= LEAST);
+    // What most of it was is said, however little that is.
+    let is_most = |part: &Part| part.ns > whole_ns / 2;
+    parts.retain(|part| share(part.ns) >= LEAST || is_most(part));
     let named_ns = parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
     let rest_ns = whole_ns.saturating_sub(named_ns);
     if parts.is_empty() || share(rest_ns) >= LEAST {
@@ -149,4 +151,23 @@ fn largest(
     let words: Vec<_> =
         parts.iter().map(|part| word(&part.what, &percent(share(part.ns)))).collect();
     words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_most_of_it_was_is_said_however_little_that_is() {
+        let told = |ns: [u64; 2]| {
+            let parts = [("fsync", ns[0]), ("stat", ns[1])];
+            let parts = parts.map(|(what, ns)| Part { what: what.into(), ns });
+            let share = |ns| ns as f64 / 10_000.0;
+            largest(parts.into(), 120, share, |what, share| format!("{share} {what}"))
+        };
+        assert_eq!(told([80, 20]), "<1 % fsync");
+        assert_eq!(told([20, 80]), "<1 % stat");
+        assert_eq!(told([50, 50]), "1 % other", "none is most of it");
+        assert_eq!(told([110, 10]), "1 % fsync");
+    }
 }

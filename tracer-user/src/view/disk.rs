@@ -68,6 +68,11 @@ impl<'a> Disk<'a> {
         self.latency.map_or(0, |hist| hist.sum)
     }
 
+    /// Bytes of a request on the mean; `None` where that is unknown, or nothing was moved.
+    pub fn mean_bytes(&self) -> Option<u64> {
+        self.bytes.filter(|bytes| *bytes > 0)?.checked_div(self.ops?)
+    }
+
     /// `mostly vda: reads of 4 KiB each usually take 655 µs, one in a hundred 10.5 ms or more`.
     pub fn in_words(&self) -> String {
         let op = match &*self.op {
@@ -76,12 +81,8 @@ impl<'a> Disk<'a> {
             "flush" => "flushes (fsync)",
             other => other,
         };
-        let size = match (self.bytes, self.ops) {
-            (Some(bytes_moved), Some(ops @ 1..)) if bytes_moved > 0 => {
-                format!(" of {} each", bytes(bytes_moved / ops))
-            }
-            _ => String::new(),
-        };
+        let size =
+            self.mean_bytes().map_or(String::new(), |mean| format!(" of {} each", bytes(mean)));
         format!("mostly {}: {op}{size}{}", self.device, usually(self.latency))
     }
 }

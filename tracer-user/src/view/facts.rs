@@ -4,6 +4,7 @@
 use tracer_ebpf::handle::{Handle, Histogram, Number};
 
 use super::{
+    demand::Demand,
     disk::Disk,
     file_wait::FileWait,
     node_use::{NodeUse, millicores},
@@ -15,6 +16,7 @@ use crate::{
         blocks::io_ns,
         group::Group,
         hist::Hist,
+        needed::Needed,
         tables::{Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
         totals::RunTotals,
     },
@@ -22,6 +24,8 @@ use crate::{
 
 /// Memory nearer to its limit than this is worth a word.
 pub const MEMORY_IS_SHORT: f64 = 0.95;
+/// From this share of the time on, waiting for a CPU hides what else there is. A few percent are normal on any node.
+pub(crate) const WAITED: f64 = 0.15;
 /// Columns of a protocol family's name.
 const MAX_FAMILY: usize = 12;
 /// Waits of one cause.
@@ -95,6 +99,8 @@ pub struct Facts<'a> {
     pub balance: Option<Balance>,
     /// Its memory, where that grew all the time.
     pub(crate) growth: Option<Growth>,
+    /// Cores that it could have used; of a run as if it had done the same all the time, until its course is told.
+    pub(crate) demand: Option<Demand>,
 }
 
 /// Memory that grew all the time.
@@ -170,6 +176,7 @@ impl<'a> Facts<'a> {
             nodes: vec![NodeUse::of(totals)],
             balance: None,
             growth: None,
+            demand: Demand::of(totals, None),
         }
     }
 
@@ -226,6 +233,27 @@ impl<'a> Facts<'a> {
         ns as f64 / self.whole_ns().max(1) as f64
     }
 
+    /// Whether its tasks waited for a CPU for a large part of the time.
+    pub fn has_waited(&self) -> bool {
+        self.share(self.waiting_ns.unwrap_or(0)) >= WAITED
+    }
+
+    /// `ns` as a share of the time, by which rules judge: much waiting for a CPU is left out, so that it hides no other
+    /// cause.
+    pub fn judged(&self, ns: u64) -> f64 {
+        let waiting_ns = self.waiting_ns.filter(|_| self.has_waited()).unwrap_or(0);
+        ns as f64 / self.whole_ns().saturating_sub(waiting_ns).max(1) as f64
+    }
+
+    /// What [`Facts::judged`] is a share of, in words.
+    pub fn judged_name(&self) -> &'static str {
+        if self.has_waited() {
+            "the time in which it did not wait for a CPU"
+        } else {
+            self.whole_name()
+        }
+    }
+
     /// `ns` as a share of the time that its tasks lived, the sleep of each included.
     pub fn share_of_lives(&self, ns: u64) -> f64 {
         let lived = self.busy_ns().saturating_add(self.asleep_ns.unwrap_or(0));
@@ -252,9 +280,26 @@ impl<'a> Facts<'a> {
         Some(self.number(Memory::peak_bytes)? as f64 / limit as f64)
     }
 
+    /// Memory needed at the peak, without file cache, on the node that needed most.
+    pub fn memory_needed(&self) -> Option<Needed> {
+        self.nodes.iter().filter_map(|node| node.memory).reduce(Needed::most)
+    }
+
     /// Tasks that the out-of-memory killer chose; 0 where none are known of.
     pub fn oom_kills(&self) -> u64 {
         self.number(Fault::oom_kills).unwrap_or(0)
+    }
+
+    /// Cores that it could have used on average, in thousandths.
+    pub fn wanted_millicores(&self) -> Option<u64> {
+        let wanted = self.demand.map(|demand| demand.wanted_ns);
+        millicores(wanted.or(self.on_cpu_ns)?, self.totals.elapsed_ns)
+    }
+
+    /// Cores that it could have used at its busiest moment, in thousandths.
+    pub fn busiest_millicores(&self) -> u64 {
+        let wanted = self.demand.map_or(0, |demand| demand.busiest_millicores);
+        self.totals.peaks.millicores.max(wanted)
     }
 
     /// Cores busy on average, in thousandths.

@@ -203,7 +203,7 @@ pub fn place(fs: &str, mount: &str, unicode: bool) -> String {
     match mount {
         "" => format!("({fs})"),
         mount => {
-            let mount = text::truncate(&text::clean(mount, unicode), MAX_MOUNT);
+            let mount = text::middle(&text::clean(mount, unicode), MAX_MOUNT);
             format!("{mount} ({fs})")
         }
     }

@@ -46,7 +46,7 @@ impl<'a> FileWait<'a> {
             Some(Self {
                 call,
                 fs: Some(name).filter(|_| fs != UNNAMED),
-                mount: text::truncate(&text::clean(mount, unicode), MAX_MOUNT),
+                mount: text::middle(&text::clean(mount, unicode), MAX_MOUNT),
                 took: group.hist(Wait::blocked_ns).filter(|took| took.sum > 0)?,
             })
         };

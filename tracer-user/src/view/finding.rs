@@ -10,6 +10,8 @@ pub(crate) struct Finding {
     pub text: String,
     /// What it would save, where that is not its share of what was held.
     pub saves: Option<Saves>,
+    /// Whether the cure costs about as much: then it has its place by what it would save, and none is told.
+    pub has_price: bool,
     /// What to ask the scheduler for next time.
     pub ask: Option<Ask>,
 }
@@ -23,11 +25,12 @@ pub(crate) struct Saves {
     pub gpu_ns: u64,
 }
 
-/// Core hours that a GPU hour counts as where findings are put in order: a node of 64 cores and four GPUs.
+/// Core hours that a GPU hour counts as where findings, jobs and users are put in order: a node of 64 cores and four
+/// GPUs. It is in no sum that is shown.
 pub(crate) const CORES_OF_A_GPU: u64 = 16;
 
 impl Saves {
-    /// One number of both, to put findings in order.
+    /// One number of both, to put things in order.
     pub fn weight_ns(self) -> u64 {
         self.core_ns.saturating_add(self.gpu_ns.saturating_mul(CORES_OF_A_GPU))
     }
@@ -36,11 +39,15 @@ impl Saves {
 impl Finding {
     /// One that saves its share of what was held.
     pub fn new(weight: f64, tone: Tone, text: String) -> Self {
-        Self { weight, tone, text, saves: None, ask: None }
+        Self { weight, tone, text, saves: None, has_price: false, ask: None }
     }
 
     pub fn saving(self, saves: Saves) -> Self {
         Self { saves: Some(saves), ..self }
+    }
+
+    pub fn at_a_price(self) -> Self {
+        Self { has_price: true, ..self }
     }
 
     pub fn asking(self, ask: impl Into<Option<Ask>>) -> Self {

@@ -164,16 +164,16 @@ fn causes(facts: &Facts, idle: &[&Group]) -> Option<Vec<(f64, String)>> {
     let whole = sum(Gpu::idle_ns).filter(|ns| *ns > 0)?;
     let network_ns = sum(Gpu::idle_while_network_ns);
     let asleep = match network_ns {
-        Some(_) => "while its tasks slept (locks, timers) or for unknown reasons",
-        None => "while its tasks slept (network, locks, timers)",
+        Some(_) => "while the job's tasks slept (locks, timers) or for unknown reasons",
+        None => "while the job's tasks slept (network, locks, timers)",
     };
     let on = disk(facts).unwrap_or_else(|| files(facts, blocked_ns, sum));
     let mut causes = [
         (blocked_ns, format!("while blocked on I/O{on}")),
-        (sum(Gpu::idle_while_run_queue_ns)?, "while its tasks waited for a CPU".to_owned()),
+        (sum(Gpu::idle_while_run_queue_ns)?, "while the job's tasks waited for a CPU".to_owned()),
         (sum(Gpu::idle_while_faulting_ns).unwrap_or(0), "in major page faults".to_owned()),
-        (sum(Gpu::idle_while_on_cpu_ns)?, "while its tasks computed on CPUs".to_owned()),
-        (network_ns.unwrap_or(0), "while its tasks waited in poll or on sockets".to_owned()),
+        (sum(Gpu::idle_while_on_cpu_ns)?, "while the job's tasks computed on CPUs".to_owned()),
+        (network_ns.unwrap_or(0), "while the job's tasks waited in poll or on sockets".to_owned()),
         (sum(Gpu::idle_other_ns)?, asleep.to_owned()),
     ]
     .map(|(ns, text)| (ns as f64 / whole as f64, text));

@@ -5,11 +5,14 @@
 //! commands, devices, notes) passes `text::clean`; every line passes `Line::render`, which
 //! cuts it to the width. Nothing else prints.
 
+pub(crate) mod demand;
 pub(crate) mod details;
 pub(crate) mod disk;
+mod dive;
 pub(crate) mod facts;
 pub(crate) mod file_ops;
 pub(crate) mod file_wait;
+pub(crate) mod files;
 mod finding;
 pub(crate) mod footer;
 pub(crate) mod gpu_idle;
@@ -25,7 +28,8 @@ pub(crate) mod shares;
 pub(crate) mod table;
 mod terminal;
 
-use crate::{base::text, model::totals::RunTotals};
+use crate::{base::text, model::totals::RunTotals, record::Record};
+use demand::Demand;
 use facts::Facts;
 use line::Line;
 
@@ -45,18 +49,43 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// The summary of a run, each line ended by a line feed and none wider than the style's width.
+/// The summary of a run with its course, each line ended by a line feed and none wider than the style's width.
+pub fn summary(record: &Record, style: &Style) -> String {
+    let mut facts = Facts::new(&record.totals, style.unicode);
+    facts.demand = Demand::of(&record.totals, Some(&record.timeline));
+    of_facts(&facts, style)
+}
+
+/// The same of a run whose course is unknown.
 pub fn render(totals: &RunTotals, style: &Style) -> String {
+    of_facts(&Facts::new(totals, style.unicode), style)
+}
+
+/// What file operations did while those of a running job were counted, in the same form.
+pub fn of_dive(record: &Record, style: &Style) -> String {
+    let facts = Facts::new(&record.totals, style.unicode);
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
-    let facts = Facts::new(totals, style.unicode);
     let blocks = [
-        headline::lines(&facts, &style),
-        resources::lines(&facts, &style),
-        shares::lines(&facts, &style),
-        plots::lines(&facts, &style),
+        dive::lines(record, &facts, &style),
         file_ops::lines(&facts, &style),
-        rules::lines(&facts, &style),
+        files::lines(&facts, &style),
+        rules::lines_of_dive(&facts, &style),
         footer::lines(&facts, &style),
+    ];
+    joined(&blocks, &style)
+}
+
+fn of_facts(facts: &Facts, style: &Style) -> String {
+    let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
+    let blocks = [
+        headline::lines(facts, &style),
+        resources::lines(facts, &style),
+        shares::lines(facts, &style),
+        plots::lines(facts, &style),
+        file_ops::lines(facts, &style),
+        files::lines(facts, &style),
+        rules::lines(facts, &style),
+        footer::lines(facts, &style),
     ];
     joined(&blocks, &style)
 }

@@ -6,15 +6,18 @@
 
 mod asked;
 mod asleep;
+mod by_file;
 mod calls;
 mod cpu;
 mod files;
 mod io;
 mod memory;
+mod programs;
 mod table;
+mod waited;
 
 pub(crate) use super::finding::{CORES_OF_A_GPU, Finding, Saves};
-pub(crate) use memory::is_seen;
+pub(crate) use memory::memory_enough;
 pub use table::RULES;
 
 use super::{
@@ -27,7 +30,7 @@ use crate::base::units::{duration, percent};
 /// Sentences shown in a summary.
 const MOST: usize = 3;
 /// Starting a program takes tens of milliseconds; below this there is nothing but the start.
-const LEAST_NS: u64 = 100_000_000;
+pub(crate) const LEAST_NS: u64 = 100_000_000;
 /// A course over time takes some readings.
 const COURSE_NS: u64 = 8_000_000_000;
 /// Advice on what to ask a scheduler for is worth it from here on, as others have it.
@@ -36,6 +39,9 @@ pub(crate) const REQUEST_NS: u64 = 300_000_000_000;
 const CPU_BOUND: f64 = 0.80;
 /// Weight of facts: they come before any share of the time.
 pub(crate) const FACT: f64 = 10.0;
+
+/// The live tests of the rules that speak of single file operations: those that a deep dive alone counts.
+const DIVE: &str = "dive";
 
 /// One rule: when it speaks, and its sentence.
 pub struct Rule {
@@ -69,21 +75,34 @@ pub(crate) fn findings(facts: &Facts) -> Vec<(&'static Rule, Finding)> {
     findings
 }
 
-/// What is said where the rules find nothing, or too little time for most of them.
-/// With a name, as findings have one.
+/// Names of what is said where no rule speaks, or there is too little time for any.
+pub static OTHERWISE: [&str; 2] = ["nothing_stands_out", "too_short"];
+
+/// What is said then, with its name.
 pub(crate) fn otherwise(facts: &Facts, is_silent: bool) -> Option<(&'static str, Finding)> {
     let elapsed_ns = facts.totals.elapsed_ns;
     if elapsed_ns < LEAST_NS {
         let (took, least) = (duration(elapsed_ns), duration(LEAST_NS));
         let text = format!("too short to judge: {took}, where at least {least} are needed");
-        return Some(("too_short", Finding::new(0.0, Tone::Plain, text)));
+        return Some((OTHERWISE[1], Finding::new(0.0, Tone::Plain, text)));
     }
-    is_silent.then(|| ("nothing_stands_out", nothing(facts)))
+    is_silent.then(|| (OTHERWISE[0], nothing(facts)))
 }
 
 /// The sentences, the weightiest first.
 pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
-    let mut findings: Vec<_> = findings(facts).into_iter().map(|(_, finding)| finding).collect();
+    sentences(findings(facts), facts, style)
+}
+
+/// Those of file operations alone.
+pub(crate) fn lines_of_dive(facts: &Facts, style: &Style) -> Vec<Line> {
+    let mut findings = findings(facts);
+    findings.retain(|(rule, _)| rule.shown == DIVE);
+    sentences(findings, facts, style)
+}
+
+fn sentences(findings: Vec<(&'static Rule, Finding)>, facts: &Facts, style: &Style) -> Vec<Line> {
+    let mut findings: Vec<_> = findings.into_iter().map(|(_, finding)| finding).collect();
     findings.extend(otherwise(facts, findings.is_empty()).map(|(_, finding)| finding));
     findings.truncate(MOST);
     let mut lines = vec![Line::new().strong("In short")];

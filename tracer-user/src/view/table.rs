@@ -1,21 +1,30 @@
 //! A table as lines of text.
 
 use super::{Style, line::Line};
-use crate::base::text::{left, right, width};
+use crate::base::text::{left, middle, right, width};
 
 /// Columns that the first cell of a row has at least.
 const LEAST_FIRST: usize = 12;
 
+/// Columns of the terminal that all of a table needs.
+pub fn columns_of(head: &[&str], rows: &[Vec<String>]) -> usize {
+    widths(head, rows).iter().map(|width| width + 2).sum()
+}
+
+fn widths(head: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+    let cells = |at: usize| rows.iter().map(move |row| width(&row[at])).chain([width(head[at])]);
+    (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect()
+}
+
 /// A table: cells on the right but the first; the heads are faint.
 pub fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
-    let cells = |at: usize| rows.iter().map(move |row| width(&row[at])).chain([width(head[at])]);
-    let widths: Vec<usize> = (0..head.len()).map(|at| cells(at).max().unwrap_or(0)).collect();
+    let widths = widths(head, rows);
     let others: usize = widths[1..].iter().map(|width| width + 2).sum();
     let first = widths[0].min(style.width.saturating_sub(2 + others).max(LEAST_FIRST));
     let line = |row: &[String]| {
         let rest: String =
             row[1..].iter().zip(&widths[1..]).map(|(cell, w)| right(cell, w + 2)).collect();
-        format!("  {}{rest}", left(&row[0], first))
+        format!("  {}{rest}", left(&middle(&row[0], first), first))
     };
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let mut lines = vec![Line::new().faint(line(&head))];

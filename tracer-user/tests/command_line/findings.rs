@@ -44,9 +44,19 @@ fn each_finding_of_each_job_is_a_line() {
     for (one, other) in of_job.iter().zip(of_report) {
         assert_eq!((&one["rule"], &one["text"]), (&other["rule"], &other["text"]));
     }
-    let one = ["--least", "0s", "--rule", "waited_for_cpu"];
+    let one = ["--least", "0s", "--rule", "node_busy"];
     let (status, one_rule, _) = findings(dir.path(), &one);
-    assert_eq!((status, rules(&one_rule)), (1, vec!["waited_for_cpu"]), "{found:?}");
+    assert_eq!((status, rules(&one_rule)), (1, vec!["node_busy"]), "{found:?}");
+}
+
+/// The script of docs/OPERATING.md, with `jq` as the only program from elsewhere.
+#[test]
+fn the_guides_script_mails_to_users_that_are_known() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/OPERATING.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let line = guide.lines().find(|line| line.ends_with("| sort -u | while read -r user; do"));
+    let (users, _) = line.unwrap().split_once(" \"$found\"").unwrap();
+    assert_eq!(users.trim(), r#"jq -r '.user | select(. != "")'"#);
 }
 
 #[test]

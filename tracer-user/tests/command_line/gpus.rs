@@ -1,6 +1,6 @@
 //! What `doctor` says of GPUs: a driver's library made for the test, and trees of the kernel's files.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
 use fake_nvml::{Fake, Gpu, Scenario, Tree};
 use serde_json::Value;
@@ -54,6 +54,28 @@ fn doctor_tells_of_every_makers_gpus() {
         finding("Intel GPUs", "ok", "1: GPU 0 (Intel 0x56c0)"),
     ];
     assert_eq!(findings(fake.folder(), tree.root()), expected);
+}
+
+#[test]
+fn doctor_leaves_cards_asleep_and_waits_for_no_file_that_does_not_answer() {
+    let (fake, tree) = (Fake::without_library(), Tree::new());
+    tree.amd(0, "5df8f2c7a2a1c3e2", 4711);
+    tree.put("sys/class/drm/card0/device/power/runtime_status", "suspended\n");
+    let found = findings(fake.folder(), tree.root());
+    let name = "GPU 0 (AMD Instinct MI210)";
+    assert_eq!(found[1], finding("AMD GPUs", "ok", &format!("1: {name}")));
+    let asleep = format!("{name} sleeps, and is not read until it wakes");
+    assert_eq!(found[2], finding("AMD GPUs", "ok", &asleep));
+    assert_eq!(found.len(), 4, "{found:?}");
+
+    tree.put("sys/class/drm/card0/device/power/runtime_status", "active\n");
+    let busy = tree.path("sys/class/drm/card0/device/gpu_busy_percent");
+    std::fs::remove_file(&busy).unwrap();
+    let status = Command::new("mkfifo").arg(&busy).status().unwrap();
+    assert!(status.success());
+    let silent = "the kernel's files about them do not answer, so job_gpu is unknown";
+    let found = findings(fake.folder(), tree.root());
+    assert_eq!(found[1..], [finding("AMD, Intel and other GPUs", "missing", silent)]);
 }
 
 #[test]

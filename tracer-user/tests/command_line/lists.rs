@@ -88,10 +88,33 @@ fn the_newest_come_first_and_a_job_is_whole_wherever_its_parts_lie() {
 }
 
 #[test]
+fn a_page_says_that_there_is_more_and_what_programs_read_is_whole() {
+    let dir = filled();
+    let page = list("jobs", dir.path(), &[]);
+    assert_eq!((page.status, page.stdout.lines().count()), (0, 31));
+    assert_eq!(page.stderr, "jobtrace: there are more jobs: --all lists them, -n N so many\n");
+    for (words, lines) in [(&["--csv"][..], 43), (&["--json"], 42), (&["-n", "5", "--csv"], 6)] {
+        let ended = list("jobs", dir.path(), words);
+        assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (lines, ""), "{words:?}");
+    }
+    for words in [&["-n", "42"][..], &["--all"], &["--user", "bob"]] {
+        assert_eq!(list("jobs", dir.path(), words).stderr, "", "{words:?}");
+    }
+    let none = list("jobs", dir.path(), &["--manager", "SLURM"]);
+    assert_eq!((none.status, none.stdout.lines().count()), (0, 1));
+    assert!(none.stderr.starts_with("jobtrace: there is no such job: "), "{}", none.stderr);
+}
+
+#[test]
 fn jobs_are_filtered_and_sorted() {
     let dir = filled();
-    let of =
-        |arguments: &[&str]| keys(&list("jobs", dir.path(), &[arguments, &["--csv"]].concat()));
+    let of = |arguments: &[&str]| {
+        let mut ended = list("jobs", dir.path(), &[arguments, &["--csv"]].concat());
+        if ended.stdout.lines().count() == 1 {
+            ended.stderr.clear();
+        }
+        keys(&ended)
+    };
     assert_eq!(of(&["--user", "bob", "--all"]).len(), 10);
     assert_eq!(of(&["--sort", "waste", "-n", "1"]), ["999"]);
     assert_eq!(of(&["--state", "running", "--all"]).len(), 0);
@@ -124,6 +147,84 @@ fn usage_is_the_sum_of_the_jobs() {
     assert_eq!((&users[0]["key"], &users[0]["jobs"]), (&"eve".into(), &1.into()));
     let text = list("usage", dir.path(), &["--by", "user"]);
     assert!(text.stdout.starts_with("USER  JOBS  CORE H  USED  IDLE CORE H"), "{}", text.stdout);
+}
+
+/// The agent with `steps = true`: what was held is in the job's record, what was computed in those of its steps.
+#[test]
+fn steps_hold_nothing_of_their_own_and_take_no_longer_than_their_job() {
+    const GIB: u64 = 1 << 30;
+    let dir = tempfile::tempdir().unwrap();
+    let write_job = |host: &str| {
+        let whole = Head {
+            on_cpu_ns: Some(0),
+            memory_limit_bytes: Some(8 * GIB),
+            memory_used_peak_bytes: Some(2 * GIB),
+            ..job(dir.path(), 5, "ada", host, BEGIN, 2)
+        };
+        write(dir.path(), &whole);
+        for (step, begin_h) in [("batch", 0), ("0", 0), ("1", 1)] {
+            let begin_ns = BEGIN + begin_h * HOUR;
+            let hours = if step == "batch" { 2 } else { 1 };
+            let head = Head {
+                file: Some(format!("slurm-5.{step}-{begin_ns}@{host}.json.gz")),
+                step: Some(step.into()),
+                start: Some(begin_ns),
+                begin: Some(begin_ns),
+                end: Some(begin_ns + hours * HOUR),
+                seen: Some(begin_ns + hours * HOUR),
+                elapsed_ns: Some(hours * HOUR),
+                core_held_ns: None,
+                on_cpu_ns: Some(if step == "batch" { 0 } else { 2 * HOUR }),
+                memory_used_peak_bytes: Some(GIB),
+                ..whole.clone()
+            };
+            write(dir.path(), &head);
+        }
+    };
+    write_job("n1");
+    write_job("n2");
+    let row = list("jobs", dir.path(), &["--json"]);
+    assert_eq!(row.stderr, "");
+    let row: Value = serde_json::from_str(&row.stdout).unwrap();
+    let known = ["elapsed_ns", "core_held_ns", "on_cpu_ns", "idle_core_ns"].map(|key| &row[key]);
+    assert_eq!(known, [2 * HOUR, 16 * HOUR, 8 * HOUR, 8 * HOUR].map(Value::from).each_ref());
+    assert_eq!(row["memory_used_peak_bytes"], 2 * GIB);
+    // A job that nobody knows the cores of leaves none idle, and its steps take nothing from what others leave.
+    let unknown = Head { core_held_ns: None, ..job(dir.path(), 6, "ada", "n1", BEGIN, 2) };
+    write(dir.path(), &unknown);
+    for (by, rows) in [("user", 1), ("node", 2), ("hour", 2)] {
+        let ended = list("usage", dir.path(), &["--by", by, "--json"]);
+        let found: Vec<Value> =
+            ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(found.len(), rows, "{}", ended.stdout);
+        for (key, expected) in [
+            ("core_hours_held", 16.0),
+            ("core_hours_used", 8.0),
+            ("idle_core_hours", 8.0),
+            ("memory_gib_hours_held", 32.0),
+            ("memory_gib_hours_used", 8.0),
+        ] {
+            let sum: f64 = found.iter().map(|row| row[key].as_f64().unwrap()).sum();
+            assert!((sum - expected).abs() < 1e-6, "by {by}, {key}: {sum}");
+        }
+        let unknown = found.iter().map(|row| row["unknown"].as_u64().unwrap()).max();
+        assert_eq!(unknown, Some(1), "by {by}");
+    }
+    // Where the job's own record is lost, its steps tell when it ran.
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (step, begin_h) in [("0", 0), ("1", 1), ("2", 1)] {
+        let mut head = job(elsewhere.path(), 7, "ada", "n1", BEGIN + begin_h * HOUR, 1);
+        (head.step, head.core_held_ns) = (Some(step.into()), None);
+        head.start = Some(BEGIN);
+        head.file = Some(format!("slurm-7.{step}-{}@n1.json.gz", head.begin.unwrap()));
+        write(dir.path(), &head);
+    }
+    let row = list("jobs", dir.path(), &["--json"]);
+    let row: Value = serde_json::from_str(row.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!((&row["elapsed_ns"], &row["idle_core_ns"]), (&(2 * HOUR).into(), &0.into()));
+    let usage = list("usage", dir.path(), &["--json"]);
+    let usage: Value = serde_json::from_str(&usage.stdout).unwrap();
+    assert_eq!((&usage["unknown"], &usage["core_hours_used"]), (&3.into(), &0.0.into()));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     lists::{BEGIN, DAY, HOUR, OWNER, job, write},
     program::{Ended, end, jobtrace},
-    report::saved,
+    report::{files, saved},
 };
 
 /// Three jobs, one of them on two nodes and a day later.
@@ -123,6 +123,59 @@ fn of_two_states_of_one_record_the_later_counts_and_what_only_one_has_counts_as_
     fs::write(heads, "{\n").unwrap();
     let damaged = of(&["jobs", "--all", "--csv"], &[other.path(), dir.path()]);
     assert_eq!((damaged.status, damaged.stdout.lines().count()), (1, 5), "{damaged:?}");
+}
+
+#[test]
+fn a_record_whose_owner_came_to_light_counts_once() {
+    let dir = filled();
+    let once: Vec<_> = LISTS.iter().map(|words| of(words, &[dir.path()]).stdout).collect();
+    // The owner of all was not known at first; what was told then is still there.
+    let (day, known) = (name::day(BEGIN), dir.path().join(OWNER));
+    copy(&known, &dir.path().join(name::NO_OWNER));
+    let of_day = known.join(&day);
+    for entry in fs::read_dir(&of_day).unwrap().map(Result::unwrap) {
+        for line in fs::read_to_string(entry.path()).unwrap().lines() {
+            let head: Head = serde_json::from_str(line).unwrap();
+            fs::write(of_day.join(head.file.unwrap()), "").unwrap();
+        }
+    }
+    fs::remove_dir_all(dir.path().join(name::NO_OWNER).join(name::day(BEGIN + DAY))).unwrap();
+    for (words, once) in LISTS.iter().zip(&once) {
+        let all = of(words, &[dir.path()]);
+        assert_eq!((all.status, &all.stdout, all.stderr.as_str()), (0, once, ""), "{words:?}");
+    }
+    // Where the later head is damaged, the earlier one is known still.
+    fs::write(of_day.join(name::heads("n2")), "{\n").unwrap();
+    let damaged = of(LISTS[0], &[dir.path()]);
+    assert_eq!((damaged.status, &damaged.stdout), (1, &once[0]), "{}", damaged.stderr);
+}
+
+#[test]
+fn of_two_copies_the_one_that_can_be_read_is_reported() {
+    let (dir, other) = (saved(), tempfile::tempdir().unwrap());
+    let words = ["report", "6142-1795250571", "--no-sched"];
+    let once = of(&words, &[dir.path()]).stdout;
+    copy(dir.path(), other.path());
+    let damaged = files(other.path());
+    let damaged = damaged.iter().find(|file| file.to_str().unwrap().contains("run-6142-")).unwrap();
+    fs::write(damaged, "no record").unwrap();
+    for folders in [[dir.path(), other.path()], [other.path(), dir.path()]] {
+        let both = of(&words, &folders);
+        assert_eq!(both.stdout, once, "{}", both.stderr);
+        let is_told = both.stderr.contains("skipped ") && both.stderr.contains("run-6142-");
+        assert_eq!((both.status == 1, is_told), (folders[0] == other.path(), both.status == 1));
+        let findings = ["findings", "--since", "36500d", "--least", "0s"];
+        let (found, alone) = (of(&findings, &folders), of(&findings, &[dir.path()]));
+        assert!(alone.stdout.lines().count() > 0, "{alone:?}");
+        assert_eq!(found.stdout, alone.stdout);
+    }
+    // The copy may lie where its owner was not known.
+    let owner = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+    copy(&owner, &dir.path().join(name::NO_OWNER));
+    let here = damaged.strip_prefix(other.path()).unwrap();
+    fs::write(dir.path().join(here), "no record").unwrap();
+    let known = of(&words, &[dir.path()]);
+    assert_eq!((known.status, known.stdout), (1, once), "{}", known.stderr);
 }
 
 #[test]

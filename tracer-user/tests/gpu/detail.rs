@@ -7,7 +7,10 @@ use fake_nvml::{Fake, Gpm, Gpu, Scenario};
 use super::rig::{
     GIB, ONE, TWO, gpu, groups, mean, process, readings, scenario, start, until, wait,
 };
-use jobtrace::model::tables;
+use jobtrace::{
+    base::clock::monotonic_ns,
+    model::{group::Group, tables},
+};
 
 const LOST: u32 = 15;
 
@@ -33,7 +36,8 @@ fn activity_is_what_the_counters_say_between_two_samples() {
     ] {
         assert_eq!(mean(&group, field), Some(ppm), "{field:?}");
         // The first sample alone says nothing.
-        assert_eq!(group.hist(field).unwrap().count(), readings(&group) - 1, "{field:?}");
+        let periods = group.hist(tables::Gpu::utilization_ratio).unwrap().count();
+        assert_eq!(group.hist(field).unwrap().count(), periods - 1, "{field:?}");
     }
 }
 
@@ -156,16 +160,22 @@ fn the_first_error_is_kept_beside_hundreds_that_follow_it() {
     let fake = Fake::new(&state(|_| {}));
     let sampler = start(&fake);
     wait(&sampler, 1, |group| readings(group) >= 2);
-    let codes = [31].into_iter().chain([45; 3000]).chain([43]);
+    // The first and the last that are told are neither.
+    let codes = [45, 31].into_iter().chain([45; 2998]).chain([31, 43, 45]);
     fake.set(&state(|gpu| gpu.xids = codes.clone().map(|code| (code, None)).collect()));
     let group = wait(&sampler, 1, |group| group.number(tables::Gpu::xid_last) == Some(43));
     for (field, expected) in [
         (tables::Gpu::xid_first, 31),
-        (tables::Gpu::xid_errors, 2),
+        (tables::Gpu::xid_errors, 3),
         (tables::Gpu::xid_cleanups, 3000),
     ] {
         assert_eq!(group.number(field), Some(expected), "{field:?}");
     }
+    let mut codes = sampler.groups_for(&1, monotonic_ns());
+    codes.retain(|group| group.is(&tables::XID));
+    let told = codes.iter().map(|group| (group.tags.join(" "), group.number(tables::Xid::errors)));
+    let expected = [("0 GPU-a 31", 2), ("0 GPU-a 43", 1), ("0 GPU-a 45", 3000)];
+    assert!(told.eq(expected.map(|(tags, errors)| (tags.to_owned(), Some(errors)))), "{codes:?}");
 }
 
 #[test]
@@ -225,20 +235,21 @@ fn bytes_over_pcie_are_the_drivers_where_the_hardware_counts_none() {
 #[test]
 fn time_throttled_is_the_drivers_where_it_counts() {
     const POWER: u32 = 74;
+    const POWER_BRAKE: u32 = 253;
     const MS: u64 = 1_000_000;
-    // The bits say that it is held down all the time, the counter that it was for 1 ms.
+    // The bits say that it is held down all the time, the counters that it was for 1 ms: by the reason that held it
+    // for less before.
     let at = |ns| {
         state(|gpu| {
             gpu.throttle = 0x4 | 0x20;
-            gpu.fields = [(POWER, ns)].into();
+            gpu.fields = [(POWER, 500 * MS), (POWER_BRAKE, ns)].into();
         })
     };
-    let fake = Fake::new(&at(500 * MS));
+    let fake = Fake::new(&at(0));
     let sampler = start(&fake);
     wait(&sampler, 1, |group| readings(group) >= 10);
-    fake.set(&at(501 * MS));
-    let power =
-        |group: &jobtrace::model::group::Group| group.number(tables::Gpu::throttled_power_ns);
+    fake.set(&at(MS));
+    let power = |group: &Group| group.number(tables::Gpu::throttled_power_ns);
     wait(&sampler, 1, |group| power(group) == Some(MS));
     let group = wait(&sampler, 1, |group| readings(group) >= 30);
     assert_eq!(power(&group), Some(MS));

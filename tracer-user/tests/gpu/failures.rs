@@ -35,6 +35,7 @@ fn all_names(function: &'static str) -> Vec<&'static str> {
             "nvmlDeviceGetGraphicsRunningProcesses_v2",
             "nvmlDeviceGetGraphicsRunningProcesses",
         ],
+        "nvmlDeviceGetMemoryInfo_v2" => vec![function, "nvmlDeviceGetMemoryInfo"],
         // Either stands in for the other.
         "nvmlDeviceGetUtilizationRates" => vec![function, "nvmlDeviceGetSamples"],
         _ => vec![function],
@@ -197,6 +198,24 @@ fn a_value_that_fails_costs_itself_and_is_asked_for_again() {
 }
 
 #[test]
+fn drivers_before_510_tell_memory_by_the_older_call() {
+    const NEWER: &str = "nvmlDeviceGetMemoryInfo_v2";
+    let mut well = state();
+    // What a process holds is not told, so that the device's own value counts.
+    well.gpus[0].processes[0].memory = None;
+    let mut fails = well.clone();
+    fails.gpus[0].errors.insert(NEWER.into(), UNKNOWN);
+    for fake in [Fake::lacking(&well, &[NEWER]), Fake::new(&fails)] {
+        let sampler = start(&fake);
+        let group = wait(&sampler, 1, has_enough);
+        assert_eq!(unknown(&group), [""; 0]);
+        assert_eq!(group.number(tables::Gpu::memory_total_bytes), Some(80 * GIB));
+        assert_eq!(group.number(tables::Gpu::memory_used_bytes), Some(42 * GIB));
+        assert_eq!((sampler.notes(), sampler.cost().failures), (vec![], 0));
+    }
+}
+
+#[test]
 fn what_was_given_up_is_asked_again_of_the_next_driver() {
     let fake = Fake::new(&failing("nvmlDeviceGetTemperature", NOT_SUPPORTED));
     let sampler = start(&fake);
@@ -227,7 +246,37 @@ fn without_processes_nothing_is_anybodys() {
     let sampler = start(&fake);
     until(|| (!sampler.notes().is_empty()).then_some(()));
     assert_eq!(groups(&sampler, 1), []);
-    assert!(sampler.notes()[0].contains("which processes compute"), "{:?}", sampler.notes());
+    assert!(sampler.notes()[0].contains("processes that compute"), "{:?}", sampler.notes());
+    assert_eq!(sampler.notes_for(&1), sampler.notes(), "it may have been on it");
+}
+
+#[test]
+fn a_device_that_told_nothing_is_said_to_everybody() {
+    for (function, error, expected) in [
+        ("nvmlDeviceGetPowerUsage", 15, "was lost for a time or for good"),
+        ("nvmlDeviceGetHandleByIndex_v2", 15, "GPU 0 could not be opened"),
+    ] {
+        let fake = Fake::new(&failing(function, error));
+        let sampler = start(&fake);
+        let notes = until(|| Some(sampler.notes_for(&1)).filter(|notes| !notes.is_empty()));
+        assert!(notes.len() == 1 && notes[0].contains(expected), "{function}: {notes:?}");
+    }
+}
+
+#[test]
+fn what_stands_for_no_answer_is_none() {
+    let mut state = state();
+    let gpu = &mut state.gpus[0];
+    (gpu.power_mw, gpu.temperature, gpu.utilization) = (u32::MAX, u32::MAX, 250);
+    gpu.errors.insert("nvmlDeviceGetSamples".into(), NOT_SUPPORTED);
+    let fake = Fake::new(&state);
+    let sampler = start(&fake);
+    let group = wait(&sampler, 1, |group| {
+        group.hist(tables::Gpu::sm_clock_hz).is_some_and(|hist| hist.count() >= 3)
+    });
+    for field in ["utilization_ratio", "power_watts", "temperature_max_celsius"] {
+        assert!(unknown(&group).contains(&field), "{field}: {:?}", unknown(&group));
+    }
 }
 
 #[test]
@@ -252,7 +301,7 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
         let both = |error: Option<u32>| {
             let mut lost = gpu("GPU-a", vec![process(ONE, GIB)]);
             if let Some(error) = error {
-                lost.errors.insert(function.into(), error);
+                lost.errors.extend(all_names(function).into_iter().map(|of| (of.into(), error)));
             }
             scenario(vec![lost, gpu("GPU-b", vec![process(TWO, GIB)])])
         };
@@ -273,7 +322,7 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
         );
         let notes = sampler.notes_for(&1);
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("was unavailable for a time"), "{notes:?}");
+        assert!(notes[0].contains("was lost for a time or for good"), "{notes:?}");
         assert_eq!(sampler.notes_for(&2), [""; 0]);
     }
 }

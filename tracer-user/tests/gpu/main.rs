@@ -2,6 +2,7 @@
 //! and that nobody waits.
 
 mod cards;
+mod clients;
 mod detail;
 mod failures;
 mod jobs;

@@ -13,6 +13,7 @@ const NO_PERMISSION: u32 = 4;
 const DRIVER_NOT_LOADED: u32 = 9;
 const VERSION_MISMATCH: u32 = 18;
 const NOT_READY: u32 = 27;
+const GPU_NOT_FOUND: u32 = 28;
 const UNKNOWN: u32 = 999;
 
 fn state() -> Scenario {
@@ -30,6 +31,7 @@ fn without_library_driver_or_device_nothing_is_said_and_no_thread_stays() {
     let fakes = [
         Fake::without_library(),
         Fake::new(&opening("nvmlInit_v2", DRIVER_NOT_LOADED)),
+        Fake::new(&opening("nvmlInit_v2", GPU_NOT_FOUND)),
         Fake::lacking(&state(), &["nvmlInit_v2"]),
         Fake::new(&scenario(vec![])),
     ];
@@ -65,8 +67,11 @@ fn a_driver_that_is_loaded_later_is_found() {
     fake.install();
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(groups(&sampler, 1), []);
+    assert_eq!(sampler.cost().readings, 0, "what finds no device is no reading");
     fake.set(&state());
     wait(&sampler, 1, |group| readings(group) >= 1);
+    // It counts right after its values are there.
+    until(|| (sampler.cost().readings > 0).then_some(()));
     assert_eq!(sampler.notes(), [""; 0]);
 }
 

@@ -59,6 +59,24 @@ fn what_was_lost_is_found_by_the_next_sampler() {
 }
 
 #[test]
+fn one_that_ends_while_it_waits_lets_nobody_pass() {
+    let fake = Fake::new(&state(|_| {}));
+    let first = Sampler::start(patient(&fake), owner).unwrap();
+    seen(&first);
+    let ms = HANGS.as_millis() as u64;
+    fake.set(&state(|gpu| _ = gpu.hang_ms.insert("nvmlDeviceGetPowerUsage".into(), ms)));
+    std::thread::sleep(Duration::from_millis(100));
+    let ending = first.end();
+    fake.set(&state(|_| {}));
+    let second = Sampler::start_after(Some(ending), patient(&fake), owner).unwrap();
+    let third = Sampler::start_after(Some(second.end()), patient(&fake), owner).unwrap();
+    until(|| {
+        assert!(fake.references(process::id()) <= 1, "the third opened before the first had ended");
+        (!groups(&third, 1).is_empty()).then_some(())
+    });
+}
+
+#[test]
 fn a_driver_that_hangs_holds_up_the_next_sampler_and_nobody_else() {
     let fake = Fake::new(&state(|_| {}));
     let sampler = Sampler::start(patient(&fake), owner).unwrap();

@@ -82,9 +82,11 @@ pub fn start(fake: &Fake) -> Sampler<u32> {
     Sampler::start(settings(fake), owner).unwrap()
 }
 
-/// What a job did up to now.
+/// What a job did up to now, by device.
 pub fn groups(sampler: &Sampler<u32>, job: u32) -> Vec<Group> {
-    sampler.groups_for(&job, monotonic_ns())
+    let mut groups = sampler.groups_for(&job, monotonic_ns());
+    groups.retain(|group| group.is(&tables::GPU));
+    groups
 }
 
 /// The job's only group, once `is_so` of it; fails where that takes longer than any machine needs.

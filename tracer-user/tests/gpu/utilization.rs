@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use fake_nvml::{Fake, Gpu, Process};
+use fake_nvml::{Fake, Gpu, Process, Turns};
 use jobtrace::{
+    base::clock::monotonic_ns,
     gpu::{Sampler, SamplerSettings},
-    model::{group::Group, tables},
+    model::{group::Group, hist::Hist, tables},
 };
 
 use super::rig::{
@@ -17,25 +18,78 @@ const SAMPLE_MS: u64 = 14;
 const PERIOD: Duration = Duration::from_millis(100);
 const NOT_SUPPORTED: u32 = 3;
 
-fn percent(group: &Group) -> f64 {
-    group.hist(tables::Gpu::utilization_ratio).and_then(|of| of.mean()).unwrap() / 1e4
+/// Turns that are watched: the last one is cut short.
+const TURNS: u64 = 10;
+
+/// Share of the time in which the device was busy, in percent, as each of two ways of telling it.
+fn percent(group: &Group) -> [f64; 2] {
+    let number = |field| group.number(field).unwrap() as f64;
+    let of_time = number(tables::Gpu::busy_ns) / number(tables::Gpu::held_ns) * 100.0;
+    let of_readings = group.hist(tables::Gpu::utilization_ratio).and_then(Hist::mean).unwrap();
+    [of_time, of_readings / 1e4]
+}
+
+fn working(pid: u32, turns: Turns) -> Process {
+    Process { turns: Some(turns), ..process(pid, GIB) }
+}
+
+/// A device that does nothing else.
+fn in_turns(processes: Vec<Process>) -> Gpu {
+    Gpu { utilization: 0, sample_ms: Some(SAMPLE_MS), ..gpu("GPU-a", processes) }
 }
 
 #[test]
 fn work_in_turns_is_seen_whatever_their_length() {
     for turn_ms in [30, 97, 100, 500] {
-        let busy = Gpu {
-            turns: Some((turn_ms, 40)),
-            sample_ms: Some(SAMPLE_MS),
-            ..gpu("GPU-a", vec![process(ONE, GIB)])
-        };
-        let fake = Fake::new(&scenario(vec![busy]));
+        let works = working(ONE, Turns { period_ms: turn_ms, from: 0, percent: 40 });
+        let fake = Fake::new(&scenario(vec![in_turns(vec![works])]));
         let settings = SamplerSettings { period: PERIOD, ..settings(&fake) };
         let sampler = Sampler::start(settings, owner).unwrap();
-        let group = wait(&sampler, 1, |group| readings(group) >= 30);
-        assert!((percent(&group) - 40.0).abs() < 5.0, "{turn_ms} ms: {} %", percent(&group));
+        let least_ns = (turn_ms * TURNS).max(2_000) * 1_000_000;
+        let group = wait(&sampler, 1, |group| {
+            sampler.look(&1, monotonic_ns(), None);
+            group.number(tables::Gpu::held_ns) >= Some(least_ns)
+        });
+        let percent = percent(&group);
+        let is_near = |percent: &f64| (percent - 40.0).abs() < 5.0;
+        assert!(percent.iter().all(is_near), "{turn_ms} ms: {percent:?} %");
         assert_eq!(mean(&group, tables::Gpu::memory_utilization_ratio), Some(400_000));
     }
+}
+
+#[test]
+fn what_two_jobs_keep_busy_adds_up() {
+    let works = |pid, from, percent| working(pid, Turns { period_ms: 200, from, percent });
+    let fake = Fake::new(&scenario(vec![in_turns(vec![works(ONE, 0, 20), works(TWO, 50, 40)])]));
+    let settings = SamplerSettings { period: PERIOD, ..settings(&fake) };
+    let sampler = Sampler::start(settings, owner).unwrap();
+    for (job, expected) in [(1, 20.0), (2, 40.0)] {
+        let group = wait(&sampler, job, |group| {
+            sampler.look(&job, monotonic_ns(), None);
+            group.number(tables::Gpu::held_ns) >= Some(3_000_000_000)
+                && group.number(tables::Gpu::busy_ns).is_some()
+        });
+        let [of_device, of_job] = percent(&group);
+        assert!((of_job - expected).abs() < 5.0, "job {job}: {of_job} %");
+        assert!((of_device - 60.0).abs() < 5.0, "both: {of_device} %");
+    }
+}
+
+#[test]
+fn readings_that_come_late_count_for_their_time() {
+    let mut state = scenario(vec![gpu("GPU-a", vec![process(ONE, GIB)])]);
+    // Of two and a half periods each.
+    state.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), 250);
+    let fake = Fake::new(&state);
+    let settings = SamplerSettings { period: PERIOD, ..settings(&fake) };
+    let sampler = Sampler::start(settings, owner).unwrap();
+    let group = wait(&sampler, 1, |group| readings(group) >= 6);
+    let (late, held_ns) = (readings(&group) - 1, group.number(tables::Gpu::held_ns).unwrap());
+    let periods = group.hist(tables::Gpu::utilization_ratio).unwrap().count() - 1;
+    let passed = held_ns as f64 / PERIOD.as_nanos() as f64;
+    // Each is rounded.
+    assert!((periods as f64 - passed).abs() <= late as f64 / 2.0, "{periods} of {passed}");
+    assert!(periods >= late * 3, "{periods} in {late} readings, three periods apart");
 }
 
 #[test]
@@ -72,11 +126,17 @@ fn what_drivers_make_up_of_processes_is_nobodys() {
         assert_eq!(mean(&group, tables::Gpu::utilization_ratio), Some(ppm), "job {job}");
         assert_eq!(group.hist(tables::Gpu::utilization_ratio).unwrap().count(), 1, "job {job}");
     }
-    // What comes next counts, for all the garbage.
+    // What comes next counts, for all the garbage, and for as long as nothing came before it.
     for process in &mut state.gpus[0].processes {
         process.samples = vec![(7_400_000, 10, 5)];
     }
     fake.set(&state);
-    wait(&sampler, 1, |group| mean(group, tables::Gpu::utilization_ratio) == Some(200_000));
-    wait(&sampler, 2, |group| mean(group, tables::Gpu::utilization_ratio) == Some(300_000));
+    for (job, first) in [(1, 300_000), (2, 500_000)] {
+        let told = |group: &Group| {
+            let hist = group.hist(tables::Gpu::utilization_ratio)?;
+            (hist.count() > 1).then(|| (hist.sum - first) / (hist.count() - 1))
+        };
+        let group = wait(&sampler, job, |group| told(group).is_some());
+        assert_eq!(told(&group), Some(100_000), "job {job}");
+    }
 }

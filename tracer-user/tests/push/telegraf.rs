@@ -73,13 +73,13 @@ fn hostile() -> Vec<Point> {
         points.push(Point {
             measurement: "job_info".into(),
             tags: Vec::from([
-                ("job".to_owned(), format!("{at}{text}")),
-                ("user".to_owned(), (*text).to_owned()),
+                ("job".into(), format!("{at}{text}")),
+                ("user".into(), (*text).to_owned()),
             ]),
             fields: vec![
-                ("command".to_owned(), FieldValue::Text((*text).to_owned())),
-                ("name".to_owned(), FieldValue::Text(long.clone())),
-                ("n".to_owned(), FieldValue::Integer(at as u64)),
+                ("command".into(), FieldValue::Text((*text).to_owned())),
+                ("name".into(), FieldValue::Text(long.clone())),
+                ("n".into(), FieldValue::Integer(at as u64)),
             ],
             time_ns: 1_700_000_000_000_000_000,
         });

@@ -1,7 +1,10 @@
 //! The arithmetic of records: written and read back nothing changes, merging has no order, sums are exact.
 
 use jobtrace::{
-    model::{gaps::Gap, tables::ALL},
+    model::{
+        gaps::Gap,
+        tables::{ALL, CPU, Cpu, MEMORY, Memory},
+    },
     record::{document::document, file, merge, parse},
 };
 use proptest::{collection::vec, prelude::*};
@@ -41,7 +44,9 @@ fn group() -> impl Strategy<Value = Group> {
 fn record() -> impl Strategy<Value = Record> {
     let intervals = vec((0..400 * SECOND, vec(group(), 0..4)), 0..6);
     let end = prop::option::of(0..1u64 << 40);
-    (0..40u32, 0..4u64, intervals, end).prop_map(|(node, part, intervals, end)| {
+    let files = vec((0..6u8, 0..1u64 << 40), 0..4);
+    let all = (0..40u32, 0..4u64, intervals, end, files);
+    all.prop_map(|(node, part, intervals, end, files)| {
         let mut record = begun(&format!("n{node}"), 1_000 * SECOND * (part + 1) + 13);
         for (span_ns, groups) in intervals {
             let is_own = |group: &Group| group.is(&tables::SELF) || group.is(&tables::NODE_NET);
@@ -56,6 +61,10 @@ fn record() -> impl Strategy<Value = Record> {
             until: end,
         };
         record.totals.gaps = end.map(lost).into_iter().collect();
+        for (path, ops) in files {
+            let file = vec![used(&format!("/ö\u{1b}{path}"), ops)];
+            record.totals.files.merge(&Files { files: file.clone(), folders: file });
+        }
         record.totals.exit = end.map(|end| Exit { code: Some((end % 3) as i32), signal: None });
         record
     })
@@ -199,6 +208,53 @@ fn steps_that_began_together_are_two() {
     let on_cpu = whole.totals.stats.group(&SCHED).unwrap().number(Sched::on_cpu_ns);
     assert_eq!((on_cpu, whole.totals.elapsed_ns), (Some(2 * SECOND), 2 * SECOND));
     assert_eq!((whole.hosts.len(), whole.job().step.as_str()), (1, ""));
+}
+
+#[test]
+fn steps_share_what_their_job_may_use_on_a_node() {
+    let step = |host: &str, step: &str| {
+        let mut record = begun(host, 100 * SECOND);
+        record.totals.stats.job.step = step.into();
+        let mut groups = [&SCHED, &CPU, &MEMORY].map(|table| Group::unknown(table, vec![]));
+        groups[0].set(Sched::on_cpu_ns, 3 * SECOND);
+        groups[1].set(Cpu::cores_held, 4_000);
+        groups[2].set(Memory::limit_bytes, 8 << 30);
+        record.add(2 * SECOND, &groups, &[]);
+        record
+    };
+    let allowed = |records: Vec<Record>| {
+        let totals = merge(records).unwrap().totals;
+        let number = |table, of| totals.stats.group(table).unwrap().number(of).unwrap();
+        let cores = number(&CPU, Cpu::cores_held);
+        (cores, number(&MEMORY, Memory::limit_bytes) >> 30, totals.peaks.millicores)
+    };
+    let one = vec![step("n1", ""), step("n1", "0"), step("n1", "1"), step("n1", "2")];
+    assert_eq!(allowed(one.clone()), (4_000, 8, 4_000));
+    let two = one.iter().cloned().chain([step("n2", ""), step("n2", "0")]).rev();
+    // Cores allowed are those of one node.
+    assert_eq!(allowed(two.collect()), (4_000, 16, 7_000));
+}
+
+#[test]
+fn of_steps_that_follow_each_other_the_busiest_moment_is_that_of_one() {
+    let part = |step: &str, begin_s: u64, span_s: u64, cores: u64| {
+        let mut record = begun("n1", begin_s * SECOND);
+        record.totals.stats.job.step = step.into();
+        let mut sched = Group::unknown(&SCHED, vec![]);
+        sched.set(Sched::on_cpu_ns, cores * span_s * SECOND);
+        let mut cpu = Group::unknown(&CPU, vec![]);
+        cpu.set(Cpu::cores_held, 8_000);
+        record.add(span_s * SECOND, &[sched, cpu], &[]);
+        record
+    };
+    let busiest = |records: Vec<Record>| merge(records).unwrap().totals.peaks;
+    // The job itself does nothing, all the time.
+    let (job, first, second) = (part("", 100, 30, 0), part("0", 100, 10, 2), part("1", 110, 15, 3));
+    let peaks = busiest(vec![job.clone(), first.clone(), second.clone()]);
+    assert_eq!(peaks.millicores, 3_000);
+    assert_eq!(busiest(vec![second.clone(), job.clone(), first.clone()]), peaks);
+    let beside = part("2", 105, 10, 2);
+    assert_eq!(busiest(vec![job, first, second, beside]).millicores, 5_000);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod truth;
 use jobtrace::{
     docs,
     model::{
+        files::{FileCounts, FileUse, Files},
         group::{Group, Value},
         hist::Hist,
         info::{Exit, JobInfo},
@@ -19,7 +20,12 @@ use jobtrace::{
         point::Origin,
         tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
     },
-    record::{Record, document::document, schema::KEYS, series::SERIES},
+    record::{
+        Record,
+        document::document,
+        schema::{FILES, KEYS},
+        series::SERIES,
+    },
     view::{Style, render},
 };
 use tracer_ebpf::table::Kind;
@@ -69,6 +75,13 @@ fn groups() -> Vec<Group> {
     tables::ALL.map(full).into()
 }
 
+/// A file with which so much was done.
+fn used(path: &str, ops: u64) -> FileUse {
+    let counts = FileCounts { ops, time_ns: ops / 2, ..FileCounts::default() };
+    let (fs, mount) = ("ext4".into(), "/d".into());
+    FileUse { path: path.into(), fs, mount, files: 1, counts }
+}
+
 /// A record of which everything is known.
 fn full() -> Record {
     let mut record = begun("n1", 10 * SECOND + 7);
@@ -86,6 +99,7 @@ fn full() -> Record {
     record.totals.gaps.add("net", 3, 5);
     record.totals.parts.begin(Part { step: "0".into(), task: "3".into(), ..Part::default() });
     record.totals.parts.others.count = 2;
+    record.totals.files = Files { files: vec![used("/d/a", 7)], folders: vec![used("/d", 7)] };
     record.totals.unknown = vec!["block".into()];
     record.totals.notes = vec!["a note".into()];
     record
@@ -114,6 +128,10 @@ fn each_key_is_explained_and_each_explained_one_is_written() {
     assert_eq!(paths, explained);
     let text = docs::record();
     let (text, _) = text.split_once("## Files").unwrap();
+    for name in FileCounts::NAMES {
+        let of_files = KEYS.iter().find(|key| key.path == FILES).unwrap();
+        assert!(of_files.help.contains(&format!("`{name}`")), "{name}");
+    }
     for key in KEYS {
         assert_eq!(text.matches(&format!("\n| `{}` |", key.path)).count(), 1, "{}", key.path);
     }

@@ -75,7 +75,7 @@ pub fn read(path: &Path) -> Vec<u64> {
 }
 
 pub fn point(n: u64) -> Point {
-    let fields = vec![("n".to_owned(), FieldValue::Integer(n))];
+    let fields = vec![("n".into(), FieldValue::Integer(n))];
     Point { measurement: "m".into(), tags: vec![], fields, time_ns: n }
 }
 

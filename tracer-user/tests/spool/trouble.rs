@@ -89,7 +89,7 @@ fn a_discarded_set_never_appears() {
     let set = spool.prepare(&[point(1)], Some("#[End]\n"), 1, 1).unwrap();
     spool.discard(set);
     assert!(names(&folder.tmp()).is_empty() && names(&folder.outbox()).is_empty());
-    let set = spool.prepare(&[], None, 1, 1).unwrap();
+    let set = spool.prepare::<jobtrace::model::point::Point>([], None, 1, 1).unwrap();
     spool.publish(set).unwrap();
     assert!(names(&folder.outbox()).is_empty(), "no points, no file");
 }

@@ -7,7 +7,7 @@ use jobtrace::{
         parts::Part,
         tables::{Cpu, Fact, Fault, GPU, Gpu, Memory, Sched, fact},
     },
-    record::{Record, timeline::Timeline},
+    record::{Record, head::Head, timeline::Timeline},
     report::{Report, Whole, render},
     view::Style,
 };
@@ -230,14 +230,16 @@ fn killed_for_memory_below_its_limit_it_shared_that_or_the_node_with_others() {
         let advice = report.advice.iter().find(|advice| advice.rule == "out_of_memory").unwrap();
         (advice.text.clone(), advice.option.is_some())
     };
-    let (text, is_asked) = told(96);
-    assert!(text.contains("it needs more than the") && is_asked, "{text}");
-    for (percent, asks) in [(93, true), (40, false)] {
+    let others = "others on the node, or under the same limit, had the rest";
+    for percent in [96, 93, 76] {
         let (text, is_asked) = told(percent);
-        let others = "others on the node, or under the same limit, had the rest";
-        assert!(text.contains(others) && !text.contains("ran out"), "{text}");
-        assert!(text.contains(&format!("it had {percent} %")), "{text}");
-        assert_eq!(is_asked, asks, "{percent}");
+        assert!(text.contains("it needs more than the") && is_asked, "{text}");
+        assert!(!text.contains(others), "{text}");
+    }
+    for percent in [74, 40] {
+        let (text, is_asked) = told(percent);
+        assert!(text.contains(others) && !text.contains("needs more"), "{text}");
+        assert!(text.contains(&format!("it had {percent} %")) && !is_asked, "{text}");
     }
 }
 
@@ -269,6 +271,49 @@ fn no_more_memory_is_asked_for_than_a_node_has() {
     let (what, why) = of(256 * GIB, 7 * GIB).unwrap();
     assert_eq!((&*what, &*why), ("--mem=9G", "1.2 times the 7 GiB that it needed"));
     let (what, why) = of(8 * GIB + 4096, 7 * GIB).unwrap();
-    assert_eq!((&*what, &*why), ("--mem=8G", "it needed 7 GiB, and the node has no more"));
+    assert_eq!(
+        (&*what, &*why),
+        ("--mem=8G", "it needed 7 GiB, and the node has no more (--mem=0 asks for all of it)")
+    );
     assert_eq!(of(8 * GIB, 9 * GIB), None);
+}
+
+/// What is charged between two readings is in the kernel's peak alone: it may have been needed, and may have been the
+/// cache of a file that is gone.
+#[test]
+fn one_number_is_what_it_needs_wherever_that_is_told() {
+    let told = |cached: u64| {
+        let mut job = job();
+        for (fact, number) in [
+            (const { fact("node_memory_bytes") }, 256 * GIB),
+            (const { fact("memory_per_node_bytes") }, 48 * GIB),
+            (const { fact("node_cores") }, 64),
+        ] {
+            job.facts.set(fact, number);
+        }
+        set(&mut job, Memory::limit_bytes, 48 * GIB);
+        set(&mut job, Memory::peak_bytes, 40 * GIB);
+        set(&mut job, Memory::used_peak_bytes, 10 * GIB);
+        set(&mut job, Memory::cache_peak_bytes, cached * GIB);
+        let head = Head::from(&job);
+        let report = report(vec![job]);
+        let next = report.next.iter().map(|next| format!("{}: {}", next.what, next.why));
+        let next: Vec<_> = next.filter(|next| next.contains("GiB")).collect();
+        let memory = report.used.into_iter().find(|bar| bar.name == "Memory").unwrap().words;
+        (next.join("\n"), memory, head.memory_used_peak_bytes)
+    };
+    let (next, memory, listed) = told(1);
+    let expected = "--mem=48G: it was charged 40 GiB at most, and the 48 GiB allowed were enough\n\
+                    5 copies fit on a node: 1 core and 48 GiB each; memory runs out first";
+    assert_eq!(next, expected);
+    assert!(memory.starts_with("up to 40 GiB needed at its peak of 48 GiB allowed"), "{memory}");
+    assert!(memory.ends_with("; at most 10 GiB at any reading"), "{memory}");
+    assert_eq!(listed, Some(10 * GIB));
+    let (next, memory, listed) = told(30);
+    let expected = "--mem=12G: 1.2 times the 10 GiB that it needed\n\
+                    21 copies fit on a node: 1 core and 12 GiB each; memory runs out first";
+    assert_eq!(next, expected);
+    assert!(memory.starts_with("10 GiB needed at its peak of 48 GiB allowed"), "{memory}");
+    assert!(memory.ends_with("; with file cache 40 GiB"), "{memory}");
+    assert_eq!(listed, Some(10 * GIB));
 }

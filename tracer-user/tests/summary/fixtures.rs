@@ -1,6 +1,7 @@
 //! Runs with one trouble each.
 
 pub mod file_ops;
+pub mod gpus;
 pub mod waits;
 
 use jobtrace::model::{
@@ -200,7 +201,59 @@ pub fn throttled() -> RunTotals {
 /// Eight threads bound to one core of eight.
 pub fn pinned() -> RunTotals {
     let busy = sched(59 * S, spread(14 * MS, 12_000), hist(&[]), hist(&[]), hist(&[]));
-    run("./omp", 60 * S, 1_000, vec![busy, held(8, GIB, 4 * GIB)])
+    let mut totals = run("./omp", 60 * S, 1_000, vec![busy, held(8, GIB, 4 * GIB)]);
+    totals.stats.groups[0].set(Sched::busiest_cpu_ns, 58 * S);
+    totals
+}
+
+/// One task, and others' on all CPUs.
+pub fn beside_others() -> RunTotals {
+    let busy = sched(21 * S, spread(18 * MS, 1_100), hist(&[]), hist(&[]), hist(&[]));
+    let mut totals = run("./solve -t 1", 60 * S, 600, vec![busy, held(4, GIB, 4 * GIB)]);
+    totals.stats.groups[0].set(Sched::busiest_cpu_ns, 8 * S);
+    totals.stats.groups[0].set(Sched::forks, 0);
+    totals.stats.groups[2].set(Cpu::throttled_ns, 0);
+    totals
+}
+
+/// A shell script of short programs.
+pub fn short_programs() -> RunTotals {
+    let asleep = hist(&[(800 * US, 15_000)]);
+    let busy = sched(11 * S, spread(40 * US, 31_000), hist(&[]), asleep, hist(&[]));
+    let mut totals = run("bash convert.sh", 18 * S, 700, vec![busy, held(1, GIB, 4 * GIB)]);
+    totals.stats.groups[0].set(Sched::forks, 15_001);
+    totals.stats.groups[0].set(Sched::execs, 15_002);
+    let fault = &mut totals.stats.groups[1];
+    fault.set(Fault::minor, 1_440_000);
+    fault.set_hist(Fault::minor_latency_ns, spread(2_000, 1_440_000 / 64));
+    totals
+}
+
+/// Random pages of a mapped file, with memory left.
+pub fn mapped() -> RunTotals {
+    let mut totals = thrash();
+    for group in totals.stats.groups.iter_mut().filter(|group| group.is(&MEMORY)) {
+        group.set(Memory::limit_bytes, 16 * GIB);
+    }
+    totals
+}
+
+/// Writes of 512 KiB to a slow disk, which the kernel made of larger ones.
+pub fn large_writes() -> RunTotals {
+    let busy = sched(3 * S, hist(&[]), spread(9 * MS, 4_000), hist(&[]), hist(&[]));
+    let writes = disk("write", 4_000 * (512 << 10), 4_000, hist(&[]), spread(8 * MS, 4_000));
+    run("dd oflag=direct", 62 * S, 100, vec![busy, vec![writes], held(1, GIB, 8 * GIB)])
+}
+
+/// A flush after each line, and others' work on all CPUs: most of the time is theirs.
+pub fn fsync_beside_others() -> RunTotals {
+    let mut totals = waits::fsync_each();
+    let blocked_ns = totals.stats.groups[0].hist(Sched::blocked_ns).map_or(0, |hist| hist.sum);
+    totals.elapsed_ns = blocked_ns * 20;
+    let waiting = hist(&[(blocked_ns / 1_000, 18_000)]);
+    totals.stats.groups[0].set_hist(Sched::run_queue_wait_ns, waiting);
+    totals.stats.groups[0].set(Sched::on_cpu_ns, blocked_ns);
+    totals
 }
 
 /// Three of sixteen cores.
@@ -243,89 +296,6 @@ pub fn first_touch() -> RunTotals {
     fault.set(Fault::minor, 7_900_000);
     fault.set(Fault::latency_sample_every, 64);
     fault.set_hist(Fault::minor_latency_ns, spread(900, 7_900_000 / 64));
-    totals
-}
-
-/// A GPU of its own, a shared one and one of which nothing is known.
-pub fn gpu() -> RunTotals {
-    let mut totals = serial();
-    let used = [
-        (Gpu::memory_peak_bytes, 41 * GIB),
-        (Gpu::memory_total_bytes, 80 * GIB),
-        (Gpu::energy_joules, 42_496_000),
-        (Gpu::processes, 1),
-        (Gpu::readings_shared, 0),
-    ];
-    let busy = hist(&[(1_000_000, 60), (320_000, 23)]);
-    let hists = [
-        (Gpu::utilization_ratio, busy),
-        (Gpu::sm_activity_ratio, hist(&[(120_000, 83)])),
-        (Gpu::power_watts, hist(&[(512_000, 83)])),
-    ];
-    let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
-    totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
-    let used = [(Gpu::memory_peak_bytes, 3 * GIB), (Gpu::readings_shared, 4)];
-    totals.stats.groups.push(group(&GPU, &["1", "GPU-88aa", "NVIDIA A100-SXM4-40GB"], &used, &[]));
-    totals.stats.groups.push(group(&GPU, &["2", "GPU-90bc", ""], &[], &[]));
-    totals
-}
-
-/// Four GPUs of its own, of which two do little.
-pub fn idle_gpus() -> RunTotals {
-    let mut totals = serial();
-    for (index, percent) in [97, 95, 9, 4].into_iter().enumerate() {
-        let tags = [&index.to_string(), "GPU-1f0c", "NVIDIA A100-SXM4-40GB"];
-        let used = [(Gpu::memory_peak_bytes, GIB), (Gpu::readings_shared, 0)];
-        let hists = [(Gpu::utilization_ratio, hist(&[(percent * 10_000, 80)]))];
-        totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
-    }
-    totals
-}
-
-/// A GPU that waits for a disk.
-pub fn starved_gpu() -> RunTotals {
-    let mut totals = io_bound();
-    let idle = totals.elapsed_ns / 100 * 71;
-    let used = [
-        (Gpu::readings_shared, 0),
-        (Gpu::held_ns, totals.elapsed_ns),
-        (Gpu::used_ns, totals.elapsed_ns),
-        (Gpu::busy_ns, totals.elapsed_ns - idle),
-        (Gpu::idle_ns, idle),
-        (Gpu::idle_while_blocked_ns, idle / 10 * 8),
-        (Gpu::idle_while_run_queue_ns, 0),
-        (Gpu::idle_while_faulting_ns, 0),
-        (Gpu::idle_while_on_cpu_ns, idle / 10),
-        (Gpu::idle_other_ns, idle - idle / 10 * 8 - idle / 10),
-    ];
-    let hists = [(Gpu::utilization_ratio, hist(&[(290_000, totals.elapsed_ns / S)]))];
-    let tags = ["0", "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
-    totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
-    totals
-}
-
-/// Two GPUs of which one is fed by a task too slow for it and the other by none.
-pub fn gpus_held() -> RunTotals {
-    let mut totals = serial();
-    let second = totals.elapsed_ns / 10;
-    for (index, used_ns, on_cpu, other) in [("0", totals.elapsed_ns, 5, 3), ("1", 0, 5, 5)] {
-        let idle = (on_cpu + other) * second;
-        let used = [
-            (Gpu::readings_shared, 0),
-            (Gpu::held_ns, totals.elapsed_ns),
-            (Gpu::used_ns, used_ns),
-            (Gpu::busy_ns, totals.elapsed_ns - idle),
-            (Gpu::idle_ns, idle),
-            (Gpu::idle_while_blocked_ns, 0),
-            (Gpu::idle_while_run_queue_ns, 0),
-            (Gpu::idle_while_on_cpu_ns, on_cpu * second),
-            (Gpu::idle_other_ns, other * second),
-        ];
-        let busy = 1_000_000 - (on_cpu + other) * 100_000;
-        let hists = [(Gpu::utilization_ratio, hist(&[(busy, totals.elapsed_ns / S)]))];
-        let tags = [index, "GPU-1f0c", "NVIDIA H100 80GB HBM3"];
-        totals.stats.groups.push(group(&GPU, &tags, &used, &hists));
-    }
     totals
 }
 

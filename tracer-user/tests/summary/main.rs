@@ -5,12 +5,16 @@
 //! their diff before committing it.
 
 mod advice;
+mod causes;
+mod cpus;
 mod fixtures;
 mod pages;
 mod properties;
 mod reports;
 mod rules;
 mod sentences;
+mod tables;
+mod ten_lines;
 mod told;
 
 use std::{fs, path::PathBuf};
@@ -54,22 +58,29 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("network_fs_narrow", fixtures::waits::network_fs_named(), narrow),
         ("file_ops", fixtures::file_ops::small_files(), usual),
         ("file_ops_narrow", fixtures::file_ops::small_files(), Style { unicode: false, ..narrow }),
+        ("files", fixtures::file_ops::named(), usual),
+        ("files_narrow", fixtures::file_ops::named(), Style { unicode: false, ..narrow }),
         ("file_ops_many", fixtures::file_ops::many_mounts(), usual),
         ("one_reading", fixtures::one_reading(), usual),
         ("oversubscribed", fixtures::oversubscribed(), usual),
         ("throttled", fixtures::throttled(), usual),
         ("pinned", fixtures::pinned(), usual),
+        ("beside_others", fixtures::beside_others(), usual),
+        ("short_programs", fixtures::short_programs(), usual),
+        ("mapped", fixtures::mapped(), usual),
+        ("large_writes", fixtures::large_writes(), usual),
+        ("fsync_beside_others", fixtures::fsync_beside_others(), usual),
         ("few_cores", fixtures::few_cores(), usual),
         ("sleeper", fixtures::sleeper(), usual),
         ("hardly", fixtures::hardly(), usual),
         ("thrash", fixtures::thrash(), usual),
         ("first_touch", fixtures::first_touch(), usual),
-        ("gpu", fixtures::gpu(), usual),
-        ("idle_gpus", fixtures::idle_gpus(), usual),
-        ("starved_gpu", fixtures::starved_gpu(), usual),
+        ("gpu", fixtures::gpus::gpu(), usual),
+        ("idle_gpus", fixtures::gpus::idle_gpus(), usual),
+        ("starved_gpu", fixtures::gpus::starved_gpu(), usual),
         ("gpu_far_files", fixtures::waits::gpu_far_files(), usual),
         ("gpu_messages", fixtures::waits::gpu_messages(), usual),
-        ("gpus_held", fixtures::gpus_held(), usual),
+        ("gpus_held", fixtures::gpus::gpus_held(), usual),
         ("unknown", fixtures::unknown(), usual),
         ("short", fixtures::short(), usual),
         ("killed", fixtures::killed(), usual),

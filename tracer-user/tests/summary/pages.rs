@@ -78,7 +78,7 @@ fn nothing_from_outside_is_markup_and_nothing_is_loaded() {
 #[test]
 fn every_drawing_has_its_words_and_every_element_its_end() {
     for records in
-        [uneven(8), vec![slurm(fixtures::gpus_held(), 60)], vec![record(fixtures::short())]]
+        [uneven(8), vec![slurm(fixtures::gpus::gpus_held(), 60)], vec![record(fixtures::short())]]
     {
         let text = page(records);
         let drawings = text.matches("<svg ").count();

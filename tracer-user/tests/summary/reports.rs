@@ -109,9 +109,10 @@ fn cases() -> Vec<(&'static str, Vec<Record>, Style)> {
     vec![
         ("short", vec![record(fixtures::short())], usual),
         ("serial", vec![slurm(fixtures::serial(), 60)], usual),
-        ("gpus_held", vec![slurm(fixtures::gpus_held(), 60)], usual),
-        ("starved_gpu", vec![slurm(fixtures::starved_gpu(), 60)], usual),
+        ("gpus_held", vec![slurm(fixtures::gpus::gpus_held(), 60)], usual),
+        ("starved_gpu", vec![slurm(fixtures::gpus::starved_gpu(), 60)], usual),
         ("network_fs_named", vec![slurm(fixtures::waits::network_fs_named(), 60)], usual),
+        ("files", vec![slurm(fixtures::file_ops::named(), 60)], usual),
         ("file_ops", vec![slurm(fixtures::file_ops::small_files(), 60)], usual),
         ("killed", vec![slurm(fixtures::killed(), 1)], usual),
         ("running", vec![running], usual),
@@ -155,6 +156,37 @@ fn no_line_is_wider_than_the_terminal_nor_has_what_drives_it() {
             }
         }
     }
+}
+
+/// The node nearest its limit is not the one that needs most, and what one of them kept in its file cache tells nothing
+/// of another.
+#[test]
+fn memory_is_that_of_the_node_that_needed_most() {
+    let told = |memory: [(u64, u64, u64, u64); 2]| {
+        let mut nodes = uneven(2);
+        for (node, (used, cached, charged, limit)) in nodes.iter_mut().zip(memory) {
+            let groups = &mut node.totals.stats.groups;
+            let of_node = groups.iter_mut().find(|group| group.is(&MEMORY)).unwrap();
+            of_node.set(Memory::used_peak_bytes, used * GIB);
+            of_node.set(Memory::cache_peak_bytes, cached * GIB);
+            of_node.set(Memory::peak_bytes, charged * GIB);
+            of_node.set(Memory::limit_bytes, limit * GIB);
+            node.facts.set(const { fact("memory_per_node_bytes") }, 64 * GIB);
+        }
+        let report = Report::of(&Whole::of(nodes).unwrap(), true);
+        let memory = report.used.iter().find(|bar| bar.name == "Memory").unwrap().words.clone();
+        let asks: Vec<_> = report.next.iter().map(|next| next.what.clone()).collect();
+        assert!(asks.contains(&"--mem=60G".to_owned()), "{asks:?}");
+        assert!(!report.rules().contains(&"memory_short"), "{:?}", report.rules());
+        (report.nodes.iter().filter_map(|node| node.memory_bytes).max(), report.rules(), memory)
+    };
+    let (most, rules, memory) = told([(3, 40, 50, 60), (49, 0, 50, 64)]);
+    assert_eq!(most, Some(49 * GIB));
+    assert!(memory.starts_with("49 GiB needed at its peak"), "{memory}");
+    assert!(!rules.contains(&"cache_at_limit"), "{rules:?}");
+    let (_, rules, memory) = told([(2, 1, 50, 64), (3, 60, 63, 64)]);
+    assert!(memory.starts_with("up to 50 GiB needed at its peak"), "{memory}");
+    assert!(rules.contains(&"cache_at_limit"), "{rules:?}");
 }
 
 #[test]

@@ -1,21 +1,17 @@
-//! What a scheduler tells beside the record, steps and tasks by name, and the report in ten lines.
+//! What a scheduler tells beside the record.
 
 use jobtrace::{
     model::{
         info::Exit,
-        parts::Part,
-        tables::{Fact, Fault, MEMORY, Memory, fact},
+        tables::{Fact, Fault, fact},
     },
     record::Record,
-    report::{Report, Whole, render, short},
+    report::{Report, Whole, render},
     scheduler::{EndReason, Told},
     view::Style,
 };
 
-use crate::{
-    fixtures,
-    reports::{record, slurm, uneven},
-};
+use crate::{fixtures, reports::slurm};
 
 const S: u64 = 1_000_000_000;
 const GIB: u64 = 1 << 30;
@@ -23,7 +19,7 @@ const START: &Fact = fact("start");
 const USUAL: Style = Style { width: 80, color: false, unicode: true };
 
 /// A job of Slurm's of which the record knows nothing but what it did.
-fn bare() -> Record {
+pub fn bare() -> Record {
     let mut record = slurm(fixtures::serial(), 60);
     for name in ["memory_per_node_bytes", "time_limit_end", "node_count", "core_count"] {
         let row = jobtrace::model::tables::FACTS.iter().find(|row| row.name == name).unwrap();
@@ -72,8 +68,8 @@ fn what_the_record_lacks_is_taken_over() {
     for rule in ["memory_unused", "time_unused"] {
         assert!(report.rules().contains(&rule), "{:?}", report.rules());
     }
-    let expected = "handed in 2026-11-22 19:57:50 UTC; waited 2 min 10 s in the queue; given 8 cores, 64 GiB of \
-                    memory a node, at most 1 d 0 h; QOS normal; sacct says COMPLETED";
+    let expected =
+        "given 8 cores, 64 GiB of memory a node, at most 1 d 0 h; QOS normal; sacct says COMPLETED";
     assert_eq!(report.scheduler_says, [expected]);
     let text = render(&report, &USUAL);
     assert!(text.contains("waited 2 min 10 s in the queue"), "{text}");
@@ -81,6 +77,56 @@ fn what_the_record_lacks_is_taken_over() {
     assert_eq!(json["scheduler"]["end_reason"], "itself");
     assert_eq!(json["scheduler"]["cores"], 8);
     assert!(serde_json::to_value(&without).unwrap().get("scheduler").is_none());
+}
+
+#[test]
+fn the_wait_in_the_queue_is_told_once_whoever_knows_of_it() {
+    const SUBMITTED: &Fact = fact("submitted");
+    let handed_in = "handed in 2026-11-22 17:00:00 UTC, waited 3 h 0 min in the queue";
+    let mut known = bare();
+    let start = known.facts.number(START).unwrap();
+    known.facts.set(SUBMITTED, start - 3 * 3600 * S);
+    let alone = Report::of(&Whole::of(vec![known.clone()]).unwrap(), true);
+    let both = report(known, |told| told.submit = Some(start - 3 * 3600 * S));
+    let asked = report(bare(), |told| told.submit = Some(start - 3 * 3600 * S));
+    for report in [alone, both, asked] {
+        let who = serde_json::to_value(&report.who).unwrap();
+        assert_eq!(who["queued_ns"], 3 * 3600 * S);
+        assert_eq!(who["submitted"], start - 3 * 3600 * S);
+        let wide = Style { width: 100, ..USUAL };
+        let text = render(&report, &wide);
+        assert_eq!(text.matches(handed_in).count(), 1, "{text}");
+        assert_eq!(text.matches("in the queue").count(), 1, "{text}");
+    }
+    // By a clock that is ahead of the node's.
+    let ahead = report(bare(), |told| told.submit = Some(start + 5 * S));
+    assert_eq!(ahead.who.queued_ns, None);
+    let unknown = Report::of(&Whole::of(vec![bare()]).unwrap(), true);
+    assert_eq!(unknown.who.queue(), None);
+}
+
+/// A clock that is set back while a job runs makes it end before its start.
+#[test]
+fn an_end_before_the_start_is_told_and_no_time_is_taken_from_it() {
+    let known = bare();
+    let (mut back, start) = (known.clone(), known.facts.number(START).unwrap());
+    back.facts.set(const { fact("end") }, start - 3600 * S);
+    let mut late = back.clone();
+    late.facts.set(const { fact("counted_from") }, start);
+    let right = Report::of(&Whole::of(vec![known]).unwrap(), true);
+    for record in [back, late] {
+        let report = Report::of(&Whole::of(vec![record]).unwrap(), true);
+        let text = render(&report, &Style { width: 100, ..USUAL });
+        let times = "UTC by a clock that was set back meanwhile";
+        assert!(text.contains(times), "{text}");
+        let told = report.unseen.iter().filter(|told| told.contains("its end is before its start"));
+        assert_eq!(told.count(), 1, "{:?}", report.unseen);
+        let next =
+            |report: &Report| report.next.iter().map(|next| next.what.clone()).collect::<Vec<_>>();
+        assert_eq!(next(&report), next(&right));
+        assert_eq!(report.who.elapsed_ns, right.who.elapsed_ns);
+        assert!(!right.unseen.iter().any(|told| told.contains("set back")), "{:?}", right.unseen);
+    }
 }
 
 #[test]
@@ -149,145 +195,4 @@ fn differences_are_said_and_the_record_stands() {
             "what its scheduler knows of it is not known: sacct did not answer in time; scontrol says: ?no"
         ]
     );
-}
-
-/// A step of eight tasks on a node, of which `slow` computes twice as long.
-fn with_tasks(record: &mut Record, slow: u64) {
-    let part = |step: &str, task: String, on_cpu_ns: u64| Part {
-        step: step.into(),
-        task,
-        begin: 5,
-        seen: Some(400 * S),
-        end: Some(401 * S),
-        on_cpu_ns: Some(on_cpu_ns),
-        memory_peak_bytes: Some(GIB),
-        disk_read_bytes: Some(4096),
-        ..Part::default()
-    };
-    let tasks = (0..8).map(|task| (task, if task == slow { 200 * S } else { 100 * S }));
-    let mut parts: Vec<_> = tasks.map(|(task, ns)| part("0", task.to_string(), ns)).collect();
-    // Slurm's own, on cgroup v2.
-    parts.push(part("0", "special".into(), 0));
-    parts.push(part("0", String::new(), 900 * S));
-    parts.push(part("batch", String::new(), S));
-    parts.push(part("extern", String::new(), 0));
-    record.totals.parts.listed = parts;
-}
-
-#[test]
-fn the_slowest_task_has_a_name() {
-    let mut record = slurm(fixtures::serial(), 60);
-    with_tasks(&mut record, 3);
-    let report = Report::of(&Whole::of(vec![record.clone()]).unwrap(), true);
-    let names: Vec<_> = report.parts.iter().take(4).map(|part| part.name.as_str()).collect();
-    assert_eq!(names, ["step 0", "step batch", "task 3 of step 0", "task 0 of step 0"]);
-    assert_eq!((report.parts.len(), report.parts[0].elapsed_ns), (10, 401 * S - 5));
-    let balance = report.parts_balance.as_deref().unwrap();
-    assert!(
-        balance.starts_with("balance 56 %") && balance.ends_with("task 3 of step 0"),
-        "{balance}"
-    );
-    let finding = report.advice.iter().find(|advice| advice.rule == "slowest_node").unwrap();
-    let expected = "task 3 of step 0 computed 1.78 times as long as the mean of its 8 tasks: the others wait for it";
-    assert_eq!(finding.text, expected);
-    let text = render(&report, &USUAL);
-    assert!(text.contains("Steps and tasks\n  balance 56 %"), "{text}");
-    assert!(text.contains("… 2 more"), "the least busy are shown too: {text}");
-    // A job that is one script has no parts worth a table.
-    record.totals.parts.listed.retain(|part| part.task.is_empty() && part.step != "0");
-    let plain = Report::of(&Whole::of(vec![record]).unwrap(), true);
-    assert!(plain.parts.is_empty() && plain.parts_balance.is_none());
-}
-
-#[test]
-fn tasks_of_several_nodes_are_told_with_their_node() {
-    let mut nodes = uneven(2);
-    nodes.iter_mut().for_each(|node| with_tasks(node, 3));
-    nodes[1].totals.parts.listed[5].on_cpu_ns = Some(300 * S);
-    let report = Report::of(&Whole::of(nodes).unwrap(), true);
-    let step = report.parts.iter().find(|part| part.name == "step 0").unwrap();
-    assert_eq!(step.on_cpu_ns, Some(1800 * S), "of both nodes");
-    let balance = report.parts_balance.as_deref().unwrap();
-    assert!(balance.ends_with("most: task 5 of step 0 on n0002"), "{balance}");
-    assert!(report.balance.is_some(), "and of the nodes");
-}
-
-#[test]
-fn page_faults_are_told() {
-    let faults = |totals| Report::of(&Whole::of(vec![record(totals)]).unwrap(), true).faults;
-    let thrash = faults(fixtures::thrash()).unwrap();
-    assert!(thrash.contains(" major (read from disk), which blocked it for "), "{thrash}");
-    let timed = faults(fixtures::first_touch()).unwrap();
-    assert!(timed.starts_with("page faults: ") && timed.contains(" each, "), "{timed}");
-    assert_eq!(faults(fixtures::unknown()), None);
-}
-
-/// The kernel holds a job to its limit: where that is not what was asked for, both are told.
-#[test]
-fn memory_is_a_share_of_the_limit_that_holds() {
-    let of = |asked: Option<u64>, limit: Option<u64>| {
-        let mut job = slurm(fixtures::cpu_bound(), 60);
-        job.facts.set(const { fact("memory_per_node_bytes") }, asked.map(|gib| gib * GIB));
-        for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&MEMORY)) {
-            group.set(Memory::used_peak_bytes, 12 * GIB);
-            group.set(Memory::peak_bytes, None);
-            group.set(Memory::limit_bytes, limit.map(|gib| gib * GIB));
-            group.set(Memory::used_byte_s, 7 * GIB * (job.totals.elapsed_ns / S));
-        }
-        let report = Report::of(&Whole::of(vec![job]).unwrap(), true);
-        let memory = report.used.into_iter().find(|bar| bar.name == "Memory").unwrap();
-        (memory.words, memory.share)
-    };
-    for (asked, limit, expected, share) in [
-        (Some(8), Some(16), "of 16 GiB allowed, 8 GiB asked", 0.75),
-        (Some(16), Some(16), "of 16 GiB allowed", 0.75),
-        (None, Some(16), "of 16 GiB allowed", 0.75),
-        (Some(24), None, "of 24 GiB asked", 0.5),
-        (None, None, "of the node's 256 GiB", 12.0 / 256.0),
-    ] {
-        let words = format!("12 GiB needed at its peak {expected}; 7 GiB on average");
-        assert_eq!(of(asked, limit), (words, Some(share)));
-    }
-}
-
-#[test]
-fn ten_lines_at_most_however_much_there_is_to_say() {
-    let hostile = record(fixtures::hostile());
-    for record in
-        [hostile, slurm(fixtures::gpus_held(), 60), slurm(fixtures::io_bound(), 20), bare()]
-    {
-        for (width, unicode) in [(40, false), (80, true), (100, true)] {
-            let report = Report::of(&Whole::of(vec![record.clone()]).unwrap(), unicode);
-            let text = short(
-                &report,
-                "4711 --from /shared/records",
-                &Style { width, unicode, color: false },
-            );
-            let lines: Vec<_> = text.lines().collect();
-            assert!((4..=10).contains(&lines.len()), "{text}");
-            assert!(lines.iter().all(|line| jobtrace::base::text::width(line) <= width), "{text}");
-            assert!(!text.contains('\u{1b}'), "{text}");
-            assert!(lines[0].starts_with("jobtrace: "), "{text}");
-            let last = lines[lines.len() - 1];
-            assert!(last.starts_with("  all of it: jobtrace report "), "{text}");
-        }
-    }
-    let report = Report::of(&Whole::of(vec![slurm(fixtures::serial(), 60)]).unwrap(), true);
-    let expected = "\
-jobtrace: python ended after 1 h 23 min
-  Cores 12 %: 0.99 of 8 cores used on average (12 %), 1.01 at the busiest moment
-  Memory 16 %: 2.50 GiB needed at its peak of 16 GiB allowed, 64 GiB asked; wit…
-  Time 6 %: 1 h 23 min of the 1 d 0 h asked
-  • it needed 2.50 GiB of the 64 GiB of memory asked (4 %), file cache not
-    included: --mem=3G
-  • 0.99 of 8 cores used: serial, more cores would not make it faster:
-    --cpus-per-task=1
-  all of it: jobtrace report 4711 --from /shared/records
-";
-    assert_eq!(short(&report, "4711 --from /shared/records", &USUAL), expected);
-    let mut running = slurm(fixtures::cpu_bound(), 10);
-    running.facts.set(const { fact("end") }, None);
-    running.totals.exit = None;
-    let text = short(&Report::of(&Whole::of(vec![running]).unwrap(), true), "4711", &USUAL);
-    assert!(text.lines().next().unwrap().contains(" so far, after "), "{text}");
 }

@@ -8,7 +8,11 @@ use std::{
 };
 
 use jobtrace::{
-    commands::agent::query::{Ask, Queries},
+    base::say::Level,
+    commands::agent::{
+        log::Log,
+        query::{Ask, Queries},
+    },
     model::{
         group::Group,
         hist::Hist,
@@ -81,7 +85,7 @@ impl Agent {
         let (ready, is_ready) = std::sync::mpsc::channel();
         let (dir, jobs) = (self.folder.path().to_owned(), Arc::clone(&self.jobs));
         let serve = async move {
-            let mut queries = Queries::start(&dir).unwrap();
+            let mut queries = Queries::start(&dir, &Arc::new(Log::new(Level::Error))).unwrap();
             ready.send(()).unwrap();
             loop {
                 queries.tick();
@@ -100,6 +104,7 @@ impl Agent {
                         let of_job = jobs.iter().filter(|record| record.job().job == id);
                         drop(answer.send(of_job.cloned().collect()));
                     }
+                    Ask::Subject(..) | Ask::Used(..) => panic!("nobody counts"),
                 }
             }
         };

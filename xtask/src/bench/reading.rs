@@ -164,7 +164,7 @@ fn once(arguments: &[String]) -> Result<()> {
     let cli = Cli::try_parse_from(words)?;
     let text = match &cli.command {
         Command::Report(args) => commands::report::text(args, &args.place.open()?)?,
-        Command::Jobs(args) => commands::jobs::list(args, &args.place.open()?)?,
+        Command::Jobs(args) => commands::jobs::list(args, &args.place.open()?)?.0,
         Command::Usage(args) => commands::usage::list(args, &args.place.open()?)?,
         _ => bail!("not a command that reads records"),
     };

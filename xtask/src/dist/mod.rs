@@ -159,5 +159,9 @@ mod tests {
         }
         assert!(unit.lines().any(|l| l.starts_with("Before=") && l.contains("slurmd.service")));
         assert!(!unit.contains("\nRequires="));
+        // Each of these hides GPUs, the last one in systemd before 252.
+        for key in ["PrivateDevices=", "DevicePolicy=", "DeviceAllow=", "ProtectClock="] {
+            assert!(of(key).is_none(), "{key}");
+        }
     }
 }

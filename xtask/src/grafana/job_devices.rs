@@ -227,5 +227,26 @@ pub fn gpu() -> Row {
         gpu(Value::Ratio("power_watts_sum", "power_watts_count")),
         &["host", "gpu"],
     );
-    Row { title: "GPU", each: None, panels: vec![busy, why, calls, works, traffic, memory, power] }
+    let lowered = Panel::new(
+        Look::Lines,
+        "short",
+        "GPUs with lowered clocks",
+        "How many GPUs, on average, ran slower than they could, and why: the power limit, heat, or anything \
+         else that the driver knows of, such as a slower GPU in a group.",
+    )
+    .line("power", idle("throttled_power_ns"), &[])
+    .line("heat", idle("throttled_thermal_ns"), &[])
+    .line("other", idle("throttled_other_ns"), &[]);
+    let errors = Panel::new(
+        Look::Lines,
+        "cps",
+        "GPU errors",
+        "Errors that NVIDIA's driver reported, by their XID code, which its documentation explains: 31 and 13 are \
+         mostly the program's, 48, 63, 64, 79, 94 and 95 the hardware's, 45 follows from others. Memory: errors that \
+         ECC could not correct.",
+    )
+    .line("XID {code}", term("job_xid", Value::Rate("errors")), &["code"])
+    .line("memory", idle("ecc_uncorrected_errors"), &[]);
+    let panels = vec![busy, why, calls, works, traffic, memory, power, lowered, errors];
+    Row { title: "GPU", each: None, panels }
 }

@@ -1,5 +1,5 @@
 //! The live ring: built as the user, run as root, one test at a time, because each loads BPF
-//! programs and makes cgroups.
+//! programs and makes cgroups; but those that mostly wait run beside the others of their program.
 //!
 //! The tests find the program to run in `JOBTRACE_BIN` and, where one is to replace the embedded
 //! one, the BPF object in `JOBTRACE_BPF_OBJECT`; both are absolute paths.
@@ -14,6 +14,10 @@ use xtask::root;
 
 const PROGRAM: &str = "JOBTRACE_BIN";
 const OBJECT: &str = "JOBTRACE_BPF_OBJECT";
+/// Programs with tests that mostly wait, and how many of their tests run at a time; those that do not wait take turns
+/// (`tests/src/turns.rs`).
+const WAITING: [(&str, u32); 3] =
+    [("live_faults-", 5), ("live_findings-", 3), ("live_gpu_agent-", 3)];
 
 /// Builds jobtrace and the tests, and runs the tests with the embedded object or with `object`, and, if it is
 /// to be `hostile`, with a cold page cache and one CPU busy.
@@ -27,7 +31,8 @@ pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
     let mut well = true;
     for program in programs(&[])? {
         let mut command = as_root(&program, &[PROGRAM, OBJECT]);
-        command.arg("--test-threads=1").current_dir(root().join("tests"));
+        let threads = format!("--test-threads={}", at_a_time(&program));
+        command.arg(threads).current_dir(root().join("tests"));
         command.env(PROGRAM, target_dir().join("debug/jobtrace"));
         match object {
             Some(object) => command.env(OBJECT, absolute(object)?),
@@ -39,6 +44,13 @@ pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
     }
     hostility.map_or(Ok(()), Hostility::end)?;
     Ok((sum, well))
+}
+
+/// How many of a program's tests run at a time.
+fn at_a_time(program: &Path) -> u32 {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let waiting = WAITING.iter().find(|(program, _)| name.starts_with(program));
+    waiting.map_or(1, |(_, threads)| *threads)
 }
 
 fn absolute(object: &Path) -> Result<PathBuf> {
@@ -71,6 +83,12 @@ fn executables(messages: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_run_one_at_a_time_but_where_they_mostly_wait() {
+        let of = |name: &str| at_a_time(&Path::new("/t/deps").join(name));
+        assert_eq!((of("live_agent-1f"), of("live_findings-2e")), (1, 3));
+    }
 
     #[test]
     fn only_test_programs_are_run() {

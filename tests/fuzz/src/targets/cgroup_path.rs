@@ -61,7 +61,7 @@ fn names_survive(answer: &Answer) {
     ];
     let point = Point {
         measurement: "job_sched".into(),
-        tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        tags: tags.map(|(key, value)| (key.into(), value.to_owned())).into(),
         fields: vec![("forks".into(), FieldValue::Integer(1))],
         time_ns: 1,
     };

@@ -1,7 +1,7 @@
 //! The writer of line protocol, fed with names of any kind: pieces are the measurement, then keys and
 //! values in turn; a value with `=` before it is a text, with `.` a number, all others are tags.
 
-use jobtrace::model::point::{FieldValue, Point};
+use jobtrace::model::point::{FieldValue, Name, Point};
 
 use crate::{
     lines,
@@ -10,10 +10,10 @@ use crate::{
 
 pub fn run(data: &[u8]) {
     let mut pieces = pieces(data);
-    let measurement = text(pieces.next().unwrap_or_default());
+    let measurement = text(pieces.next().unwrap_or_default()).into();
     let mut point = Point { measurement, tags: Vec::new(), fields: Vec::new(), time_ns: 0 };
     while let (Some(key), Some(value)) = (pieces.next(), pieces.next()) {
-        let key = text(key);
+        let key = Name::from(text(key));
         match value {
             [b'=', words @ ..] => point.fields.push((key, FieldValue::Text(text(words)))),
             [b'.', bits @ ..] => {

@@ -7,7 +7,7 @@ use jobtrace::{
     model::{
         group::{Group, Value},
         hist::MAX_COUNT,
-        point::{FieldValue, Point},
+        point::{FieldValue, Name, Point},
     },
 };
 
@@ -36,7 +36,7 @@ pub fn run(data: &[u8]) {
 }
 
 fn again(point: &Point) {
-    let is_long = |(key, value): &(String, FieldValue)| {
+    let is_long = |(key, value): &(Name, FieldValue)| {
         key.len() > KEY || matches!(value, FieldValue::Text(text) if text.len() > TEXT)
     };
     let tags = point.tags.iter().map(|(key, _)| key.len());
@@ -50,7 +50,7 @@ fn again(point: &Point) {
     assert_eq!(read.as_deref(), Ok(std::slice::from_ref(point)), "{written:?}");
     let parsed = lines::parsed(&written);
     let [line] = &parsed[..] else { panic!("one line: {written:?}") };
-    assert_eq!(line.series.measurement, point.measurement);
+    assert_eq!(*line.series.measurement, *point.measurement);
     assert_eq!(line.field_set.len(), point.fields.len());
     for ((key, value), (own_key, own)) in line.field_set.iter().zip(&point.fields) {
         let is_same = match (value, own) {
@@ -59,7 +59,7 @@ fn again(point: &Point) {
             (Parsed::String(text), FieldValue::Text(own)) => *text == own.as_str(),
             _ => false,
         };
-        assert!(*key == *own_key && is_same, "{written:?}");
+        assert!(**key == **own_key && is_same, "{written:?}");
     }
     for (key, value) in &point.tags {
         assert_eq!(lines::tag(line, key), *value, "{written:?}");

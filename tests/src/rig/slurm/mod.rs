@@ -18,7 +18,7 @@ use anyhow::{Context, Result, ensure};
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use tempfile::TempDir;
 
-use super::{cgroups, daemon::Daemon, folder, free_port, program, run, wait_for};
+use super::{PATIENCE, cgroups, daemon::Daemon, folder, free_port, program, run, wait_for};
 
 mod config;
 mod jobs;
@@ -27,8 +27,6 @@ mod stale;
 
 pub use jobs::{Job, JobId, StepUse, Task};
 
-/// How long a server may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the last jobs may take to end at the end.
 const LAST_JOBS: Duration = Duration::from_secs(10);
 /// Controllers that Slurm makes directories in, v1.

@@ -3,6 +3,7 @@
 use std::{
     os::fd::OwnedFd,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -28,7 +29,7 @@ use super::{
     hierarchy::View,
     last_stamp::LastStamp,
     lock::NodeLock,
-    log::Log,
+    log::{EndOfLog, Log},
     node::{Node, NodeSettings},
     output::{Losses, Output, origin},
     query::Queries,
@@ -37,6 +38,7 @@ use super::{
 use crate::{
     base::{
         clock::{monotonic_ns, wall_ns},
+        memory::{give_back_code, give_back_freed, give_back_large},
         notify::Notify,
         open_files::{self, OpenFiles},
         say::Level,
@@ -69,6 +71,7 @@ pub struct Sources {
 pub fn run(config: Config, sources: &Sources) -> Result<u8> {
     // First: even the event loop opens files, and each slot in use holds one or two.
     OpenFiles::raise();
+    give_back_large();
     check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -76,7 +79,8 @@ pub fn run(config: Config, sources: &Sources) -> Result<u8> {
 }
 
 async fn serve(config: Config, sources: &Sources) -> Result<u8> {
-    let log = Log::new(Level::Info);
+    let log = Arc::new(Log::new(Level::Info));
+    let _end = EndOfLog(Arc::clone(&log));
     let notify = Notify::from_environment();
     let mut signals = AdminSignals::take()?;
     let start = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -86,6 +90,8 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     let view = View::choose(Hierarchies::read()?, &hierarchy)?;
     let name = view.name();
     let mut agent = Agent::start(config, settings, view, log)?;
+    give_back_code();
+    give_back_freed();
     agent.log.info(format_args!("tracing the jobs of cgroup {name}"));
     notify.ready(&format!("tracing the jobs of cgroup {name}"));
     loop {
@@ -130,7 +136,7 @@ struct Agent {
     is_committed: bool,
     grid: Grid,
     last_stamp: LastStamp,
-    log: Log,
+    log: Arc<Log>,
     events: AsyncFd<OwnedFd>,
     late_told: u64,
     losses_told: Losses,
@@ -138,7 +144,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(config: Config, settings: NodeSettings, view: View, log: Log) -> Result<Self> {
+    fn start(config: Config, settings: NodeSettings, view: View, log: Arc<Log>) -> Result<Self> {
         let options = options(&config)?;
         // First: no probe is loaded where the folder cannot be written to.
         let records = Records::start(&config, &origin(&config).host)?;
@@ -153,7 +159,7 @@ impl Agent {
             }
         }
         // Without it reports lack what runs, and nothing else.
-        let queries = Queries::start(&config.state.dir)
+        let queries = Queries::start(&config.state.dir, &log)
             .inspect_err(|error| log.warning(format_args!("{error:#}")))
             .ok();
         let events = node.events_fd().context("cannot wait for events")?;

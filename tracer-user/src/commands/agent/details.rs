@@ -18,7 +18,7 @@ use crate::{
     base::identity::Capacity,
     gpu::Claims,
     model::{
-        gaps::NO_SLOT,
+        gaps::{Gaps, NO_SLOT},
         info::{Facts, JobInfo},
         job::Job,
         point::Origin,
@@ -232,6 +232,11 @@ impl Details {
     /// When its last cgroup was removed, and whether that has been told.
     pub fn end(&self) -> Option<(u64, bool)> {
         Some((self.ended?, self.end_told))
+    }
+
+    /// When something of it could not be counted.
+    pub fn gaps(&self) -> &Gaps {
+        &self.record.totals.gaps
     }
 
     /// The GPUs that its environment names.

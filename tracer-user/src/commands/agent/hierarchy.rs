@@ -131,6 +131,12 @@ impl View {
         })
     }
 
+    /// The id of the cgroup `path` in the hierarchy that tells jobs apart; `None` where it is gone.
+    pub fn id(&self, path: &Path) -> Option<u64> {
+        let (_, tasks) = self.tables().find(|(table, _)| *table == 0)?;
+        Some(fs::metadata(below(&tasks.mount, path)).ok()?.ino())
+    }
+
     /// The owner of the directory `path` in the hierarchy of `table`, who can make what is in it. Where that is
     /// gone, `made_by`, who made something there; where nobody knows, the owner of the nearest one above that
     /// is still there.
@@ -167,13 +173,21 @@ impl View {
 
     /// Processes in the job's directories.
     pub fn pids(&self, root: &Path) -> BTreeSet<u32> {
-        let mut pids = BTreeSet::new();
+        self.some_pids(root, usize::MAX)
+    }
+
+    /// The same, of `most` directories at most, until there are `most` of them: a job may have any number of both.
+    pub fn some_pids(&self, root: &Path, most: usize) -> BTreeSet<u32> {
+        let (mut pids, mut looked_at) = (BTreeSet::new(), 0);
         let tasks = self.tables().find(|(table, _)| *table == 0);
         let mut pending: Vec<_> =
             tasks.map(|(_, tasks)| below(&tasks.mount, root)).into_iter().collect();
-        while let Some(directory) = pending.pop() {
+        while let Some(directory) = pending.pop().filter(|_| pids.len() < most && looked_at < most)
+        {
+            looked_at += 1;
             let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
-            pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+            let found = text.lines().filter_map(|line| line.parse::<u32>().ok());
+            pids.extend(found.take(most - pids.len()));
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
             let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
             pending.extend(entries.filter(is_dir).map(|entry| entry.path()));
@@ -239,10 +253,31 @@ mod tests {
         assert_eq!(paths.len(), 3);
         let cgroup = paths[2].0;
         assert_eq!(cgroup.id, fs::metadata(&job).unwrap().ino());
+        assert_eq!(view.id(Path::new("/slurm/job_1/step_0")), Some(cgroup.id));
+        assert_eq!(view.id(Path::new("/slurm/job_1/step_1")), None);
         let seen = view.seen(cgroup, Path::new("/machine/c1/slurm/job_1/step_0"));
         assert_eq!(seen, Path::new("/slurm/job_1/step_0"));
         assert_eq!(view.seen(cgroup, Path::new("/machine/c1/x")), Path::new("/x"));
         assert_eq!(view.places(Path::new("/slurm/job_1")).0.len(), 4);
         assert_eq!(view.places(Path::new("/slurm/job_2")).0.len(), 0);
+    }
+
+    #[test]
+    fn of_the_processes_of_a_job_some_are_found_without_a_look_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        for step in 0..9 {
+            let step = root.path().join(format!("job_1/step_{step}"));
+            fs::create_dir_all(&step).unwrap();
+            fs::write(step.join("cgroup.procs"), "7\n8\n9\n").unwrap();
+        }
+        let first = root.path().join("job_1/cgroup.procs");
+        fs::write(&first, "1\n2\n3\n").unwrap();
+        let view = View::choose(hybrid(root.path()), "freezer").unwrap();
+        let some = |most| Vec::from_iter(view.some_pids(Path::new("/job_1"), most));
+        assert_eq!(some(2), [1, 2]);
+        assert_eq!(some(4), [1, 2, 3, 7]);
+        assert_eq!(view.pids(Path::new("/job_1")).len(), 6);
+        fs::remove_file(first).unwrap();
+        assert!(some(1).is_empty(), "one directory was looked at");
     }
 }

@@ -1,7 +1,11 @@
 //! The agent's log: what comes from outside made harmless, repetitions counted instead of written.
 //! Deciding is pure ([`Repeats`]); [`Log`] has the lock and writes.
 
-use std::{collections::HashMap, fmt::Display, sync::Mutex};
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    sync::{Arc, Mutex},
+};
 
 use crate::base::{
     clock,
@@ -133,9 +137,12 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+/// Has what was held back told when it goes: threads that do not end with the agent may have the log still.
+pub struct EndOfLog(pub Arc<Log>);
+
+impl Drop for EndOfLog {
     fn drop(&mut self) {
-        self.write(Repeats::rest);
+        self.0.write(Repeats::rest);
     }
 }
 

@@ -8,6 +8,7 @@ mod arrivals;
 mod begin;
 mod belief;
 mod care;
+mod dive;
 mod due;
 mod gpus;
 mod jobs;
@@ -57,6 +58,8 @@ pub struct NodeSettings {
     pub overhead: OverheadSettings,
     /// How GPUs are sampled.
     pub gpus: GpuSettings,
+    /// Whether owners may have the file operations of their jobs counted.
+    pub owners_count_io: bool,
     /// Time between two records of a running job; `None`: no records.
     pub records_every: Option<Duration>,
 }
@@ -113,9 +116,10 @@ impl Node {
 
     /// Takes over other settings.
     pub fn set(&mut self, settings: NodeSettings, log: &Log) {
-        let NodeSettings { spare_slots, naming, overhead, gpus, .. } = settings;
+        let NodeSettings { spare_slots, naming, overhead, gpus, owners_count_io, .. } = settings;
         self.gpus.set(gpus, &naming, monotonic_ns(), log);
         self.jobs.naming = naming;
+        self.jobs.owners_count_io = owners_count_io;
         self.slots.wanted_spares = spare_slots;
         self.overhead.set(overhead);
     }
@@ -138,7 +142,14 @@ impl Node {
     /// # Errors
     /// When a map cannot be read or written.
     pub fn take_events(&mut self, log: &Log) -> Result<()> {
-        if self.jobs.take_events(&mut self.slots, log) { self.care(log) } else { Ok(()) }
+        if !self.jobs.take_events(&mut self.slots, log) {
+            return Ok(());
+        }
+        // What a job was given is its own from its begin on.
+        if std::mem::take(&mut self.jobs.gpus_may_differ) {
+            self.gpus.claim_for(&self.jobs);
+        }
+        self.care(log)
     }
 
     /// Frees what can be freed, and has slots ready.
@@ -248,13 +259,17 @@ impl Node {
     }
 
     /// Answers a question about the jobs that run.
-    pub fn answer(&self, origin: &Origin, ask: Ask) {
+    pub fn answer(&mut self, origin: &Origin, ask: Ask) {
         // Who asked may have gone.
         match ask {
             Ask::Heads(answer) => drop(answer.send(self.jobs.running_heads(origin))),
             Ask::Records(job, caller, answer) => {
                 drop(answer.send(self.jobs.running_records(origin, &job, caller)));
             }
+            Ask::Subject(job, caller, answer) => {
+                drop(answer.send(self.jobs.subject(origin, &job, caller)));
+            }
+            Ask::Used(root, answer) => drop(answer.send(self.used(&root))),
         }
     }
 

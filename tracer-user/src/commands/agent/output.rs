@@ -130,12 +130,11 @@ impl Output {
         commit: impl FnOnce(Option<&str>) -> Result<()>,
         log: &Log,
     ) -> bool {
-        let points: Vec<_> =
-            self.backlog.pending().flat_map(|pending| self.form.points(pending)).collect();
+        let points = self.backlog.pending().flat_map(|pending| self.form.points(pending));
         let start_ns = self.backlog.pending().next().map_or(0, Pending::start_ns);
         let hlog = self.form.hlog(&self.backlog);
         let prepared = hlog
-            .and_then(|hlog| self.spool.prepare(&points, hlog.as_deref(), start_ns, monotonic_ns));
+            .and_then(|hlog| self.spool.prepare(points, hlog.as_deref(), start_ns, monotonic_ns));
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {

@@ -19,10 +19,13 @@ use tokio::{
 };
 
 mod caller;
+mod dive;
 mod server;
 
 pub use caller::Caller;
+pub use dive::{Subject, Used};
 
+use super::log::Log;
 use crate::record::{Record, head::Head, running::SOCKET};
 
 /// The group that is told of all jobs.
@@ -37,6 +40,10 @@ pub enum Ask {
     Heads(oneshot::Sender<RunningHeads>),
     /// The records of the running job of that id that the caller may know of.
     Records(String, Caller, oneshot::Sender<Vec<Record>>),
+    /// What is to be counted for a caller who wants the file operations of the running job of that id.
+    Subject(String, Caller, oneshot::Sender<Result<Subject>>),
+    /// What the job in that topmost directory has used up to now.
+    Used(PathBuf, oneshot::Sender<Used>),
 }
 
 /// The loop's side.
@@ -48,11 +55,11 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Listens in the folder `dir`, in place of an agent before this one.
+    /// Listens in the folder `dir`, in place of an agent before this one. What is worth knowing goes into `log`.
     ///
     /// # Errors
     /// When the socket cannot be made, or there can be no thread.
-    pub fn start(dir: &Path) -> Result<Self> {
+    pub fn start(dir: &Path, log: &Arc<Log>) -> Result<Self> {
         let path = dir.join(SOCKET);
         let cannot = || format!("nobody can ask about running jobs at {}", path.display());
         // The lock in that folder says that it is nobody else's.
@@ -66,7 +73,7 @@ impl Queries {
         let (ask, asks) = mpsc::channel(1);
         let interval = Arc::new(AtomicU64::new(0));
         let group = uzers::get_group_by_name(GROUP).map(|group| group.gid());
-        let server = server::Server::new(ask, Arc::clone(&interval), group);
+        let server = server::Server::new(ask, Arc::clone(&interval), group, Arc::clone(log));
         let serve = move || {
             runtime.block_on(async {
                 if let Ok(listener) = UnixListener::from_std(listener) {

@@ -120,15 +120,16 @@ impl Tracker {
         of_job.map(|(path, _)| path.clone()).collect()
     }
 
-    /// A cgroup is gone.
-    pub fn removed(&mut self, cgroup: Cgroup, now_ns: u64) {
-        let Some(job) = self.cgroups.remove(&cgroup) else { return };
-        if let Some(job) = self.jobs.get_mut(&job) {
-            job.cgroups.remove(&cgroup);
-            if job.cgroups.is_empty() {
-                job.ended_ns = Some(now_ns);
-            }
+    /// A cgroup is gone; whether its job has ended with it.
+    pub fn removed(&mut self, cgroup: Cgroup, now_ns: u64) -> bool {
+        let job = self.cgroups.remove(&cgroup).and_then(|job| self.jobs.get_mut(&job));
+        let Some(job) = job else { return false };
+        job.cgroups.remove(&cgroup);
+        let has_ended = job.cgroups.is_empty();
+        if has_ended {
+            job.ended_ns = Some(now_ns);
         }
+        has_ended
     }
 
     /// Jobs that no slot was free for.

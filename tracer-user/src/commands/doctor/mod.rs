@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::base::{open_files::OpenFiles, say::print};
+use crate::base::{open_files::OpenFiles, say::print, text::clean};
 
 /// Report what this node supports, what is missing and how to get it.
 ///
@@ -95,7 +95,8 @@ fn table(findings: &[Finding]) -> String {
             Severity::Fatal => "FATAL  ",
         };
         // Of several reasons each has a line.
-        let detail = finding.detail.replace('\n', &format!("\n{:1$}", "", width + 11));
+        let lines = finding.detail.lines().map(|line| clean(line, true));
+        let detail = Vec::from_iter(lines).join(&format!("\n{:1$}", "", width + 11));
         text += &format!("{state}  {:width$}  {detail}\n", finding.subject);
         if !finding.cure.is_empty() {
             text += &format!("{:7}  {:width$}  -> {}\n", "", "", finding.cure);

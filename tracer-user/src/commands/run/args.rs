@@ -63,9 +63,9 @@ pub struct Args {
     /// system call (calls), or also the file systems that they wait for (files)
     #[arg(long, value_enum, default_value_t = WaitMode::Files)]
     pub waits: WaitMode,
-    /// Also count and time each operation on files, by mount and kind of call: reads, opens, stats and so
-    /// on. Each system call of the node takes about 0.15 µs longer while the command runs, the command's own
-    /// operations about 0.4 µs
+    /// Also count and time each operation on files, by mount, kind of call and file: reads, opens, stats and
+    /// so on. Each system call of the node takes about 0.15 µs longer while the command runs, the command's
+    /// own operations about 0.5 µs
     #[arg(long)]
     pub io: bool,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's

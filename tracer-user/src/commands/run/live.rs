@@ -76,7 +76,8 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     anyhow::ensure!(lease == LEASE, "the probes are in use already");
     let mut notes_before = notes(&cgroup, &probes, args.waits);
     let io = if args.io {
-        let loaded = file_io::load(&cgroup.layout(), cgroup.tasks().id);
+        let whose = file_io::Whose { cgroup: cgroup.tasks().id, runs: false, mounts_of: None };
+        let loaded = file_io::load(&cgroup.layout(), &whose);
         loaded.map_err(|error| notes_before.push(unknown_io(&error))).ok()
     } else {
         None
@@ -143,7 +144,9 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
         gpus.exit();
     }
     notes.extend(left_behind(cgroup.remove()));
-    let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone() };
+    let files = source.io.as_mut().map(Io::files).unwrap_or_default();
+    let end = End { exit: ended.exit, wall_ns: wall, notes: notes.clone(), files: files.clone() };
+    pipeline.name_files(files);
     match recorder.0.take().map(|recorder| recorder.end(end)) {
         Some(Ok(recording)) => pipeline.give_recording_back(recording),
         Some(Err(error)) => pipeline.complain(&error),

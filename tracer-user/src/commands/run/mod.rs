@@ -40,6 +40,7 @@ fn replay(args: &Args, recording: &mut Replay) -> Result<u8> {
     }
     // The header's notes went in with the header.
     let notes = recording.notes()[header.notes.len()..].to_vec();
+    pipeline.name_files(recording.end().map(|end| end.files.clone()).unwrap_or_default());
     let end = recording.end().map(|end| (end.wall_ns, end.exit));
     let complete = pipeline.finish(end, notes, || Ok(())) && end.is_some();
     Ok(u8::from(!complete))

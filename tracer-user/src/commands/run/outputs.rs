@@ -16,7 +16,7 @@ use crate::{
     model::point::Origin,
     record::{Record, document::document, store::Store},
     screen::is_gone,
-    view::{Style, render},
+    view::{Style, summary},
 };
 
 /// The outputs asked for.
@@ -131,7 +131,7 @@ impl Outputs {
             }
         }
         if !self.quiet {
-            let text = render(&record.totals, &Style::for_stderr());
+            let text = summary(record, &Style::for_stderr());
             match io::stderr().write_all(text.as_bytes()) {
                 Err(error) if !is_gone(&error) => {
                     let cure = cure(&error);

@@ -9,6 +9,7 @@ use super::{outputs::Outputs, top::Taken};
 use crate::{
     files::target::Target,
     model::{
+        files::Files,
         held::add_held,
         hist_points::hist_points,
         info::Exit,
@@ -130,6 +131,11 @@ impl Pipeline {
     /// Says that something went wrong; the run goes on, its status will tell.
     pub fn complain(&mut self, error: &anyhow::Error) {
         self.outputs.complain(error);
+    }
+
+    /// The files that it used most.
+    pub fn name_files(&mut self, files: Files) {
+        self.record.totals.files = files;
     }
 
     /// Ends the run, whose end is `end` (wall time and how) where it is known. `go_on` is asked while a

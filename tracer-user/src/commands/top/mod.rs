@@ -1,14 +1,13 @@
 //! `jobtrace top`: the jobs that run, by where their time goes, while one watches.
 
 mod asking;
-mod ending;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    base::{say::print, values::Time},
+    base::{ending, say::print, values::Time},
     record::{folders::Folders, running::SOCKET, select::Run},
     report::now::{Jobs, Sort, lines},
     screen::{

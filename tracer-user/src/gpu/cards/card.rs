@@ -10,7 +10,10 @@ use super::{
     kfd::{KfdNode, render_minor},
     metrics::energy_millijoules,
 };
-use crate::gpu::reading::{Busy, Device, DeviceReading};
+use crate::gpu::reading::{Busy, Device, DeviceReading, ppm};
+
+/// Characters of a model's name, as NVIDIA's have at most.
+const LONGEST_MODEL: usize = 96;
 
 /// A card that programs can compute or draw on.
 pub struct Card {
@@ -26,6 +29,19 @@ pub struct Card {
     folder: PathBuf,
     files: PathBuf,
     hwmon: Option<PathBuf>,
+}
+
+/// A GPU that the kernel's files tell of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCard {
+    /// `amd`, `intel`, else the kernel's driver.
+    pub vendor: String,
+    /// Number and model.
+    pub name: String,
+    /// It sleeps, and is not read, since that could wake it.
+    pub is_asleep: bool,
+    /// What it does not tell, a sentence each.
+    pub lacking: Vec<String>,
 }
 
 /// A card before it has its number among its maker's.
@@ -86,8 +102,9 @@ impl NewCard {
             None => format!("DRM-{}{}", self.driver(), self.render_minor),
         };
         let vendor = self.vendor().to_owned();
-        let product = read_text(&files.join("product_name")).map(|name| name.trim().to_owned());
-        let model = product.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+        let product = read_text(&files.join("product_name"));
+        let product = product.map(|name| name.trim().chars().take(LONGEST_MODEL).collect());
+        let model = product.filter(|name: &String| !name.is_empty()).unwrap_or_else(|| {
             let maker = match vendor.as_str() {
                 "amd" => "AMD",
                 "intel" => "Intel",
@@ -139,17 +156,14 @@ impl Card {
     /// All but the processes. A device that sleeps is left asleep, and tells nothing.
     pub fn read(&self) -> DeviceReading {
         let device = Arc::clone(&self.device);
-        let status = read_text(&self.files.join("power/runtime_status"));
-        if status.is_some_and(|status| status.trim() == "suspended") {
+        if self.is_asleep() {
             return DeviceReading { device, ..DeviceReading::default() };
         }
         let number = |name: &str| read_number(&self.files.join(name));
         let sensor = |name: &str| read_number(&self.hwmon.as_ref()?.join(name));
-        let ppm = |percent: u64| percent.min(100) * 10_000;
-        let busy = number("gpu_busy_percent").map(|percent| Busy {
-            sm_ppm: ppm(percent),
-            memory_ppm: number("mem_busy_percent").map(ppm),
-        });
+        let busy = number("gpu_busy_percent")
+            .and_then(ppm)
+            .map(|sm_ppm| Busy { sm_ppm, memory_ppm: number("mem_busy_percent").and_then(ppm) });
         let microwatts = sensor("power1_average").or_else(|| sensor("power1_input"));
         DeviceReading {
             device,
@@ -180,9 +194,20 @@ impl Card {
         megahertz.and_then(|megahertz| megahertz.checked_mul(1_000_000))
     }
 
+    /// It, as `doctor` tells of it.
+    pub fn found(&self) -> FoundCard {
+        let (is_asleep, lacking) = (self.is_asleep(), self.lacking());
+        FoundCard { vendor: self.device.vendor.clone(), name: self.name(), is_asleep, lacking }
+    }
+
+    fn is_asleep(&self) -> bool {
+        let status = read_text(&self.files.join("power/runtime_status"));
+        status.is_some_and(|status| status.trim() == "suspended")
+    }
+
     /// What it does not tell and its driver's cards do, a sentence each.
-    pub fn lacking(&self) -> Vec<String> {
-        if self.device.vendor != "amd" {
+    fn lacking(&self) -> Vec<String> {
+        if self.device.vendor != "amd" || self.is_asleep() {
             return Vec::new();
         }
         let read = self.read();

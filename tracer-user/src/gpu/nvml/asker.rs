@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use nvml_wrapper::error::NvmlError;
 
 use super::cursor::Cursor;
-use crate::gpu::failure::Failure;
+use crate::gpu::{
+    failure::{Failure, words},
+    source::Answers,
+};
 
 /// The values of a device, as a note names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,15 +42,15 @@ impl Value {
         match self {
             Self::Utilization => "utilisation",
             Self::UtilizationRing => "utilisation over time",
-            Self::MemoryRing => "utilisation of its memory over time",
+            Self::MemoryRing => "memory utilisation over time",
             Self::Memory => "memory in use",
             Self::Power => "power",
             Self::Energy => "energy",
             Self::Clock => "clock",
             Self::Temperature => "temperature",
-            Self::ComputeProcesses => "which processes compute",
-            Self::MpsClients => "which processes compute through MPS",
-            Self::GraphicsProcesses => "which processes draw",
+            Self::ComputeProcesses => "processes that compute",
+            Self::MpsClients => "processes that compute through MPS",
+            Self::GraphicsProcesses => "processes that draw",
             Self::ProcessUtilization => "utilisation by process",
             Self::MemoryClock => "memory clock",
             Self::Activity => "activity of multiprocessors, tensor units and memory",
@@ -115,16 +118,21 @@ impl Known {
         self.0.entry(uuid.to_owned()).or_default()
     }
 
-    /// What the device called `name` does not tell, a sentence each. That it has no parts is no lack.
-    pub fn lacking(&self, uuid: &str, name: &str) -> Vec<String> {
+    /// What the device does not tell, and why. That it has no parts is no lack.
+    pub fn lacking(&self, uuid: &str) -> Vec<String> {
         let given_up = self.0.get(uuid).into_iter().flat_map(|memory| &memory.given_up);
         let lacking = given_up.filter(|(value, _)| *value != Value::Parts);
-        lacking.map(|(value, why)| sentence(name, *value, why)).collect()
+        lacking.map(|(value, why)| lack(*value, why)).collect()
     }
 }
 
-fn sentence(name: &str, value: Value, why: &str) -> String {
-    format!("{name} does not report its {} ({why})", value.name())
+fn lack(value: Value, why: &str) -> String {
+    format!("{} ({why})", value.name())
+}
+
+/// That the device called `name` does not tell something.
+pub fn sentence(name: &str, lack: &str) -> String {
+    format!("{name} does not report its {lack}")
 }
 
 /// Asks one device, and gathers what is to be said of it.
@@ -135,14 +143,31 @@ pub struct Asker<'a> {
     pub is_part: bool,
     /// What is known of it.
     pub memory: &'a mut Memory,
-    /// What is to be said from now on.
-    pub notes: Vec<String>,
+    /// What is to be said from now on to whoever was on it.
+    notes: Vec<String>,
+    /// The same to everybody: who was on it is not known.
+    to_all: Vec<String>,
 }
 
-impl Asker<'_> {
+impl<'a> Asker<'a> {
+    /// Of the device called `name`, of which `memory` is known.
+    pub fn new(name: String, is_part: bool, memory: &'a mut Memory) -> Self {
+        Self { name, is_part, memory, notes: Vec::new(), to_all: Vec::new() }
+    }
+
     /// Says that a value is missing, and why.
     pub fn say(&mut self, value: Value, why: &str) {
-        self.notes.push(sentence(&self.name, value, why));
+        let notes = match value {
+            Value::ComputeProcesses => &mut self.to_all,
+            _ => &mut self.notes,
+        };
+        notes.push(sentence(&self.name, &lack(value, why)));
+    }
+
+    /// Has all of that said in `answers`, of the device of that uuid.
+    pub fn tell(self, uuid: &str, answers: &mut Answers) {
+        answers.say(uuid, self.notes);
+        answers.say_to_all(self.to_all);
     }
 
     /// The value, unless the device does not tell it.
@@ -171,7 +196,7 @@ impl Asker<'_> {
                 Failure::Unclear if value.is_essential() => Err(error),
                 Failure::Unclear | Failure::NotNow => Ok(None),
                 Failure::Never => {
-                    let why = error.to_string();
+                    let why = words(&error);
                     if value.is_expected() && !self.is_part {
                         self.say(value, &why);
                     }

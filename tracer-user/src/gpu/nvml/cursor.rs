@@ -12,7 +12,7 @@ const SLACK_US: u64 = 1_000_000;
 const LONGEST_US: u64 = 600_000_000;
 
 /// How far one ring was read.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor(Option<(u64, Instant)>);
 
 impl Cursor {
@@ -47,6 +47,16 @@ impl Cursor {
         }
         new
     }
+
+    /// Goes on to where `other` is, of a ring that is filled beside this one: nothing came here since. Not where
+    /// the other's stamps are of another clock.
+    pub fn follow(&mut self, other: &Self) {
+        let (Some((own_us, at)), Some((other_us, other_at))) = (self.0, other.0) else { return };
+        let passed_us = other_at.saturating_duration_since(at).as_micros() as u64;
+        if (own_us..=own_us.saturating_add(passed_us + SLACK_US)).contains(&other_us) {
+            self.0 = other.0;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -69,5 +79,23 @@ mod tests {
         assert_eq!(take(12, &[510 * S]), [510 * S]);
         assert_eq!(cursor.since_us(at(12)), Some(510 * S));
         assert_eq!(cursor.since_us(at(23)), None);
+    }
+
+    #[test]
+    fn a_ring_in_which_nothing_comes_follows_the_one_beside_it() {
+        let begin = Instant::now();
+        let at = |s: u64| begin + Duration::from_secs(s);
+        let cursor = |stamp, s| Cursor(Some((stamp, at(s))));
+        let followed = |mut cursor: Cursor, other| {
+            cursor.follow(&other);
+            cursor.0
+        };
+        let own = cursor(1000 * S, 0);
+        assert_eq!(followed(own, cursor(1030 * S, 30)), Some((1030 * S, at(30))));
+        assert_eq!(followed(own, cursor(1032 * S, 30)), own.0, "ahead of the time");
+        assert_eq!(followed(own, cursor(999 * S, 30)), own.0, "behind");
+        assert_eq!(followed(own, cursor(1_700_000_000 * S, 30)), own.0, "of the wall clock");
+        assert_eq!(followed(own, Cursor::default()), own.0);
+        assert_eq!(followed(Cursor::default(), own), None, "what its clock is, nobody knows yet");
     }
 }

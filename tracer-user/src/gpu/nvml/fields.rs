@@ -78,8 +78,6 @@ impl Fields {
     fn of(number: impl Fn(u32) -> Option<u64>) -> Self {
         let sum =
             |of: &[u32]| of.iter().filter_map(|field| number(*field)).reduce(u64::saturating_add);
-        // Counters that stand at zero since the driver was loaded may be counted by nobody.
-        let time_ns = |of: Option<u64>| of.filter(|ns| *ns > 0);
         let counters = Counters {
             ecc_uncorrected: None,
             ecc_corrected: number(ECC_CORRECTED),
@@ -90,12 +88,11 @@ impl Fields {
                 NVLINK_REPLAYS,
                 NVLINK_RECOVERIES,
             ]),
-            // Two reasons may hold at once: the longer one is the time.
-            throttled_power_ns: time_ns(number(POWER).max(number(POWER_BRAKE))),
-            throttled_thermal_ns: time_ns(
-                number(THERMAL).max(number(SOFTWARE_THERMAL)).max(number(HARDWARE_THERMAL)),
+            throttled_power_ns: counted([POWER, POWER_BRAKE].map(&number)),
+            throttled_thermal_ns: counted(
+                [THERMAL, SOFTWARE_THERMAL, HARDWARE_THERMAL].map(&number),
             ),
-            throttled_other_ns: time_ns(number(SYNC_BOOST)),
+            throttled_other_ns: counted([number(SYNC_BOOST)])[0],
             pcie_sent_bytes: number(PCIE_SENT),
             pcie_received_bytes: number(PCIE_RECEIVED),
         };
@@ -105,6 +102,12 @@ impl Fields {
             counters,
         }
     }
+}
+
+/// The times of a family, unless all stand at zero since the driver was loaded: nobody may count them.
+fn counted<const REASONS: usize>(times_ns: [Option<u64>; REASONS]) -> [Option<u64>; REASONS] {
+    let is_any = times_ns.iter().flatten().any(|ns| *ns > 0);
+    if is_any { times_ns } else { [None; REASONS] }
 }
 
 #[cfg(test)]
@@ -125,8 +128,11 @@ mod tests {
         };
         let Fields { memory_celsius, remapped_rows, counters } = Fields::of(told);
         assert_eq!((memory_celsius, remapped_rows), (None, Some(1)));
-        let expected =
-            Counters { throttled_power_ns: Some(9), nvlink_errors: Some(5), ..Counters::default() };
+        let expected = Counters {
+            throttled_power_ns: [Some(7), Some(9)],
+            nvlink_errors: Some(5),
+            ..Counters::default()
+        };
         assert_eq!(counters, expected);
     }
 }

@@ -21,13 +21,14 @@ use super::{
     gpm::Gpm,
     holders::processes,
     lists::Lists,
+    memory,
     procs::Procs,
     utilization::busy,
     xids::{Xid, Xids},
 };
 use crate::gpu::{
     failure::Failure,
-    reading::{Counters, Device, DeviceReading, Throttled},
+    reading::{Counters, Device, DeviceReading, Throttled, ppm},
     source::Answers,
 };
 
@@ -89,7 +90,7 @@ impl Gpu {
         let mut asker = asker(known, device, false);
         let told = asker.ask(Value::Xids, || xids.read(handle));
         let parts = asker.ask(Value::Parts, || parts(handle, device));
-        answers.say(&device.uuid, asker.notes);
+        asker.tell(&device.uuid, answers);
         let told = told?;
         let (parts, mut read) = match parts {
             // Nothing now of what may be divided: as a whole it would be another device.
@@ -129,19 +130,18 @@ fn name(device: &Device) -> String {
 }
 
 fn asker<'a>(known: &'a mut Known, device: &Device, is_part: bool) -> Asker<'a> {
-    let memory = known.of(&device.uuid);
-    Asker { name: name(device), is_part, memory, notes: Vec::new() }
+    Asker::new(name(device), is_part, known.of(&device.uuid))
 }
 
 /// Fills in what does not change about a device.
 fn describe(handle: &Handle, device: Device) -> Result<Arc<Device>, NvmlError> {
-    let memory = handle.memory_info().ok();
+    let memory = memory::read(handle).ok();
     Ok(Arc::new(Device {
         uuid: handle.uuid()?,
         model: handle.name().unwrap_or_default(),
         vendor: "nvidia".into(),
         minor: handle.minor_number().ok(),
-        memory_total_bytes: memory.map(|memory| memory.total).filter(|total| *total > 0),
+        memory_total_bytes: memory.map(|memory| memory.total_bytes).filter(|total| *total > 0),
         ..device
     }))
 }
@@ -221,7 +221,7 @@ impl Reader<'_> {
         let mut asker = asker(known, self.device, part.is_some());
         let gpm = self.gpm.entry(self.device.uuid.clone()).or_default();
         let busy = busy(&mut asker, gpu)?;
-        let hertz = |megahertz: u32| u64::from(megahertz) * 1_000_000;
+        let hertz = |megahertz| Some(told(megahertz)? * 1_000_000);
         let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
         let (activity, traffic) = asker
             .ask(Value::Activity, || match &instance {
@@ -235,37 +235,46 @@ impl Reader<'_> {
         let ecc_uncorrected = asker.ask(Value::Ecc, || {
             gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
         })?;
-        let ppm = |percent: u32| u64::from(percent.min(100)) * 10_000;
         let reading = DeviceReading {
             device: Arc::clone(self.device),
             busy,
             activity,
-            memory_used_bytes: asker.ask(Value::Memory, || Ok(gpu.memory_info()?.used))?,
-            power_milliwatts: asker.ask(Value::Power, || Ok(gpu.power_usage()?.into()))?,
+            memory_used_bytes: asker.ask(Value::Memory, || Ok(memory::read(gpu)?.used_bytes))?,
+            power_milliwatts: asker.ask(Value::Power, || gpu.power_usage())?.and_then(told),
             energy_millijoules: asker.ask(Value::Energy, || gpu.total_energy_consumption())?,
-            sm_clock_hz: asker.ask(Value::Clock, || Ok(hertz(gpu.clock_info(Clock::SM)?)))?,
+            sm_clock_hz: asker.ask(Value::Clock, || gpu.clock_info(Clock::SM))?.and_then(hertz),
             memory_clock_hz: asker
-                .ask(Value::MemoryClock, || Ok(hertz(gpu.clock_info(Clock::Memory)?)))?,
+                .ask(Value::MemoryClock, || gpu.clock_info(Clock::Memory))?
+                .and_then(hertz),
             temperature_celsius: asker
-                .ask(Value::Temperature, || Ok(gpu.temperature(TemperatureSensor::Gpu)?.into()))?,
+                .ask(Value::Temperature, || gpu.temperature(TemperatureSensor::Gpu))?
+                .and_then(told),
             throttled: asker
                 .ask(Value::Throttling, || Ok(throttled(gpu.current_throttle_reasons()?)))?,
             memory_temperature_celsius: memory_celsius,
             power_limit_milliwatts: asker
-                .ask(Value::PowerLimit, || Ok(gpu.enforced_power_limit()?.into()))?,
+                .ask(Value::PowerLimit, || gpu.enforced_power_limit())?
+                .and_then(told),
             remapped_rows,
             encoder_ppm: asker
-                .ask(Value::Encoder, || Ok(ppm(gpu.encoder_utilization()?.utilization)))?,
+                .ask(Value::Encoder, || gpu.encoder_utilization())?
+                .and_then(|of| ppm(of.utilization.into())),
             decoder_ppm: asker
-                .ask(Value::Decoder, || Ok(ppm(gpu.decoder_utilization()?.utilization)))?,
+                .ask(Value::Decoder, || gpu.decoder_utilization())?
+                .and_then(|of| ppm(of.utilization.into())),
             traffic,
             counters: Counters { ecc_uncorrected, ..counters },
             xids: codes(xids, part),
             processes: processes(&mut asker, gpu, self.lists, busy, self.procs)?,
         };
-        answers.say(&self.device.uuid, asker.notes);
+        asker.tell(&self.device.uuid, answers);
         Ok(reading)
     }
+}
+
+/// A number; the largest stands for one that is not available (NVML_VALUE_NOT_AVAILABLE).
+fn told(number: u32) -> Option<u64> {
+    (number != u32::MAX).then_some(number.into())
 }
 
 /// Families of reasons. A slowdown of the hardware that comes with its cause is of that family.

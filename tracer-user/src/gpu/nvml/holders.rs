@@ -47,6 +47,10 @@ pub fn processes(
     // With one process the device's own figure is better, and the question is spared.
     let shares =
         if processes.len() > 1 { own_shares(asker, gpu, device, &processes)? } else { None };
+    // A sample is of the whole time since the stamp that is asked for: the next one's is to begin now, even if no
+    // process had a part in what came last.
+    let of_gpu = asker.memory.of_gpu;
+    asker.memory.of_processes.follow(&of_gpu);
     let process = |(pid, memory_bytes)| ProcessReading {
         pid,
         cgroups: read_cgroups(procs.path(), pid).unwrap_or_default(),

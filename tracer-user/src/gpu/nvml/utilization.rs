@@ -13,7 +13,7 @@ use super::{
     asker::{Asker, Value},
     cursor::Cursor,
 };
-use crate::gpu::reading::Busy;
+use crate::gpu::reading::{Busy, ppm};
 
 /// The driver's number for values that are unsigned.
 const UNSIGNED: c_uint = 1;
@@ -52,9 +52,8 @@ pub fn busy(asker: &mut Asker, gpu: &Device<'static>) -> Result<Option<Busy>, Nv
         return Ok(Some(Busy { sm_ppm, memory_ppm }));
     }
     let rates = asker.ask(Value::Utilization, || gpu.utilization_rates())?;
-    let ppm = |percent: u32| u64::from(percent.min(100)) * 10_000;
-    let sm_ppm = sm_ppm.or(rates.as_ref().map(|rates| ppm(rates.gpu)));
-    let memory_ppm = memory_ppm.or(rates.map(|rates| ppm(rates.memory)));
+    let sm_ppm = sm_ppm.or_else(|| ppm(rates.as_ref()?.gpu.into()));
+    let memory_ppm = memory_ppm.or_else(|| ppm(rates?.memory.into()));
     Ok(sm_ppm.map(|sm_ppm| Busy { sm_ppm, memory_ppm }))
 }
 

@@ -1,5 +1,8 @@
 //! Readings as a driver could give them, and what comes of them.
 
+mod claims;
+mod idle;
+
 use std::sync::Arc;
 
 use super::*;
@@ -34,7 +37,7 @@ fn device(energy: Option<u64>, processes: &[ProcessReading]) -> DeviceReading {
 
 /// Pids from 10 are job 1's, from 20 job 2's, …; below nobody's.
 fn add(totals: &mut Totals<u32>, at_s: u64, device: DeviceReading) {
-    let reading = GpuReading { monotonic_ns: at_s * S, devices: vec![device] };
+    let reading = GpuReading { monotonic_ns: at_s * S, period_ns: S, devices: vec![device] };
     totals.add(&reading, |process| Some(process.pid / 10).filter(|job| *job > 0));
 }
 
@@ -99,6 +102,36 @@ fn alone_it_is_the_devices_shared_the_jobs_own() {
 }
 
 #[test]
+fn a_display_server_with_nothing_to_do_is_on_nobodys_device_whosever_it_is() {
+    let draws = |pid, percent| ProcessReading { only_draws: true, ..process(pid, 3, percent) };
+    let shared = |totals: &Totals<u32>, job| {
+        let group = group(totals, job, 9);
+        (group.number(Gpu::readings_shared).unwrap(), group.number(Gpu::memory_used_bytes))
+    };
+    // Nobody's, and the system's own job's, as for the agent.
+    for display in [1, 20] {
+        let mut totals = Totals::default();
+        add(&mut totals, 5, device(None, &[process(10, 5, Some(90)), draws(display, Some(0))]));
+        assert_eq!(shared(&totals, 1), (0, Some(5)), "{display}");
+        add(&mut totals, 6, device(None, &[process(10, 5, Some(90)), draws(display, Some(1))]));
+        assert_eq!(shared(&totals, 1), (1, Some(5)), "{display} draws");
+        add(&mut totals, 7, device(None, &[process(10, 5, None), draws(display, None)]));
+        assert_eq!(shared(&totals, 1), (2, Some(5)), "nobody knows whether {display} draws");
+    }
+    let mut totals = Totals::default();
+    let all = [process(10, 5, Some(90)), draws(20, Some(0)), draws(30, Some(0))];
+    add(&mut totals, 5, device(None, &all));
+    assert_eq!(shared(&totals, 2), (1, Some(3)), "it has its own part alone");
+    add(&mut totals, 6, device(None, &all[1..]));
+    assert_eq!([2, 3].map(|job| shared(&totals, job)), [(2, Some(3)), (2, Some(3))]);
+    // Of who was given the device and does not compute, the server takes nothing either.
+    let mut totals = Totals::default();
+    totals.claim([(1, Claims { of: [Claim::Index(0)].into(), is_relative: false })].into());
+    add(&mut totals, 5, device(None, &[draws(20, Some(0))]));
+    assert_eq!(shared(&totals, 1).0, 0);
+}
+
+#[test]
 fn a_state_ends_with_the_job_or_with_the_answers() {
     let mut totals = Totals::default();
     add(&mut totals, 1, device(None, &[process(10, 5, None)]));
@@ -152,136 +185,27 @@ fn notes_are_said_once_and_to_whom_they_concern() {
     assert_eq!(totals.groups_for(&1, S), []);
 }
 
-/// What a job's tasks have done so far: blocked for so many reads of a millisecond.
-fn looked(reads: u64) -> Vec<Group> {
-    let mut sched = Group::unknown(&SCHED, Vec::new());
-    let mut blocked = Hist::default();
-    (0..reads).for_each(|_| blocked.record(1_000_000));
-    sched.set(Sched::on_cpu_ns, 0);
-    sched.set_hist(Sched::run_queue_wait_ns, Hist::default());
-    sched.set_hist(Sched::blocked_ns, blocked);
-    vec![sched]
-}
-
-fn idle(group: &Group) -> [Option<u64>; 4] {
-    let fields = [Gpu::busy_ns, Gpu::idle_ns, Gpu::idle_while_blocked_ns, Gpu::idle_other_ns];
-    fields.map(|field| group.number(field).map(|ns| (ns + 500_000) / 1_000_000))
-}
-
 #[test]
-fn idle_time_lies_beside_what_the_tasks_did_since_the_look_before() {
-    let own = [process(10, 5, None)];
+fn a_reading_that_comes_late_counts_for_the_time_it_stands_for() {
     let mut totals = Totals::default();
-    let ms = |at: u64| at * 1_000_000;
-    add(&mut totals, 1, device(None, &own));
-    totals.look(&1, ms(1_001), Some(&looked(0)));
-    add(&mut totals, 2, device(None, &own));
-    totals.look(&1, ms(2_001), Some(&looked(60)));
-    assert_eq!(idle(&group(&totals, 1, 2)), [Some(900), Some(60), Some(60), Some(0)]);
-    // A look between two readings takes nothing from the next.
-    totals.look(&1, ms(2_500), Some(&looked(500)));
-    add(&mut totals, 3, device(None, &own));
-    totals.look(&1, ms(3_001), Some(&looked(560)));
-    assert_eq!(idle(&group(&totals, 1, 3)), [Some(1_800), Some(160), Some(160), Some(0)]);
-    // Two readings, one look: they share what it found.
-    add(&mut totals, 4, device(None, &own));
-    add(&mut totals, 5, device(None, &own));
-    totals.look(&1, ms(5_001), Some(&looked(560 + 100)));
-    assert_eq!(idle(&group(&totals, 1, 5)), [Some(3_600), Some(260), Some(260), Some(0)]);
-    // Nobody can tell: the probes are detached.
-    add(&mut totals, 6, device(None, &own));
-    totals.look(&1, ms(6_001), None);
-    assert_eq!(idle(&group(&totals, 1, 6))[1..], [Some(360), Some(260), Some(100)]);
-    // What the tasks did before the first look after that is in no second.
-    add(&mut totals, 7, device(None, &own));
-    totals.look(&1, ms(7_001), Some(&looked(9_000)));
-    assert_eq!(idle(&group(&totals, 1, 7))[1..], [Some(360), Some(260), Some(100)]);
-    totals.settle(&1);
-    assert_eq!(idle(&group(&totals, 1, 7))[1], Some(500), "what waited for an explanation");
-}
-
-#[test]
-fn a_gpu_that_was_given_and_not_used_is_held() {
-    let claims = |of: Claim, is_relative| Claims { of: [of].into(), is_relative };
-    let times = |totals: &Totals<u32>, job| {
-        let group = totals.groups_for(&job, 9 * S).pop();
-        group
-            .map(|group| [Gpu::held_ns, Gpu::used_ns].map(|field| group.number(field).unwrap() / S))
+    let mut read = |at_s, percent: u64| {
+        let mut device = device(None, &[process(10, 0, None)]);
+        let ppm = percent * 10_000;
+        device.busy = Some(Busy { sm_ppm: ppm, memory_ppm: Some(ppm) });
+        device.activity.sm_ppm = Some(ppm);
+        add(&mut totals, at_s, device);
+        totals.look(&1, at_s * S, None);
     };
-    let mut totals = Totals::default();
-    totals.claim([(1, claims(Claim::Uuid("GPU-a".into()), false))].into());
-    let idle = |processes: &[ProcessReading]| {
-        let busy = Some(Busy::default()).filter(|_| processes.is_empty());
-        DeviceReading { busy, ..device(None, processes) }
-    };
-    for at in 1..=4 {
-        add(&mut totals, at, idle(&[]));
+    // The third one is of the three seconds in which the driver did not answer.
+    [(1, 100), (2, 100), (5, 0), (6, 100), (7, 0)].into_iter().for_each(|(at, of)| read(at, of));
+    let group = group(&totals, 1, 7);
+    for field in [Gpu::utilization_ratio, Gpu::memory_utilization_ratio, Gpu::sm_activity_ratio] {
+        let hist = group.hist(field).unwrap();
+        // The first counts once, though nobody knows of how much time it is.
+        assert_eq!((hist.count(), hist.sum), (7, 3_000_000), "{field:?}");
     }
-    assert_eq!(times(&totals, 1), Some([3, 0]));
-    assert_eq!(group(&totals, 1, 4).number(Gpu::memory_peak_bytes), Some(0));
-    add(&mut totals, 5, idle(&[process(10, 5, None)]));
-    assert_eq!(times(&totals, 1), Some([4, 1]));
-    // Another's process on it: both have it.
-    add(&mut totals, 6, idle(&[process(20, 5, None)]));
-    assert_eq!((times(&totals, 1), times(&totals, 2)), (Some([5, 1]), Some([1, 1])));
-    assert_eq!(group(&totals, 1, 6).number(Gpu::readings_shared), Some(1));
-    totals.claim(BTreeMap::new());
-    add(&mut totals, 7, idle(&[]));
-    assert_eq!(times(&totals, 1), Some([5, 1]), "it is the job's no longer");
-    // A driver that tells no processes: the only one that has it uses it.
-    totals.claim([(1, claims(Claim::Index(0), false))].into());
-    add(&mut totals, 8, device(None, &[]));
-    assert_eq!(times(&totals, 1), Some([6, 2]));
-}
-
-#[test]
-fn numbers_that_count_within_a_job_are_believed_until_something_speaks_against_them() {
-    let zero = |is_relative| Claims { of: [Claim::Index(0)].into(), is_relative };
-    let held = |totals: &Totals<u32>, job| totals.groups_for(&job, 9 * S).len();
-    let empty = || device(None, &[]);
-    let mut totals = Totals::default();
-    totals.claim([(1, zero(true))].into());
-    add(&mut totals, 1, empty());
-    assert_eq!(held(&totals, 1), 1, "nothing speaks against it");
-    let mut totals = Totals::default();
-    totals.claim([(1, zero(true)), (2, zero(true))].into());
-    add(&mut totals, 1, empty());
-    assert_eq!((held(&totals, 1), held(&totals, 2)), (0, 0), "each counts from zero");
-    let mut totals = Totals::default();
-    totals.claim([(1, zero(true)), (2, zero(false))].into());
-    add(&mut totals, 1, empty());
-    assert_eq!(held(&totals, 2), 1, "the node's own number");
-    let mut totals = Totals::default();
-    totals.claim([(1, zero(true))].into());
-    let other = Arc::new(Device { index: 1, uuid: "GPU-b".into(), ..Device::default() });
-    let on_other = DeviceReading { device: other, ..device(None, &[process(10, 5, None)]) };
-    add(&mut totals, 1, on_other);
-    add(&mut totals, 2, empty());
-    assert_eq!(held(&totals, 1), 1, "it is on another: its zero is not the node's");
-}
-
-#[test]
-fn a_schedulers_numbers_do_not_mean_the_chip_of_the_console() {
-    let of = |vendor: &str, uuid: &str| {
-        let named = Device { vendor: vendor.into(), uuid: uuid.into(), ..Device::default() };
-        DeviceReading { device: Arc::new(named), ..device(None, &[]) }
-    };
-    let reading =
-        |at: u64, devices: Vec<DeviceReading>| GpuReading { monotonic_ns: at * S, devices };
-    let (chip, card) = (of("intel", "PCI-0"), of("nvidia", "GPU-a"));
-    let mut totals = Totals::<u32>::default();
-    totals.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());
-    totals.add(&reading(1, vec![chip.clone(), card]), |_| None);
-    let held = |totals: &Totals<u32>| {
-        let groups = totals.groups_for(&1, 9 * S);
-        groups.iter().map(|group| group.tags[1].clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(held(&totals), ["GPU-a"]);
-    // The card is lost for a moment.
-    totals.add(&reading(2, vec![chip.clone()]), |_| None);
-    assert_eq!(held(&totals), ["GPU-a"]);
-    let mut alone = Totals::<u32>::default();
-    alone.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());
-    alone.add(&reading(1, vec![chip]), |_| None);
-    assert_eq!(held(&alone), ["PCI-0"], "a node of such cards");
+    let ns = |field| group.number(field).unwrap() / S;
+    assert_eq!((ns(Gpu::busy_ns), ns(Gpu::held_ns)), (2, 6));
+    // A state is as it was when it was read.
+    assert_eq!(group.hist(Gpu::power_watts).unwrap().count(), 5);
 }

@@ -34,7 +34,7 @@ fn told(pending: &Pending) -> Vec<(String, String, f64)> {
         .map(|point| {
             assert_eq!((tag(point, "cluster"), tag(point, "hostname")), ("c1".into(), "n1".into()));
             let place = format!("{} {}", tag(point, "type"), tag(point, "type-id"));
-            (point.measurement.clone(), place, value(point))
+            (point.measurement.to_string(), place, value(point))
         })
         .collect()
 }

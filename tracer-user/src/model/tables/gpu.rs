@@ -1,4 +1,4 @@
-//! The table of `job_gpu`, which the sampler of GPUs fills in.
+//! The tables of `job_gpu` and `job_xid`, which the sampler of GPUs fills in.
 
 use tracer_ebpf::measurement;
 
@@ -58,7 +58,7 @@ measurement! {
     counter used_ns: Nanoseconds,
         "Time in which a process of the job used the device; held_ns minus this is time allocated but not used.";
     counter busy_ns: Nanoseconds,
-        "Part of held_ns in which a kernel ran on the device, anyone's; from the job's second reading on, if the device reports its utilisation.";
+        "Part of held_ns in which a kernel ran on the device, anyone's, while the device reports its utilisation.";
     counter idle_ns: Nanoseconds,
         "Part of held_ns in which no kernel ran, under the same conditions: the sum of idle_while_blocked_ns, idle_while_run_queue_ns, idle_while_faulting_ns, idle_while_on_cpu_ns, idle_while_network_ns and idle_other_ns. Time that nothing accounts for is reported up to 30 s later, since a wait is known only when it ends.";
     counter idle_while_blocked_ns: Nanoseconds,
@@ -117,4 +117,13 @@ measurement! {
         "Id of a MIG device's GPU instance; its profile is in the tag `model`.";
     constant mig_compute_instance: Count,
         "Id of a MIG device's compute instance.";
+}
+
+measurement! {
+    /// `job_xid`: errors that a GPU's driver reported, by their code.
+    XID, Xid = "job_xid", key "xid", tags ["gpu", "uuid", "code"],
+        "XID errors of NVIDIA GPUs by `code`, as NVIDIA's documentation lists them; one series for each code that the driver reported while the job had the device or in the second after.";
+
+    counter errors: Count,
+        "Errors of this code. Those of all codes but 45 add up to `xid_errors` of `job_gpu`, those of code 45 to `xid_cleanups`.";
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{
     base::{text::clean, units::long_duration},
     model::tables::{Cpu, Fact, GPU, fact},
-    report::{Whole, facts, whole::number},
+    report::{Whole, facts, identity::queued_ns, whole::number},
     view::{details, facts::Facts, file_wait::Part, headline},
 };
 
@@ -61,6 +61,10 @@ pub struct Measured {
     pub held_ns: Option<u64>,
     /// Time on CPU, all tasks.
     pub on_cpu_ns: Option<u64>,
+    /// What it did not get of the core time that it could have used, as a share of that.
+    pub missed: Option<f64>,
+    /// Readings of it.
+    pub readings: u64,
     /// Time of tasks by what they waited for, that for a CPU included; nothing where that is unknown.
     pub waits: Vec<Part>,
     /// Read from local disks.
@@ -100,13 +104,15 @@ impl Measured {
             allocated: facts.held_millicores.map(cores),
             busiest: Some(peaks.fold(0, u64::saturating_add)).filter(|peak| *peak > 0).map(cores),
             elapsed_ns: record.totals.elapsed_ns,
-            queued_ns: number_of(const { fact("start") })
-                .zip(number_of(const { fact("submitted") }))
-                .and_then(|(start, submitted)| start.checked_sub(submitted)),
+            queued_ns: queued_ns(record),
             held_ns: number(record, Cpu::held_ns)
                 .filter(|ns| *ns > 0)
                 .or_else(|| facts.core_held_ns()),
             on_cpu_ns: facts.on_cpu_ns,
+            missed: facts
+                .demand
+                .map(|demand| demand.missed_ns as f64 / demand.wanted_ns.max(1) as f64),
+            readings: record.totals.intervals,
             waits: waits(&facts),
             read_bytes: disk("read"),
             written_bytes: disk("write"),

@@ -1,13 +1,18 @@
 //! What the reader of a comparison must know besides its numbers.
 
-use super::{Measured, Options, Size, laws::Law};
-use crate::base::units::{bytes, cores as shown, percent};
+use super::{By, Measured, Options, Size, laws::Law, same};
+use crate::{
+    base::units::{bytes, cores as shown, percent},
+    view::facts::WAITED,
+};
 
 /// Time on CPU that grows by more is another work, or busy waiting.
 const ON_CPU_GROWS: f64 = 0.20;
 /// Amounts read that differ by more, and are at least so large, are worth a word.
 const FACTOR: f64 = 2.0;
 const LEAST_BYTES: u64 = 64 << 20;
+/// Fewer readings have no busiest moment.
+const LEAST_READINGS: u64 = 3;
 
 /// A sentence for each thing; the largest size did `work` times as much as the smallest.
 pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f64) -> Vec<String> {
@@ -30,6 +35,14 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
         }
         .map(str::to_owned),
     );
+    said.extend(same::numbers(&runs().collect::<Vec<_>>(), options.by, options.weak));
+    said.extend(kept_from_cores(groups, sizes));
+    if options.by == By::Used && runs().any(|run| run.readings < LEAST_READINGS) {
+        said.push(format!(
+            "some runs were read fewer than {LEAST_READINGS} times: the cores busy at their busiest moment are an \
+             average, and sizes so near to each other tell nothing"
+        ));
+    }
     if let [smallest, .., largest] = groups
         && let (Some(from), Some(to)) = (on_cpu(smallest), on_cpu(largest))
         && to / work > from * (1.0 + ON_CPU_GROWS)
@@ -64,6 +77,26 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
         runs().map(|run| run.gpus as u64),
     ));
     said
+}
+
+/// Where other work had a part of the cores, as it says of jobs too.
+fn kept_from_cores(groups: &[&[&Measured]], sizes: &[Size]) -> Option<String> {
+    let missed = |group: &[&Measured]| {
+        let known: Option<Vec<f64>> = group.iter().map(|run| run.missed).collect();
+        known.map(|known| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let kept = groups.iter().zip(sizes).filter_map(|(group, size)| Some((missed(group)?, size)));
+    let kept: Vec<_> = kept
+        .filter(|(missed, _)| *missed >= WAITED)
+        .map(|(missed, size)| format!("{} of size {}", percent(missed), cores(size)))
+        .collect();
+    (!kept.is_empty()).then(|| {
+        format!(
+            "runs did not get all the core time that they could have used ({} missed): usually other work ran there, \
+             so what is serial here is not the program's alone; repeat them on cores that nobody else uses",
+            kept.join(", ")
+        )
+    })
 }
 
 /// What usually keeps any law from fitting.

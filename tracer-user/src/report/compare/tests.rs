@@ -152,6 +152,22 @@ fn it_reads_as_agreed() {
 }
 
 #[test]
+fn no_size_is_told_that_was_not_tried() {
+    let times = [(1.0, 100.0), (2.0, 120.0), (4.0, 160.0), (8.0, 300.0)];
+    let read = text(&of(&times.map(|(cores, seconds)| timed(cores, 0, seconds))));
+    assert!(!read.contains(" 0 "), "{read}");
+    assert!(!read.contains("past 1 cores"), "{read}");
+    let slower: Vec<_> = [(2.0, 100.0), (4.0, 70.0), (8.0, 90.0), (16.0, 200.0)]
+        .map(|(cores, seconds)| timed(cores, 0, seconds))
+        .into();
+    let found = of(&slower);
+    let low = found.scalability.as_ref().unwrap().fastest_cores.as_ref().unwrap().low;
+    let read = text(&found);
+    let told = read.split("fastest on ").nth(1).unwrap().split([' ', '\n']).next().unwrap();
+    assert_eq!(told, format!("{:.0}", low.max(2.0)), "{read}");
+}
+
+#[test]
 fn of_two_sizes_no_law_is_fitted_and_of_one_nothing_is_compared() {
     let two = of(&runs(&[1.0, 2.0], 1));
     assert!(two.amdahl.is_none() && two.scalability.is_none() && two.worth_cores.is_none());
@@ -263,6 +279,73 @@ fn taking(times: &[(f64, f64)]) -> Vec<Measured> {
 
 fn in_one_line(comparison: &Comparison) -> String {
     text(comparison).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn no_number_of_the_table_is_cut_off() {
+    let repeated: Vec<_> = [1.0, 2.0, 4.0, 8.0]
+        .into_iter()
+        .flat_map(|cores| (0..3).map(move |at| (cores, at)))
+        .map(|(cores, at)| timed(cores, at, 0.637 / cores + at as f64 / 9.0))
+        .collect();
+    let found = of(&repeated);
+    for width in [40, 60, 80, 88, 100] {
+        let text = render(&found, &Style { width, color: false, unicode: true });
+        let table = text.split("In short").next().unwrap_or_default();
+        assert!(!table.contains('…'), "{width}: {text}");
+        let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let [from, to] =
+            [found.sizes[0].least_ns, found.sizes[0].most_ns].map(crate::base::units::duration);
+        assert!(told.contains(&format!("{from}, {to}")), "{width}: {text}");
+        if width < 88 {
+            assert!(
+                told.contains(&format!("from, to: {from}, {to} on 1 core; ")),
+                "{width}: {text}"
+            );
+        }
+        let more = format!("{:+.1} %", found.sizes[3].gain_of_a_tenth.unwrap() * 100.0);
+        assert_eq!(text.contains(&more), width >= 80, "{width}: {text}");
+    }
+}
+
+#[test]
+fn what_is_slower_on_all_larger_sizes_is_said_to_be() {
+    let told = in_one_line(&of(&taking(&[(1.0, 100.0), (2.0, 120.0), (4.0, 160.0), (8.0, 300.0)])));
+    assert!(told.contains(": more cores are slower;"), "{told}");
+    assert!(told.contains("more cores than 1 are not worth it: they were slower"), "{told}");
+    for wrong in ["on 0 to", "fastest on", "1 cores"] {
+        assert!(!told.contains(wrong), "{wrong}: {told}");
+    }
+}
+
+#[test]
+fn runs_that_were_kept_from_their_cores_are_told() {
+    let told = |missed: f64| {
+        let mut all = runs(&[1.0, 2.0, 4.0, 8.0], 3);
+        all.iter_mut().for_each(|run| {
+            run.missed = Some(if run.allocated == Some(2.0) { missed } else { 0.0 })
+        });
+        of(&all).notes
+    };
+    let said = "runs did not get all the core time that they could have used (15 % of size 2 missed): usually other work \
+                ran there, so what is serial here is not the program's alone; repeat them on cores that nobody else uses";
+    assert_eq!(told(0.15), [said]);
+    assert!(told(0.14).is_empty());
+}
+
+#[test]
+fn sizes_by_the_busiest_moment_of_runs_without_one_are_told_of() {
+    let notes = |readings, by| {
+        let mut all = runs(&[1.0, 2.0, 4.0, 8.0], 3);
+        all.iter_mut().for_each(|run| run.readings = readings);
+        compare(&all, Options { by, ..Options::default() }).unwrap().notes
+    };
+    assert!(notes(3, By::Used).is_empty() && notes(2, By::Allocated).is_empty());
+    let notes = notes(2, By::Used);
+    assert!(
+        notes[0].starts_with("some runs were read fewer than 3 times: the cores busy"),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::{
     view::{
         MAX_WIDTH, MIN_WIDTH, Style, heading, joined,
         line::{Line, Tone, labelled},
-        table::table,
+        table::{columns_of, table},
     },
 };
 
@@ -28,17 +28,7 @@ fn sizes(of: &Comparison, style: &Style) -> Vec<Line> {
     let aside = format!("{work}: {runs} runs at {} sizes, by {}", of.sizes.len(), of.by.in_words());
     let name = if of.name.is_empty() { "Runs" } else { &of.name };
     let mut lines = heading(name, &aside, style);
-    let is_wide = style.width >= WIDE;
     let is_queued = of.sizes.iter().any(|size| size.queued_ns.is_some());
-    // The queue takes its room.
-    let is_spread = is_wide && (!is_queued || style.width >= WIDEST);
-    let efficiency = if is_wide { "efficiency" } else { "effic." };
-    let is_shown = |name: &str| match name {
-        "from, to" => is_spread,
-        "queue" => is_queued,
-        "serial" | "10 % more" => is_wide,
-        _ => true,
-    };
     type Cell = fn(&Size) -> String;
     let columns: [(&str, Cell); 10] = [
         ("cores", |size| cores(size.cores)),
@@ -46,26 +36,57 @@ fn sizes(of: &Comparison, style: &Style) -> Vec<Line> {
         ("used", |size| size.cores_used.map_or(String::new(), cores)),
         ("queue", |size| size.queued_ns.map_or(String::new(), duration)),
         ("time", |size| duration(size.median_ns)),
-        ("from, to", |size| spread(size.least_ns, size.most_ns)),
+        (SPREAD, |size| spread(size.least_ns, size.most_ns).unwrap_or_default()),
         ("speed-up", |size| format!("{:.2}", size.speed_up)),
-        (efficiency, |size| percent(size.efficiency)),
+        ("efficiency", |size| percent(size.efficiency)),
         ("serial", |size| size.serial_fraction.map_or(String::new(), serial)),
         ("10 % more", |size| size.gain_of_a_tenth.map_or(String::new(), gain)),
     ];
-    let columns: Vec<_> = columns.iter().filter(|(name, _)| is_shown(name)).collect();
-    let head: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let row = |size| columns.iter().map(|(_, cell)| cell(size)).collect();
-    let rows: Vec<Vec<String>> = of.sizes.iter().map(row).collect();
+    let without = |left_out: &[&str]| {
+        let is_shown = |(name, _): &&(&'static str, Cell)| {
+            !left_out.contains(name) && (*name != "queue" || is_queued)
+        };
+        let columns: Vec<_> = columns.iter().filter(is_shown).collect();
+        let is_short = left_out.len() > 1;
+        let head = columns.iter().map(|(name, _)| match *name {
+            "efficiency" if is_short => "effic.",
+            name => name,
+        });
+        let row = |size| columns.iter().map(|(_, cell)| cell(size)).collect::<Vec<_>>();
+        (head.collect::<Vec<_>>(), of.sizes.iter().map(row).collect::<Vec<_>>())
+    };
+    // No number is cut off: what there is no room for is told below, or elsewhere.
+    let tried = LEFT_OUT.iter().map(|left_out| (without(left_out), left_out.contains(&SPREAD)));
+    let fits = |((head, rows), _): &((Vec<&str>, Vec<Vec<String>>), bool)| {
+        columns_of(head, rows) <= style.width
+    };
+    let mut tried: Vec<_> = tried.collect();
+    let at = tried.iter().position(fits).unwrap_or(tried.len() - 1);
+    let ((head, rows), is_below) = tried.swap_remove(at);
     lines.extend(table(&head, &rows, style));
+    let spreads = of.sizes.iter().filter_map(|size| {
+        Some(format!("{} on {}", spread(size.least_ns, size.most_ns)?, counted(size.cores)))
+    });
+    let spreads: Vec<_> = spreads.filter(|_| is_below).collect();
+    if !spreads.is_empty() {
+        let text = format!("{SPREAD}: {}", spreads.join("; "));
+        lines.extend(labelled("", 2, Tone::Faint, &text, style));
+    }
     lines
 }
 
+/// The column for which there is room last.
+const SPREAD: &str = "from, to";
+/// What is left out where there is no room, the first that fits.
+const LEFT_OUT: [&[&str]; 4] = [
+    &[],
+    &[SPREAD],
+    &[SPREAD, "serial", "10 % more"],
+    &[SPREAD, "serial", "10 % more", "used", "queue"],
+];
+
 /// Limits of more times the speed of one core are none.
 const FARTHEST: f64 = 1000.0;
-/// From here on there is room for all columns.
-const WIDE: usize = 80;
-/// And for the queue too.
-const WIDEST: usize = 100;
 
 fn cores(cores: f64) -> String {
     cores_shown((cores * 1000.0).round() as u64)
@@ -76,11 +97,8 @@ fn counted(n: f64) -> String {
     format!("{} {noun}", cores(n))
 }
 
-fn spread(least_ns: u64, most_ns: u64) -> String {
-    match least_ns == most_ns {
-        true => String::new(),
-        false => format!("{}, {}", duration(least_ns), duration(most_ns)),
-    }
+fn spread(least_ns: u64, most_ns: u64) -> Option<String> {
+    (least_ns < most_ns).then(|| format!("{}, {}", duration(least_ns), duration(most_ns)))
 }
 
 fn serial(share: f64) -> String {
@@ -145,10 +163,13 @@ fn in_short(of: &Comparison, style: &Style) -> Vec<Line> {
     if let Some(law) = &of.scalability {
         let is_worth = of.worth_cores.as_ref().is_none_or(|range| range.gains_from(smallest.cores));
         let fastest = match &law.fastest_cores {
-            Some(range) if range.high <= smallest.cores => "more cores are slower".to_owned(),
+            Some(range) if range.high <= smallest.cores || is_slower(of) => {
+                "more cores are slower".to_owned()
+            }
             Some(range) => format!(
                 "fastest on {} cores, and slower on more",
-                between(range, |n| format!("{n:.0}"))
+                // No run was on fewer.
+                between(range, |n| format!("{:.0}", n.max(smallest.cores)))
             ),
             None if !is_worth => "more cores are hardly faster, if at all".to_owned(),
             None => format!("more cores are faster up to {twice} at least"),
@@ -161,10 +182,20 @@ fn in_short(of: &Comparison, style: &Style) -> Vec<Line> {
         ));
     }
     said.extend(queue(of));
-    said.extend(of.worth_cores.as_ref().map(|range| worth(range, smallest.cores, furthest)));
+    said.extend(of.worth_cores.as_ref().map(|range| match is_slower(of) {
+        true => {
+            format!("more cores than {} are not worth it: they were slower", cores(smallest.cores))
+        }
+        false => worth(range, smallest.cores, furthest),
+    }));
     let mut lines = vec![Line::new().strong("In short")];
     lines.extend(said.iter().flat_map(|text| labelled("  • ", 4, Tone::Plain, text, style)));
     lines
+}
+
+/// Whether each larger size was slower than the smallest.
+fn is_slower(of: &Comparison) -> bool {
+    of.sizes.iter().skip(1).all(|size| size.speed_up < 1.0)
 }
 
 /// Where the fastest size was not the first to be done: what it gained it had waited longer.
@@ -204,7 +235,9 @@ fn worth(range: &Range, least: f64, furthest: f64) -> String {
     let shown = |n: f64| {
         if reaches(n) { format!("{} or more", cores(furthest)) } else { format!("{n:.0}") }
     };
-    format!("past {} cores, {WHY}", between(range, shown))
+    let past = between(range, shown);
+    let noun = if past == "1" { "core" } else { "cores" };
+    format!("past {past} {noun}, {WHY}")
 }
 
 fn growth(of: &Comparison, style: &Style) -> Vec<Line> {

@@ -27,6 +27,7 @@ pub fn devices(report: &Report, style: &Style) -> Vec<Line> {
     let mut lines = vec![Line::new().strong("Disks and file systems")];
     let head = ["", "moved", "number", "mean", "p50", "p99", "max"];
     lines.extend(table(&head, &rows, style));
+    lines.extend(more_devices(report).map(|more| Line::new().faint(format!("  {more}"))));
     for of in &report.devices {
         if let Some(errors) = of.errors {
             let text = format!("  {} of the requests of {} failed", count(errors), of.name);
@@ -34,6 +35,12 @@ pub fn devices(report: &Report, style: &Style) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// How many devices have no row, where some have none.
+pub fn more_devices(report: &Report) -> Option<String> {
+    let more = report.more_devices;
+    (more > 0).then(|| format!("… {more} more, which took less time"))
 }
 
 /// The busiest and the least busy nodes.

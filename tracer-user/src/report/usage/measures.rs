@@ -26,7 +26,7 @@ pub static MEASURES: [Measure; 13] = [
         name: "idle_core_hours",
         help: "those in which no task ran",
         words: "idle core hours",
-        of: |row, _| Some(row.idle_core_hours()),
+        of: |row, _| Some(row.idle_core_hours),
     },
     Measure {
         name: "cores_used_percent",
@@ -50,7 +50,7 @@ pub static MEASURES: [Measure; 13] = [
         name: "idle_gpu_hours",
         help: "those in which no kernel ran",
         words: "idle GPU hours",
-        of: |row, _| Some(row.idle_gpu_hours()),
+        of: |row, _| Some(row.idle_gpu_hours),
     },
     Measure {
         name: "gpus_used_percent",

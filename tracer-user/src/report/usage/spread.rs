@@ -1,4 +1,4 @@
-//! Hours of the day and days of the week, UTC: which share of a span of time lies in each.
+//! Hours of the day and days of the week: which share of a span of time lies in each.
 
 /// 1970 began on a Thursday.
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];

@@ -4,41 +4,48 @@ use clap::ValueEnum;
 
 use super::{By, Row};
 use crate::{
-    base::{text::clean, units::percent},
+    base::{text::clean, units::percent, values::UtcOffset},
     report::{
-        jobs::{columns, csv_line},
+        list::{self, Column, columns},
         text::hours_shown,
     },
     view::Style,
 };
 
-type Column = (&'static str, fn(&Row) -> String);
-
-static COLUMNS: [Column; 12] = [
+static COLUMNS: [Column<Row>; 14] = [
     ("key", |row| row.key.clone()),
     ("jobs", |row| row.jobs.to_string()),
-    ("core_hours_held", |row| format!("{:.3}", row.core_hours_held)),
-    ("core_hours_used", |row| format!("{:.3}", row.core_hours_used)),
-    ("gpu_hours_held", |row| format!("{:.3}", row.gpu_hours_held)),
-    ("gpu_hours_used", |row| format!("{:.3}", row.gpu_hours_used)),
-    ("memory_gib_hours_held", |row| format!("{:.3}", row.memory_gib_hours_held)),
-    ("memory_gib_hours_used", |row| format!("{:.3}", row.memory_gib_hours_used)),
-    ("cpu_only_core_hours", |row| format!("{:.3}", row.cpu_only_core_hours)),
+    ("core_hours_held", |row| of(row.core_hours_held, row.core_hours_held)),
+    ("core_hours_used", |row| of(row.core_hours_held, row.core_hours_used)),
+    ("gpu_hours_held", |row| of(row.gpu_hours_held, row.gpu_hours_held)),
+    ("gpu_hours_used", |row| of(row.gpu_hours_held, row.gpu_hours_used)),
+    ("memory_gib_hours_held", |row| of(row.memory_gib_hours_held, row.memory_gib_hours_held)),
+    ("memory_gib_hours_used", |row| of(row.memory_gib_hours_held, row.memory_gib_hours_used)),
+    ("cpu_only_core_hours", |row| of(row.cpu_only_core_hours, row.cpu_only_core_hours)),
     ("unknown", |row| row.unknown.to_string()),
-    ("cpu_only_alone_core_hours", |row| format!("{:.3}", row.cpu_only_alone_core_hours)),
+    ("cpu_only_alone_core_hours", |row| of(row.cpu_only_core_hours, row.cpu_only_alone_core_hours)),
+    ("idle_core_hours", |row| of(row.core_hours_held, row.idle_core_hours)),
+    ("idle_gpu_hours", |row| of(row.gpu_hours_held, row.idle_gpu_hours)),
     ("policies", |row| row.policies.join(" ")),
 ];
 
+/// Hours of those held; where none are known to be held, how many were used is unknown too.
+fn of(held: f64, hours: f64) -> String {
+    if held > 0.0 { format!("{hours:.3}") } else { String::new() }
+}
+
 /// The rows as CSV, with a line of names.
 pub fn csv(rows: &[Row]) -> String {
-    let head: Vec<_> = COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let cells = |row: &Row| COLUMNS.iter().map(|(_, of)| of(row)).collect::<Vec<_>>();
-    std::iter::once(head).chain(rows.iter().map(cells)).map(|cells| csv_line(&cells)).collect()
+    list::csv(&COLUMNS, rows)
 }
 
 /// The rows for a terminal.
-pub fn table(rows: &[Row], by: By, style: &Style) -> String {
+pub fn table(rows: &[Row], by: By, offset: UtcOffset, style: &Style) -> String {
     let name = by.to_possible_value().map_or_else(String::new, |by| by.get_name().to_uppercase());
+    let name = match by {
+        By::Hour | By::Weekday => format!("{name} (UTC{offset})"),
+        By::User | By::Account | By::Partition | By::Node => name,
+    };
     let head = [
         &*name,
         "JOBS",
@@ -64,10 +71,10 @@ pub fn table(rows: &[Row], by: By, style: &Style) -> String {
             row.jobs.to_string(),
             hours(row.core_hours_held),
             share(row.core_hours_used, row.core_hours_held),
-            hours(row.idle_core_hours()),
+            hours(row.idle_core_hours),
             hours(row.gpu_hours_held),
             share(row.gpu_hours_used, row.gpu_hours_held),
-            hours(row.idle_gpu_hours()),
+            hours(row.idle_gpu_hours),
             hours(row.memory_gib_hours_held),
             share(row.memory_gib_hours_used, row.memory_gib_hours_held),
             hours(row.cpu_only_core_hours),

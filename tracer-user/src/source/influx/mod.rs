@@ -168,7 +168,8 @@ impl Influx {
 
     /// The records of runs, each with the span of its lines, added up by the server.
     fn columns(&self, runs: &[(Info, Span)]) -> Result<Vec<Record>> {
-        let widths: Vec<_> = runs.iter().map(|(_, (from, to))| told::width_ns(to - from)).collect();
+        let width = |(_, (from, to)): &(Info, Span)| told::width_ns(to.saturating_sub(*from));
+        let widths: Vec<_> = runs.iter().map(width).collect();
         let mut statements = Vec::new();
         for ((info, span), width_ns) in runs.iter().zip(&widths) {
             let head = head(&info.record(span.0));

@@ -65,6 +65,7 @@ pub fn totals() -> Vec<String> {
         Cpu::cores_held,
         Cpu::held_ns,
         Memory::used_peak_bytes,
+        Memory::cache_peak_bytes,
         Memory::peak_bytes,
         Memory::limit_bytes,
         Memory::held_byte_s,

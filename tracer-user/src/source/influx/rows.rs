@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::ask::Rows;
 use crate::{
     lines::decode::{Told, decode, is_float},
-    model::point::{FieldValue, Point},
+    model::point::{FieldValue, Name, Point},
 };
 
 /// What the rows tell, one by one, with the time of each; rows that no table knows are left out.
@@ -18,14 +18,16 @@ pub fn told(rows: &Rows) -> impl Iterator<Item = Told> + '_ {
 /// The point that a row tells of; `None` where the row has no time.
 fn point(rows: &Rows, row: &[Value]) -> Option<Point> {
     let mut tags: Vec<_> =
-        rows.tags.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        rows.tags.iter().map(|(key, value)| (Name::from(key.clone()), value.clone())).collect();
     let (mut fields, mut time_ns) = (Vec::new(), None);
     for (name, value) in rows.columns.iter().zip(row) {
         match value {
             Value::Number(time) if name == "time" => time_ns = time.as_u64(),
             // A tag that was asked for as a column: the owner.
-            Value::String(text) if name == "user" => tags.push((name.clone(), text.clone())),
-            Value::String(text) => fields.push((name.clone(), FieldValue::Text(text.clone()))),
+            Value::String(text) if name == "user" => tags.push((name.clone().into(), text.clone())),
+            Value::String(text) => {
+                fields.push((name.clone().into(), FieldValue::Text(text.clone())))
+            }
             Value::Number(number) => {
                 // InfluxDB writes a whole float as an integer.
                 let integer = number.as_u64().filter(|_| !is_float(&rows.name, name));
@@ -33,13 +35,13 @@ fn point(rows: &Rows, row: &[Value]) -> Option<Point> {
                     Some(integer) => FieldValue::Integer(integer),
                     None => FieldValue::Float(number.as_f64()?),
                 };
-                fields.push((name.clone(), value));
+                fields.push((name.clone().into(), value));
             }
             _ => {}
         }
     }
     tags.retain(|(_, value)| !value.is_empty());
-    Some(Point { measurement: rows.name.clone(), tags, fields, time_ns: time_ns? })
+    Some(Point { measurement: rows.name.clone().into(), tags, fields, time_ns: time_ns? })
 }
 
 #[cfg(test)]

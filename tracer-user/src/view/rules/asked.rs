@@ -2,11 +2,11 @@
 
 use super::{
     FACT, Facts, Finding, REQUEST_NS, Saves, Tone,
-    memory::{NEEDED, is_seen, is_short},
+    memory::{NEEDED, is_short, memory_enough},
 };
 use crate::{
     base::units::{bytes, long_duration, percent},
-    model::tables::{GPU, Gpu, Memory},
+    model::tables::{GPU, Gpu},
     view::request::Ask,
 };
 
@@ -37,15 +37,15 @@ pub(super) fn time_limit(facts: &Facts) -> Option<Finding> {
 
 pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
     let request = &facts.request;
-    let (most, name, aside) = match is_seen(facts) {
-        true => (Memory::used_peak_bytes, "needed", "file cache not included"),
-        false => (Memory::peak_bytes, "was charged at most", "file cache included"),
+    let needed = facts.memory_needed()?;
+    let (name, aside) = match needed.is_seen() {
+        true => ("needed", "file cache not included"),
+        false => ("was charged at most", "file cache included"),
     };
-    let used = facts.number(Memory::used_peak_bytes).and(facts.number(most))?;
+    let used = needed.most_bytes;
     let asked = request.memory_bytes.filter(|asked| *asked > LITTLE_BYTES)?;
     let share = used as f64 / asked as f64;
-    let ask = request.memory_for(used)?;
-    let Ask::Memory(enough) = ask else { return None };
+    let enough = memory_enough(facts)?;
     let is_much = share < NEEDED && enough < asked;
     if !is_much || !request.ended_itself || is_short(facts) {
         return None;
@@ -61,7 +61,11 @@ pub(super) fn memory_unused(facts: &Facts) -> Option<Finding> {
         percent(share)
     );
     let saves = Saves { core_ns: core_ns as u64, gpu_ns: 0 };
-    Some(Finding::new((1.0 - share) / 10.0, Tone::Warn, text).saving(saves).asking(ask))
+    Some(
+        Finding::new((1.0 - share) / 10.0, Tone::Warn, text)
+            .saving(saves)
+            .asking(Some(Ask::Memory(enough))),
+    )
 }
 
 pub(super) fn time_unused(facts: &Facts) -> Option<Finding> {
@@ -109,7 +113,7 @@ pub(super) fn gpu_too_large(facts: &Facts) -> Option<Finding> {
     let is_small = busy > 0.0
         && busy <= SMALL_GPU
         && memory_bytes < SMALL_GPU_MEMORY_BYTES
-        && facts.number(Memory::used_peak_bytes)? < SMALL_MEMORY_BYTES
+        && facts.memory_needed()?.most_bytes < SMALL_MEMORY_BYTES
         && facts.used_millicores()? <= 1_000
         && gpu.number(Gpu::readings_shared) == Some(0);
     let text = format!(

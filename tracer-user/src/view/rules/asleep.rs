@@ -7,6 +7,7 @@ use super::{Facts, Finding, Tone, calls::times, cpu::FEW_CORES};
 use crate::{
     base::units::{at_least, cores},
     model::tables::Sched,
+    view::node_use::millicores,
 };
 
 /// Half of the elapsed time with every task asleep: the job waited for something outside.
@@ -21,6 +22,8 @@ const OFTEN_NS: u64 = 100_000_000;
 pub(super) const MANY: u64 = 1_000;
 /// Tasks asleep on pipes on average, in thousandths, from which there is a pool of workers.
 const POOL: u64 = 2_000;
+/// Fewer that wait for children, in thousandths, are not worth a word.
+const FEW: u64 = 100;
 /// Its idle cores, of those held: with two of them, one worker leaves not quite half of them idle.
 const POOL_IDLE: f64 = 0.25;
 /// A pool waits for locks too, and so do threads that are there and never used: these leave no moment as much busier
@@ -45,12 +48,17 @@ const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_waits);
 type Cause = (Handle<Number>, Handle<Number>);
 
 pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
-    let share = facts.share(facts.all_asleep_ns()?);
+    let asleep_ns = facts.all_asleep_ns()?;
+    let share = facts.judged(asleep_ns);
     let why = main_cause(facts).unwrap_or_else(|| {
         ": it waited for timers, locks, the network or other programs, not for CPU or disk".into()
     });
-    let text = format!("every task slept for {} of the time{why}", at_least(share));
-    (share >= ASLEEP).then_some(Finding::new(share, Tone::Warn, text))
+    let time = match share {
+        1.0.. => "all the time".to_owned(),
+        _ => format!("for {} of {}", at_least(share), facts.judged_name()),
+    };
+    let text = format!("every task slept {time}{why}");
+    (share >= ASLEEP).then(|| Finding::new(facts.share(asleep_ns), Tone::Warn, text))
 }
 
 /// What most of the sleep was for, and what that usually means.
@@ -94,7 +102,7 @@ fn main_cause(facts: &Facts) -> Option<String> {
 /// A pool of workers that waits for one of them.
 pub(super) fn pool(facts: &Facts) -> Option<Finding> {
     let idle = idle_cores(facts, POOL_IDLE)?;
-    let was_busier = facts.totals.peaks.millicores as f64 >= idle.used as f64 * WAS_BUSIER;
+    let was_busier = facts.busiest_millicores() as f64 >= idle.wanted as f64 * WAS_BUSIER;
     let (locks, on) = match was_busier {
         true => (Some(LOCK), "on pipes and for locks"),
         false => (None, "on pipes"),
@@ -106,16 +114,19 @@ pub(super) fn pool(facts: &Facts) -> Option<Finding> {
     let asleep_ns = facts.asleep_ns?;
     let of_pool = waits().chain([CHILD]).map(|cause| Some(facts.waited(cause)?.ns as f64));
     let is_pool = waiting >= POOL && of_pool.sum::<Option<f64>>()? >= asleep_ns as f64 * MOSTLY;
-    if !is_pool || !ONE_WORKS.contains(&idle.used) {
+    if !is_pool || !ONE_WORKS.contains(&idle.wanted) {
         return None;
     }
+    let of_children = match children {
+        FEW.. => format!(" and {} for children", cores(children)),
+        _ => String::new(),
+    };
     let text = format!(
-        "{} of {} cores used while {} tasks on average waited {on} and {} for children: \
+        "{} of {} cores used while {} tasks on average waited {on}{of_children}: \
          usually workers that wait for one of them",
         cores(idle.used),
         cores(idle.held),
-        cores(waiting),
-        cores(children)
+        cores(waiting)
     );
     Some(Finding::new(idle.share, Tone::Warn, text))
 }
@@ -123,6 +134,16 @@ pub(super) fn pool(facts: &Facts) -> Option<Finding> {
 /// Whether a rule here says why cores were idle.
 pub(super) fn explains_idle_cores(facts: &Facts) -> bool {
     [pool, poll, locks].iter().any(|rule| rule(facts).is_some())
+}
+
+/// Whether tasks that were blocked or asleep would fill so many idle cores, in thousandths: then nobody knows that only
+/// one of them ever has work. Parents of what runs would not.
+pub(super) fn fills(facts: &Facts, idle: u64) -> bool {
+    let children_ns = facts.waited(CHILD).map_or(0, |children| children.ns);
+    let asleep_ns = facts.asleep_ns.unwrap_or(0).saturating_sub(children_ns);
+    let waiting_ns = asleep_ns.saturating_add(facts.blocked_ns.unwrap_or(0));
+    millicores(waiting_ns, facts.totals.elapsed_ns)
+        .is_some_and(|tasks| tasks as f64 >= idle as f64 * FILL)
 }
 
 /// Ranks or workers that wait for messages.
@@ -141,7 +162,7 @@ pub(super) fn locks(facts: &Facts) -> Option<Finding> {
 fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding> {
     let idle = idle_cores(facts, FEW_CORES)?;
     let (waited, sleepers) = (facts.waited(cause)?, sleepers(facts, cause)?);
-    let fill = sleepers as f64 >= (idle.held - idle.used) as f64 * FILL;
+    let fill = sleepers as f64 >= idle.held.saturating_sub(idle.wanted) as f64 * FILL;
     if !fill || waited.count < MANY || waited.mean_ns() > OFTEN_NS {
         return None;
     }
@@ -157,23 +178,24 @@ fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding
 
 /// How many tasks slept for `cause` on average, in thousandths.
 fn sleepers(facts: &Facts, cause: Cause) -> Option<u64> {
-    let waited_ns = u128::from(facts.waited(cause)?.ns);
-    let sleepers = (waited_ns * 1000).checked_div(facts.totals.elapsed_ns.into())?;
-    Some(u64::try_from(sleepers).unwrap_or(u64::MAX))
+    millicores(facts.waited(cause)?.ns, facts.totals.elapsed_ns)
 }
 
 /// Cores, in thousandths, many of which were idle.
 struct IdleCores {
     used: u64,
+    /// Those that it could have used.
+    wanted: u64,
     held: u64,
-    /// The idle ones of those held.
+    /// Those of the held that it could not have used.
     share: f64,
 }
 
 /// Those of which more than `least` was idle; nothing where every task slept: of that another rule speaks.
 fn idle_cores(facts: &Facts, least: f64) -> Option<IdleCores> {
-    let (used, held) = (facts.used_millicores()?, facts.held_millicores.filter(|h| *h > 1_000)?);
-    let share = 1.0 - used as f64 / held as f64;
+    let (used, wanted) = (facts.used_millicores()?, facts.wanted_millicores()?);
+    let held = facts.held_millicores.filter(|held| *held > 1_000)?;
+    let share = 1.0 - wanted as f64 / held as f64;
     let is_asleep = all_asleep(facts).is_some();
-    (share > least && !is_asleep).then_some(IdleCores { used, held, share })
+    (share > least && !is_asleep).then_some(IdleCores { used, wanted, held, share })
 }

@@ -2,7 +2,7 @@
 
 use tracer_ebpf::handle::{Handle, Number};
 
-use super::{Facts, Finding, Tone};
+use super::{Facts, Finding, Tone, by_file::sync_each_record, programs::many_programs};
 use crate::{
     base::units::{count, duration, percent},
     model::tables::Sched,
@@ -23,28 +23,33 @@ pub(super) fn often(what: &str) -> String {
     format!("blocked in {what} for {} of the time, {} times", percent(CALLS), count(MANY))
 }
 
-/// Many waits until what was written is stored.
+/// Many waits until what was written is stored, where no rule tells the files.
 pub(super) fn sync(facts: &Facts) -> Option<Finding> {
+    synced(facts).filter(|_| sync_each_record(facts).is_none())
+}
+
+/// The same, whoever tells more of it.
+pub(super) fn synced(facts: &Facts) -> Option<Finding> {
     let syncs = facts.waited((Sched::blocked_sync_ns, Sched::blocked_sync_waits))?;
-    let share = facts.share(syncs.ns);
+    let share = facts.judged(syncs.ns);
     if share < CALLS || syncs.count < MANY {
         return None;
     }
     let text = format!(
-        "blocked in fsync and the like {} of {}{}, {}: usually a program that stores each record; \
+        "blocked in fsync and the like{} {} of {}, {}: usually a program that stores each record; \
          store many at once",
-        percent(share),
-        facts.whole_name(),
         place(facts, "sync", syncs.ns),
+        percent(share),
+        facts.judged_name(),
         times(syncs)
     );
-    Some(Finding::new(share, Tone::Bad, text))
+    Some(Finding::new(facts.share(syncs.ns), Tone::Bad, text))
 }
 
 /// Names and attributes of files, on a network file system or where nobody knows.
 pub(super) fn metadata(facts: &Facts) -> Option<Finding> {
     let calls = facts.waited((Sched::blocked_metadata_ns, Sched::blocked_metadata_waits))?;
-    let share = facts.share(calls.ns);
+    let share = facts.judged(calls.ns);
     if share < CALLS || calls.count < MANY {
         return None;
     }
@@ -60,13 +65,13 @@ pub(super) fn metadata(facts: &Facts) -> Option<Finding> {
         None => "local disks do not explain it: usually many small files on a network file system",
     };
     let text = format!(
-        "blocked in open, stat and the like {} of {}{}, {}; {usual}",
-        percent(share),
-        facts.whole_name(),
+        "blocked in open, stat and the like{} {} of {}, {}; {usual}",
         place(facts, "metadata", calls.ns),
+        percent(share),
+        facts.judged_name(),
         times(calls)
     );
-    Some(Finding::new(share, Tone::Bad, text))
+    Some(Finding::new(facts.share(calls.ns), Tone::Bad, text))
 }
 
 /// Threads that change the same memory map.
@@ -76,23 +81,26 @@ pub(super) fn memory_maps(facts: &Facts) -> Option<Finding> {
         "blocked {} of {} changing its memory maps (mmap, munmap, brk), {}: usually threads that \
          wait for each other there; allocate less often, or keep what was freed",
         percent(share),
-        facts.whole_name(),
+        facts.judged_name(),
         times(calls)
     );
-    (calls.count >= MANY).then_some(Finding::new(share, Tone::Warn, text))
+    (calls.count >= MANY).then(|| Finding::new(facts.share(calls.ns), Tone::Warn, text))
 }
 
 /// Parents whose children have their memory.
 pub(super) fn vfork(facts: &Facts) -> Option<Finding> {
+    if many_programs(facts).is_some() {
+        return None;
+    }
     let (share, calls) = kernels(facts, (Sched::blocked_child_ns, Sched::blocked_child_waits))?;
     let text = format!(
         "blocked {} of {} starting children (vfork, posix_spawn), {}: a parent stops until its \
          child has executed a program or ended; that is not I/O of its own",
         percent(share),
-        facts.whole_name(),
+        facts.judged_name(),
         times(calls)
     );
-    Some(Finding::new(share, Tone::Warn, text))
+    Some(Finding::new(facts.share(calls.ns), Tone::Warn, text))
 }
 
 /// What else is not known to be I/O: drivers, and calls that do not tell.
@@ -100,7 +108,7 @@ pub(super) fn otherwise(facts: &Facts) -> Option<Finding> {
     let ioctl_ns = facts.number(Sched::blocked_ioctl_ns)?;
     let other_ns = facts.number(Sched::blocked_other_ns)?;
     let ns = ioctl_ns.max(other_ns);
-    let share = facts.share(ns);
+    let share = facts.judged(ns);
     if share < OTHERWISE {
         return None;
     }
@@ -109,14 +117,14 @@ pub(super) fn otherwise(facts: &Facts) -> Option<Finding> {
         Some(disk) => format!("in calls that do not tell what for; {}", disk.in_words()),
         None => "in calls that do not tell what for (io_uring's I/O is among them)".to_owned(),
     };
-    let text = format!("blocked {} of {} {cause}", percent(share), facts.whole_name());
-    Some(Finding::new(share, Tone::Bad, text))
+    let text = format!("blocked {} of {} {cause}", percent(share), facts.judged_name());
+    Some(Finding::new(facts.share(ns), Tone::Bad, text))
 }
 
 /// Blocks in the kernel's own matters and their share, where that is out of the ordinary.
 fn kernels(facts: &Facts, of: (Handle<Number>, Handle<Number>)) -> Option<(f64, Waited)> {
     let waited = facts.waited(of)?;
-    let share = facts.share(waited.ns);
+    let share = facts.judged(waited.ns);
     (share >= KERNEL && waited.count > 0).then_some((share, waited))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone};
+use super::{DIVE, FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone, by_file::of_opened_again};
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::{
@@ -13,14 +13,16 @@ use crate::{
     view::file_ops::{added_up, is_storage, name, ops, place, storage, time_ns},
 };
 
+/// When there are any.
+pub(super) const ASKED: &str = "with `run --io` or `jobtrace io`";
 /// Where operations on files take less of the time than this, they are not why it was slow.
 const LEAST: f64 = 0.05;
 /// Fewer operations than this are no habit.
-const MANY: u64 = 1_000;
+pub(super) const MANY: u64 = 1_000;
 /// An access is small below this, and they matter from these parts of all accesses and of the time in I/O on.
-const SMALL_BYTES: u64 = 1 << 20;
+pub(super) const SMALL_BYTES: u64 = 1 << 20;
 const SMALL: f64 = 0.10;
-const SMALL_TIME: f64 = 0.20;
+pub(super) const SMALL_TIME: f64 = 0.20;
 /// Names and attributes matter from this part of the time in I/O on, where less than this is moved for each open.
 const NAMES_TIME: f64 = 0.30;
 const FILE_BYTES: u64 = 64 << 10;
@@ -33,7 +35,7 @@ const NAMES: [&str; 9] =
 /// Those that look a name up.
 const LOOKUPS: [&str; 2] = ["open", "stat"];
 /// The kernel's own files: no larger piece of them can be had.
-const KERNELS: [&str; 6] = ["proc", "sysfs", "devtmpfs", "cgroup", "cgroup2", "tracefs"];
+pub(super) const KERNELS: [&str; 6] = ["proc", "sysfs", "devtmpfs", "cgroup", "cgroup2", "tracefs"];
 /// Errors that no program expects, and what they mean.
 const FAILURES: [(&str, &str); 4] = [
     ("EIO", "the device or the server failed"),
@@ -47,12 +49,12 @@ pub(super) const FILE_ERRORS: Rule = Rule {
     least_ns: 0,
     threshold: || {
         let errors = FAILURES.map(|(error, _)| error).join(", ");
-        format!("with `run --io`: an operation on a file failed with one of {errors}")
+        format!("{ASKED}: an operation on a file failed with one of {errors}")
     },
     source: "",
     advice: "look whether results are complete; ENOSPC, EDQUOT: remove files or ask for more space; EIO, ESTALE: tell \
              the administrators",
-    shown: "dive",
+    shown: DIVE,
     find: file_errors,
 };
 
@@ -71,7 +73,7 @@ pub(super) const SMALL_ACCESSES: Rule = Rule {
     source: "Drishti: 10 % of accesses and 1,000 below 1 MiB",
     advice: "move more at once: a larger buffer (Python: buffering=1 << 20 of open; C: setvbuf), whole arrays, chunks of \
              1 MiB in HDF5, collective calls of MPI-IO",
-    shown: "dive",
+    shown: DIVE,
     find: small_accesses,
 };
 
@@ -81,7 +83,7 @@ pub(super) const SMALL_FILES: Rule = Rule {
     threshold: || {
         in_a_dive(&format!(
             "more than {} of the time in I/O goes into open, stat and the like, and {} files or more are opened with \
-             less than {} moved for each",
+             less than {} moved for each; without those of `opened_again`",
             percent(NAMES_TIME),
             count(MANY),
             bytes(FILE_BYTES)
@@ -90,7 +92,7 @@ pub(super) const SMALL_FILES: Rule = Rule {
     source: "",
     advice: "pack them: tar or WebDataset for training data, one HDF5 file or database for many results; or copy an \
              archive to a local disk and unpack it there",
-    shown: "dive",
+    shown: DIVE,
     find: small_files,
 };
 
@@ -107,16 +109,16 @@ pub(super) const MISSING_FILES: Rule = Rule {
     source: "",
     advice: "shorten the search paths (PATH, PYTHONPATH, LD_LIBRARY_PATH), load fewer modules, or list a folder once in \
              place of asking for each name",
-    shown: "dive",
+    shown: DIVE,
     find: missing_files,
 };
 
-fn in_a_dive(what: &str) -> String {
-    format!("with `run --io`, where I/O takes {} of the time: {what}", percent(LEAST))
+pub(super) fn in_a_dive(what: &str) -> String {
+    format!("{ASKED}, where I/O takes {} of the time: {what}", percent(LEAST))
 }
 
 /// Operations on files, where they took long enough to speak of.
-struct All<'a> {
+pub(super) struct All<'a> {
     facts: &'a Facts<'a>,
     /// By file system and mount.
     mounts: BTreeMap<[&'a str; 2], Vec<&'a Group>>,
@@ -124,7 +126,7 @@ struct All<'a> {
 }
 
 impl<'a> All<'a> {
-    fn of(facts: &'a Facts<'a>) -> Option<Self> {
+    pub(super) fn of(facts: &'a Facts<'a>) -> Option<Self> {
         let mut mounts: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for group in storage(facts) {
             mounts.entry([&*group.tags[0], &*group.tags[1]]).or_default().push(group);
@@ -135,22 +137,22 @@ impl<'a> All<'a> {
     }
 
     /// `ns` as a share of the job's time, or of the time in I/O where tasks that sleep there make it more.
-    fn share(&self, ns: u64) -> f64 {
+    pub(super) fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.facts.whole_ns().max(self.time_ns).max(1) as f64
     }
 
     /// `ns` as a share of the time in I/O.
-    fn of_io(&self, ns: u64) -> f64 {
+    pub(super) fn of_io(&self, ns: u64) -> f64 {
         ns as f64 / self.time_ns.max(1) as f64
     }
 
     /// What `cost_ns` is, in words: `61 % of its time in I/O (1.20 s)`.
-    fn cost(&self, cost_ns: u64) -> String {
+    pub(super) fn cost(&self, cost_ns: u64) -> String {
         format!("{} of its time in I/O ({})", percent(self.of_io(cost_ns)), duration(cost_ns))
     }
 
     /// Of what each mount has to say, that which costs most.
-    fn dearest(
+    pub(super) fn dearest(
         &self,
         of: impl Fn([&str; 2], &[&Group]) -> Option<(u64, String)>,
     ) -> Option<Finding> {
@@ -159,7 +161,7 @@ impl<'a> All<'a> {
         Some(Finding::new(self.share(cost_ns), Tone::Bad, text))
     }
 
-    fn place(&self, [fs, mount]: [&str; 2]) -> String {
+    pub(super) fn place(&self, [fs, mount]: [&str; 2]) -> String {
         place(fs, mount, self.facts.unicode)
     }
 }
@@ -224,10 +226,14 @@ fn below(sizes: &Hist, bytes: u64) -> (u64, u64) {
 fn small_files(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
     all.dearest(|mount, groups| {
-        let cost_ns = sum(groups, &NAMES, time_ns);
+        // Files that are opened again and again are few: a rule of its own tells them.
+        let again = of_opened_again(facts, mount);
+        let cost_ns = sum(groups, &NAMES, time_ns).saturating_sub(again.open_ns);
         let failed = |group: &Group| group.number(Io::errors).unwrap_or(0);
         let opens = sum(groups, &["open"], |group| ops(group).saturating_sub(failed(group)));
+        let opens = opens.saturating_sub(again.opens);
         let moved = added_up(groups.iter().filter_map(|group| group.number(Io::bytes)));
+        let moved = moved.saturating_sub(again.read_bytes.saturating_add(again.written_bytes));
         let is_small = opens >= MANY && moved / opens < FILE_BYTES;
         (is_small && all.of_io(cost_ns) > NAMES_TIME).then(|| {
             let text = format!(
@@ -256,10 +262,11 @@ fn missing_files(facts: &Facts) -> Option<Finding> {
         let is_habit = missing >= MANY && missing as f64 > MISSING * lookups as f64;
         (is_habit && all.share(time_ns) >= LEAST).then(|| {
             let text = format!(
-                "{} of {} opens and stats on {} asked for what is not there; all of them took {}",
+                "{} of {} opens and stats on {} asked for what is not there; all {} together took {}",
                 count(missing),
                 count(lookups),
                 all.place([fs, mount]),
+                count(lookups),
                 all.cost(time_ns)
             );
             (time_ns, text)

@@ -23,26 +23,46 @@ pub(super) fn disk_errors(facts: &Facts) -> Option<Finding> {
     Some(Finding::new(FACT, Tone::Bad, text).saving(Saves::default()))
 }
 
+/// Requests of this size gain little from being larger.
+pub(super) const LARGE_BYTES: u64 = 128 << 10;
+
+/// In small pieces, or nobody knows in which.
 pub(super) fn blocked(facts: &Facts) -> Option<Finding> {
+    is_in_large_pieces(facts).is_none_or(|is_large| !is_large).then(|| on_io(facts))?
+}
+
+/// In pieces that are large already.
+pub(super) fn blocked_on_large(facts: &Facts) -> Option<Finding> {
+    is_in_large_pieces(facts)?.then(|| on_io(facts))?
+}
+
+/// Whether the disk behind it moved large pieces; `None` where none is, or its requests are unknown.
+fn is_in_large_pieces(facts: &Facts) -> Option<bool> {
+    let disk = Disk::behind(&facts.disks, facts.io_without_faults_ns())?;
+    Some(disk.mean_bytes()? >= LARGE_BYTES)
+}
+
+fn on_io(facts: &Facts) -> Option<Finding> {
     facts.io_ns?;
     // What major faults blocked has a rule of its own.
     let io_ns = facts.io_without_faults_ns();
-    let share = facts.share(io_ns);
+    let share = facts.judged(io_ns);
     // A rule of its own says what fsync and metadata are.
-    if share < BLOCKED || is_of_calls(facts, share) {
+    if share < BLOCKED || is_of_calls(facts, io_ns) {
         return None;
     }
     let cause = match Disk::behind(&facts.disks, io_ns) {
         Some(disk) => disk.in_words(),
         None => on_files(facts, io_ns).unwrap_or_else(|| unexplained(facts).into()),
     };
-    let text = format!("blocked on I/O {} of {}; {cause}", percent(share), facts.whole_name());
-    Some(Finding::new(share, Tone::Bad, text))
+    let text = format!("blocked on I/O {} of {}; {cause}", percent(share), facts.judged_name());
+    Some(Finding::new(facts.share(io_ns), Tone::Bad, text))
 }
 
 /// Whether most of it is fsync or metadata, of which other rules speak.
-fn is_of_calls(facts: &Facts, share: f64) -> bool {
-    let rules = [calls::sync, calls::metadata];
+fn is_of_calls(facts: &Facts, io_ns: u64) -> bool {
+    let share = facts.share(io_ns);
+    let rules = [calls::synced, calls::metadata];
     rules.iter().filter_map(|rule| rule(facts)).any(|of| of.weight >= share * MOSTLY)
 }
 

@@ -1,9 +1,12 @@
 //! Rules for memory: killed for it, short of it, full of file cache, faulting.
 
-use super::{FACT, Facts, Finding, Saves, Tone};
+use super::{FACT, Facts, Finding, Saves, Tone, programs::many_programs};
 use crate::{
     base::units::{bytes, count, duration, percent},
-    model::tables::{Fault, Memory},
+    model::{
+        needed::Needed,
+        tables::{Fault, Memory},
+    },
     view::{facts::MEMORY_IS_SHORT, request::Ask},
 };
 
@@ -15,10 +18,8 @@ pub(super) const MINOR: f64 = 0.10;
 /// Memory needed of that asked for or allowed, below which less would do.
 pub(super) const NEEDED: f64 = 0.70;
 
-/// The readings saw most of it: what else is charged is the kernel's own, for the job.
-const SEEN: f64 = 0.85;
-
-/// A job that was killed with this part of its limit had too little, whoever had the rest.
+/// A job that was killed with this part of its limit had too little: it was refused what it asked for in one piece, or
+/// little was left to others.
 const MOSTLY_FULL: f64 = 0.75;
 /// Memory that grew to this, from this part of it, is worth a look.
 pub(super) const KEPT_BYTES: u64 = 256 << 20;
@@ -28,7 +29,7 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
     let limit = facts.number(Memory::limit_bytes).zip(facts.memory_share());
     let cause = match limit {
-        Some((limit, share)) if share >= MEMORY_IS_SHORT => {
+        Some((limit, share)) if share >= MOSTLY_FULL => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
         Some((limit, share)) => format!(
@@ -47,32 +48,47 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     Some(Finding::new(FACT + 1.0, Tone::Bad, text).asking(ask))
 }
 
+/// Faults for which memory was short.
 pub(super) fn major_faults(facts: &Facts) -> Option<Finding> {
-    let share = facts.share(facts.major_ns?);
-    if share < MAJOR {
-        return None;
-    }
-    let faults = facts.number(Fault::major).map_or("".into(), |faults| count(faults) + " ");
     let full = facts.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT);
     let swapped = facts.number(Memory::swap_bytes).is_some_and(|bytes| bytes > 0);
-    let cause = match (full, swapped) {
-        (true, _) => "memory was full, so pages in use were dropped and read again",
-        (false, true) => "it was swapped out and read back",
-        (false, false) => "program text or mapped files (a cold start, or memory pressure)",
-    };
+    faulted(
+        facts,
+        match (full, swapped) {
+            (true, _) => "memory was full, so pages in use were dropped and read again",
+            (false, true) => "it was swapped out and read back",
+            (false, false) => return None,
+        },
+    )
+}
+
+/// Faults that more memory would not spare it.
+pub(super) fn mapped_files(facts: &Facts) -> Option<Finding> {
+    let is_short = major_faults(facts).is_some();
+    let cause = "mapped files, or programs and libraries that were not in memory yet";
+    faulted(facts, cause).filter(|_| !is_short)
+}
+
+fn faulted(facts: &Facts, cause: &str) -> Option<Finding> {
+    let major_ns = facts.major_ns?;
+    let share = facts.judged(major_ns);
+    let faults = facts.number(Fault::major).map_or("".into(), |faults| count(faults) + " ");
     let text = format!(
         "{faults}major faults blocked it {} of {}, pages read from disk: {cause}",
         percent(share),
-        facts.whole_name()
+        facts.judged_name()
     );
-    Some(Finding::new(share, Tone::Bad, text))
+    (share >= MAJOR).then(|| Finding::new(facts.share(major_ns), Tone::Bad, text))
 }
 
 pub(super) fn minor_faults(facts: &Facts) -> Option<Finding> {
     let faults = facts.number(Fault::minor)?;
     let mean = facts.hist(Fault::minor_latency_ns)?.mean()?;
     let took = mean * faults as f64;
-    if took < facts.on_cpu_ns? as f64 * MINOR || facts.share(took as u64) < MINOR / 2.0 {
+    let is_much =
+        took >= facts.on_cpu_ns? as f64 * MINOR && facts.judged(took as u64) >= MINOR / 2.0;
+    // Those of programs that start are told with these.
+    if !is_much || many_programs(facts).is_some() {
         return None;
     }
     let text = format!(
@@ -102,23 +118,30 @@ pub(super) fn memory_short(facts: &Facts) -> Option<Finding> {
         percent(share),
         bytes(limit)
     );
-    let used = facts.number(Memory::used_peak_bytes);
-    let ask = used.and_then(|used| facts.request.memory_for(used));
-    let ask = ask.filter(|ask| matches!(ask, Ask::Memory(enough) if *enough > limit));
+    let ask = memory_enough(facts).filter(|enough| *enough > limit).map(Ask::Memory);
     Some(Finding::new(0.1, Tone::Warn, text).saving(Saves::default()).asking(ask))
 }
 
 /// The kernel keeps what was read or written until somebody needs the memory: up to the limit, and gives it back there.
 pub(super) fn cache_at_limit(facts: &Facts) -> Option<Finding> {
     let (limit, _) = filled(facts).filter(|_| is_cache(facts))?;
-    let used = facts.number(Memory::used_peak_bytes)?;
+    let needed = needed_where_full(facts)?;
     let text = format!(
         "file cache fills its memory up to the {} allowed, of which it needed {} itself: that alone is no reason to \
          ask for more",
         bytes(limit),
-        bytes(used)
+        bytes(needed.least_bytes)
     );
     Some(Finding::new(0.05, Tone::Plain, text).saving(Saves::default()))
+}
+
+/// Memory to ask for, in bytes: of what no reading saw no more than sufficed, as it may have been file cache.
+pub(crate) fn memory_enough(facts: &Facts) -> Option<u64> {
+    let needed = facts.memory_needed()?;
+    let Ask::Memory(enough) = facts.request.memory_for(needed.most_bytes)? else { return None };
+    let sufficed = || facts.oom_kills() == 0 && major_faults(facts).is_none();
+    let limit = facts.number(Memory::limit_bytes).filter(|_| !needed.is_seen() && sufficed());
+    Some(limit.map_or(enough, |limit| enough.min(limit.max(needed.most_bytes))))
 }
 
 /// Whether a rule says that it had too little memory: then none says that less would do.
@@ -136,16 +159,12 @@ fn filled(facts: &Facts) -> Option<(u64, f64)> {
 
 /// Whether so little of the limit was needed that the rest of what was charged is file cache.
 fn is_cache(facts: &Facts) -> bool {
-    let both = facts.number(Memory::used_peak_bytes).zip(facts.number(Memory::limit_bytes));
-    both.is_some_and(|(used, limit)| (used as f64) < limit as f64 * NEEDED) && is_seen(facts)
+    let both = needed_where_full(facts).zip(facts.number(Memory::limit_bytes));
+    both.is_some_and(|(needed, limit)| (needed.most_bytes as f64) < limit as f64 * NEEDED)
 }
 
-/// Whether the readings saw what was charged: memory that came and went between two of them is in the kernel's peak
-/// alone, and nobody knows whether it was needed.
-pub(crate) fn is_seen(facts: &Facts) -> bool {
-    let number = |field| facts.number(field);
-    let seen = number(Memory::used_peak_bytes).zip(number(Memory::cache_peak_bytes));
-    let both =
-        seen.map(|(used, cached)| used.saturating_add(cached)).zip(number(Memory::peak_bytes));
-    both.is_none_or(|(seen, charged)| seen as f64 >= charged as f64 * SEEN)
+/// What those nodes needed on which nearly all was charged.
+fn needed_where_full(facts: &Facts) -> Option<Needed> {
+    let full = facts.nodes.iter().filter(|node| node.is_full());
+    full.map(|node| node.memory).collect::<Option<Vec<_>>>()?.into_iter().reduce(Needed::most)
 }

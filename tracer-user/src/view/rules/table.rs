@@ -1,7 +1,10 @@
 //! The table of the rules: each with its threshold, whose that is, and what to do about it. Adding one is a function
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
-use super::{COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, calls, cpu, files, io, memory};
+use super::{
+    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, calls, cpu, files, io, memory,
+    programs, waited,
+};
 use crate::{
     base::units::{bytes, count, percent},
     view::{facts::MEMORY_IS_SHORT, gpu_idle},
@@ -24,7 +27,7 @@ pub static RULES: &[Rule] = &[
         threshold: || "it ended at its time limit".into(),
         source: "",
         advice: "ask for more time, or write checkpoints and go on from them",
-        shown: "long",
+        shown: "asked",
         find: asked::time_limit,
     },
     Rule {
@@ -42,10 +45,25 @@ pub static RULES: &[Rule] = &[
         least_ns: LEAST_NS,
         threshold: || format!("blocked on I/O for {} of the time", percent(io::BLOCKED)),
         source: "",
-        advice: "move larger pieces at once (1 MiB or more), read ahead in another thread, or keep the data on a \
-                 local disk or in memory",
+        advice: "read ahead in another thread, or keep the data on a local disk or in memory; where requests are \
+                 small, move larger pieces at once (1 MiB or more)",
         shown: "files",
         find: io::blocked,
+    },
+    Rule {
+        id: "blocked_on_large_io",
+        least_ns: LEAST_NS,
+        threshold: || {
+            format!(
+                "the same, mostly for requests of {} or more to a local disk",
+                bytes(io::LARGE_BYTES)
+            )
+        },
+        source: "",
+        advice: "read ahead or write in another thread, move less (compress it, keep results that are needed), or use \
+                 a faster disk",
+        shown: "files",
+        find: io::blocked_on_large,
     },
     Rule {
         id: "sync",
@@ -68,6 +86,10 @@ pub static RULES: &[Rule] = &[
     files::SMALL_ACCESSES,
     files::SMALL_FILES,
     files::MISSING_FILES,
+    by_file::SYNC_EACH_RECORD,
+    by_file::OPENED_AGAIN,
+    by_file::RANDOM_READS,
+    by_file::READ_AGAIN,
     Rule {
         id: "memory_maps",
         least_ns: LEAST_NS,
@@ -108,25 +130,34 @@ pub static RULES: &[Rule] = &[
         shown: "cpu",
         find: calls::otherwise,
     },
-    Rule {
-        id: "waited_for_cpu",
-        least_ns: LEAST_NS,
-        threshold: || {
-            format!("waited for a CPU for {} of the time it could have run", percent(cpu::WAITED))
-        },
-        source: "jobstats: more than 1.2 runnable tasks to a core",
-        advice: "start as many threads as it has cores (OMP_NUM_THREADS, -j), and look whether they are bound to a few",
-        shown: "cpu",
-        find: cpu::waited,
-    },
+    waited::CPU_QUOTA,
+    waited::BOUND_TO_FEW,
+    waited::NODE_BUSY,
+    waited::WAITED_FOR_CPU,
+    programs::MANY_PROGRAMS,
     Rule {
         id: "major_faults",
         least_ns: LEAST_NS,
-        threshold: || format!("major faults blocked it for {} of the time", percent(memory::MAJOR)),
+        threshold: || {
+            format!(
+                "major faults blocked it for {} of the time, memory full or swapped",
+                percent(memory::MAJOR)
+            )
+        },
         source: "",
         advice: "ask for more memory, or touch less of it at a time",
         shown: "memory",
         find: memory::major_faults,
+    },
+    Rule {
+        id: "mapped_files",
+        least_ns: LEAST_NS,
+        threshold: || "the same, and memory was not short".into(),
+        source: "",
+        advice: "read the file in order or whole (read, MADV_WILLNEED), or copy it to a local disk first; programs that \
+                 start for the first time on a node do this once",
+        shown: "memory",
+        find: memory::mapped_files,
     },
     Rule {
         id: "minor_faults",
@@ -175,20 +206,7 @@ pub static RULES: &[Rule] = &[
         shown: "waits",
         find: asleep::locks,
     },
-    Rule {
-        id: "idle_cores",
-        least_ns: LEAST_NS,
-        threshold: || {
-            format!(
-                "one core's worth used of several, or less than {} of them by a job that computes",
-                percent(cpu::FEW_CORES)
-            )
-        },
-        source: "jobstats: CPU use of 0.85 to 1.01 cores is serial",
-        advice: "ask for as many cores as it uses, or make the program use those that it has",
-        shown: "cpu",
-        find: cpu::idle_cores,
-    },
+    cpu::IDLE_CORES,
     Rule {
         id: "slowest_node",
         least_ns: REQUEST_NS,
@@ -197,7 +215,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats and ClusterCockpit: 0.1 between nodes; POP: balance of 0.8 is acceptable",
         advice: "divide the work by what it costs, not by its number of items",
-        shown: "long",
+        shown: "asked",
         find: asked::imbalance,
     },
     Rule {
@@ -254,7 +272,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats: below 70 %, ask for 1.2 times the peak",
         advice: "ask for less memory: the job starts sooner, and others fit beside it",
-        shown: "long",
+        shown: "asked",
         find: asked::memory_unused,
     },
     Rule {
@@ -263,7 +281,7 @@ pub static RULES: &[Rule] = &[
         threshold: || format!("it took {} of the time asked or less", percent(asked::TIME)),
         source: "jobstats: below 60 %",
         advice: "ask for less time: a shorter job fits into gaps of the queue",
-        shown: "long",
+        shown: "asked",
         find: asked::time_unused,
     },
     Rule {
@@ -273,7 +291,7 @@ pub static RULES: &[Rule] = &[
             format!("a GPU was busy for less than {} of the time", percent(gpu_idle::IDLE))
         },
         source: "",
-        advice: "mend what it waits for: more loader processes, larger batches, data closer by",
+        advice: "shorten what it waits for: more loader processes, larger batches, data closer by",
         shown: "gpu",
         find: gpu_idle::idle,
     },
@@ -306,7 +324,7 @@ pub static RULES: &[Rule] = &[
         },
         source: "jobstats: a MIG instance would do",
         advice: "ask for a part of a GPU (MIG) where the site has them",
-        shown: "long",
+        shown: "asked",
         find: asked::gpu_too_large,
     },
 ];

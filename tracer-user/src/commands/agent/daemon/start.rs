@@ -88,6 +88,7 @@ pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
         naming: Arc::new(Naming { resolver, steps, ignored }),
         overhead: (&config.overhead).into(),
         gpus: (&config.gpu).into(),
+        owners_count_io: config.jobs.io_by_owner,
         records_every: config.records.save.then_some(config.records.every.0),
     })
 }

@@ -44,6 +44,11 @@ impl Files {
         self.has_block
     }
 
+    /// Closes them: the job has ended, and more may end than files can be open.
+    pub fn close(&mut self) {
+        self.reader.iter_mut().for_each(CgroupReader::close);
+    }
+
     /// Begins anew: directories were made.
     pub fn look_again(&mut self) {
         (self.readings, self.began_before) = (0, false);

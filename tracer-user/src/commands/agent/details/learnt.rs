@@ -135,6 +135,24 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_ended_before_it_was_asked_is_another_than_one_that_began_later() {
+        let told = |restarts, start_s| JobFacts {
+            restarts: Some(restarts),
+            start_s: Some(start_s),
+            ..JobFacts::default()
+        };
+        let returned = || {
+            let mut details = seen();
+            details.set_ended(ns(1_002));
+            assert!(details.set_returned(ns(1_004)));
+            details
+        };
+        assert_eq!(returned().end_of_another(&told(1, 1_003)), Some(ns(1_002)));
+        assert_eq!(returned().end_of_another(&told(1, 999)), None, "the second step of one run");
+        assert_eq!(returned().end_of_another(&told(0, 1_003)), None, "a clock that is ahead");
+    }
+
+    #[test]
     fn a_begin_after_the_job_was_seen_is_not_believed() {
         let mut details = seen();
         for (told_s, begin_s) in [(1_061, 1_000), (u64::MAX, 1_000), (1_060, 1_060), (990, 990)] {

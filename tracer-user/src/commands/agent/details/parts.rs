@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Details;
 use crate::{
-    cgroup::{parts::read_counts, place::Places},
+    cgroup::{parts::PartFiles, place::Places},
     model::parts::Part,
     probes::Cgroup,
     resolve::Answer,
@@ -19,8 +19,8 @@ pub struct LivePart {
     step: String,
     task: String,
     path: PathBuf,
-    /// Where its cgroup is, once it was looked for.
-    places: Option<Places>,
+    /// The files of its cgroups, once they were looked for.
+    files: Option<PartFiles>,
 }
 
 impl Details {
@@ -48,7 +48,7 @@ impl Details {
             let (step, task) = (step.clone(), task.clone());
             parts.begin(Part { step, task, begin, ..Part::default() });
         }
-        self.live_parts.push(LivePart { cgroup, step: step.clone(), task, path, places: None });
+        self.live_parts.push(LivePart { cgroup, step: step.clone(), task, path, files: None });
     }
 
     /// Reads what the cgroups of some parts counted up to `now_ns` (CLOCK_MONOTONIC).
@@ -56,9 +56,9 @@ impl Details {
         let wall_ns = self.wall_at(now_ns);
         let count = self.live_parts.len().min(AT_ONCE);
         for live in &mut self.live_parts[..count] {
-            let places = live.places.get_or_insert_with(|| places(&live.path));
+            let files = live.files.get_or_insert_with(|| PartFiles::of(&places(&live.path)));
             if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
-                part.read(read_counts(places), wall_ns);
+                part.read(files.read(), wall_ns);
             }
         }
         self.live_parts.rotate_left(count);

@@ -6,13 +6,13 @@ use tracer_ebpf::table::Kind;
 
 use crate::model::{
     group::{Group, Value},
-    point::FieldValue,
+    point::{FieldValue, Name},
     points::number_value,
     tables::total_name,
 };
 
 /// The totals in `groups` as fields: `sched_on_cpu_ns`, `sched_run_queue_wait_ns_sum`, `block_read_bytes`.
-pub fn fields(groups: &[Group]) -> Vec<(String, FieldValue)> {
+pub fn fields(groups: &[Group]) -> Vec<(Name, FieldValue)> {
     let mut fields = BTreeMap::<String, FieldValue>::new();
     for group in groups {
         let last_tag = group.tags.last().map(String::as_str);
@@ -41,7 +41,7 @@ pub fn fields(groups: &[Group]) -> Vec<(String, FieldValue)> {
             }
         }
     }
-    fields.into_iter().collect()
+    fields.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl Jobs {
                         details.end_part(cgroup, at_ns);
                     }
                     if self.tracker.knows(cgroup) {
-                        self.tracker.removed(cgroup, at_ns);
+                        self.gpus_may_differ |= self.tracker.removed(cgroup, at_ns);
                     } else if let Some(lease) = lease {
                         self.tracker.removed_of(lease, at_ns);
                     }

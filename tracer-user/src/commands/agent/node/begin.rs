@@ -80,13 +80,16 @@ impl Node {
     }
 
     fn new(probes: Probes, view: View, settings: NodeSettings, log: &Log) -> Result<Self> {
-        let NodeSettings { spare_slots, naming, overhead, gpus, records_every } = settings;
+        let NodeSettings { spare_slots, naming, overhead, gpus, owners_count_io, records_every } =
+            settings;
+        let mut jobs = Jobs::new(view, naming.clone(), probes.unknown())?;
+        jobs.owners_count_io = owners_count_io;
         Ok(Self {
             records_every,
             is_last: false,
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),
-            jobs: Jobs::new(view, naming, probes.unknown())?,
+            jobs,
             slots: Slots::new(probes, spare_slots),
             care: Care::default(),
             previous: Snapshot::default(),

@@ -80,7 +80,7 @@ impl Gpus {
 
     /// Tells the sampler who was given which GPU. Of what tells it the first counts: the site's file, the
     /// device cgroup (v1), the scheduler's environment.
-    fn claim_for(&self, jobs: &Jobs) {
+    pub(super) fn claim_for(&self, jobs: &Jobs) {
         if !self.has_any() {
             return;
         }

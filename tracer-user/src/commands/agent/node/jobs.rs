@@ -34,6 +34,10 @@ pub(super) struct Jobs {
     pub details: BTreeMap<Job, Details>,
     /// The names of their owners.
     pub users: Users,
+    /// Whether owners may have file operations counted.
+    pub(super) owners_count_io: bool,
+    /// Whether a job came, ended or told what it was given since the sampler of GPUs heard of it last.
+    pub(super) gpus_may_differ: bool,
     /// CLOCK_MONOTONIC up to which an agent before this one reported, where this one goes on there.
     pub(super) reported_ns: u64,
     /// What the node has.
@@ -55,6 +59,8 @@ impl Jobs {
             tracker,
             details,
             users: Users::start()?,
+            owners_count_io: true,
+            gpus_may_differ: false,
             reported_ns: 0,
             capacity: Capacity::read(),
             unknown: unknown.iter().map(|name| (*name).to_owned()).collect(),
@@ -166,6 +172,7 @@ impl Jobs {
         details.set_node(self.capacity, &self.unknown);
         details.is_step = !job.step.is_empty();
         self.details.insert(job, details);
+        self.gpus_may_differ = true;
     }
 
     /// What is known of `job` is of `to` now.

@@ -117,7 +117,9 @@ impl Jobs {
         for job in self.tracker.series(job) {
             if let Some(details) = self.details.get_mut(&job) {
                 details.uid = details.uid.or(uid);
+                let was_told = details.claims().is_some();
                 details.learn(&facts);
+                self.gpus_may_differ |= details.claims().is_some() && !was_told;
                 details.uid.iter().for_each(|uid| self.users.ask(*uid));
             }
             let job = match facts.job.clone().filter(|_| has_sluid) {

@@ -30,6 +30,17 @@ impl Caller {
     pub fn may_see(self, owner: Option<u32>) -> bool {
         self.sees_all || owner == Some(self.uid)
     }
+
+    /// Whether it may have the file operations of a job of `owner` counted: that costs something, and tells names of
+    /// files.
+    pub fn may_dive(self, owner: Option<u32>) -> bool {
+        self.uid == 0 || owner == Some(self.uid)
+    }
+
+    /// Who it is, in words. A name would have to be asked for.
+    pub fn who(self) -> String {
+        if self.uid == 0 { "root".into() } else { format!("user {}", self.uid) }
+    }
 }
 
 /// The further groups of whoever connected; none where this kernel (before 4.13) does not say.

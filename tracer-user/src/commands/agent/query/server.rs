@@ -14,21 +14,30 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::{Mutex as Turn, Semaphore, mpsc, oneshot},
+    sync::{Mutex as Asking, Semaphore, mpsc, oneshot},
     task::LocalSet,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
+mod dive;
+mod place;
+
+pub use place::Turn;
+
 use super::{Ask, Caller, RunningHeads};
-use crate::record::{
-    Record,
-    running::{LONGEST_REQUEST_BYTES, Request, answer_error, answer_heads, answer_records},
+use crate::{
+    commands::agent::log::Log,
+    record::{
+        Record,
+        running::{LONGEST_REQUEST_BYTES, Request, answer_error, answer_heads, answer_records},
+    },
 };
 
 /// Clients at the same time, of all users and of one.
 const MOST_CLIENTS: usize = 16;
 const MOST_OF_A_USER: usize = 4;
-/// From a client's coming to its going.
+/// For a client's question, the answer and its reading that, all together; counting file operations has a time of its
+/// own in between.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Between two questions to the loop.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -36,19 +45,27 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What all clients share.
 pub(super) struct Server {
     /// Who has it may ask the loop.
-    ask: Turn<mpsc::Sender<Ask>>,
+    ask: Asking<mpsc::Sender<Ask>>,
     interval: Arc<AtomicU64>,
     group: Option<u32>,
     /// The heads of an interval.
     heads: Mutex<Option<(u64, Arc<RunningHeads>)>>,
     /// Clients now, by user.
     clients: Mutex<BTreeMap<u32, usize>>,
+    /// Who has the file operations of a job counted.
+    place: place::Place,
+    log: Arc<Log>,
 }
 
 impl Server {
-    pub fn new(ask: mpsc::Sender<Ask>, interval: Arc<AtomicU64>, group: Option<u32>) -> Self {
-        let (heads, clients) = (Mutex::default(), Mutex::default());
-        Self { ask: Turn::new(ask), interval, group, heads, clients }
+    pub fn new(
+        ask: mpsc::Sender<Ask>,
+        interval: Arc<AtomicU64>,
+        group: Option<u32>,
+        log: Arc<Log>,
+    ) -> Self {
+        let (heads, clients, place) = (Mutex::default(), Mutex::default(), place::Place::default());
+        Self { ask: Asking::new(ask), interval, group, heads, clients, place, log }
     }
 
     /// Serves whoever comes, until the loop is gone.
@@ -64,8 +81,7 @@ impl Server {
                         let server = Rc::clone(&server);
                         local.spawn_local(async move {
                             let _place = place;
-                            // A client that is late has its own deadline to blame.
-                            let _ = timeout(DEADLINE, server.client(stream)).await;
+                            server.client(stream).await;
                         });
                     }
                     // Out of descriptors, say.
@@ -79,8 +95,27 @@ impl Server {
 
     async fn client(&self, stream: UnixStream) {
         let Ok(caller) = Caller::of(&stream, self.group) else { return };
-        let answer = match self.enter(caller.uid) {
-            Some(_held) => self.answer(caller, &stream).await,
+        let held = self.enter(caller.uid);
+        let mut deadline = Instant::now() + DEADLINE;
+        let answer = match &held {
+            Some(_) => {
+                // A client that is late has its own deadline to blame.
+                let Ok(line) = timeout_at(deadline, read_line(&stream)).await else { return };
+                match line.and_then(|line| Request::parse(&line)) {
+                    Ok(Request::Io { job, for_ns }) => {
+                        let most = Duration::from_nanos(for_ns);
+                        let answer = self.dive(caller, job, most, &stream).await;
+                        deadline = Instant::now() + DEADLINE;
+                        answer
+                    }
+                    Ok(request) => {
+                        let answer = timeout_at(deadline, self.at_once(caller, request)).await;
+                        let Ok(answer) = answer else { return };
+                        answer
+                    }
+                    Err(error) => Err(error),
+                }
+            }
             None => {
                 // What was not read would take the answer with it as the connection ends.
                 let _ = timeout(PAUSE, read_line(&stream)).await;
@@ -88,11 +123,12 @@ impl Server {
             }
         };
         let line = answer.unwrap_or_else(|error| answer_error(&error));
-        let _ = write_all(&stream, &line).await;
+        let _ = timeout_at(deadline, write_all(&stream, &line)).await;
     }
 
-    async fn answer(&self, caller: Caller, stream: &UnixStream) -> Result<Vec<u8>> {
-        match Request::parse(&read_line(stream).await?)? {
+    /// The answer to what needs no waiting.
+    async fn at_once(&self, caller: Caller, request: Request) -> Result<Vec<u8>> {
+        match request {
             Request::Heads {} => {
                 let all = self.heads().await?;
                 let own = all.iter().filter(|(owner, _)| caller.may_see(*owner));
@@ -103,6 +139,7 @@ impl Server {
                     self.ask(|answer| Ask::Records(job, caller, answer)).await?;
                 answer_records(&records)
             }
+            Request::Io { .. } => bail!("counting takes its time"),
         }
     }
 

@@ -51,7 +51,7 @@ fn a_job_without_a_slot_gets_one_later_with_all_its_cgroups() {
     assert!(tracker.wanting().is_empty());
     tracker.made(cgroup(3), None, false, owner("6"), 0);
     tracker.removed(cgroup(3), 1);
-    (1..3).for_each(|id| tracker.removed(cgroup(id), 2));
+    (1..3).for_each(|id| _ = tracker.removed(cgroup(id), 2));
     assert_eq!(tracker.ended().len(), 2);
     assert_eq!(tracker.holding(), [job("4")], "the other has no slot to give");
     assert_eq!(tracker.grant(&job("5"), 10), [Action::End(10, 0)], "gone meanwhile");
@@ -161,7 +161,7 @@ fn a_job_whose_id_is_used_again_keeps_its_own() {
     // Its next cgroups are the second's, also under the name of the path.
     tracker.made(cgroup(3), Some(13), false, owner("4"), 10);
     assert_eq!(tracker.job_of(cgroup(3)), Some(&second));
-    [2, 3].into_iter().for_each(|id| tracker.removed(cgroup(id), 11));
+    [2, 3].into_iter().for_each(|id| _ = tracker.removed(cgroup(id), 11));
     assert_eq!(tracker.ended(), [(11, second.clone())]);
     tracker.release(&second);
     // A third, while the second's record is not yet saved.

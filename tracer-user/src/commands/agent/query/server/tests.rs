@@ -4,16 +4,24 @@ use std::{
     io::{Read, Write},
     os::unix::net::UnixStream as Client,
     path::Path,
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
 use super::super::Queries;
 use crate::{
-    commands::agent::query::{Ask, Caller},
+    base::say::Level,
+    commands::agent::{
+        log::Log,
+        query::{Ask, Caller},
+    },
     model::{info::JobInfo, job::Job, point::Origin},
     record::{Record, head::Head, running},
 };
+
+/// A job of which the loop tells late.
+const SLOW: &str = "slow";
 
 fn record(job: &str) -> Record {
     let job = Job { job: job.into(), manager: "slurm".into(), ..Job::default() };
@@ -22,7 +30,7 @@ fn record(job: &str) -> Record {
 
 /// A loop that has two jobs, of this user and of another one, until the value goes.
 fn serve(dir: &Path) -> tokio::task::JoinHandle<()> {
-    let mut queries = Queries::start(dir).unwrap();
+    let mut queries = Queries::start(dir, &Arc::new(Log::new(Level::Error))).unwrap();
     tokio::task::spawn_local(async move {
         let own = rustix::process::getuid().as_raw();
         loop {
@@ -32,7 +40,15 @@ fn serve(dir: &Path) -> tokio::task::JoinHandle<()> {
                     let heads = heads.map(|(uid, job)| (Some(uid), Head::from(&record(job))));
                     drop(answer.send(heads.into()));
                 }
+                Ask::Records(job, _, answer) if job == SLOW => {
+                    tokio::time::sleep(super::DEADLINE * 7 / 10).await;
+                    drop(answer.send(vec![record(&job)]));
+                }
                 Ask::Records(job, _, answer) => drop(answer.send(vec![record(&job)])),
+                Ask::Subject(job, caller, answer) => {
+                    drop(answer.send(Err(anyhow::anyhow!("no {job} for {}", caller.who()))));
+                }
+                Ask::Used(..) => panic!("nothing was begun"),
             }
         }
     })
@@ -85,6 +101,16 @@ fn what_is_asked_for_is_answered_and_all_else_refused() {
             let text = answer(socket, request);
             assert!(text.starts_with("{\"error\":\"no request: "), "{request:?}: {text}");
         }
+        for (seconds, refused) in [
+            ("0.5", "no request: "),
+            ("0", "file operations can be counted for 1s to 1h"),
+            ("3601000000000", "file operations can be counted for 1s to 1h"),
+            ("1000000000", "no 4711 for "),
+        ] {
+            let request = format!("{{\"ask\":\"io\",\"job\":\"4711\",\"for_ns\":{seconds}}}\n");
+            let text = answer(socket, request.as_bytes());
+            assert!(text.starts_with(&format!("{{\"error\":\"{refused}")), "{request}: {text}");
+        }
         let long = answer(socket, &[b'x'; 1 << 20]);
         assert!(long.is_empty() || long.contains("the request is too long"), "{long}");
     });
@@ -114,9 +140,29 @@ fn clients_that_say_nothing_keep_nobody_from_an_answer() {
 }
 
 #[test]
+fn question_and_answer_have_one_deadline() {
+    beside(|socket| {
+        assert_eq!(running::records(socket, SLOW).unwrap(), [record(SLOW)]);
+        let mut late = Client::connect(socket).unwrap();
+        thread::sleep(super::DEADLINE * 7 / 10);
+        // It may have been given up already.
+        let _ = late.write_all(b"{\"ask\":\"record\",\"job\":\"slow\"}\n");
+        let mut text = String::new();
+        let _ = late.read_to_string(&mut text);
+        assert_eq!(text, "", "each in its own time, but not together");
+    });
+}
+
+#[test]
 fn a_caller_sees_his_own_and_who_may_sees_all() {
     let user = Caller { uid: 7, sees_all: false };
     assert!(user.may_see(Some(7)) && !user.may_see(Some(8)) && !user.may_see(None));
     let root = Caller { uid: 0, sees_all: true };
     assert!(root.may_see(Some(7)) && root.may_see(None));
+    // Of the group: files' names are the owner's.
+    let member = Caller { uid: 9, sees_all: true };
+    assert!(user.may_dive(Some(7)) && !user.may_dive(Some(8)) && !user.may_dive(None));
+    assert!(root.may_dive(Some(7)) && root.may_dive(None));
+    assert!(member.may_see(Some(7)) && !member.may_dive(Some(7)) && member.may_dive(Some(9)));
+    assert_eq!([user.who(), root.who()], ["user 7", "root"]);
 }

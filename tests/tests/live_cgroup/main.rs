@@ -1,5 +1,7 @@
 //! Live ring: a command's own cgroups, made, used, read and removed. Needs root and writable cgroups.
 
+mod values;
+
 use std::{
     ffi::{OsStr, OsString},
     fs,
@@ -7,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use jobtrace::{
@@ -16,7 +18,6 @@ use jobtrace::{
         hierarchies::{Hierarchies, Hierarchy},
         job::JobCgroup,
         place::Place,
-        read::CgroupReader,
         remove::Removal,
     },
     launch::{
@@ -24,10 +25,7 @@ use jobtrace::{
         signals::Signals,
         wait::Ended,
     },
-    model::{
-        info::Exit,
-        tables::{Cpu, Memory},
-    },
+    model::info::Exit,
 };
 
 fn create(name: &str) -> JobCgroup {
@@ -258,54 +256,4 @@ fn a_cgroup_that_refuses_is_named() {
     let error = run(&cgroup, "true").unwrap_err();
     assert!(matches!(error, StartError::Cgroup(..)), "{error}");
     assert_eq!(error.status(), 2);
-}
-
-#[test]
-fn memory_and_tasks_are_the_jobs_own() {
-    let cgroup = create("memory");
-    let mut reader = CgroupReader::new(cgroup.places(), 0);
-    let idle = reader.read_cpu();
-    assert_eq!(idle.number(Cpu::tasks), Some(0));
-    let cores = idle.number(Cpu::cores_held).unwrap();
-    let online = thread::available_parallelism().unwrap().get() as u64;
-    assert!((1..=online * 1000).contains(&cores), "{cores} of {online}");
-
-    // dd keeps a block of 48 MiB in its own memory while it waits to write it, which is until it was seen.
-    let directory = tempfile::tempdir().unwrap();
-    let [fifo, seen] = ["fifo", "seen"].map(|name| directory.path().join(name));
-    let script = format!(
-        "mkfifo {0}; exec 3<>{0}; dd if=/dev/zero of={0} bs=48M count=1 2>&- & \
-         while [ ! -e {1} ]; do sleep 0.02; done; head -c 48M <&3 >/dev/null; wait",
-        fifo.display(),
-        seen.display()
-    );
-    let (mut most_tasks, mut most_anon) = (0, 0);
-    thread::scope(|scope| {
-        let job = scope.spawn(|| run(&cgroup, &script).unwrap());
-        let start = Instant::now();
-        while !job.is_finished() && start.elapsed() < Duration::from_secs(20) {
-            most_tasks = most_tasks.max(reader.read_cpu().number(Cpu::tasks).unwrap());
-            let anon = reader.read_memory().number(Memory::anon_bytes);
-            most_anon = most_anon.max(anon.unwrap_or(0));
-            // Where no file tells, the tasks show that it goes on.
-            if most_tasks >= 2 && anon.is_none_or(|bytes| bytes >= 48 << 20) {
-                fs::write(&seen, "").unwrap();
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        // Nobody waits for ever where it was not seen.
-        fs::write(&seen, "").unwrap();
-    });
-    assert!((2..=6).contains(&most_tasks), "{most_tasks}");
-    let memory = reader.read_memory();
-    println!("{memory:?}");
-    if memory.number(Memory::current_bytes).is_some() {
-        let peak = memory.number(Memory::peak_bytes).unwrap();
-        assert!((48 << 20..512 << 20).contains(&peak), "{peak}");
-        assert!(most_anon >= 48 << 20, "{most_anon}");
-    }
-    assert_eq!(cgroup.remove().unwrap(), Removal::Done);
-    let gone = reader.read_memory();
-    assert_eq!(gone.number(Memory::current_bytes), None, "unknown is not zero");
-    assert_eq!(gone.number(Memory::io_some_stall_ns), None);
 }

@@ -1,4 +1,4 @@
-//! The signals that end it: caught, so that the terminal is given back first.
+//! The signals that end a command: caught, so that it can end as it should, with its terminal given back.
 
 use std::sync::{
     Arc, OnceLock,

@@ -1,0 +1,217 @@
+//! Filing an operation by file: in the cell of the thread and the file, which is made, and the file named, when they
+//! meet first. Tables that are full drive out what was used least lately.
+
+use aya_ebpf::{bindings::BPF_NOEXIST, helpers::generated::bpf_probe_read_kernel_str};
+use tracer_ebpf::{
+    io_calls::IoCall,
+    kernel_fields::{fields::*, globals},
+    tables::{
+        io::op,
+        io_file::{
+            FileCell, FileId, FileKey, FileName, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, NAME_BYTES,
+            NAME_LEVELS, Pattern,
+        },
+    },
+};
+
+use crate::{
+    cells::Operation,
+    file::word_at,
+    inode::Inode,
+    kernel::{Kernel, global, load},
+    maps::{HEAVY, HEAVY_NAMES, LIGHT, NAMES, name},
+};
+
+/// Types of inodes that have contents (linux/stat.h).
+const TYPE: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+const DISK: u32 = 0o060_000;
+
+// SAFETY: all integers; zeros are a valid value.
+static EMPTY: FileCell = unsafe { core::mem::zeroed() };
+
+/// A file that is open, or was; or none. No `Option`: the verifier refuses what is in none of those.
+#[derive(Clone, Copy)]
+pub struct File {
+    /// Address of the `struct file`; 0 where it is gone.
+    pub address: u64,
+    /// What it is called by; number 0 is none.
+    pub id: FileId,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+impl File {
+    /// None on file system `device`.
+    #[inline(always)]
+    pub const fn none(device: u32) -> Self {
+        Self { address: 0, id: FileId { device, generation: 0, inode: 0 }, size_bytes: 0 }
+    }
+
+    /// The open file at `address`; none of what has no contents: pipes, sockets, terminals.
+    #[inline(always)]
+    pub fn of(address: u64, inode: &Inode, device: u32) -> Self {
+        if !matches!(inode.mode() & TYPE, REGULAR | DIRECTORY | DISK) {
+            return Self::none(device);
+        }
+        let id = FileId { device, generation: inode.generation(), inode: inode.number() };
+        Self { address, id, size_bytes: inode.size_bytes() }
+    }
+}
+
+/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`; says where it began, where it
+/// is an access that moved anything.
+#[inline(always)]
+pub fn count(
+    file: File,
+    pid: u32,
+    call: IoCall,
+    registers: Kernel,
+    operation: &Operation,
+) -> Option<Pattern> {
+    if file.id.inode == 0 {
+        return None;
+    }
+    let key = FileKey { file: file.id, thread: pid.into() };
+    let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
+        Some(cell) => (cell, true),
+        // What is gone has no name, and a file that is only closed has done nothing here.
+        None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
+        None => (light(&key, file, operation)?, false),
+    };
+    // SAFETY: the thread's own cell.
+    let cell = unsafe { &mut *cell };
+    let took_ns = operation.took_ns.unwrap_or(0);
+    let moved = if call.is_moving() && operation.result > 0 { operation.result as u64 } else { 0 };
+    cell.ops += 1;
+    cell.time_ns += took_ns;
+    if operation.has_waited {
+        cell.waited_ns += took_ns;
+    }
+    if file.address != 0 {
+        cell.size_bytes = file.size_bytes;
+    }
+    let mut pattern = None;
+    match call.op() {
+        op::OPEN => {
+            cell.opens += 1;
+            cell.open_ns += took_ns;
+            for end in [&raw mut cell.read_end, &raw mut cell.write_end] {
+                // SAFETY: the cell's own. One by one: LLVM would call a function that sets memory.
+                unsafe { end.write_volatile(0) };
+            }
+        }
+        op::CLOSE => cell.open_ns += took_ns,
+        op::FSYNC => {
+            cell.syncs += 1;
+            cell.sync_ns += took_ns;
+        }
+        op::WRITE => {
+            cell.writes += 1;
+            cell.written_bytes += moved;
+            cell.write_ns += took_ns;
+            if moved > 0 {
+                let offset = offset(call, registers, file.address, moved);
+                pattern = Some(Pattern::of(offset, cell.write_end));
+                cell.write_end = offset + moved;
+            }
+        }
+        _ if call.is_moving() => {
+            cell.reads += 1;
+            cell.read_bytes += moved;
+            cell.read_ns += took_ns;
+            if moved > 0 && call.op() == op::READ {
+                let offset = offset(call, registers, file.address, moved);
+                pattern = Some(Pattern::of(offset, cell.read_end));
+                cell.read_end = offset + moved;
+            }
+        }
+        _ => {}
+    }
+    match pattern {
+        Some(Pattern::Consecutive) => cell.patterns[Pattern::Consecutive as usize] += 1,
+        Some(Pattern::Sequential) => cell.patterns[Pattern::Sequential as usize] += 1,
+        Some(Pattern::Random) => cell.patterns[Pattern::Random as usize] += 1,
+        None => {}
+    }
+    let does_more = cell.ops >= HEAVY_OPS
+        || cell.read_bytes + cell.written_bytes >= HEAVY_BYTES
+        || cell.time_ns >= HEAVY_NS;
+    if does_more && !is_heavy && HEAVY.insert(&key, cell, 0).is_ok() {
+        let _ = LIGHT.remove(&key);
+        if file.address != 0 {
+            tell_name(file, true);
+        }
+    }
+    pattern
+}
+
+/// The cell of a pair that does little, made where there is none.
+#[inline(always)]
+fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
+    if let Some(cell) = LIGHT.get_ptr_mut(key) {
+        return Some(cell);
+    }
+    let _ = LIGHT.insert(key, &EMPTY, BPF_NOEXIST.into());
+    let cell = LIGHT.get_ptr_mut(key)?;
+    // SAFETY: the thread's own.
+    unsafe { (*cell).made_ns = operation.now_ns };
+    // SAFETY: asked for its presence alone.
+    if unsafe { NAMES.get(&file.id) }.is_none() {
+        tell_name(file, false);
+    }
+    Some(cell)
+}
+
+/// Where an access that moved `moved` bytes began. Where threads share the descriptor, one may have moved on since.
+#[inline(always)]
+fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
+    let told: u64 = load(registers, CALL_FOURTH);
+    if call.is_at_offset() && told as i64 >= 0 {
+        return told;
+    }
+    word_at(file + global(&globals::FILE_POSITION)).saturating_sub(moved)
+}
+
+/// Notes the name that `file` has now.
+#[inline(never)]
+fn tell_name(file: File, is_heavy: bool) {
+    let Some(name) = name() else { return };
+    let mut dentry = word_at(file.address + global(&globals::FILE_DENTRY));
+    let mut length = 0_usize;
+    let mut level = 0;
+    while level < NAME_LEVELS {
+        if length >= NAME_BYTES {
+            break;
+        }
+        // SAFETY: this CPU's own; behind the name there is room for one part more.
+        let read = unsafe {
+            let to = (&raw mut (*name)[0].bytes).cast::<u8>().add(length);
+            let from = word_at(dentry + global(&globals::DENTRY_NAME));
+            bpf_probe_read_kernel_str(to.cast(), NAME_BYTES as u32, from as *const _)
+        };
+        if read <= 0 {
+            break;
+        }
+        length += read as usize;
+        let parent = word_at(dentry + global(&globals::DENTRY_PARENT));
+        if parent == dentry {
+            break;
+        }
+        dentry = parent;
+        level += 1;
+    }
+    // SAFETY: as above.
+    let name = unsafe {
+        (*name)[0].length = length as u32;
+        &(*name)[0]
+    };
+    let _ = if is_heavy {
+        HEAVY_NAMES.insert(&file.id, name, 0)
+    } else {
+        NAMES.insert(&file.id, name, 0)
+    };
+}
+
+const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

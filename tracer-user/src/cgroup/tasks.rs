@@ -1,0 +1,79 @@
+//! How many tasks are in a job's cgroups.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    formats::parse_number, held::read_file, kept::KeptFile, place::Places, tree::children,
+};
+
+/// The tasks of a job: as the kernel counts them or, where it does not, as it lists them.
+pub(super) struct Tasks {
+    counts: Vec<KeptFile>,
+    listed: Option<Listed>,
+}
+
+impl Tasks {
+    /// Those of the job at `places`.
+    pub fn of(places: &Places) -> Self {
+        let has_pids =
+            |number, controllers: &[String]| number == 0 || controllers.iter().any(|c| c == "pids");
+        let counted = places.own().filter(|place| has_pids(place.number, &place.controllers));
+        let counts = counted.map(|place| KeptFile::new(&place.directory, "pids.current")).collect();
+        let listed = places.own().next().map(|place| {
+            let name = if place.number == 0 { "cgroup.threads" } else { "tasks" };
+            Listed::new(place.directory.clone(), name)
+        });
+        Self { counts, listed }
+    }
+
+    /// Closes its files until it is asked again.
+    pub fn close(&mut self) {
+        self.counts.iter_mut().for_each(KeptFile::close);
+    }
+
+    /// How many there are now; `None` where the job has no cgroup of its own.
+    pub fn count(&mut self) -> Option<u64> {
+        let counted = self.counts.iter_mut().find_map(|file| file.read(parse_number));
+        counted.or_else(|| self.listed.as_mut()?.count())
+    }
+}
+
+/// A cgroup that lists its tasks in the file `name`, with all below it.
+struct Listed {
+    directory: PathBuf,
+    name: &'static str,
+    /// Links of the directory when it was listed: one for each below it, and two.
+    links: u64,
+    below: Vec<Self>,
+}
+
+impl Listed {
+    fn new(directory: PathBuf, name: &'static str) -> Self {
+        Self { directory, name, links: 0, below: Vec::new() }
+    }
+
+    /// Tasks in it and below; one below that goes away meanwhile counts nothing.
+    fn count(&mut self) -> Option<u64> {
+        let own = read_file(&self.directory, self.name)?.lines().count() as u64;
+        let links = links(&self.directory)?;
+        if links == self.links {
+            let below = self.below.iter_mut().map(Self::count).sum::<Option<u64>>();
+            // One may have gone and another come.
+            if let Some(below) = below {
+                return Some(own + below);
+            }
+        }
+        self.links = links;
+        let found = children(&self.directory).into_iter();
+        self.below = found.map(|directory| Self::new(directory, self.name)).collect();
+        Some(own + self.below.iter_mut().filter_map(Self::count).sum::<u64>())
+    }
+}
+
+fn links(directory: &Path) -> Option<u64> {
+    Some(fs::metadata(directory).ok()?.nlink())
+}

@@ -1,0 +1,277 @@
+//! Counting the file operations of one job, on a thread of its own: loading takes longer than the measuring loop or
+//! other clients can wait. It ends by itself, and all that it loaded with it.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Caller, server::Turn};
+use crate::{
+    base::{
+        clock::monotonic_ns,
+        units::{count, duration, long_duration},
+    },
+    commands::agent::{hierarchy::View, log::Log},
+    io::{Io, Whose, load},
+    model::{
+        files::Files,
+        group::Group,
+        tables::{IO, Io as Field},
+    },
+    record::{Record, running::SoFar},
+};
+
+mod answer;
+mod space;
+
+pub use answer::{Used, whole};
+use space::Space;
+
+/// Time between two looks at the job's mounts, which may be many.
+const FOLLOW_EVERY: Duration = Duration::from_secs(5);
+/// Time between two readings, and between two looks at whether the job is still there.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What is to be counted.
+#[derive(Debug)]
+pub struct Subject {
+    /// The job's record up to now.
+    pub record: Record,
+    /// Its topmost directory, below the root of the hierarchy.
+    pub root: PathBuf,
+    /// The id of that: another of the same name is another's.
+    pub cgroup: u64,
+    /// Where that is.
+    pub view: View,
+    /// Whose it is, where that is known.
+    pub owner: Option<u32>,
+}
+
+/// What the thread has to tell.
+pub enum Told {
+    /// From now on all is counted.
+    Began,
+    /// What came of it up to now.
+    SoFar(SoFar),
+    /// What came of it: it was read for the last time just now.
+    Counted(Box<Counted>),
+    /// It is over, and nothing of it is loaded any more.
+    Ended(Result<()>),
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// When it began, CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// When it was read for the last time.
+    pub until_ns: u64,
+    /// Whether the job had ended then.
+    pub has_ended: bool,
+    pub groups: Vec<Group>,
+    pub files: Files,
+    pub notes: Vec<String>,
+}
+
+/// One measurement that was granted.
+pub struct Dive {
+    pub subject: Subject,
+    pub caller: Caller,
+    /// For how long at most.
+    pub most: Duration,
+    pub log: Arc<Log>,
+}
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Caller,
+    Nobody,
+    Job,
+    Time,
+    Root,
+    Reading,
+}
+
+impl Why {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Caller => "its caller ended it",
+            Self::Nobody => "nobody waits for it any more",
+            Self::Job => "the job ended",
+            Self::Time => "the time is over",
+            Self::Root => "root wants to count",
+            Self::Reading => "a reading failed",
+        }
+    }
+
+    /// What whoever reads the numbers must know.
+    fn note(self) -> Option<String> {
+        let note = "counting ended before its time: root has another job's file operations counted";
+        (self == Self::Root).then(|| note.into())
+    }
+}
+
+impl Dive {
+    /// Begins, and holds `turn` while anything is loaded. It ends early when `stop` says so, or when nobody is there to say it.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn start(
+        self,
+        mut turn: Turn,
+        stop: Receiver<()>,
+        tell: UnboundedSender<Told>,
+    ) -> Result<()> {
+        let count = move || {
+            let ended = self.count(&mut turn, &stop, &tell);
+            // Nothing is loaded any more.
+            drop(turn);
+            let _ = tell.send(Told::Ended(ended));
+        };
+        let thread = thread::Builder::new().name("io".into()).spawn(count);
+        thread.map(drop).context("cannot count on a thread of its own")
+    }
+
+    fn count(
+        &self,
+        turn: &mut Turn,
+        stop: &Receiver<()>,
+        tell: &UnboundedSender<Told>,
+    ) -> Result<()> {
+        let job = &self.subject.record.job().job;
+        let who = self.caller.who();
+        let ended = self.counted(turn, stop, tell);
+        match &ended {
+            Ok((ops, took, why)) => self.log.notice(format_args!(
+                "counted {} file operations of job {job} in {} for {who}: {}",
+                count(*ops),
+                long_duration(took.as_nanos() as u64),
+                why.words()
+            )),
+            Err(error) => self.log.warning(format_args!(
+                "cannot count the file operations of job {job} for {who}: {error:#}"
+            )),
+        }
+        ended.map(drop)
+    }
+
+    fn counted(
+        &self,
+        turn: &mut Turn,
+        stop: &Receiver<()>,
+        tell: &UnboundedSender<Told>,
+    ) -> Result<(u64, Duration, Why)> {
+        let begin = Instant::now();
+        let Subject { view, root, cgroup, record, owner } = &self.subject;
+        let is_there = || view.id(root) == Some(*cgroup);
+        ensure!(is_there(), "the job has ended");
+        let space = || Space::of(view, root, *owner);
+        let Space { processes, mut is_one_of_several } = space();
+        let whose = Whose { cgroup: *cgroup, runs: true, mounts_of: Some(processes) };
+        let loaded = load(view.layout(), &whose);
+        turn.set_loading(begin.elapsed());
+        let mut io = loaded.context("file operations cannot be counted on this node")?;
+        self.log.notice(format_args!(
+            "counting the file operations of job {} for {}, for {} at most; loaded in {}",
+            record.job().job,
+            self.caller.who(),
+            long_duration(self.most.as_nanos() as u64),
+            duration(begin.elapsed().as_nanos() as u64)
+        ));
+        let begin = Instant::now();
+        let mut counted = Counted { from_ns: monotonic_ns(), ..Counted::default() };
+        let mut followed = begin;
+        let mut follow = |io: &mut Io| {
+            let space = space();
+            is_one_of_several |= space.is_one_of_several;
+            io.follow(&space.processes);
+        };
+        // Who waits for it may have gone.
+        let _ = tell.send(Told::Began);
+        let why = loop {
+            let left = self.most.saturating_sub(begin.elapsed());
+            match stop.recv_timeout(left.min(PAUSE)) {
+                Ok(()) => break Why::Caller,
+                Err(RecvTimeoutError::Disconnected) => break Why::Nobody,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !is_there() {
+                break Why::Job;
+            }
+            if begin.elapsed() >= self.most {
+                break Why::Time;
+            }
+            if turn.is_wanted() {
+                break Why::Root;
+            }
+            if followed.elapsed() >= FOLLOW_EVERY {
+                follow(&mut io);
+                followed = Instant::now();
+            }
+            if !counted.take(io.read())? {
+                break Why::Reading;
+            }
+            let elapsed_ns = begin.elapsed().as_nanos() as u64;
+            let _ = tell.send(Told::SoFar(SoFar { elapsed_ns, ops: counted.ops() }));
+        };
+        follow(&mut io);
+        if why != Why::Reading {
+            counted.take(io.read())?;
+        }
+        let ended = (counted.ops(), counted.took(), why);
+        counted.has_ended = why == Why::Job;
+        counted.files = io.files();
+        counted.notes.extend(io.notes());
+        counted.notes.extend(is_one_of_several.then(several_spaces));
+        counted.notes.extend(why.note());
+        let _ = tell.send(Told::Counted(Box::new(counted)));
+        Ok(ended)
+    }
+}
+
+impl Counted {
+    /// Takes a reading, cumulative; gives whether it could be made. After one that could, another leaves what is known,
+    /// with a note.
+    ///
+    /// # Errors
+    /// When it is the first and failed.
+    fn take(&mut self, reading: Result<Vec<Group>>) -> Result<bool> {
+        match reading {
+            Ok(groups) => (self.groups, self.until_ns) = (groups, monotonic_ns()),
+            Err(error) if self.until_ns == 0 => return Err(error),
+            Err(error) => {
+                self.notes.push(format!("counting ended before its time: {error:#}"));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many operations there were.
+    fn ops(&self) -> u64 {
+        let all = self.groups.iter().filter(|group| group.is(&IO));
+        all.filter_map(|group| group.number(Field::ops)).sum()
+    }
+
+    /// For how long they were counted.
+    fn took(&self) -> Duration {
+        Duration::from_nanos(self.until_ns.saturating_sub(self.from_ns))
+    }
+}
+
+fn several_spaces() -> String {
+    "the job's processes have different mounts: paths are told by those that most of the owner's processes have".into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The files and folders that a job used most, where a run was asked for them, and what is left for all others.
+
+use serde::Serialize;
+
+use super::{
+    Style,
+    facts::Facts,
+    file_ops::{added_up, is_storage, ops, storage, time_ns},
+    heading,
+    line::Line,
+    table::table,
+};
+use crate::{
+    base::{
+        text::clean,
+        units::{bytes, count, duration, percent},
+    },
+    model::{
+        files::{FileCounts, FileUse, largest},
+        tables::Io,
+    },
+};
+
+/// Files by each measure, and folders, that a text and a page have room for.
+const MOST: usize = 3;
+const MOST_OF_PAGE: usize = 10;
+const MOST_FOLDERS: usize = 5;
+
+/// A file, a folder, or all that is neither.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FileRow {
+    /// Its path, made harmless; of all others what they are.
+    pub path: String,
+    /// How often it was opened.
+    pub opens: u64,
+    /// Operations on it, by descriptor.
+    pub ops: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Time of all operations, added up.
+    pub time_ns: u64,
+    /// The part of `time_ns` in those during which the task gave its CPU away.
+    pub waited_ns: u64,
+    /// The part of its reads and writes that began where the one before ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consecutive: Option<f64>,
+}
+
+/// All that is said of files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AllFiles {
+    /// The largest by time, bytes, operations and opens, those that took longest first.
+    pub files: Vec<FileRow>,
+    /// What is in no row of `files`: other files, and calls that name a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<FileRow>,
+    /// Folders, with what was done to files directly in them, those that took longest first.
+    pub folders: Vec<FileRow>,
+}
+
+impl AllFiles {
+    /// Those of a run; nothing where it was not asked for them.
+    pub fn of(facts: &Facts) -> Self {
+        Self::with(facts, MOST_OF_PAGE)
+    }
+
+    /// Those of which there are `most` by each measure.
+    fn with(facts: &Facts, most: usize) -> Self {
+        let all = &facts.totals.files;
+        let on_storage = |files: &[FileUse]| -> Vec<FileUse> {
+            files.iter().filter(|file| is_storage(&file.fs)).cloned().collect()
+        };
+        let files = largest(on_storage(&all.files), most, |file| &file.counts);
+        if files.is_empty() {
+            return Self::default();
+        }
+        let mut of_files = FileCounts::default();
+        files.iter().for_each(|file| of_files.add(&file.counts));
+        let folders = on_storage(&all.folders);
+        let row = |file: &FileUse| row(clean(&file.path, facts.unicode), &file.counts);
+        Self {
+            others: Some(others(facts, &of_files)).filter(|others| others.ops > 0),
+            files: files.iter().map(row).collect(),
+            folders: folders.iter().take(MOST_FOLDERS).map(row).collect(),
+        }
+    }
+
+    /// The rows of files and of all others, as in [`HEAD`].
+    pub fn cells(&self) -> Vec<Vec<String>> {
+        self.files.iter().chain(&self.others).map(FileRow::cells).collect()
+    }
+
+    /// The rows of folders.
+    pub fn folder_cells(&self) -> Vec<Vec<String>> {
+        self.folders.iter().map(FileRow::cells).collect()
+    }
+}
+
+/// Heads of the columns.
+pub const HEAD: [&str; 7] = ["", "opened", "number", "moved", "time", "waiting", "in order"];
+/// What is said of both tables.
+pub const OF_FILES: &str = "the largest by time, bytes, operations and opens";
+pub const OF_FOLDERS: &str = "with what is known of the files in them";
+
+impl FileRow {
+    /// As in [`HEAD`].
+    fn cells(&self) -> Vec<String> {
+        let some = |number: u64, show: fn(u64) -> String| match number {
+            0 => String::new(),
+            _ => show(number),
+        };
+        vec![
+            self.path.clone(),
+            some(self.opens, count),
+            count(self.ops),
+            some(self.bytes, bytes),
+            duration(self.time_ns),
+            percent(self.waited_ns as f64 / self.time_ns.max(1) as f64),
+            self.consecutive.map_or(String::new(), percent),
+        ]
+    }
+}
+
+/// The block of the summary.
+pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
+    block(&AllFiles::with(facts, MOST), style)
+}
+
+/// The block of a terminal's text; nothing where no file is known.
+pub fn block(all: &AllFiles, style: &Style) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (title, aside, cells) in
+        [("Files", OF_FILES, all.cells()), ("Folders", OF_FOLDERS, all.folder_cells())]
+    {
+        if cells.is_empty() {
+            continue;
+        }
+        lines.extend(heading(title, aside, style));
+        lines.extend(table(&HEAD, &cells, style));
+    }
+    lines
+}
+
+fn row(path: String, counts: &FileCounts) -> FileRow {
+    let accesses = added_up([counts.consecutive, counts.sequential, counts.random].into_iter());
+    FileRow {
+        path,
+        opens: counts.opens,
+        ops: counts.ops,
+        bytes: counts.bytes(),
+        time_ns: counts.time_ns,
+        waited_ns: counts.waited_ns,
+        consecutive: (accesses > 0).then(|| counts.consecutive as f64 / accesses as f64),
+    }
+}
+
+/// What all operations on storage are beyond those on `files`.
+fn others(facts: &Facts, files: &FileCounts) -> FileRow {
+    let mut all = FileCounts::default();
+    for group in storage(facts) {
+        let number = |field| group.number(field).unwrap_or(0);
+        let opens = if group.tags[2] == "open" { ops(group) } else { 0 };
+        all.add(&FileCounts {
+            ops: ops(group),
+            opens: opens.saturating_sub(number(Io::errors)),
+            read_bytes: number(Io::bytes),
+            time_ns: time_ns(group),
+            waited_ns: number(Io::waited_ns),
+            consecutive: number(Io::consecutive),
+            sequential: number(Io::sequential),
+            random: number(Io::random),
+            ..FileCounts::default()
+        });
+    }
+    let files = FileCounts { read_bytes: files.bytes(), written_bytes: 0, ..*files };
+    row("the rest".into(), &all.since(&files))
+}

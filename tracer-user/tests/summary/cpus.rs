@@ -1,0 +1,124 @@
+//! Why a job waited for a CPU, and whether it left cores idle, where the rules' own cases are not enough.
+
+use jobtrace::{
+    model::tables::{CPU, Cpu, SCHED, Sched},
+    record::Record,
+    report::{Report, Whole},
+    view::{Style, render},
+};
+
+use crate::{
+    fixtures::{self, hist, waits},
+    reports::{record, slurm},
+    rules::set,
+};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+/// The sentences of the report, each with its rule.
+fn told(records: Vec<Record>) -> Vec<(&'static str, String)> {
+    let report = Report::of(&Whole::of(records).unwrap(), true);
+    report.advice.iter().map(|advice| (advice.rule, advice.text.clone())).collect()
+}
+
+fn of(rule: &str, records: Vec<Record>) -> Option<String> {
+    told(records).into_iter().find(|(told, _)| *told == rule).map(|(_, text)| text)
+}
+
+/// A minute on a node: its time on CPU and its waiting, the CPUs that it ran on and its time on the busiest of them.
+fn node(host: &str, held: u64, seconds: [u64; 2], cpus_used: u64, busiest_s: u64) -> Record {
+    let mut totals = fixtures::pinned();
+    let [on_cpu_s, waiting_s] = seconds;
+    for group in &mut totals.stats.groups {
+        if group.is(&SCHED) {
+            group.set(Sched::on_cpu_ns, on_cpu_s * S);
+            group.set(Sched::cpus_used, cpus_used);
+            group.set(Sched::busiest_cpu_ns, busiest_s * S);
+            group.set_hist(Sched::run_queue_wait_ns, hist(&[(waiting_s * 10 * MS, 100)]));
+        }
+        if group.is(&CPU) {
+            group.set(Cpu::cores_held, held * 1_000);
+        }
+    }
+    let mut node = record(totals);
+    node.hosts = vec![host.into()];
+    node
+}
+
+#[test]
+fn nodes_that_are_busy_evenly_are_not_bound() {
+    // Four tasks on four cores of each, with a little of others' work: all CPUs are equally busy.
+    let even = |host| node(host, 4, [225, 60], 4, 57);
+    assert_eq!(of("bound_to_few", vec![even("n1"), even("n2")]), None);
+    // One CPU of four on each.
+    let bound = |host| node(host, 4, [59, 177], 1, 59);
+    let text = of("bound_to_few", vec![bound("n1"), bound("n2")]).unwrap();
+    assert!(text.ends_with("its tasks shared 2 of the 8 cores allowed"), "{text}");
+}
+
+#[test]
+fn tasks_that_never_leave_one_cpu_are_bound_to_it() {
+    // It could have used 1.33 cores, and then 1.18.
+    let alone = |waiting_s| vec![node("n1", 2, [60, waiting_s], 1, 60)];
+    let text = of("bound_to_few", alone(20)).unwrap();
+    assert!(text.ends_with("its tasks shared 1 of the 2 cores allowed"), "{text}");
+    assert_eq!(of("node_busy", alone(20)), None);
+    assert_eq!(of("bound_to_few", alone(11)), None);
+    assert_eq!(of("bound_to_few", vec![node("n1", 2, [60, 20], 2, 50)]), None);
+}
+
+#[test]
+fn of_two_causes_each_tells_its_own_part_of_the_wait() {
+    // Of 120 s on two cores it had 90: 30 were missed, and 60 are those of a third task.
+    let both = || vec![node("n1", 2, [90, 90], 2, 46)];
+    let waited = |rule| of(rule, both()).unwrap();
+    let (busy, crowded) = (waited("node_busy"), waited("waited_for_cpu"));
+    assert!(busy.starts_with("waited for a CPU 17 % of the time it could have run"), "{busy}");
+    assert!(crowded.starts_with("waited for a CPU 33 % of the time it could"), "{crowded}");
+}
+
+#[test]
+fn a_quota_that_nobody_knows_may_be_why_it_did_not_get_its_cores() {
+    let text = |throttled_ns| {
+        let mut job = record(fixtures::beside_others());
+        for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&CPU)) {
+            group.set(Cpu::throttled_ns, throttled_ns);
+        }
+        of("node_busy", vec![job]).unwrap()
+    };
+    assert!(text(Some(0)).ends_with("4 cores allowed: other work runs there"), "{}", text(Some(0)));
+    assert!(text(None).ends_with(": usually other work runs there"), "{}", text(None));
+}
+
+/// A node of its own is charged with all its cores.
+#[test]
+fn cores_that_nobody_else_uses_are_not_counted_as_saved() {
+    let report = Report::of(&Whole::of(vec![slurm(fixtures::beside_others(), 60)]).unwrap(), true);
+    let advice = report.advice.iter().find(|advice| advice.rule == "node_busy").unwrap();
+    assert_eq!(advice.core_hours, None);
+    assert!(advice.advice.contains("all of the node is then charged"), "{}", advice.advice);
+}
+
+/// Nobody allocated the cores of a run: those that it does not use are no news, unless one task alone computes.
+#[test]
+fn idle_cores_of_a_run_are_told_where_it_computes() {
+    let speaks = |job: Record| of("idle_cores", vec![job]).is_some();
+    assert!(speaks(record(fixtures::few_cores())), "it computes");
+    assert!(speaks(record(fixtures::serial())));
+    let mut little = record(fixtures::few_cores());
+    let elapsed_ns = little.totals.elapsed_ns;
+    set(&mut little, Sched::on_cpu_ns, elapsed_ns / 10 * 7);
+    let little = record(little.totals);
+    assert!(!speaks(little.clone()), "most of the time it did something else");
+    assert!(speaks(slurm(little.totals, 1)), "the scheduler gave them to it alone");
+}
+
+/// Cores that nobody allocated are no reason why it was slow.
+#[test]
+fn a_summary_tells_causes_before_idle_cores() {
+    let style = Style { width: 100, color: false, unicode: true };
+    let text = render(&waits::fsync_each(), &style);
+    let found = text.split("In short").nth(1).unwrap();
+    assert!(found.contains("fsync") && !found.contains(" cores used"), "{text}");
+}

@@ -1,0 +1,313 @@
+//! Jobs that each rule speaks of, and those that just miss it.
+
+use jobtrace::{
+    model::{
+        files::FileCounts,
+        group::Group,
+        hist::Hist,
+        tables::{Block, Cpu, Fact, Fault, GPU, Gpu, IO, Io, Memory, SCHED, Sched, fact},
+        totals::RunTotals,
+    },
+    record::{
+        Record,
+        series::{SERIES, WIDTH},
+        timeline::{Column, Timeline},
+    },
+};
+use tracer_ebpf::handle::{Handle, Number};
+
+use crate::{
+    fixtures::{self, file_ops, waits},
+    reports::{record, slurm, uneven},
+};
+
+/// A rule, a job that it speaks of, and the job that it does not speak of.
+pub struct Case {
+    pub rule: &'static str,
+    pub speaks: Vec<Record>,
+    pub silent: Vec<Record>,
+}
+
+/// `totals`, and the same with a little more time, in which nothing else happened.
+fn longer(rule: &'static str, totals: RunTotals, percent: u64) -> Case {
+    let mut more = totals.clone();
+    more.elapsed_ns += more.elapsed_ns * percent / 100;
+    Case { rule, speaks: vec![record(totals)], silent: vec![record(more)] }
+}
+
+/// A record, and the same changed by `change`.
+fn changed(rule: &'static str, speaks: Record, change: impl Fn(&mut Record)) -> Case {
+    let mut silent = speaks.clone();
+    change(&mut silent);
+    Case { rule, speaks: vec![speaks], silent: vec![silent] }
+}
+
+pub fn set(record: &mut Record, field: Handle<Number>, value: u64) {
+    let groups = record.totals.stats.groups.iter_mut();
+    groups.filter(|group| group.is(field.measurement())).for_each(|group| group.set(field, value));
+}
+
+pub fn number(record: &Record, field: Handle<Number>) -> u64 {
+    record.totals.stats.group(field.measurement()).unwrap().number(field).unwrap()
+}
+
+/// Makes the job's wait for a CPU so many percent of the time, all tasks added up.
+fn waits_for(job: &mut Record, percent: u64) {
+    let on_cpu_ns = number(job, Sched::on_cpu_ns);
+    let whole_ns = job.totals.elapsed_ns.max(on_cpu_ns * 100 / (100 - percent));
+    let waiting = fixtures::hist(&[(whole_ns / 100_000 * percent, 1_000)]);
+    for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&SCHED)) {
+        group.set_hist(Sched::run_queue_wait_ns, waiting.clone());
+    }
+    *job = record(job.totals.clone());
+}
+
+fn small_gpu() -> Record {
+    let mut record = slurm(fixtures::gpus::gpus_held(), 60);
+    let mut gpus = 0;
+    record.totals.stats.groups.retain(|group| {
+        gpus += u32::from(group.is(&GPU));
+        !group.is(&GPU) || gpus == 1
+    });
+    let held_ns = number(&record, Gpu::held_ns);
+    set(&mut record, Gpu::busy_ns, held_ns / 10);
+    set(&mut record, Gpu::memory_peak_bytes, 4 << 30);
+    record
+}
+
+/// A GPU that was busy for so many millionths of the time.
+fn busy_gpu(ratio_ppm: u64) -> Record {
+    let mut record = record(fixtures::gpus::starved_gpu());
+    for group in record.totals.stats.groups.iter_mut().filter(|group| group.is(&GPU)) {
+        let mut readings = Hist::default();
+        (0..10).for_each(|_| readings.record(ratio_ppm));
+        group.set_hist(Gpu::utilization_ratio, readings);
+    }
+    record
+}
+
+/// The job of many small files, where it moved its data as `change` says.
+fn moved(rule: &'static str, change: impl Fn(&mut Group)) -> Case {
+    changed(rule, record(file_ops::small_files()), |job| {
+        let groups = job.totals.stats.groups.iter_mut();
+        groups.filter(|group| group.is(&IO) && group.tags[2] == "read").for_each(&change);
+    })
+}
+
+/// A job whose first file was used as `speaks` says, and then as `silent` does.
+fn file_changed(
+    rule: &'static str,
+    speaks: impl Fn(&mut FileCounts),
+    silent: impl Fn(&mut FileCounts),
+) -> Case {
+    let speaking = record(file_ops::with_file(|file| speaks(&mut file.counts)));
+    changed(rule, speaking, |job| silent(&mut job.totals.files.files[0].counts))
+}
+
+/// A job that waited for reads, so many of a thousand of which did not follow each other.
+fn read_at_random(thousandths: u64) -> RunTotals {
+    let mut totals = file_ops::named();
+    let groups = totals.stats.groups.iter_mut();
+    for reads in groups.filter(|group| group.is(&IO) && group.tags[2] == "read") {
+        let number = reads.number(Io::ops).unwrap();
+        reads.set(Io::random, number * thousandths / 1_000);
+        reads.set(Io::consecutive, number * (1_000 - thousandths) / 1_000);
+    }
+    totals
+}
+
+const LIMIT: &Fact = fact("time_limit_end");
+const START: &Fact = fact("start");
+pub const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
+pub const MS: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A job that was charged so many percent of its limit, and needed so many of them without file cache.
+pub fn at_memory_limit(totals: RunTotals, charged: u64, needed: u64) -> Record {
+    let mut job = slurm(totals, 60);
+    let limit = number(&job, Memory::limit_bytes);
+    set(&mut job, Memory::peak_bytes, limit / 100 * charged + 100);
+    set(&mut job, Memory::used_peak_bytes, limit / 100 * needed + 100);
+    set(&mut job, Memory::cache_peak_bytes, limit / 100 * charged.saturating_sub(needed));
+    job
+}
+
+/// A job whose memory took this course, in MiB.
+pub fn remembers(course: impl Fn(u64) -> u64) -> Record {
+    let mut job = record(fixtures::cpu_bound());
+    let at = SERIES.iter().position(|series| series.name == "memory_bytes").unwrap();
+    let column = |second| {
+        let mut column: Column = [None; WIDTH];
+        column[at] = Some(course(second) << 20);
+        column
+    };
+    let columns: Vec<Column> = (0..20).map(column).collect();
+    let begin_ns = job.timeline.begin_ns();
+    let end_ns = begin_ns + 20_000 * MS;
+    job.timeline = Timeline::of(begin_ns, end_ns, 1_000 * MS, &columns).unwrap();
+    job
+}
+
+/// One for each rule at least.
+pub fn cases() -> Vec<Case> {
+    let balanced = || {
+        let mut nodes = uneven(8);
+        let on_cpu_ns = number(&nodes[0], Sched::on_cpu_ns);
+        // 1.1 times the others, 1.09 times the mean: 8 % of its own time.
+        set(&mut nodes[7], Sched::on_cpu_ns, on_cpu_ns * 11 / 10);
+        nodes
+    };
+    let mut at_limit = slurm(fixtures::cpu_bound(), 60);
+    at_limit.facts.set_text(const { fact("end_reason") }, "time_limit");
+    vec![
+        changed("out_of_memory", record(fixtures::killed()), |job| set(job, Fault::oom_kills, 0)),
+        Case {
+            rule: "time_limit",
+            speaks: vec![at_limit],
+            silent: vec![slurm(fixtures::cpu_bound(), 60)],
+        },
+        changed("disk_errors", record(fixtures::io_bound()), |job| {
+            set(job, Block::errors, 0);
+        }),
+        Case {
+            rule: "file_errors",
+            speaks: vec![record(file_ops::failing("ENOSPC", "write", 1))],
+            silent: vec![record(file_ops::failing("EEXIST", "mkdir", 1))],
+        },
+        moved("small_accesses", |reads| {
+            reads.set_hist(Io::size_bytes, fixtures::hist(&[(2_048, 999), (MIB, 8_000)]));
+        }),
+        moved("small_files", |reads| reads.set(Io::bytes, 78_000 * (64 << 10))),
+        Case {
+            // With the 12,069 that there are in any case, of 181,000.
+            rule: "missing_files",
+            speaks: vec![record(file_ops::failing("ENOENT", "open", 24_200))],
+            silent: vec![record(file_ops::failing("ENOENT", "open", 24_100))],
+        },
+        // Of 73 s of time: 10 % are 7.3 s.
+        file_changed(
+            "sync_each_record",
+            |file| (file.syncs, file.sync_ns) = (100, 8_000 * MS),
+            |file| {
+                file.syncs = 99;
+            },
+        ),
+        // Of 69 s in I/O.
+        file_changed(
+            "opened_again",
+            |file| (file.opens, file.open_ns) = (1_000, 7_000 * MS),
+            |file| {
+                file.open_ns = 4_000 * MS;
+            },
+        ),
+        changed("random_reads", record(read_at_random(600)), |job| {
+            job.clone_from(&record(read_at_random(400)));
+        }),
+        file_changed(
+            "read_again",
+            |file| (file.read_bytes, file.read_ns) = (3 * file.size_bytes, 25_000 * MS),
+            |file| file.read_bytes -= 1,
+        ),
+        longer("blocked_on_io", fixtures::network_fs(), 320),
+        longer("sync", waits::fsync_each(), 540),
+        changed("metadata", record(waits::metadata_remote()), |job| {
+            set(job, Sched::blocked_metadata_waits, 99);
+        }),
+        changed("memory_maps", record(waits::memory_maps()), |job| {
+            set(job, Sched::blocked_memory_waits, 99);
+        }),
+        changed("starting_children", record(waits::vfork()), |job| {
+            let whole_ns = job.totals.elapsed_ns;
+            set(job, Sched::blocked_child_ns, whole_ns / 25);
+        }),
+        longer("blocked_otherwise", waits::ring(), 200),
+        changed("waited_for_cpu", record(fixtures::oversubscribed()), |job| {
+            // 14 % of the time.
+            waits_for(job, 14);
+        }),
+        changed("cpu_quota", record(fixtures::throttled()), |job| {
+            // The quota is behind less than half of the wait.
+            set(job, Cpu::throttled_ns, 12_000 * MS);
+        }),
+        changed("bound_to_few", record(fixtures::pinned()), |job| {
+            // It could have used 4.8 cores, and 2.95 equally busy ones are more than 60 % of these.
+            set(job, Sched::busiest_cpu_ns, 20_000 * MS);
+        }),
+        changed("node_busy", record(fixtures::beside_others()), |job| {
+            waits_for(job, 14);
+        }),
+        changed("many_programs", record(fixtures::short_programs()), |job| {
+            let on_cpu_ns = number(job, Sched::on_cpu_ns);
+            set(job, Sched::execs, on_cpu_ns / (3 * MS));
+        }),
+        longer("major_faults", fixtures::thrash(), 1_100),
+        changed("mapped_files", record(fixtures::mapped()), |job| {
+            let peak_bytes = number(job, Memory::peak_bytes);
+            set(job, Memory::limit_bytes, peak_bytes);
+        }),
+        changed("blocked_on_large_io", record(fixtures::large_writes()), |job| {
+            set(job, Block::bytes, 4_000 * (127 << 10));
+        }),
+        changed("minor_faults", record(fixtures::first_touch()), |job| {
+            let faults = number(job, Fault::minor);
+            set(job, Fault::minor, faults / 3);
+        }),
+        changed("all_asleep", record(fixtures::sleeper()), |job| {
+            let elapsed_ns = job.totals.elapsed_ns;
+            set(job, Sched::on_cpu_ns, elapsed_ns * 51 / 100);
+        }),
+        changed("workers_wait", record(waits::workers_wait()), |job| {
+            let elapsed_ns = job.totals.elapsed_ns;
+            set(job, Sched::sleep_pipe_ns, elapsed_ns * 19 / 10);
+        }),
+        changed("waiting_in_poll", record(waits::mpi_poll()), |job| {
+            set(job, Sched::sleep_poll_waits, 999);
+        }),
+        changed("waiting_for_locks", record(waits::locks()), |job| {
+            set(job, Sched::sleep_lock_waits, 999);
+        }),
+        changed("idle_cores", record(fixtures::few_cores()), |job| {
+            let held_ns = number(job, Cpu::cores_held) * job.totals.elapsed_ns / 1000;
+            set(job, Sched::on_cpu_ns, held_ns * 51 / 100);
+            *job = record(job.totals.clone());
+        }),
+        Case { rule: "slowest_node", speaks: uneven(8), silent: balanced() },
+        changed("memory_short", at_memory_limit(fixtures::cpu_bound(), 95, 70), |job| {
+            let limit = number(job, Memory::limit_bytes);
+            set(job, Memory::peak_bytes, limit / 100 * 94 + 100);
+        }),
+        changed("cache_at_limit", at_memory_limit(fixtures::cpu_bound(), 95, 69), |job| {
+            let limit = number(job, Memory::limit_bytes);
+            set(job, Memory::used_peak_bytes, limit / 100 * 70 + 100);
+        }),
+        Case {
+            rule: "memory_kept",
+            speaks: vec![remembers(|second| 30 + 20 * second)],
+            // The last but one: it let go once.
+            silent: vec![remembers(|second| if second == 12 { 100 } else { 30 + 20 * second })],
+        },
+        changed("memory_unused", slurm(fixtures::cpu_bound(), 4), |job| {
+            job.facts.set(MEMORY_ASKED, 7 * GIB / 2);
+        }),
+        changed("time_unused", slurm(fixtures::cpu_bound(), 4), |job| {
+            let start_ns = job.facts.number(START).unwrap();
+            job.facts.set(LIMIT, start_ns + job.totals.elapsed_ns * 100 / 61);
+        }),
+        changed("gpu_idle", record(fixtures::gpus::starved_gpu()), |job| {
+            // Too few readings to tell.
+            for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&GPU)) {
+                let mut few = Hist::default();
+                (0..4).for_each(|_| few.record(100_000));
+                group.set_hist(Gpu::utilization_ratio, few);
+            }
+        }),
+        Case { rule: "gpu_busy", speaks: vec![busy_gpu(900_000)], silent: vec![busy_gpu(899_000)] },
+        changed("gpu_unused", record(fixtures::gpus::gpus_held()), |job| {
+            set(job, Gpu::used_ns, MS)
+        }),
+        changed("gpu_too_large", small_gpu(), |job| {
+            set(job, Gpu::memory_peak_bytes, 10 * GIB);
+        }),
+    ]
+}
