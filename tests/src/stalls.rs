@@ -2,21 +2,28 @@
 //! anybody's fault.
 
 use std::{
+    ops::Range,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
     },
     thread::{JoinHandle, sleep, spawn},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// How long the watcher means to sleep.
 const NAP: Duration = Duration::from_millis(10);
 
-/// A thread that sleeps a little over and over, and notes how much longer it took; ended with its value.
+/// What a nap is always longer by, or nearly so: no stall.
+const USUAL: Duration = Duration::from_millis(5);
+
+/// Stalls: the end by the wall clock, and the length.
+type Noted = Arc<Mutex<Vec<(SystemTime, Duration)>>>;
+
+/// A thread that sleeps a little over and over, and notes when and by how much it took longer; ended with its value.
 #[derive(Debug)]
 pub struct Stalls {
-    longest_ns: Arc<AtomicU64>,
+    noted: Noted,
     stop: Arc<AtomicBool>,
     watcher: Option<JoinHandle<()>>,
 }
@@ -24,22 +31,39 @@ pub struct Stalls {
 impl Stalls {
     /// Watches from now on.
     pub fn watch() -> Self {
-        let (longest_ns, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (noted, told) = (Arc::clone(&longest_ns), Arc::clone(&stop));
+        let (noted, stop) = (Noted::default(), Arc::new(AtomicBool::new(false)));
+        let (all, told) = (Arc::clone(&noted), Arc::clone(&stop));
         let watcher = spawn(move || {
             while !told.load(Ordering::Relaxed) {
                 let begin = Instant::now();
                 sleep(NAP);
                 let more = begin.elapsed().saturating_sub(NAP);
-                noted.fetch_max(more.as_nanos() as u64, Ordering::Relaxed);
+                if more > USUAL {
+                    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.push((SystemTime::now(), more));
+                }
             }
         });
-        Self { longest_ns, stop, watcher: Some(watcher) }
+        Self { noted, stop, watcher: Some(watcher) }
     }
 
     /// The longest so far.
     pub fn longest(&self) -> Duration {
-        Duration::from_nanos(self.longest_ns.load(Ordering::Relaxed))
+        self.longest_of(|_| true)
+    }
+
+    /// The longest that ended in these nanoseconds since 1970.
+    pub fn longest_in(&self, span_ns: &Range<u64>) -> Duration {
+        self.longest_of(|end| {
+            let since = end.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            span_ns.contains(&(since.as_nanos() as u64))
+        })
+    }
+
+    fn longest_of(&self, is_meant: impl Fn(SystemTime) -> bool) -> Duration {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let meant = noted.iter().filter(|(end, _)| is_meant(*end));
+        meant.map(|(_, length)| *length).max().unwrap_or_default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `transfer OP PATH COUNT BYTES [PROCS…]`: COUNT transfers of BYTES each from the begin of a file or
-//! device on. OP is `read` or `write` (past the page cache), `buffered` (through it, then fsync) or
-//! `discard`; errors are counted. Where PROCS name cgroups, a child does the same again in these.
+//! device on. OP is `read` or `write` (past the page cache), `over` (reads of the first 64 again and again),
+//! `buffered` (through it, then fsync) or `discard`; errors are counted. Where PROCS name cgroups, a child does the same again in these.
 
 use std::{
     fs::File,
@@ -13,6 +13,8 @@ use jobtrace_tests::{
     work::{PAGE, Pages, Work, enter, fork, open_direct},
 };
 
+/// Transfers that `over` repeats.
+const OVER: u64 = 64;
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
 fn main() {
@@ -52,9 +54,9 @@ fn transfer(op: &str, path: &Path, count: u64, bytes: usize) -> u64 {
     };
     let mut errors = 0;
     for index in 0..count {
-        let at = index * bytes as u64;
+        let at = if op == "over" { index % OVER } else { index } * bytes as u64;
         let done = match op {
-            "read" => file.read_exact_at(buffer, at),
+            "read" | "over" => file.read_exact_at(buffer, at),
             "write" | "buffered" => file.write_all_at(buffer, at),
             "discard" => {
                 let range = [at, bytes as u64];

@@ -18,6 +18,8 @@ use jobtrace_tests::{
     stalls::Stalls,
 };
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Forks in the records of a folder, by job: of each there is one.
 fn forks(dir: &Path) -> BTreeMap<String, u64> {
     let mut forks = BTreeMap::new();
@@ -38,8 +40,12 @@ fn are_saved(dir: &Path, site: &Site, jobs: &[u32]) -> Option<()> {
     jobs.iter().all(|job| is_saved(&site.job(*job))).then_some(())
 }
 
-/// The longest interval, seconds, less the machine's own longest stall.
+/// The longest interval, seconds: of each, less the machine's longest stall while it lasted.
 fn longest_s(points: &Points, stalls: &Stalls) -> f64 {
-    let spans = intervals(points).into_iter().map(|(_, span_ns)| span_ns);
-    spans.max().expect("an interval") as f64 / 1e9 - stalls.longest().as_secs_f64()
+    let lasted_s = |(end_ns, span_ns): (u64, u64)| {
+        // Stamps lie on a grid, up to a second from when the reading was.
+        let span = end_ns - span_ns - SECOND_NS..end_ns + SECOND_NS;
+        span_ns as f64 / 1e9 - stalls.longest_in(&span).as_secs_f64()
+    };
+    intervals(points).into_iter().map(lasted_s).max_by(f64::total_cmp).expect("an interval")
 }

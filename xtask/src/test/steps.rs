@@ -39,9 +39,9 @@ impl Steps {
             let (tally, well) = work()?;
             counted = tally;
             if !well {
-                bail!("{tally}");
+                bail!("{counted}");
             }
-            if tally == Tally::default() {
+            if counted == Tally::default() {
                 bail!("not a single test ran");
             }
             Ok(())
@@ -49,13 +49,16 @@ impl Steps {
         self.tally += counted;
     }
 
-    /// Prints the summary as the last line.
+    /// Prints what failed, and the sum of all tests as the last line.
     ///
     /// # Errors
     /// When a step failed.
     pub fn finish(self) -> Result<()> {
         for name in &self.failed {
             println!("failed: {name}");
+        }
+        for name in &self.tally.names {
+            println!("failed test: {name}");
         }
         println!("{}", self.tally);
         if self.failed.is_empty() {
@@ -74,10 +77,14 @@ mod tests {
         let mut steps = Steps::default();
         assert_eq!(steps.step("breaks", || bail!("so") as Result<()>), None);
         assert_eq!(steps.step("works", || Ok(7)), Some(7));
-        steps.tests("counts", || Ok((Tally { passed: 2, failed: 0, ignored: 0 }, true)));
-        steps.tests("stops early", || Ok((Tally { passed: 1, failed: 1, ignored: 0 }, false)));
+        let of = |passed, names: &[&str]| {
+            let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+            Tally { passed, failed: names.len() as u64, ignored: 0, names }
+        };
+        steps.tests("counts", || Ok((of(2, &[]), true)));
+        steps.tests("stops early", || Ok((of(1, &["a::b"]), false)));
         steps.tests("is empty", || Ok((Tally::default(), true)));
-        assert_eq!(steps.tally, Tally { passed: 3, failed: 1, ignored: 0 });
+        assert_eq!(steps.tally, of(3, &["a::b"]));
         let error = steps.finish().expect_err("three steps failed").to_string();
         assert_eq!(error, "steps that failed: breaks, stops early, is empty");
     }

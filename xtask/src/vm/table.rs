@@ -249,11 +249,11 @@ mod tests {
 
     #[test]
     fn what_failed_is_told_and_not_what_was_well() {
-        let lines = vec!["ok   a: ours 1".to_owned(), "FAIL b: ours 2".to_owned()];
+        let lines = vec!["ok   a: ours 1".to_owned(), "off  b: ours 2".to_owned()];
         let check = Line::Check { check: "forks".into(), outcome: Outcome::Failed, lines };
         let column =
             Column::new("6.1", Cgroups::V2, told(vec![begin(), check, Line::End], None), 1.0);
-        assert_eq!(reasons(&[column]), "- `forks`: FAIL b: ours 2 (6.1.0 v2)\n");
+        assert_eq!(reasons(&[column]), "- `forks`: off  b: ours 2 (6.1.0 v2)\n");
     }
 
     #[test]
