@@ -172,9 +172,7 @@ fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     if call.is_at_offset() && told as i64 >= 0 {
         return told;
     }
-    typed::file(file)
-        .field::<u64>(FILE_POSITION, &globals::FILE_POSITION)
-        .saturating_sub(moved)
+    typed::file(file).field::<u64>(FILE_POSITION, &globals::FILE_POSITION).saturating_sub(moved)
 }
 
 /// Notes the name that `file` has now.
