@@ -152,4 +152,5 @@ kernel_fields! {
     INODE_NUMBER = "inode.i_ino",
     INODE_GENERATION = "inode.i_generation",
     INODE_SIZE = "inode.i_size",
+    LIST_NEXT = "list_head.next",
 }

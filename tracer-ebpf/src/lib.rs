@@ -5,6 +5,7 @@
 #![no_std]
 
 pub mod calls;
+pub mod casts;
 pub mod cells;
 pub mod handle;
 pub mod ids;

@@ -54,6 +54,15 @@ settings! {
     JOB_CGROUP = 0,
     /// 1 where that job runs already, and is counted from now on; 0 where its first program begins it.
     JOB_RUNS = 0,
+    /// Number of the type `list_head`, which any place that holds a pointer is given; 0 where this kernel gives an
+    /// address no type (before 6.2), as the three below.
+    CAST_TO_LIST = 0,
+    /// That of `file`.
+    CAST_TO_FILE = 0,
+    /// That of `inode`.
+    CAST_TO_INODE = 0,
+    /// That of `super_block`.
+    CAST_TO_SUPER = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

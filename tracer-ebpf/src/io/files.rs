@@ -20,6 +20,7 @@ use crate::{
     inode::Inode,
     kernel::{Kernel, global, load},
     maps::{HEAVY, HEAVY_NAMES, LIGHT, NAMES, name},
+    typed,
 };
 
 /// Types of inodes that have contents (linux/stat.h).
@@ -171,7 +172,7 @@ fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     if call.is_at_offset() && told as i64 >= 0 {
         return told;
     }
-    word_at(file + global(&globals::FILE_POSITION)).saturating_sub(moved)
+    typed::file(file).field::<u64>(FILE_POSITION, &globals::FILE_POSITION).saturating_sub(moved)
 }
 
 /// Notes the name that `file` has now.

@@ -1,16 +1,23 @@
-//! An inode, of which the first bytes are read at once: one read costs about as much as one of a word.
+//! An inode. Where its fields must be copied, the first bytes are copied at once: that costs about as much as one word.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
-use tracer_ebpf::kernel_fields::globals;
+use tracer_ebpf::{
+    kernel_fields::{Marked, fields::*, globals},
+    settings::globals::CAST_TO_INODE,
+};
 
-use crate::{file::word_at, kernel::global};
+use crate::{
+    file::word_at,
+    kernel::{Word, global},
+    typed::{Typed, casts},
+};
 
-/// Words that are read at once.
+/// Words that are copied at once.
 const WORDS: usize = 16;
 
-/// An inode as it was.
+/// An inode: as it is, or as it was.
 pub struct Inode {
-    address: u64,
+    inode: Typed,
     begin: [u64; WORDS],
 }
 
@@ -18,51 +25,58 @@ impl Inode {
     /// That at `address`; `None` where it cannot be read.
     #[inline(always)]
     pub fn at(address: u64) -> Option<Self> {
-        // SAFETY: a failed read is none.
-        let begin = unsafe { bpf_probe_read_kernel(address as *const [u64; WORDS]) }.ok()?;
-        Some(Self { address, begin })
+        let inode = Typed::at(address, &CAST_TO_INODE);
+        let begin = match casts() {
+            true => [0; WORDS],
+            // SAFETY: a failed read is none.
+            false => unsafe { bpf_probe_read_kernel(address as *const [u64; WORDS]) }.ok()?,
+        };
+        Some(Self { inode, begin })
     }
 
-    /// The field at this place; what follows it in its word comes with it.
+    /// The field, whose offset is also in the global `place`; what follows a small one may come with it.
     #[inline(always)]
-    fn field(&self, place: &'static u64) -> u64 {
+    fn field<T: Word + Into<u64>>(&self, field: impl Marked, place: &'static u64) -> u64 {
+        if casts() {
+            return self.inode.field::<T>(field, place);
+        }
         let place = global(place);
         // The verifier knows the place, and cuts the branch not taken.
         if place < (WORDS * 8) as u64 {
             // SAFETY: within the words.
             unsafe { *self.begin.as_ptr().add(place as usize / 8) >> (place % 8 * 8) }
         } else {
-            word_at(self.address + place)
+            word_at(self.inode.address() + place)
         }
     }
 
     /// Address of its super block.
     #[inline(always)]
     pub fn system(&self) -> u64 {
-        self.field(&globals::INODE_SUPER)
+        self.field::<u64>(INODE_SUPER, &globals::INODE_SUPER)
     }
 
     /// Its type and rights.
     #[inline(always)]
     pub fn mode(&self) -> u32 {
-        self.field(&globals::INODE_MODE) as u16 as u32
+        self.field::<u16>(INODE_MODE, &globals::INODE_MODE) as u16 as u32
     }
 
     /// Its number.
     #[inline(always)]
     pub fn number(&self) -> u64 {
-        self.field(&globals::INODE_NUMBER)
+        self.field::<u64>(INODE_NUMBER, &globals::INODE_NUMBER)
     }
 
     /// What tells it from others that had its number before.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
-        word_at(self.address + global(&globals::INODE_GENERATION)) as u32
+        self.field::<u32>(INODE_GENERATION, &globals::INODE_GENERATION) as u32
     }
 
     /// Its size.
     #[inline(always)]
     pub fn size_bytes(&self) -> u64 {
-        self.field(&globals::INODE_SIZE)
+        self.field::<u64>(INODE_SIZE, &globals::INODE_SIZE)
     }
 }

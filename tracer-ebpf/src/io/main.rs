@@ -11,6 +11,7 @@ mod cells;
 // What every object shares is compiled into each: from the library it comes out as other instructions.
 #[cfg(target_arch = "bpf")]
 #[path = "../file.rs"]
+#[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod file;
 #[cfg(target_arch = "bpf")]
 mod files;
@@ -30,6 +31,8 @@ mod places;
 #[path = "../record.rs"]
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod record;
+#[cfg(target_arch = "bpf")]
+mod typed;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

@@ -8,11 +8,12 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    file::{file_of_descriptor, inode_of_file, word_at},
+    file::word_at,
     files::File,
     inode::Inode,
     kernel::{Kernel, global, load},
     maps::{DEVICES, MOUNTS, path},
+    typed::{device_of, file, file_of_descriptor},
 };
 
 /// Where `struct statx` has the numbers of the device (linux/stat.h); `struct stat` begins with them.
@@ -86,9 +87,10 @@ impl Place {
         if address == 0 {
             return Self::UNKNOWN;
         }
-        let Some(inode) = Inode::at(inode_of_file(address)) else { return Self::UNKNOWN };
+        let inode = file(address).field::<u64>(FILE_INODE, &globals::FILE_INODE);
+        let Some(inode) = Inode::at(inode) else { return Self::UNKNOWN };
         let block = inode.system();
-        let device = word_at(block + global(&globals::SUPER_DEVICE)) as u32;
+        let device = device_of(block);
         Self { system: System { device, block }, file: File::of(address, &inode, device) }
     }
 

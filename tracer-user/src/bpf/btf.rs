@@ -140,6 +140,11 @@ impl Btf {
         self.numbered(kind::TYPEDEF, &typedef).next().map(|(id, _)| id)
     }
 
+    /// Number of the struct `name`.
+    pub fn struct_id(&self, name: &str) -> Option<usize> {
+        self.numbered(kind::STRUCT, name).next().map(|(id, _)| id)
+    }
+
     /// Number of the type that a program is attached to function `name` by.
     pub fn function_id(&self, name: &str) -> Option<usize> {
         self.numbered(kind::FUNC, name).next().map(|(id, _)| id)

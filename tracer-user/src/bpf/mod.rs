@@ -5,6 +5,7 @@
 pub(crate) mod attach;
 pub(crate) mod batch;
 pub mod btf;
+pub(crate) mod casts;
 pub mod error;
 pub mod fdinfo;
 pub(crate) mod globals;

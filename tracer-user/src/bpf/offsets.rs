@@ -49,7 +49,10 @@ pub fn apply(object: &mut [u8], offsets: &Offsets) -> Result<()> {
 }
 
 /// Where the instructions lie in the file.
-fn programs(object: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
+///
+/// # Errors
+/// When the object is no ELF.
+pub(super) fn programs(object: &[u8]) -> Result<Vec<std::ops::Range<usize>>> {
     let elf = ElfFile64::<object::Endianness>::parse(object).context("the BPF object is no ELF")?;
     let text = elf.sections().filter(|section| section.kind() == SectionKind::Text);
     let range = |(start, size): (u64, u64)| start as usize..(start + size) as usize;

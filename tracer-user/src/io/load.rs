@@ -15,6 +15,7 @@ use crate::{
     bpf::{
         attach::{attach_all, check},
         btf::Btf,
+        casts,
         hook::{Hook, HookState},
         load::{Plan, create},
         maps::of_loaded,
@@ -56,6 +57,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     );
     globals.insert(settings::JOB_CGROUP, job.cgroup);
     globals.insert(settings::JOB_RUNS, job.runs.into());
+    let cast = casts::find(&btf, &mut globals);
     let checked: Vec<_> =
         HOOKS.iter().map(|hook| (hook, Some(check(hook, &btf, &globals)))).collect();
     let type_ids = TypeIds::find(&btf, &HOOKS);
@@ -65,6 +67,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
         object: OBJECT,
         globals: &globals,
         offsets: &offsets,
+        cast,
         entries: &[],
         tables: &[("IO_CALLS", &calls::table())],
         log_level: 0,

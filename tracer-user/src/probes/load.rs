@@ -64,6 +64,7 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
         object: &object,
         globals: &globals,
         offsets: &offsets,
+        cast: None,
         entries: &entries(options),
         tables: &[("CALLS", &calls::table())],
         log_level: options.log_level,

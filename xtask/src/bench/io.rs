@@ -11,6 +11,7 @@ use xtask::{machine, markdown::Table, root, sections};
 
 use super::attached::Attached;
 use super::empties::Empties;
+use super::io_jobs;
 use super::pairs::spread;
 use super::quiet;
 use super::workloads::last_cpu;
@@ -56,11 +57,9 @@ pub fn run(write: bool) -> Result<()> {
             loads.times(None)?
         };
         let beside = {
-            let mut other = Command::new(&jobtrace);
-            other.args(["run", "--io", "--quiet", "--", "sleep", "600"]);
-            let other = Attached::start(other, scratch.path(), true)?;
+            let beside = Beside::start(&jobtrace, scratch.path())?;
             let times = loads.times(None)?;
-            end_politely(other)?;
+            beside.end()?;
             times
         };
         let inside = loads.times(Some(&jobtrace))?;
@@ -72,9 +71,14 @@ pub fn run(write: bool) -> Result<()> {
         names = bare.into_iter().map(|(name, _)| name).collect();
         say(format_args!("round {} of {ROUNDS}", round + 1));
     }
-    let text = format!("{}; {ROUNDS} rounds.\n\n{}", machine::describe()?, table(&names, &all));
+    let machine = machine::describe()?;
+    let text = format!("{machine}; {ROUNDS} rounds.\n\n{}", table(&names, &all));
     print!("{text}");
-    if write { sections::write("docs/OVERHEAD.md", &[("io", text)]) } else { Ok(()) }
+    let jobs = io_jobs::measure(&jobtrace, &loads, scratch.path())?;
+    let jobs = format!("{machine}.\n\n{jobs}");
+    print!("{jobs}");
+    let both = [("io", text), ("io_jobs", jobs)];
+    if write { sections::write("docs/OVERHEAD.md", &both) } else { Ok(()) }
 }
 
 /// Medians: a call without anything, and what each adds to it, round by round.
@@ -107,7 +111,7 @@ fn table(names: &[String], all: &[BTreeMap<usize, Vec<f64>>; 4]) -> Table {
 }
 
 /// The program of `io_loads.rs`, compiled, and what it is called with.
-struct Loads {
+pub struct Loads {
     program: PathBuf,
     file: PathBuf,
     cpu: String,
@@ -121,6 +125,24 @@ impl Loads {
         rustc.args(["--edition=2024", "-O", "-o"]).arg(&program);
         run_command(rustc.arg(root().join("xtask/src/bench/io_loads.rs")))?;
         Ok(Self { program, file, cpu: last_cpu()?.to_string() })
+    }
+
+    /// Nanoseconds that the program, with `before` before it, takes to open, read and close one of `count` small files
+    /// in a folder of `scratch`, which it makes if they are not there.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn files(&self, before: &[&str], count: u32, scratch: &Path) -> Result<f64> {
+        let folder = scratch.join("files");
+        let words = [self.program.as_path(), Path::new(&self.cpu), folder.as_path()];
+        let words: Option<Vec<_>> = words.into_iter().map(Path::to_str).collect();
+        let words = words.context("a path that is no text")?;
+        let told = io_jobs::run(
+            before,
+            &[&words[..2], &[&count.to_string(), words[2], "files"]].concat(),
+        )?;
+        let time = told.lines().find_map(parse).context("io_loads printed no time")?;
+        Ok(time.1)
     }
 
     /// Times of all calls, of a task of the job that `jobtrace` runs where it is given.
@@ -141,18 +163,38 @@ fn parse(line: &str) -> Option<(String, f64)> {
     Some((what.to_owned(), ns.parse().ok()?))
 }
 
-/// Ends jobtrace as a user would, so that its command and cgroup go with it.
-fn end_politely(mut jobtrace: Attached) -> Result<()> {
-    jobtrace.is_alive()?;
-    let pid = i32::try_from(jobtrace.process().id()).context("a pid")?;
-    let pid = rustix::process::Pid::from_raw(pid).context("a pid")?;
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("end jobtrace")?;
-    let begin = std::time::Instant::now();
-    while jobtrace.is_alive().is_ok() {
-        ensure!(begin.elapsed().as_secs() < 10, "jobtrace did not end");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+/// Another's job that is counted meanwhile.
+pub struct Beside(Attached);
+
+impl Beside {
+    /// Starts one that sleeps.
+    ///
+    /// # Errors
+    /// When jobtrace does not attach its programs.
+    pub fn start(jobtrace: &Path, scratch: &Path) -> Result<Self> {
+        let mut command = Command::new(jobtrace);
+        command.args(["run", "--io", "--quiet", "--", "sleep", "600"]);
+        Attached::start(command, scratch, true).map(Self)
     }
-    Ok(())
+
+    /// Ends jobtrace as a user would, so that its command and cgroup go with it.
+    ///
+    /// # Errors
+    /// When it has ended before, or does not end.
+    pub fn end(self) -> Result<()> {
+        let Self(mut jobtrace) = self;
+        jobtrace.is_alive()?;
+        let pid = i32::try_from(jobtrace.process().id()).context("a pid")?;
+        let pid = rustix::process::Pid::from_raw(pid).context("a pid")?;
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+            .context("end jobtrace")?;
+        let begin = std::time::Instant::now();
+        while jobtrace.is_alive().is_ok() {
+            ensure!(begin.elapsed().as_secs() < 10, "jobtrace did not end");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +209,8 @@ mod tests {
         assert_eq!(times.len(), 6);
         assert!(times.iter().all(|(_, ns)| (1.0..1e6).contains(ns)), "{times:?}");
         assert!(times[0].0.starts_with(NO_FILE) && times[5].0 == TWO_CALLS);
+        let ns = loads.files(&[], 20, scratch.path()).expect("it makes its files");
+        assert!((100.0..1e8).contains(&ns), "{ns}");
     }
 
     #[test]

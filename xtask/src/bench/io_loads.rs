@@ -1,11 +1,17 @@
 //! Calls on files of `cargo xtask bench --only io`, a program of its own (`rustc -O`), so that it can be a job.
-//! `io_loads CPU COUNT FILE` prints a line for each call: nanoseconds of CPU time, a tab, what it is.
+//! `io_loads CPU COUNT FILE` prints a line for each call: nanoseconds of CPU time, a tab, what it is. `io_loads CPU COUNT
+//! FOLDER files` opens, reads and closes COUNT small files of its own, and prints nanoseconds of time that passed for one.
 
 use std::env;
 use std::ffi::CString;
-use std::io::Error;
+use std::fs;
+use std::io::{Error, Read};
+use std::path::Path;
+use std::time::Instant;
 
 const PAGE: usize = 4096;
+/// Times that each file is read.
+const TURNS: u32 = 8;
 const CLOCK_PROCESS_CPUTIME: i32 = 2;
 const O_RDWR: i32 = 2;
 /// More than a `struct stat` has.
@@ -26,17 +32,40 @@ unsafe extern "C" {
 /// See above.
 pub fn main() {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [cpu, count, file] = &words[..] else { panic!("usage: io_loads CPU COUNT FILE") };
+    let [cpu, count, place, what @ ..] = &words[..] else {
+        panic!("usage: io_loads CPU COUNT FILE|FOLDER files")
+    };
     let (cpu, count): (usize, u32) = (cpu.parse().expect("a CPU"), count.parse().expect("a count"));
-    let path = CString::new(file.as_str()).expect("no zero byte");
     let mut mask = [0_u64; 128];
     mask[cpu / 64] = 1 << (cpu % 64);
+    // SAFETY: the mask is as long as it says.
+    assert_eq!(unsafe { sched_setaffinity(0, size_of_val(&mask), mask.as_ptr()) }, 0);
+    if what.is_empty() { calls(count, place) } else { files(count, Path::new(place)) }
+}
+
+/// Opens, reads and closes files, each in turn, a few times.
+fn files(count: u32, folder: &Path) {
+    let names: Vec<_> = (0..count).map(|number| folder.join(number.to_string())).collect();
+    if !folder.is_dir() {
+        fs::create_dir(folder).expect("a folder");
+        names.iter().for_each(|name| fs::write(name, [0; PAGE]).expect("a file"));
+    }
+    let mut page = [0; PAGE];
+    let begin = Instant::now();
+    for name in names.iter().cycle().take(names.len() * TURNS as usize) {
+        let mut file = fs::File::open(name).expect("a file");
+        assert_eq!(file.read(&mut page).expect("what it holds"), PAGE);
+    }
+    println!("{:.1}\ta file", begin.elapsed().as_nanos() as f64 / f64::from(count * TURNS));
+}
+
+fn calls(count: u32, file: &str) {
+    let path = CString::new(file).expect("no zero byte");
     let mut page = [0_u8; PAGE];
     let mut about = [0_u8; STAT_BYTES];
     let (to, path, about) = (page.as_mut_ptr(), path.as_ptr(), about.as_mut_ptr());
     // SAFETY: open files, and room for what is read, throughout.
     unsafe {
-        assert_eq!(sched_setaffinity(0, size_of_val(&mask), mask.as_ptr()), 0);
         let (zero, file) = (open(c"/dev/zero".as_ptr(), O_RDWR), open(path, O_RDWR));
         assert!(zero >= 0 && file >= 0, "{}", Error::last_os_error());
         let length = PAGE as isize;

@@ -10,6 +10,7 @@ mod footprint;
 mod found;
 mod goals;
 mod io;
+mod io_jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod io_loads;
