@@ -11,7 +11,7 @@ use crate::{
     file::{file_of_descriptor, inode_of_file, word_at},
     files::File,
     inode::Inode,
-    kernel::{Kernel, global, load},
+    kernel::{Kernel, Pointer, global, load},
     maps::{DEVICES, MOUNTS, path},
 };
 
@@ -43,7 +43,7 @@ impl System {
 
     /// That of `call` with a path.
     #[inline(always)]
-    fn of_named(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+    fn of_named<P: Pointer>(task: P, registers: Kernel, call: IoCall, result: i64) -> Self {
         let told = match call.place() {
             place::STAT | place::STATX if result == 0 => told(registers, call),
             _ => 0,
@@ -60,9 +60,9 @@ impl System {
             Named::Mounted(device) => Self { device, block: 0 },
             Named::Nowhere => Self::UNKNOWN,
             Named::Below if folder == AT_FDCWD => {
-                let directory: Kernel = load(load(task, TASK_FS), FS_CWD_DENTRY);
-                let block: Kernel = load(directory, DENTRY_SUPER);
-                Self { device: load(block, SUPER_DEVICE), block: block as u64 }
+                let directory: P = load(load::<P, _>(task, TASK_FS), FS_CWD_DENTRY);
+                let block: P = load(directory, DENTRY_SUPER);
+                Self { device: load(block, SUPER_DEVICE), block: block.address() }
             }
             Named::Below => Place::of_descriptor(task, folder).system,
         }
@@ -81,7 +81,7 @@ impl Place {
 
     /// That of the file that `task` has as `descriptor`.
     #[inline(always)]
-    pub fn of_descriptor(task: Kernel, descriptor: u32) -> Self {
+    pub fn of_descriptor(task: impl Pointer, descriptor: u32) -> Self {
         let address = file_of_descriptor(task, descriptor);
         if address == 0 {
             return Self::UNKNOWN;
@@ -94,7 +94,7 @@ impl Place {
 
     /// That of `call` of `task` with these registers, which returned `result`.
     #[inline(always)]
-    pub fn of_call(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+    pub fn of_call(task: impl Pointer, registers: Kernel, call: IoCall, result: i64) -> Self {
         let descriptor = match call.place() {
             place::FIRST => load(registers, CALL_FIRST),
             place::SECOND => load(registers, CALL_SECOND),
