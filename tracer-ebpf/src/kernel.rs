@@ -103,16 +103,16 @@ pub fn load_bit(base: Kernel, field: impl Marked, place: &'static u64) -> bool {
 
 /// Id of a cgroup: the inode of its directory.
 #[inline(always)]
-pub fn cgroup_id<P: Pointer>(cgroup: P) -> u64 {
-    load(load::<P, _>(cgroup, CGROUP_KN), KERNFS_ID)
+pub fn cgroup_id(cgroup: Kernel) -> u64 {
+    load(load::<Kernel, _>(cgroup, CGROUP_KN), KERNFS_ID)
 }
 
 /// The cgroup that a task is in, in the hierarchy that jobs are told apart by.
 #[inline(always)]
-pub fn task_cgroup<P: Pointer>(task: P) -> P {
-    let set: P = load(task, TASK_CGROUPS);
+pub fn task_cgroup(task: Kernel) -> Kernel {
+    let set: Kernel = load(task, TASK_CGROUPS);
     if global(&settings::globals::TASKS_IN_V1) != 0 {
-        let css: P = load(set, CSS_SET_SUBSYS);
+        let css: Kernel = load(set, CSS_SET_SUBSYS);
         load(css, CSS_CGROUP)
     } else {
         load(set, CSS_SET_DFL_CGRP)

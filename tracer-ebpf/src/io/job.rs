@@ -5,12 +5,12 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     kernel_fields::fields::*,
-    settings::globals::{JOB_CGROUP, JOB_RUNS},
+    settings::globals::{JOB_CGROUP, JOB_RUNS, TASKS_IN_V1},
     tables::io::IoCpu,
 };
 
 use crate::{
-    kernel::{Kernel, Pointer, cgroup_id, global, load, task_cgroup},
+    kernel::{Kernel, Pointer, global, load},
     maps::{STATE, cpu},
     task::Task,
 };
@@ -81,10 +81,10 @@ fn ask<T: Task>() -> u64 {
 /// Whether `task` is in the job's cgroup or in one below it.
 #[inline(always)]
 fn is_inside<P: Pointer>(task: P) -> bool {
-    let mut cgroup = task_cgroup(task);
+    let mut cgroup = cgroup_of(task);
     let mut depth = 0;
     while depth < MOST_DEPTH {
-        if cgroup_id(cgroup) == global(&JOB_CGROUP) {
+        if load::<u64, _>(load::<P, _>(cgroup, CGROUP_KN), KERNFS_ID) == global(&JOB_CGROUP) {
             return true;
         }
         let parent: P = load(cgroup, CGROUP_PARENT_CSS);
@@ -95,4 +95,17 @@ fn is_inside<P: Pointer>(task: P) -> bool {
         depth += 1;
     }
     false
+}
+
+/// The cgroup that `task` is in, as `task_cgroup` of the shared part gives it, whatever the task is known by: a generic
+/// function there would have the programs that always run compiled otherwise.
+#[inline(always)]
+fn cgroup_of<P: Pointer>(task: P) -> P {
+    let set: P = load(task, TASK_CGROUPS);
+    if global(&TASKS_IN_V1) != 0 {
+        let css: P = load(set, CSS_SET_SUBSYS);
+        load(css, CSS_CGROUP)
+    } else {
+        load(set, CSS_SET_DFL_CGRP)
+    }
 }
