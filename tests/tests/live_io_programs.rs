@@ -12,7 +12,7 @@ use jobtrace_tests::{
     agree::Agreement,
     io_account::IoAccount,
     operations::{groups, sum, text},
-    rig::{self, mount::Tmpfs},
+    rig::mount::Tmpfs,
     traced::{Traced, program},
 };
 
