@@ -39,13 +39,20 @@ impl Task for Address {
 impl Pointer for Address {
     #[inline(always)]
     fn field<T: Word, F: Marked>(self) -> T {
-        T::of_word(word_at(self.0 + global(F::global())))
+        T::of_word(word(self.0 + global(F::global())))
     }
 
     #[inline(always)]
     fn address(self) -> u64 {
         self.0
     }
+}
+
+/// [`word_at`] with a stack of its own: each read would have its place in the caller's, whose stack is as large as the
+/// verifier allows.
+#[inline(never)]
+fn word(address: u64) -> u64 {
+    word_at(address)
 }
 
 impl Word for Address {

@@ -11,7 +11,7 @@ use jobtrace_tests::{
 };
 use serde_json::Value;
 
-use super::{Found, workload};
+use super::{Found, unknown, workload};
 use crate::{
     nfs::{Nfs, Version},
     setup::mount_at,
@@ -78,6 +78,9 @@ fn counted(agree: &mut Agreement, mounts: [&Path; 2], fs: &str) -> Value {
     let sibling = Sibling::start(&[&program, &beside]);
     let (job, report) = Traced::report(&["--io"], &[&program, &own]);
     sibling.end();
+    if let Some(why) = unknown(&job, "operations on files") {
+        panic!("{why}");
+    }
     operations::agree(agree, &job.json, [fs, mounts[0].to_str().expect("as above")], &report);
     job.json
 }
