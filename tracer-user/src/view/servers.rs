@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 
+use tracer_ebpf::handle::{Handle, Number};
+
 use super::{facts::Facts, file_ops::name};
 use crate::{
-    base::units::{bytes, count, duration},
+    base::units::{bytes, count, counted, duration},
     model::{
         group::Group,
         tables::{NODE_MOUNT, NodeMount},
@@ -23,12 +25,13 @@ pub fn in_words(facts: &Facts) -> Vec<String> {
     let mut lines: Vec<_> =
         groups.iter().take(MOST).filter_map(|group| line(group, facts.unicode)).collect();
     if groups.len() > MOST {
-        lines.push(format!("{} more kinds of requests", groups.len() - MOST));
+        let rest = counted((groups.len() - MOST) as u64, "more kind");
+        lines.push(format!("and {rest} of requests to servers"));
     }
     lines
 }
 
-fn known(group: &Group, field: tracer_ebpf::handle::Handle<tracer_ebpf::handle::Number>) -> u64 {
+fn known(group: &Group, field: Handle<Number>) -> u64 {
     group.number(field).unwrap_or(0)
 }
 
