@@ -1,11 +1,13 @@
 #!/bin/bash
-# make-reports.sh [JOBTRACE]: runs each script of this folder under `jobtrace run`, and writes its report beside it.
-# Root is needed, and python3, mkfs.ext4 and losetup. It takes about a minute and a half.
+# make-reports.sh [JOBTRACE [SCRIPT…]]: runs each script of this folder, or those of these names alone, under
+# `jobtrace run`, and writes its report beside it. Root is needed, and python3, mkfs.ext4 and losetup. It takes about a
+# minute and a half.
 #
 # The small files lie on a file system of their own, on a real disk and mounted afresh: none of it is in memory.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 jobtrace=$(readlink -f "$(command -v "${1:-jobtrace}")")
+only=" ${*:2} "
 work=${TEACHING_DIR:-/var/tmp/teaching}
 mkdir "$work"
 loop=
@@ -41,12 +43,26 @@ for sample in range(10_000):
         file.write("0.125 " * 200)
 PYTHON
 tar -C disk -cf disk/samples.tar samples
+python3 - <<'PYTHON'
+import os
+import zlib
+os.mkdir("index")
+parts = [[] for _ in range(64)]
+for word in range(400_000):
+    name = f"word-{word:05}"
+    parts[zlib.crc32(name.encode()) % 64].append(f"{name} {word % 97 + 1:08}\n")
+for number, lines in enumerate(parts):
+    with open(f"index/part-{number:02}", "w") as file:
+        file.write("\n" + "".join(lines))
+PYTHON
 
+options=()
 trace() { # name, command…
     local name=$1
     shift
+    [[ $only == "  " || $only == *" $name "* ]] || return 0
     # On a busy machine the scripts come before all else, in turns: their reports are to be of them alone.
-    chrt --rr 1 "$jobtrace" run --quiet --save "$work/records" --name "$name" -- "$@" >"$work/out"
+    chrt --rr 1 "$jobtrace" run --quiet "${options[@]}" --save "$work/records" --name "$name" -- "$@" >"$work/out"
     "$jobtrace" report "$name" --from "$work/records" >"$here/$name.txt"
     echo "$name: $(head -n 1 "$here/$name.txt")"
 }
@@ -64,3 +80,7 @@ trace straggler python3 straggler.py 2000000
 trace straggler-mended python3 straggler-mended.py 2000000
 trace each-line python3 each-line.py results 20000
 trace each-line-mended python3 each-line-mended.py results 20000
+# Taken apart by file.
+options=(--io)
+trace look-up python3 look-up.py index
+trace look-up-mended python3 look-up-mended.py index

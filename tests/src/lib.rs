@@ -8,6 +8,7 @@ pub mod causes;
 pub mod daemon;
 pub mod disk;
 pub mod findings;
+pub mod io_account;
 pub mod operations;
 pub mod own_cgroup;
 pub mod pages;

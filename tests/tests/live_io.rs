@@ -1,15 +1,15 @@
-//! Live ring: operations on files against programs that count their own, against /proc/PID/io (the workload does
-//! so itself) and against strace. All are exact.
+//! Live ring: operations on files against a program that counts its own, and compares that with /proc/PID/io. All are
+//! exact.
 
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 use jobtrace_tests::{
     agree::Agreement,
-    operations::{self, groups, sum, text},
+    operations,
     rig::{
-        self,
-        mount::{Ext4, Tmpfs},
+        mount::{Ext4, Tmpfs, Xfs},
         overlay::Overlay,
+        share::Share,
     },
     sibling::Sibling,
     traced::Traced,
@@ -44,6 +44,19 @@ fn on_ext4_every_operation_error_and_byte_is_told() {
 }
 
 #[test]
+fn on_xfs_every_operation_error_and_byte_is_told() {
+    let disk = Xfs::mount().unwrap();
+    known_amounts(disk.path(), "xfs", disk.path().to_str().unwrap(), "1");
+}
+
+/// Of a FUSE file system the kernel knows nothing but its requests; here a process hands them on to a folder.
+#[test]
+fn on_fuse_every_operation_error_and_byte_is_told() {
+    let share = Share::mount().unwrap();
+    known_amounts(share.path(), "fuse", share.path().to_str().unwrap(), "1");
+}
+
+#[test]
 fn on_tmpfs_every_operation_error_and_byte_is_told() {
     let disk = Tmpfs::mount(64 * MIB).unwrap();
     known_amounts(disk.path(), "tmpfs", disk.path().to_str().unwrap(), "1");
@@ -63,81 +76,6 @@ fn a_mount_with_a_hostile_name_is_told_of_too() {
     let told = jobtrace::base::tag::clean(disk.path().to_str().unwrap(), 256).unwrap();
     assert!(!told.contains(['\n', '\u{1b}']));
     known_amounts(disk.path(), "tmpfs", &told, "1");
-}
-
-/// Calls of each name in a table of `strace -c`, and how many of them failed.
-fn strace(command: &[&str]) -> BTreeMap<String, [u64; 2]> {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("table");
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-c", "-U", "calls,errors,name", "-o"]).arg(&table).args(command);
-    let output = strace.output().expect("strace is installed");
-    assert!(output.status.success(), "{output:?}");
-    let text = std::fs::read_to_string(&table).unwrap();
-    let row = |line: &str| {
-        let words: Vec<_> = line.split_whitespace().collect();
-        let calls = words.first()?.parse().ok()?;
-        let errors = if words.len() == 3 { words[1].parse().ok()? } else { 0 };
-        Some(((*words.last()?).to_owned(), [calls, errors]))
-    };
-    text.lines().filter_map(row).filter(|(name, _)| name != "total").collect()
-}
-
-#[test]
-fn a_copied_and_removed_tree_is_what_strace_counts() {
-    let folder = rig::folder("strace").unwrap();
-    let copy = folder.path().join("copy").to_str().unwrap().to_owned();
-    let script = format!("cp -r /usr/include/linux {copy} && rm -r {copy}");
-    let command = ["sh", "-c", &script];
-    // The first finds nothing in the caches of the C library and the like.
-    strace(&command);
-    let (theirs, job) = (strace(&command), Traced::run(&["--io"], &command));
-    assert!(job.output.status.success(), "{:?}", job.output);
-    let mut agree = Agreement::new();
-    for (op, names) in [
-        ("open", &["open", "openat"][..]),
-        ("read", &["read", "pread64"]),
-        ("getdents", &["getdents64"]),
-        ("unlink", &["unlink", "unlinkat", "rmdir"]),
-        ("mkdir", &["mkdir", "mkdirat"]),
-        ("copy_file_range", &["copy_file_range"]),
-        ("seek", &["lseek"]),
-        ("ioctl", &["ioctl"]),
-        (
-            "stat",
-            &[
-                "stat",
-                "lstat",
-                "fstat",
-                "newfstatat",
-                "statx",
-                "access",
-                "faccessat",
-                "faccessat2",
-                "fstatfs",
-                "statfs",
-                "readlink",
-                "readlinkat",
-                "fgetxattr",
-                "getxattr",
-                "lgetxattr",
-                "listxattr",
-                "llistxattr",
-                "flistxattr",
-                "chdir",
-                "fchdir",
-            ],
-        ),
-    ] {
-        let truth = |at: usize| {
-            names.iter().filter_map(|name| theirs.get(*name)).map(|row| row[at]).sum::<u64>()
-        };
-        let of_op = || groups(&job.json, "io").iter().filter(|group| text(group, "op") == op);
-        agree.exact(&format!("{op}: calls"), sum(of_op(), "ops"), truth(0));
-        agree.exact(&format!("{op}: errors"), sum(of_op(), "errors"), truth(1));
-    }
-    agree.between("files copied", theirs["openat"][0], 500..=100_000);
-    agree.end();
 }
 
 /// Nothing is loaded unless asked for, and the summary and a report say what was found.

@@ -3,7 +3,7 @@
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use tracer_ebpf::kernel_fields::{fields::*, globals};
 
-use crate::kernel::{Kernel, global, load};
+use crate::kernel::{Pointer, global, load};
 
 /// Address of the inode of the open file at `file`; 0 for 0.
 #[inline(always)]
@@ -13,8 +13,8 @@ pub fn inode_of_file(file: u64) -> u64 {
 
 /// Address of the open file that `task` has as `descriptor`; 0 where it has none.
 #[inline(always)]
-pub fn file_of_descriptor(task: Kernel, descriptor: u32) -> u64 {
-    let table: Kernel = load(load(task, TASK_FILES), FILES_TABLE);
+pub fn file_of_descriptor<P: Pointer>(task: P, descriptor: u32) -> u64 {
+    let table: P = load(load::<P, _>(task, TASK_FILES), FILES_TABLE);
     if descriptor >= load::<u32, _>(table, FILES_MOST) {
         return 0;
     }

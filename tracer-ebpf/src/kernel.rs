@@ -24,10 +24,34 @@ pub fn has(field: &'static u64) -> bool {
     global(field) != MISSING
 }
 
+/// What a program knows a kernel struct by.
+pub trait Pointer: Word {
+    /// Reads the field `F` of the struct.
+    fn field<T: Word, F: Marked>(self) -> T;
+
+    /// Where it is; 0 where there is none.
+    fn address(self) -> u64;
+}
+
+impl Pointer for Kernel {
+    #[inline(always)]
+    fn field<T: Word, F: Marked>(self) -> T {
+        T::load::<F>(self)
+    }
+
+    #[inline(always)]
+    fn address(self) -> u64 {
+        self as u64
+    }
+}
+
 /// A value that is loaded in one instruction.
 pub trait Word: Copy {
     /// Loads the field `F` of the struct at `base`.
     fn load<F: Marked>(base: Kernel) -> Self;
+
+    /// The value at the beginning of a word of memory.
+    fn of_word(word: u64) -> Self;
 }
 
 macro_rules! word {
@@ -48,6 +72,11 @@ macro_rules! word {
                 }
                 value as Self
             }
+
+            #[inline(always)]
+            fn of_word(word: u64) -> Self {
+                word as Self
+            }
         })*
     };
 }
@@ -62,8 +91,8 @@ word! {
 
 /// Reads `field` of the struct at `base`.
 #[inline(always)]
-pub fn load<T: Word, F: Marked>(base: Kernel, _: F) -> T {
-    T::load::<F>(base)
+pub fn load<T: Word, F: Marked>(base: impl Pointer, _: F) -> T {
+    base.field::<T, F>()
 }
 
 /// Reads a bit field of one bit, whose global is `place`.
@@ -75,7 +104,7 @@ pub fn load_bit(base: Kernel, field: impl Marked, place: &'static u64) -> bool {
 /// Id of a cgroup: the inode of its directory.
 #[inline(always)]
 pub fn cgroup_id(cgroup: Kernel) -> u64 {
-    load(load(cgroup, CGROUP_KN), KERNFS_ID)
+    load(load::<Kernel, _>(cgroup, CGROUP_KN), KERNFS_ID)
 }
 
 /// The cgroup that a task is in, in the hierarchy that jobs are told apart by.

@@ -32,15 +32,15 @@ pub const fn bit_global(bit_offset: u64) -> u64 {
 pub trait Marked {
     /// What stands for its offset in them.
     const MARK: i16;
+
+    /// The global that holds its offset.
+    #[cfg(target_arch = "bpf")]
+    fn global() -> &'static u64;
 }
 
 /// The field of that mark.
 #[derive(Clone, Copy, Debug)]
 pub struct Field<const MARK: i16>;
-
-impl<const MARK: i16> Marked for Field<MARK> {
-    const MARK: i16 = MARK;
-}
 
 macro_rules! kernel_fields {
     ($($global:ident = $path:literal),* $(,)?) => {
@@ -67,6 +67,16 @@ macro_rules! kernel_fields {
 
             $(pub const $global: Field<{ FIRST_MARK + Index::$global as i16 }> = Field;)*
         }
+
+        $(impl Marked for Field<{ FIRST_MARK + Index::$global as i16 }> {
+            const MARK: i16 = FIRST_MARK + Index::$global as i16;
+
+            #[cfg(target_arch = "bpf")]
+            #[inline(always)]
+            fn global() -> &'static u64 {
+                &globals::$global
+            }
+        })*
     };
 }
 

@@ -48,6 +48,10 @@ pub const RIGS: &[Tool] = &[
     tool("mmdebstrap", ["mmdebstrap"; 3]),
     tool("bindfs", ["bindfs"; 3]),
     tool("mkfs.btrfs", ["btrfs-progs", "btrfs-progs", "btrfsprogs"]),
+    tool("mkfs.xfs", ["xfsprogs"; 3]),
+    tool("sqlite3", ["sqlite3", "sqlite", "sqlite3"]),
+    tool("git", ["git"; 3]),
+    tool("strace", ["strace"; 3]),
 ];
 
 /// What the live tests and the benchmarks run as workloads.

@@ -77,11 +77,7 @@ impl Drop for Tmpfs {
 
 /// An ext4 on a loop device over memory.
 #[derive(Debug)]
-pub struct Ext4 {
-    path: PathBuf,
-    _folder: TempDir,
-    _disk: RamDisk,
-}
+pub struct Ext4(OnDisk);
 
 impl Ext4 {
     /// Makes and mounts one of `bytes`.
@@ -89,24 +85,63 @@ impl Ext4 {
     /// # Errors
     /// When it cannot be made (`mkfs.ext4` of e2fsprogs) or mounted: root and the module loop are needed.
     pub fn mount(bytes: u64) -> Result<Self> {
-        let disk = RamDisk::create(bytes).context("no loop device")?;
-        run(Command::new(program("mkfs.ext4", "e2fsprogs")?).arg("-qF").arg(disk.path()))?;
-        let folder = folder("disk")?;
-        let path = folder.path().join("jobtrace");
-        std::fs::create_dir(&path)?;
-        let flags = MountFlags::NODEV | MountFlags::NOSUID;
-        mount(disk.path(), &path, "ext4", flags, None::<&std::ffi::CStr>)
-            .context("cannot mount an ext4, is this root?")?;
-        Ok(Self { path, _folder: folder, _disk: disk })
+        let make = Command::new(program("mkfs.ext4", "e2fsprogs")?);
+        OnDisk::mount("ext4", make, &["-qF"], bytes).map(Self)
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.0.path
     }
 }
 
-impl Drop for Ext4 {
+/// An XFS on a loop device over memory.
+#[derive(Debug)]
+pub struct Xfs(OnDisk);
+
+impl Xfs {
+    /// Makes and mounts one, as small as can be made.
+    ///
+    /// # Errors
+    /// As [`Ext4::mount`], by `mkfs.xfs` of xfsprogs.
+    pub fn mount() -> Result<Self> {
+        let make = Command::new(program("mkfs.xfs", "xfsprogs")?);
+        OnDisk::mount("xfs", make, &["-qf"], XFS_LEAST_BYTES).map(Self)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+}
+
+/// What xfsprogs makes no smaller one than, from 5.19 on.
+const XFS_LEAST_BYTES: u64 = 300 << 20;
+
+/// A file system on a loop device over memory.
+#[derive(Debug)]
+struct OnDisk {
+    path: PathBuf,
+    _folder: TempDir,
+    _disk: RamDisk,
+}
+
+impl OnDisk {
+    /// Makes one of `bytes` by `make` with `options`, and mounts it.
+    fn mount(kind: &str, mut make: Command, options: &[&str], bytes: u64) -> Result<Self> {
+        let disk = RamDisk::create(bytes).context("no loop device")?;
+        run(make.args(options).arg(disk.path()))?;
+        let folder = folder("disk")?;
+        let path = folder.path().join(NAME);
+        std::fs::create_dir(&path)?;
+        let flags = MountFlags::NODEV | MountFlags::NOSUID;
+        mount(disk.path(), &path, kind, flags, None::<&std::ffi::CStr>)
+            .with_context(|| format!("cannot mount an {kind}, is this root?"))?;
+        Ok(Self { path, _folder: folder, _disk: disk })
+    }
+}
+
+impl Drop for OnDisk {
     fn drop(&mut self) {
         leave(&self.path);
     }

@@ -60,7 +60,7 @@ fn on_complete(request: Kernel, error: u32, bytes: u32) -> i32 {
     let disk: Kernel = if has(&globals::REQUEST_DISK) {
         load(request, REQUEST_DISK)
     } else {
-        load(load(request, REQUEST_QUEUE), QUEUE_DISK)
+        load(load::<Kernel, _>(request, REQUEST_QUEUE), QUEUE_DISK)
     };
     let major: u32 = load(disk, DISK_MAJOR);
     let minor: u32 = load(disk, DISK_FIRST_MINOR);

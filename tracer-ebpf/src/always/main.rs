@@ -24,6 +24,7 @@ mod fault;
 mod file;
 #[cfg(target_arch = "bpf")]
 #[path = "../kernel.rs"]
+#[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
 mod maps;

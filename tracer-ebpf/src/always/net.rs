@@ -66,7 +66,7 @@ macro_rules! message_programs {
             #[fexit(function = $function)]
             pub fn $name(ctx: FExitContext) -> i32 {
                 let count: fn(&FExitContext, Kernel) -> i32 = $count;
-                count(&ctx, load(ctx.arg(0), SOCKET_SK))
+                count(&ctx, load(ctx.arg::<Kernel>(0), SOCKET_SK))
             }
         )*
     };
@@ -104,7 +104,7 @@ pub fn unix_stream_sendpage(ctx: FExitContext) -> i32 {
 /// Only sockets that take a page as it is: the others make a message of it.
 #[inline(always)]
 fn page_sent(ctx: &FExitContext) -> i32 {
-    let socket: Kernel = load(ctx.arg(0), SOCKET_SK);
+    let socket: Kernel = load(ctx.arg::<Kernel>(0), SOCKET_SK);
     if !takes_pages(socket) {
         return 0;
     }

@@ -45,9 +45,9 @@ macro_rules! switch_programs {
 
 switch_programs! {
     sched_switch: true, |ctx| ctx.arg::<u64>(3) as u32;
-    sched_switch_3: true, |ctx| load(ctx.arg(1), TASK_STATE);
+    sched_switch_3: true, |ctx| load(ctx.arg::<Kernel>(1), TASK_STATE);
     switch_untimed: false, |ctx| ctx.arg::<u64>(3) as u32;
-    switch_untimed_3: false, |ctx| load(ctx.arg(1), TASK_STATE);
+    switch_untimed_3: false, |ctx| load(ctx.arg::<Kernel>(1), TASK_STATE);
 }
 
 #[inline(always)]

@@ -16,10 +16,11 @@ use tracer_ebpf::{
 use crate::{
     cells::{Operation, count},
     files,
-    job::{current, if_jobs},
-    kernel::{Kernel, global, load},
+    job::if_jobs,
+    kernel::{Kernel, Pointer, global, load},
     maps::{InFlight, in_flight, tag},
     places::Place,
+    task::{Address, Task},
 };
 
 /// What each call does to files; the agent fills it, for this machine's numbers.
@@ -33,21 +34,43 @@ const RESTARTS: core::ops::RangeInclusive<i64> = -516..=-512;
 /// A task enters a call.
 #[btf_tracepoint(function = "sys_enter")]
 pub fn io_enter(ctx: BtfTracePointContext) -> i32 {
-    let registers: Kernel = ctx.arg(0);
-    if if_jobs(registers).is_some() {
-        enter(registers);
-    }
-    0
+    enter::<Kernel>(&ctx)
+}
+
+/// The same, where the task is known by its address alone.
+#[btf_tracepoint(function = "sys_enter")]
+pub fn io_enter_probed(ctx: BtfTracePointContext) -> i32 {
+    enter::<Address>(&ctx)
 }
 
 /// A call returns.
 #[btf_tracepoint(function = "sys_exit")]
 pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
+    exit::<Kernel>(&ctx)
+}
+
+/// The same, where the task is known by its address alone.
+#[btf_tracepoint(function = "sys_exit")]
+pub fn io_exit_probed(ctx: BtfTracePointContext) -> i32 {
+    exit::<Address>(&ctx)
+}
+
+#[inline(always)]
+fn enter<T: Task>(ctx: &BtfTracePointContext) -> i32 {
     let registers: Kernel = ctx.arg(0);
-    if let Some(cpu) = if_jobs(registers) {
+    if if_jobs::<T>(registers).is_some() {
+        begin(T::current(), registers);
+    }
+    0
+}
+
+#[inline(always)]
+fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
+    let registers: Kernel = ctx.arg(0);
+    if let Some(cpu) = if_jobs::<T>(registers) {
         let result = ctx.arg::<u64>(1) as i64;
         let (call, number) = call_of(registers);
-        let task = current();
+        let task = T::current();
         if is_of_32_bits(task) {
             // SAFETY: this CPU's own.
             unsafe { (*cpu).calls_32 += 1 };
@@ -86,8 +109,7 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
 }
 
 #[inline(always)]
-fn enter(registers: Kernel) {
-    let task = current();
+fn begin(task: impl Pointer, registers: Kernel) {
     let (call, number) = call_of(registers);
     if !call.is_some() || is_of_32_bits(task) {
         return;
@@ -135,6 +157,6 @@ fn call_of(registers: Kernel) -> (IoCall, u32) {
 
 /// Whether the call that `task` is in has the number of another machine.
 #[inline(always)]
-fn is_of_32_bits(task: Kernel) -> bool {
+fn is_of_32_bits(task: impl Pointer) -> bool {
     u64::from(load::<u32, _>(task, TASK_COMPAT)) & global(&COMPAT_BITS) != 0
 }

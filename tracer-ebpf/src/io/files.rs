@@ -142,7 +142,7 @@ pub fn count(
     if does_more && !is_heavy && HEAVY.insert(&key, cell, 0).is_ok() {
         let _ = LIGHT.remove(&key);
         if file.address != 0 {
-            tell_name(file, true);
+            tell_name(file.address, &key.file, true);
         }
     }
     pattern
@@ -160,7 +160,7 @@ fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCe
     unsafe { (*cell).made_ns = operation.now_ns };
     // SAFETY: asked for its presence alone.
     if unsafe { NAMES.get(&file.id) }.is_none() {
-        tell_name(file, false);
+        tell_name(file.address, &key.file, false);
     }
     Some(cell)
 }
@@ -172,14 +172,14 @@ fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     if call.is_at_offset() && told as i64 >= 0 {
         return told;
     }
-    typed::file(file).field::<u64>(FILE_POSITION, &globals::FILE_POSITION).saturating_sub(moved)
+    typed::file(file).field::<u64, _>(FILE_POSITION).saturating_sub(moved)
 }
 
-/// Notes the name that `file` has now.
+/// Notes the name that the open file at `address` has now, which is called `id`.
 #[inline(never)]
-fn tell_name(file: File, is_heavy: bool) {
+fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
     let Some(name) = name() else { return };
-    let mut dentry = word_at(file.address + global(&globals::FILE_DENTRY));
+    let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
     let mut length = 0_usize;
     let mut level = 0;
     while level < NAME_LEVELS {
@@ -208,11 +208,7 @@ fn tell_name(file: File, is_heavy: bool) {
         (*name)[0].length = length as u32;
         &(*name)[0]
     };
-    let _ = if is_heavy {
-        HEAVY_NAMES.insert(&file.id, name, 0)
-    } else {
-        NAMES.insert(&file.id, name, 0)
-    };
+    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
 }
 
 const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use tracer_ebpf::{
-    kernel_fields::{Marked, fields::*, globals},
+    kernel_fields::{Marked, fields::*},
     settings::globals::CAST_TO_INODE,
 };
 
@@ -34,13 +34,13 @@ impl Inode {
         Some(Self { inode, begin })
     }
 
-    /// The field, whose offset is also in the global `place`; what follows a small one may come with it.
+    /// The field `F`; what follows a small one may come with it.
     #[inline(always)]
-    fn field<T: Word + Into<u64>>(&self, field: impl Marked, place: &'static u64) -> u64 {
+    fn field<T: Word + Into<u64>, F: Marked>(&self, field: F) -> u64 {
         if casts() {
-            return self.inode.field::<T>(field, place);
+            return self.inode.field::<T, F>(field);
         }
-        let place = global(place);
+        let place = global(F::global());
         // The verifier knows the place, and cuts the branch not taken.
         if place < (WORDS * 8) as u64 {
             // SAFETY: within the words.
@@ -53,30 +53,30 @@ impl Inode {
     /// Address of its super block.
     #[inline(always)]
     pub fn system(&self) -> u64 {
-        self.field::<u64>(INODE_SUPER, &globals::INODE_SUPER)
+        self.field::<u64, _>(INODE_SUPER)
     }
 
     /// Its type and rights.
     #[inline(always)]
     pub fn mode(&self) -> u32 {
-        self.field::<u16>(INODE_MODE, &globals::INODE_MODE) as u16 as u32
+        self.field::<u16, _>(INODE_MODE) as u16 as u32
     }
 
     /// Its number.
     #[inline(always)]
     pub fn number(&self) -> u64 {
-        self.field::<u64>(INODE_NUMBER, &globals::INODE_NUMBER)
+        self.field::<u64, _>(INODE_NUMBER)
     }
 
     /// What tells it from others that had its number before.
     #[inline(always)]
     pub fn generation(&self) -> u32 {
-        self.field::<u32>(INODE_GENERATION, &globals::INODE_GENERATION) as u32
+        self.field::<u32, _>(INODE_GENERATION) as u32
     }
 
     /// Its size.
     #[inline(always)]
     pub fn size_bytes(&self) -> u64 {
-        self.field::<u64>(INODE_SIZE, &globals::INODE_SIZE)
+        self.field::<u64, _>(INODE_SIZE)
     }
 }

@@ -2,19 +2,17 @@
 //! kept by the address of its registers, which lie at the end of its stack. A stack passes to another task when
 //! one is made, and a task to another job when it is moved: then all answers are asked for anew.
 
-use aya_ebpf::{
-    helpers::generated::bpf_get_current_task_btf, macros::btf_tracepoint,
-    programs::BtfTracePointContext,
-};
+use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     kernel_fields::fields::*,
-    settings::globals::{JOB_CGROUP, JOB_RUNS},
+    settings::globals::{JOB_CGROUP, JOB_RUNS, TASKS_IN_V1},
     tables::io::IoCpu,
 };
 
 use crate::{
-    kernel::{Kernel, cgroup_id, global, load, task_cgroup},
+    kernel::{Kernel, Pointer, global, load},
     maps::{STATE, cpu},
+    task::Task,
 };
 
 /// Cgroups below the job's that a task may be in; one deeper is not found.
@@ -25,7 +23,7 @@ const MOST_DEPTH: u32 = 24;
 pub fn io_exec(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: words of this object's own.
     unsafe {
-        if STATE.has_begun.get().read_volatile() == 0 && is_inside(ctx.arg(0)) {
+        if STATE.has_begun.get().read_volatile() == 0 && is_inside(ctx.arg::<Kernel>(0)) {
             STATE.has_begun.get().write_volatile(1);
             changed();
         }
@@ -54,22 +52,15 @@ fn changed() {
     unsafe { count.write_volatile(count.read_volatile() + 1) };
 }
 
-/// The running task.
-#[inline(always)]
-pub fn current() -> Kernel {
-    // SAFETY: always the running task.
-    unsafe { bpf_get_current_task_btf() }.cast()
-}
-
 /// What is known of this CPU, where the call whose registers these are is one of the job's.
 #[inline(always)]
-pub fn if_jobs(registers: Kernel) -> Option<*mut IoCpu> {
+pub fn if_jobs<T: Task>(registers: Kernel) -> Option<*mut IoCpu> {
     let cpu = cpu()?;
     // SAFETY: this CPU's own record, and a word of this object's own.
     let is_jobs = unsafe {
         let changed = STATE.tasks_changed.get().read_volatile();
         if (*cpu).registers != registers as u64 || (*cpu).asked_at != changed {
-            (*cpu).is_jobs = ask();
+            (*cpu).is_jobs = ask::<T>();
             (*cpu).registers = registers as u64;
             (*cpu).asked_at = changed;
         }
@@ -80,28 +71,41 @@ pub fn if_jobs(registers: Kernel) -> Option<*mut IoCpu> {
 
 /// 1 where the running task is the job's, and that has begun.
 #[inline(never)]
-fn ask() -> u64 {
+fn ask<T: Task>() -> u64 {
     // SAFETY: a word of this object's own.
     let has_begun = unsafe { STATE.has_begun.get().read_volatile() } != 0;
     let has_begun = has_begun || global(&JOB_RUNS) != 0;
-    (has_begun && is_inside(current())).into()
+    (has_begun && is_inside(T::current())).into()
 }
 
 /// Whether `task` is in the job's cgroup or in one below it.
 #[inline(always)]
-fn is_inside(task: Kernel) -> bool {
-    let mut cgroup = task_cgroup(task);
+fn is_inside<P: Pointer>(task: P) -> bool {
+    let mut cgroup = cgroup_of(task);
     let mut depth = 0;
     while depth < MOST_DEPTH {
-        if cgroup_id(cgroup) == global(&JOB_CGROUP) {
+        if load::<u64, _>(load::<P, _>(cgroup, CGROUP_KN), KERNFS_ID) == global(&JOB_CGROUP) {
             return true;
         }
-        let parent: Kernel = load(cgroup, CGROUP_PARENT_CSS);
-        if parent.is_null() {
+        let parent: P = load(cgroup, CGROUP_PARENT_CSS);
+        if parent.address() == 0 {
             return false;
         }
         cgroup = load(parent, CSS_CGROUP);
         depth += 1;
     }
     false
+}
+
+/// The cgroup that `task` is in, as `task_cgroup` of the shared part gives it, whatever the task is known by: a generic
+/// function there would have the programs that always run compiled otherwise.
+#[inline(always)]
+fn cgroup_of<P: Pointer>(task: P) -> P {
+    let set: P = load(task, TASK_CGROUPS);
+    if global(&TASKS_IN_V1) != 0 {
+        let css: P = load(set, CSS_SET_SUBSYS);
+        load(css, CSS_CGROUP)
+    } else {
+        load(set, CSS_SET_DFL_CGRP)
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
     file::word_at,
     files::File,
     inode::Inode,
-    kernel::{Kernel, global, load},
+    kernel::{Kernel, Pointer, global, load},
     maps::{DEVICES, MOUNTS, path},
     typed::{device_of, file, file_of_descriptor},
 };
@@ -44,7 +44,7 @@ impl System {
 
     /// That of `call` with a path.
     #[inline(always)]
-    fn of_named(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+    fn of_named<P: Pointer>(task: P, registers: Kernel, call: IoCall, result: i64) -> Self {
         let told = match call.place() {
             place::STAT | place::STATX if result == 0 => told(registers, call),
             _ => 0,
@@ -61,9 +61,9 @@ impl System {
             Named::Mounted(device) => Self { device, block: 0 },
             Named::Nowhere => Self::UNKNOWN,
             Named::Below if folder == AT_FDCWD => {
-                let directory: Kernel = load(load(task, TASK_FS), FS_CWD_DENTRY);
-                let block: Kernel = load(directory, DENTRY_SUPER);
-                Self { device: load(block, SUPER_DEVICE), block: block as u64 }
+                let directory: P = load(load::<P, _>(task, TASK_FS), FS_CWD_DENTRY);
+                let block: P = load(directory, DENTRY_SUPER);
+                Self { device: load(block, SUPER_DEVICE), block: block.address() }
             }
             Named::Below => Place::of_descriptor(task, folder).system,
         }
@@ -82,12 +82,12 @@ impl Place {
 
     /// That of the file that `task` has as `descriptor`.
     #[inline(always)]
-    pub fn of_descriptor(task: Kernel, descriptor: u32) -> Self {
+    pub fn of_descriptor(task: impl Pointer, descriptor: u32) -> Self {
         let address = file_of_descriptor(task, descriptor);
         if address == 0 {
             return Self::UNKNOWN;
         }
-        let inode = file(address).field::<u64>(FILE_INODE, &globals::FILE_INODE);
+        let inode = file(address).field::<u64, _>(FILE_INODE);
         let Some(inode) = Inode::at(inode) else { return Self::UNKNOWN };
         let block = inode.system();
         let device = device_of(block);
@@ -96,7 +96,7 @@ impl Place {
 
     /// That of `call` of `task` with these registers, which returned `result`.
     #[inline(always)]
-    pub fn of_call(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {
+    pub fn of_call(task: impl Pointer, registers: Kernel, call: IoCall, result: i64) -> Self {
         let descriptor = match call.place() {
             place::FIRST => load(registers, CALL_FIRST),
             place::SECOND => load(registers, CALL_SECOND),

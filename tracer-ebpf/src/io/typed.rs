@@ -5,13 +5,13 @@ use core::arch::asm;
 
 use tracer_ebpf::{
     casts::CALL_MARK,
-    kernel_fields::{Marked, fields::*, globals},
+    kernel_fields::{Marked, fields::*},
     settings::globals::{CAST_TO_FILE, CAST_TO_LIST, CAST_TO_SUPER},
 };
 
 use crate::{
     file::word_at,
-    kernel::{Kernel, Word, global, load},
+    kernel::{Kernel, Pointer, Word, global, load},
 };
 
 /// A struct of a type that the verifier knows, or its mere address.
@@ -53,13 +53,13 @@ impl Typed {
         self.address
     }
 
-    /// Its field, whose offset is also in the global `place`; what follows a small one may come with it.
+    /// Its field `F`; what follows a small one may come with it.
     #[inline(always)]
-    pub fn field<T: Word + Into<u64>>(&self, field: impl Marked, place: &'static u64) -> u64 {
+    pub fn field<T: Word + Into<u64>, F: Marked>(&self, field: F) -> u64 {
         if casts() {
-            load::<T, _>(self.typed, field).into()
+            load::<T, F>(self.typed, field).into()
         } else {
-            word_at(self.address + global(place))
+            word_at(self.address + global(F::global()))
         }
     }
 }
@@ -78,18 +78,18 @@ pub fn file(address: u64) -> Typed {
 
 /// Address of the open file that `task` has as `descriptor`; 0 where it has none.
 #[inline(always)]
-pub fn file_of_descriptor(task: Kernel, descriptor: u32) -> u64 {
-    let table: Kernel = load(load(task, TASK_FILES), FILES_TABLE);
+pub fn file_of_descriptor<P: Pointer>(task: P, descriptor: u32) -> u64 {
+    let table: P = load(load::<P, _>(task, TASK_FILES), FILES_TABLE);
     if descriptor >= load::<u32, _>(table, FILES_MOST) {
         return 0;
     }
     let place = load::<u64, _>(table, FILES_FILES) + 8 * u64::from(descriptor);
     // What is there is a pointer; so is what a list begins with.
-    Typed::at(place, &CAST_TO_LIST).field::<u64>(LIST_NEXT, &globals::LIST_NEXT)
+    Typed::at(place, &CAST_TO_LIST).field::<u64, _>(LIST_NEXT)
 }
 
 /// The device of the super block at `address`.
 #[inline(always)]
 pub fn device_of(address: u64) -> u32 {
-    Typed::at(address, &CAST_TO_SUPER).field::<u32>(SUPER_DEVICE, &globals::SUPER_DEVICE) as u32
+    Typed::at(address, &CAST_TO_SUPER).field::<u32, _>(SUPER_DEVICE) as u32
 }

@@ -23,6 +23,8 @@ pub struct Mount<'a> {
     pub options: &'a str,
     /// The file system's type.
     pub fs: &'a str,
+    /// What is mounted, as the file system's own words have it: a device, `server:/export`.
+    pub source: String,
     /// Options of the file system.
     pub fs_options: &'a str,
 }
@@ -42,6 +44,15 @@ pub fn read() -> io::Result<String> {
 /// When it has ended.
 pub fn read_of(process: u32) -> io::Result<(String, bool)> {
     first_lines(File::open(format!("/proc/{process}/mountinfo"))?, MOST_BYTES)
+}
+
+/// The counts of each of `process`'s mounts (/proc/PID/mountstats), as far as they are looked at.
+///
+/// # Errors
+/// When it has ended.
+pub fn read_counts_of(process: &str) -> io::Result<String> {
+    first_lines(File::open(format!("/proc/{process}/mountstats"))?, MOST_BYTES)
+        .map(|(text, _)| text)
 }
 
 /// The first lines of `from`, of `most` bytes together, and whether there are no others.
@@ -75,7 +86,8 @@ impl<'a> Mount<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let fields: Vec<&str> = line.split(' ').collect();
         let dash = fields.iter().skip(6).position(|field| *field == "-")? + 6;
-        let (fs, fs_options) = (fields.get(dash + 1)?, fields.get(dash + 3)?);
+        let (fs, source, fs_options) =
+            (fields.get(dash + 1)?, fields.get(dash + 2)?, fields.get(dash + 3)?);
         let (major, minor) = fields[2].split_once(':')?;
         let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);
         Some(Self {
@@ -84,6 +96,7 @@ impl<'a> Mount<'a> {
             point: unescape(fields[4]),
             options: fields[5],
             fs,
+            source: unescape(source),
             fs_options,
         })
     }
@@ -128,6 +141,7 @@ mod tests {
             point: "/mnt2".into(),
             options: "rw,noatime",
             fs: "ext3",
+            source: "/dev/root".into(),
             fs_options: "rw,errors=continue",
         };
         assert_eq!(found.len(), 2);

@@ -22,6 +22,8 @@ pub(crate) mod privileges;
 pub(crate) mod programs;
 pub(crate) mod rodata;
 pub(crate) mod set;
+#[cfg(test)]
+mod stacks;
 pub(crate) mod statistics;
 pub(crate) mod type_ids;
 pub(crate) mod verify;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use tracer_ebpf::settings;
 
 use super::{
     calls,
-    hooks::HOOKS,
+    hooks::{HOOKS, is_for},
     read::{Io, Maps},
+    servers::Servers,
 };
 use crate::{
     base::{layout::Layout, memory::give_back_freed, mounts::Mounts},
@@ -51,15 +52,13 @@ pub struct Whose {
 pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let btf = Btf::read()?;
     let (mut globals, offsets) = probes::globals(&btf, layout, &Options::new(FaultMode::Major))?;
-    ensure!(
-        globals[settings::CURRENT_TASK_TYPED] != 0,
-        "this kernel has no helper for the current task, as Linux 5.11 and later have"
-    );
+    let is_typed = globals[settings::CURRENT_TASK_TYPED] != 0;
     globals.insert(settings::JOB_CGROUP, job.cgroup);
     globals.insert(settings::JOB_RUNS, job.runs.into());
     let cast = casts::find(&btf, &mut globals);
+    let asked: Vec<&'static Hook> = HOOKS.iter().filter(|hook| is_for(hook, is_typed)).collect();
     let checked: Vec<_> =
-        HOOKS.iter().map(|hook| (hook, Some(check(hook, &btf, &globals)))).collect();
+        asked.iter().map(|hook| (*hook, Some(check(hook, &btf, &globals)))).collect();
     let type_ids = TypeIds::find(&btf, &HOOKS);
     drop(btf);
     let _lifted = LiftedMemlock::lift();
@@ -77,21 +76,21 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let mut programs = Programs::loaded(ebpf, 1);
     let kernel = type_ids.to_aya()?;
     // One after the other, on this thread alone: others wait for the CPUs of the node.
-    let verified = HOOKS.iter().map(|hook| (hook.program, programs.load(hook, &kernel))).collect();
+    let verified = asked.iter().map(|hook| (hook.program, programs.load(hook, &kernel))).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();
-    for (hook, state) in HOOKS.iter().zip(&states) {
+    for (hook, state) in asked.iter().zip(&states) {
         if let HookState::Missing(why) = state {
             bail!("{}: {why}", hook.program);
         }
     }
-    let hooks: Vec<&'static Hook> = HOOKS.iter().collect();
-    let _set = Set::new(programs, hooks, states, None);
+    let _set = Set::new(programs, asked, states, None);
     let is_own = job.mounts_of.is_none();
     let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
-    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, readers, systems };
+    let servers = Servers::default();
+    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, readers, systems, servers };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {
         // Of a job without processes yet these are the nearest.

@@ -7,9 +7,29 @@ mod errors;
 mod files;
 mod hooks;
 mod known;
+mod llite;
 mod load;
 mod mounts;
+mod mountstats;
 mod read;
+mod servers;
+
+use tracer_ebpf::handle::{Handle, Number};
+
+use crate::model::tables::NodeMount;
 
 pub use load::{Whose, load};
 pub use read::Io;
+
+/// What is known of requests to file servers, in the order in which the readers of the kernel's texts give it.
+const FIELDS: [Handle<Number>; 9] = [
+    NodeMount::ops,
+    NodeMount::errors,
+    NodeMount::retransmits,
+    NodeMount::timeouts,
+    NodeMount::sent_bytes,
+    NodeMount::received_bytes,
+    NodeMount::queue_ns,
+    NodeMount::round_trip_ns,
+    NodeMount::time_ns,
+];

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IoCell, IoCpu, IoKey, OPS};
 
-use super::{errors, files::Files, mounts::Mounted};
+use super::{errors, files::Files, mounts::Mounted, servers::Servers};
 use crate::{
     base::{
         mountinfo,
@@ -45,6 +45,8 @@ pub struct Io {
     pub(super) readers: BTreeMap<u64, Unwrapper>,
     /// Each file system, as it was when it was met first with a mount.
     pub(super) systems: BTreeMap<u32, Mount>,
+    /// What the whole node asked of file servers.
+    pub(super) servers: Servers,
 }
 
 /// The maps of the object.
@@ -84,9 +86,11 @@ impl Io {
     /// Follows the mounts as the first of `processes` that is still there has them now; gives whether one was. Else
     /// what was known stays.
     pub fn follow(&mut self, processes: &[u32]) -> bool {
-        let mut read = processes.iter().take(MOST_TRIED).map(|pid| mountinfo::read_of(*pid));
-        let Some((text, is_whole)) = read.find_map(Result::ok) else { return false };
+        let tried = processes.iter().take(MOST_TRIED);
+        let mut read = tried.filter_map(|pid| Some((pid, mountinfo::read_of(*pid).ok()?)));
+        let Some((pid, (text, is_whole))) = read.next() else { return false };
         self.names.take(&text);
+        self.servers.take(&pid.to_string(), &text, &mut self.names);
         self.lacks_mounts |= !self.maps.mounted.follow(&text) || !is_whole;
         true
     }
@@ -98,6 +102,9 @@ impl Io {
     pub(super) fn follow_own(&mut self) -> Result<()> {
         let text = mountinfo::read().context("cannot read the mounts")?;
         self.lacks_mounts |= !self.maps.mounted.follow(&text);
+        if self.is_own {
+            self.servers.take("self", &text, &mut self.names);
+        }
         Ok(())
     }
 
@@ -142,6 +149,7 @@ impl Io {
             group.set(IoError::ops, cpus.iter().sum::<u64>());
             merge_all(&mut groups, &[group]);
         }
+        groups.extend(self.servers.groups());
         Ok(groups)
     }
 
@@ -168,6 +176,7 @@ impl Io {
             sum(offset_of!(IoCpu, untimed)),
         );
         notes.extend(self.lacks_mounts.then(lacks_mounts));
+        notes.extend(self.servers.note());
         notes
     }
 }

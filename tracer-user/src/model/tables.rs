@@ -21,7 +21,7 @@ use tracer_ebpf::{
 pub use self::{
     facts::{FACTS, Fact, JOB_INFO, fact, total_name, total_parts},
     gpu::{GPU, Gpu, XID, Xid},
-    node::{NODE_NET, NodeNet},
+    node::{NODE_MOUNT, NODE_NET, NodeMount, NodeNet},
     own::{Own, SELF},
 };
 
@@ -91,8 +91,20 @@ pub static INTERVAL: Field = Field {
 };
 
 /// Every measurement of values, in the order of their output.
-pub static ALL: [&Measurement; 13] = [
-    &SCHED, &FAULT, &BLOCK, &WAIT, &IO, &IO_ERROR, &NET, &MEMORY, &CPU, &GPU, &XID, &NODE_NET,
+pub static ALL: [&Measurement; 14] = [
+    &SCHED,
+    &FAULT,
+    &BLOCK,
+    &WAIT,
+    &IO,
+    &IO_ERROR,
+    &NODE_MOUNT,
+    &NET,
+    &MEMORY,
+    &CPU,
+    &GPU,
+    &XID,
+    &NODE_NET,
     &SELF,
 ];
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
-use super::{Style, facts::Facts, heading, line::Line, line::Tone, table::table};
+use super::{Style, facts::Facts, heading, line::Line, line::Tone, servers, table::table};
 use crate::{
     base::{
         text,
@@ -55,6 +55,8 @@ pub struct AllFileOps {
     pub failed: Vec<String>,
     /// On pipes, sockets and terminals, in words; empty where there were none.
     pub elsewhere: String,
+    /// What the whole node asked of file servers meanwhile, in words, what took longest first.
+    pub servers: Vec<String>,
 }
 
 impl AllFileOps {
@@ -74,7 +76,7 @@ impl AllFileOps {
                 long_duration(time_ns)
             ),
         };
-        Self { rows, failed: failed(facts), elsewhere }
+        Self { rows, failed: failed(facts), elsewhere, servers: servers::in_words(facts) }
     }
 
     /// `4.2 s in 12.3k operations`.
@@ -148,6 +150,7 @@ pub fn block(all: &AllFileOps, style: &Style) -> Vec<Line> {
     if !all.elsewhere.is_empty() {
         lines.extend(below(&all.elsewhere, Tone::Faint));
     }
+    lines.extend(all.servers.iter().flat_map(|text| below(text, Tone::Plain)));
     lines
 }
 

@@ -24,6 +24,7 @@ pub(crate) mod plots;
 pub(crate) mod request;
 pub(crate) mod resources;
 pub mod rules;
+mod servers;
 pub(crate) mod shares;
 pub(crate) mod table;
 mod terminal;

@@ -34,8 +34,9 @@ fn telegraf_looks_where_the_agent_writes() {
 fn telegraf_hands_on_what_we_write_and_nothing_else() {
     let metrics = jobtrace::docs::metrics();
     let written: Vec<_> = metrics.lines().filter_map(|line| line.strip_prefix("## ")).collect();
-    let ours =
-        |name: &str| name.starts_with("job_") || ["jobtrace_self", "node_net"].contains(&name);
+    let ours = |name: &str| {
+        name.starts_with("job_") || ["jobtrace_self", "node_mount", "node_net"].contains(&name)
+    };
     for (version, plugin, place) in [
         ("v1", "influxdb", "database"),
         ("v2", "influxdb_v2", "bucket"),
@@ -46,7 +47,7 @@ fn telegraf_hands_on_what_we_write_and_nothing_else() {
         assert_eq!(output[place].as_str(), Some("jobtrace"));
         let passed: Vec<_> =
             output["namepass"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
-        assert_eq!(passed, ["job_*", "jobtrace_self", "node_net"]);
+        assert_eq!(passed, ["job_*", "jobtrace_self", "node_mount", "node_net"]);
         for secret in ["password", "token"].iter().filter_map(|key| output.get(key)) {
             assert!(
                 secret.as_str().unwrap().starts_with("${"),

@@ -14,8 +14,10 @@ use xtask::guest::{MODULES, PROGRAMS};
 use xtask::source_digest::of_bytes;
 
 /// Workloads of the checks, of `tests/src/bin`.
-const WORKLOADS: &[&str] =
-    &["spin", "rest", "wait", "breed", "touch", "transfer", "amounts", "mixed", "messages"];
+const WORKLOADS: &[&str] = &[
+    "spin", "rest", "wait", "breed", "touch", "transfer", "amounts", "mixed", "messages",
+    "file_ops",
+];
 /// The guest's first process.
 const GUEST: &str = "vm_guest";
 /// Where another BPF object lies in the guest.

@@ -4,6 +4,7 @@
 mod agent;
 mod block;
 mod faults;
+mod files;
 mod hooks;
 mod net;
 mod remote;
@@ -40,6 +41,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("write-back", block::write_back),
     ("discards", block::discards),
     ("failed requests", block::failures),
+    ("operations on files", files::local),
     ("messages", net::messages),
     ("splices from a socket", net::spliced),
     ("segments sent again", net::sent_again),
@@ -51,15 +53,17 @@ const CHECKS: &[(&str, Check)] = &[
     // Last: where the kernel's own server of NFS crashes in emulation, all else has been checked.
     ("waits for a network file system", remote::network_file_system),
     ("copies of records on NFS", remote::copies_of_records),
+    ("operations on NFS", files::network),
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 10] = [
+pub const QUICK: [&str; 11] = [
     "switches, waits and time on CPU",
     "causes of waits",
     "reads by file system",
     "major faults",
     "direct reads",
+    "operations on files",
     "messages",
     "splices from a socket",
     "segments sent again",

@@ -1,0 +1,293 @@
+//! Live ring: operations on files of programs that are not ours, against `strace -c` and against /proc/PID/io. All are
+//! exact.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use jobtrace_tests::{
+    agree::Agreement,
+    io_account::IoAccount,
+    operations::{groups, sum, text},
+    rig::mount::Tmpfs,
+    traced::{Traced, program},
+};
+
+const IO_ACCOUNT: &str = env!("CARGO_BIN_EXE_io_account");
+const MIB: u64 = 1 << 20;
+/// A tree of many small files that all machines with a compiler have.
+const TREE: &str = "/usr/include/linux";
+/// Python's modules are searched for in an order that is the same each time.
+const ENVIRONMENT: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONDONTWRITEBYTECODE", "1")];
+
+/// Calls by the names that strace has, and the operation that each is.
+const CALLS: &[(&str, &[&str])] = &[
+    ("open", &["open", "openat", "openat2", "creat"]),
+    ("close", &["close", "close_range"]),
+    ("read", &["read", "readv", "pread64", "preadv", "preadv2"]),
+    ("write", &["write", "writev", "pwrite64", "pwritev", "pwritev2"]),
+    ("copy_file_range", &["copy_file_range"]),
+    ("sendfile", &["sendfile"]),
+    ("splice", &["splice", "tee", "vmsplice"]),
+    ("fsync", &["fsync", "fdatasync", "syncfs", "sync", "sync_file_range"]),
+    ("getdents", &["getdents", "getdents64"]),
+    ("unlink", &["unlink", "unlinkat", "rmdir"]),
+    ("rename", &["rename", "renameat", "renameat2"]),
+    ("link", &["link", "linkat", "symlink", "symlinkat"]),
+    ("mkdir", &["mkdir", "mkdirat", "mknod", "mknodat"]),
+    (
+        "setattr",
+        &["chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "utimensat"],
+    ),
+    ("truncate", &["truncate", "ftruncate"]),
+    ("fallocate", &["fallocate"]),
+    ("seek", &["lseek"]),
+    ("ioctl", &["ioctl"]),
+    (
+        "stat",
+        &[
+            "stat",
+            "lstat",
+            "fstat",
+            "newfstatat",
+            "statx",
+            "access",
+            "faccessat",
+            "faccessat2",
+            "fstatfs",
+            "statfs",
+            "readlink",
+            "readlinkat",
+            "fgetxattr",
+            "getxattr",
+            "lgetxattr",
+            "listxattr",
+            "llistxattr",
+            "flistxattr",
+            "chdir",
+            "fchdir",
+        ],
+    ),
+];
+
+/// A folder for a program to work in, the same for each of its runs, and empty at its begin.
+struct Place {
+    disk: Tmpfs,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { disk: Tmpfs::mount(256 * MIB).unwrap() }
+    }
+
+    /// The path of `name`, which is kept from run to run.
+    fn kept(&self, name: &str) -> String {
+        self.disk.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The folder.
+    fn work(&self) -> String {
+        self.kept("work")
+    }
+
+    /// Empties it.
+    fn begin(&self) {
+        let _ = fs::remove_dir_all(self.work());
+        fs::create_dir(self.work()).unwrap();
+    }
+}
+
+/// The file of the program that `asked` prints.
+fn file_of(asked: &[&str]) -> String {
+    let output = Command::new(asked[0]).args(&asked[1..]).output().unwrap();
+    assert!(output.status.success(), "{asked:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// The file of a program on the search path.
+fn file(name: &str) -> String {
+    file_of(&["sh", "-c", &format!("command -v {name}")])
+}
+
+/// Programs of one process each, whose work in `place` is the same each time.
+fn programs(place: &Place) -> Vec<(&'static str, Vec<String>)> {
+    let work = place.work();
+    let rows: String = (0..100).map(|row| format!("insert into t values({row});")).collect();
+    let repository = repository(place);
+    let words = |program: String, rest: &[&str]| {
+        std::iter::once(program).chain(rest.iter().map(|word| (*word).to_owned())).collect()
+    };
+    let python = file_of(&["python3", "-c", "import sys; print(sys.executable)"]);
+    vec![
+        ("cp", words(file("cp"), &["-r", TREE, &format!("{work}/copy")])),
+        ("tar", words(file("tar"), &["-cf", &format!("{work}/tar"), "-C", TREE, "."])),
+        (
+            "sqlite3",
+            words(
+                file("sqlite3"),
+                &[
+                    &format!("{work}/db"),
+                    &format!("create table t(n); {rows} select sum(n) from t;"),
+                ],
+            ),
+        ),
+        ("python", words(python, &["-c", "import json, email, http.server, xml.dom.minidom"])),
+        (
+            "git",
+            words(
+                file("git"),
+                &["-C", &repository, "archive", "-o", &format!("{work}/tar"), "HEAD"],
+            ),
+        ),
+    ]
+}
+
+/// A repository with the tree in it.
+fn repository(place: &Place) -> String {
+    let repository = place.kept("repository");
+    if !Path::new(&repository).exists() {
+        let script = format!(
+            "set -e; git init -q {repository}; cp -r {TREE} {repository}/linux; cd {repository}; git add .; \
+             git -c user.name=a -c user.email=a@b commit -q -m one"
+        );
+        let done = Command::new("sh").args(["-c", &script]).status().unwrap();
+        assert!(done.success(), "cannot make a repository");
+    }
+    repository
+}
+
+/// The command `words` under `jobtrace run --io`.
+fn traced(words: &[&str]) -> Traced {
+    let mut start = Command::new(program().unwrap());
+    start.envs(ENVIRONMENT);
+    let job = Traced::run_by(start, &["--io"], words);
+    assert!(job.output.status.success(), "{words:?}: {:?}", job.output);
+    job
+}
+
+/// Calls of each name in a table of `strace -c`, and how many of them failed.
+fn strace(words: &[&str]) -> BTreeMap<String, [u64; 2]> {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("table");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-c", "-U", "calls,errors,name", "-o"]).arg(&table).args(words);
+    strace.envs(ENVIRONMENT);
+    let output = strace.output().expect("strace is installed: `cargo xtask test --live` does that");
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(&table).unwrap();
+    let row = |line: &str| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        let calls = words.first()?.parse().ok()?;
+        let errors = if words.len() == 3 { words[1].parse().ok()? } else { 0 };
+        Some(((*words.last()?).to_owned(), [calls, errors]))
+    };
+    text.lines().filter_map(row).filter(|(name, _)| name != "total").collect()
+}
+
+/// Calls and errors of each operation but those of `left_out`, in a run under strace and in one under jobtrace.
+fn agree_with_strace(name: &str, words: &[&str], place: &Place, left_out: &[&str]) {
+    // The first finds nothing in the caches of the C library and the like.
+    let [_, theirs] = [(); 2].map(|()| {
+        place.begin();
+        strace(words)
+    });
+    place.begin();
+    let job = traced(words);
+    let mut agree = Agreement::new();
+    for (op, names) in CALLS.iter().filter(|(op, _)| !left_out.contains(op)) {
+        let truth = |at: usize| {
+            names.iter().filter_map(|name| theirs.get(*name)).map(|row| row[at]).sum::<u64>()
+        };
+        let of_op = || groups(&job.json, "io").iter().filter(|group| text(group, "op") == *op);
+        agree.exact(&format!("{name}, {op}: calls"), sum(of_op(), "ops"), truth(0));
+        agree.exact(&format!("{name}, {op}: errors"), sum(of_op(), "errors"), truth(1));
+    }
+    agree.between(&format!("{name}: files opened"), theirs["openat"][0], 5..=100_000);
+    agree.end();
+}
+
+#[test]
+fn real_programs_calls_are_what_strace_counts() {
+    let place = Place::new();
+    for (name, words) in programs(&place) {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        agree_with_strace(name, &words, &place, &[]);
+    }
+}
+
+#[test]
+fn a_copied_and_removed_tree_is_what_strace_counts() {
+    let place = Place::new();
+    let copy = format!("{}/copy", place.work());
+    let script = format!("cp -r {TREE} {copy} && rm -r {copy}");
+    agree_with_strace("cp, rm", &["sh", "-c", &script], &place, &[]);
+}
+
+/// Several processes that talk by pipes: how often one reads or writes there is up to who comes first, and so is
+/// whether a signal of a child's end comes between.
+#[test]
+fn a_clones_files_are_what_strace_counts() {
+    let place = Place::new();
+    let (repository, copy) = (repository(&place), format!("{}/copy", place.work()));
+    let words = ["git", "clone", "-q", "--no-hardlinks", &repository, &copy];
+    agree_with_strace("git clone", &words, &place, &["read", "write", "close"]);
+}
+
+/// What all tasks of the job read and wrote on all mounts, pipes and the like too, is what the kernel says that its
+/// first process and its child did.
+#[test]
+fn real_programs_bytes_are_those_of_proc_pid_io() {
+    let place = Place::new();
+    // What the dynamic loader reads: this job's first program does so before its first word.
+    let alone = Command::new(IO_ACCOUNT).stdin(Stdio::null()).output().unwrap();
+    let alone = String::from_utf8(alone.stdout).unwrap();
+    let loader = IoAccount::of(&alone) - IoAccount::of_exec(IO_ACCOUNT);
+    for (name, words) in programs(&place) {
+        let own: Vec<_> =
+            [IO_ACCOUNT].into_iter().chain(words.iter().map(String::as_str)).collect();
+        // Python's modules and the like are then where they will be.
+        place.begin();
+        assert!(Command::new(own[0]).args(&own[1..]).envs(ENVIRONMENT).output().is_ok());
+        place.begin();
+        let job = traced(&own);
+        assert_eq!(job.number("sched", "execs"), 2, "{name}");
+        let printed = String::from_utf8(job.output.stdout.clone()).unwrap();
+        let (_, end) = printed.split_at(printed.rfind("rchar").unwrap());
+        let answered = IoAccount {
+            read_bytes: end.len() as u64,
+            written_bytes: printed.len() as u64,
+            reads: 1,
+            writes: 1,
+        };
+        let during = IoAccount::of(end) - IoAccount::of(&printed);
+        let truth = loader + during + answered - IoAccount::of_exec(&words[0]);
+        compare(name, &job, truth);
+    }
+}
+
+fn compare(name: &str, job: &Traced, truth: IoAccount) {
+    let of = |op: &'static str| {
+        groups(&job.json, "io").iter().filter(move |group| text(group, "op") == op)
+    };
+    // The kernel does not count the calls that it refuses at once.
+    let refused = |op: &str, errors: &[&str]| {
+        let own = groups(&job.json, "io_error").iter().filter(|group| text(group, "op") == op);
+        sum(own.filter(|group| errors.contains(&text(group, "error"))), "ops")
+    };
+    let done = |op: &'static str| sum(of(op), "ops") - sum(of(op), "errors");
+    let copied: u64 =
+        ["copy_file_range", "sendfile"].into_iter().map(|op| sum(of(op), "bytes")).sum();
+    let copies = done("copy_file_range") + done("sendfile");
+    let mut agree = Agreement::new();
+    let mut exact =
+        |what: &str, ours, theirs| agree.exact(&format!("{name}: {what}"), ours, theirs);
+    exact("rchar", sum(of("read"), "bytes") + copied, truth.read_bytes);
+    exact("wchar", sum(of("write"), "bytes") + copied, truth.written_bytes);
+    exact("syscr", sum(of("read"), "ops") - refused("read", &["EBADF"]) + copies, truth.reads);
+    exact("syscw", sum(of("write"), "ops") - refused("write", &["EBADF"]) + copies, truth.writes);
+    agree.between(&format!("{name}: bytes"), truth.read_bytes, 4_000..=1 << 30);
+    agree.end();
+}
