@@ -80,7 +80,7 @@ impl Drop for Tmpfs {
 pub struct Ext4 {
     path: PathBuf,
     _folder: TempDir,
-    _disk: RamDisk,
+    disk: RamDisk,
 }
 
 impl Ext4 {
@@ -97,7 +97,19 @@ impl Ext4 {
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
         mount(disk.path(), &path, "ext4", flags, None::<&std::ffi::CStr>)
             .context("cannot mount an ext4, is this root?")?;
-        Ok(Self { path, _folder: folder, _disk: disk })
+        Ok(Self { path, _folder: folder, disk })
+    }
+
+    /// Bounds what the kernel keeps unwritten for this disk, in bytes, while the value lives: who writes faster pauses.
+    ///
+    /// # Errors
+    /// When the kernel has no such bound (before 6.2).
+    pub fn bound_unwritten(&self, bytes: u64) -> Result<Bound> {
+        let number = std::fs::read_to_string(format!("/sys/block/{}/dev", self.disk.name()))?;
+        let bound = Bound(PathBuf::from(format!("/sys/class/bdi/{}", number.trim())));
+        bound.set("strict_limit", "1")?;
+        bound.set("max_bytes", &bytes.to_string())?;
+        Ok(bound)
     }
 
     /// Where it is.
@@ -109,6 +121,27 @@ impl Ext4 {
 impl Drop for Ext4 {
     fn drop(&mut self) {
         leave(&self.path);
+    }
+}
+
+/// A bound on what is kept unwritten. The device outlives the file system, and others get it: it is lifted.
+#[derive(Debug)]
+pub struct Bound(PathBuf);
+
+impl Bound {
+    fn set(&self, file: &str, value: &str) -> Result<()> {
+        let path = self.0.join(file);
+        std::fs::write(&path, value).with_context(|| format!("cannot set {}", path.display()))
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        for (file, value) in [("max_ratio", "100"), ("strict_limit", "0")] {
+            if let Err(error) = self.set(file, value) {
+                eprintln!("left behind: a bound on unwritten bytes: {error:#}");
+            }
+        }
     }
 }
 

@@ -9,15 +9,17 @@ use aya_ebpf::{
 use tracer_ebpf::{
     calls::CALLS,
     io_calls::{IoCall, IoCalls, NONE, is_lock, place},
-    kernel_fields::fields::*,
-    settings::globals::COMPAT_BITS,
+    kernel_fields::{fields::*, globals},
+    settings::globals::{CALL_AIO_SUBMIT, COMPAT_BITS},
+    tables::io::op,
 };
 
 use crate::{
-    cells::{Operation, count},
+    aio,
+    cells::{Meanwhile, Operation, count},
     files,
     job::{current, if_jobs},
-    kernel::{Kernel, global, load},
+    kernel::{Kernel, global, has, load},
     maps::{InFlight, in_flight, tag},
     places::Place,
 };
@@ -54,6 +56,9 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
             return 0;
         }
         if !call.is_some() || RESTARTS.contains(&result) {
+            if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
+                aio::count(cpu, task, registers, result as u64);
+            }
             return 0;
         }
         // SAFETY: has no preconditions.
@@ -77,6 +82,7 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
             took_ns: is_known.then(|| now - begun.start_ns),
             has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
             result,
+            meanwhile: if is_known { meanwhile(task, call, &begun) } else { Meanwhile::NONE },
         };
         let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
@@ -104,12 +110,33 @@ fn enter(registers: Kernel) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, number),
-            _pad: 0,
+            device_bytes: device_bytes(task),
             file: closed.file.id,
             system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),
             switches,
+            pages: 0,
+            pauses: 0,
+            paused_ns: 0,
         };
+    }
+}
+
+/// Bytes that devices have read for `task`, the low half; 0 where the kernel keeps no account.
+#[inline(always)]
+fn device_bytes(task: Kernel) -> u32 {
+    if has(&globals::TASK_READ_BYTES) { load(task, TASK_READ_BYTES) } else { 0 }
+}
+
+/// What came of `call` of `task` that began like this. Pages that a write brings into the page cache are no misses.
+#[inline(always)]
+fn meanwhile(task: Kernel, call: IoCall, begun: &InFlight) -> Meanwhile {
+    let writes = matches!(call.op(), op::WRITE | op::COPY | op::TRUNCATE | op::FALLOCATE);
+    Meanwhile {
+        device_bytes: device_bytes(task).wrapping_sub(begun.device_bytes),
+        fetched_pages: if writes { 0 } else { begun.pages },
+        pauses: begun.pauses,
+        paused_ns: begun.paused_ns,
     }
 }
 

@@ -5,6 +5,10 @@ use tracer_ebpf::kernel_fields::globals;
 
 use crate::{file::word_at, kernel::global};
 
+/// The type in an inode's mode, and that of a regular file (linux/stat.h).
+pub const TYPE: u32 = 0o170_000;
+pub const REGULAR: u32 = 0o100_000;
+
 /// Words that are read at once.
 const WORDS: usize = 16;
 
@@ -46,6 +50,12 @@ impl Inode {
     #[inline(always)]
     pub fn mode(&self) -> u32 {
         self.field(&globals::INODE_MODE) as u16 as u32
+    }
+
+    /// Whether it is a file with contents.
+    #[inline(always)]
+    pub fn is_regular(&self) -> bool {
+        self.mode() & TYPE == REGULAR
     }
 
     /// Its number.

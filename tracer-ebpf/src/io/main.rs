@@ -5,6 +5,8 @@
 #![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 
 #[cfg(target_arch = "bpf")]
+mod aio;
+#[cfg(target_arch = "bpf")]
 mod calls;
 #[cfg(target_arch = "bpf")]
 mod cells;
@@ -12,6 +14,8 @@ mod cells;
 #[cfg(target_arch = "bpf")]
 #[path = "../file.rs"]
 mod file;
+#[cfg(target_arch = "bpf")]
+mod fetch;
 #[cfg(target_arch = "bpf")]
 mod files;
 #[cfg(target_arch = "bpf")]
@@ -26,6 +30,8 @@ mod kernel;
 mod maps;
 #[cfg(target_arch = "bpf")]
 mod places;
+#[cfg(target_arch = "bpf")]
+mod uring;
 #[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]
 #[allow(dead_code, reason = "of what is shared this object needs a part")]

@@ -41,6 +41,16 @@ impl System {
     /// One that is unknown.
     pub const UNKNOWN: Self = Self { device: 0, block: 0 };
 
+    /// That of the open file at `address`; 0 is none.
+    #[inline(always)]
+    pub fn of_file(address: u64) -> Self {
+        if address == 0 {
+            return Self::UNKNOWN;
+        }
+        let block = word_at(inode_of_file(address) + global(&globals::INODE_SUPER));
+        Self { device: word_at(block + global(&globals::SUPER_DEVICE)) as u32, block }
+    }
+
     /// That of `call` with a path.
     #[inline(always)]
     fn of_named(task: Kernel, registers: Kernel, call: IoCall, result: i64) -> Self {

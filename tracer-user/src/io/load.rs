@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};
-use tracer_ebpf::settings;
+use tracer_ebpf::{kernel_fields::MISSING, settings};
 
 use super::{
     calls,
-    hooks::HOOKS,
+    hooks::{self, HOOKS},
+    lacking::Lacking,
     read::{Io, Maps},
 };
 use crate::{
@@ -56,11 +57,18 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     );
     globals.insert(settings::JOB_CGROUP, job.cgroup);
     globals.insert(settings::JOB_RUNS, job.runs.into());
+    globals.insert(settings::PAGE_BYTES, rustix::param::page_size() as u64);
+    globals.insert(settings::TICK_NS, tick_ns());
+    let head = btf.enum_value("pageflags", "PG_head").map_or(0, |bit| 1 << bit);
+    globals.insert(settings::PAGE_HEAD, head);
+    globals.insert(settings::CALL_URING_ENTER, libc::SYS_io_uring_enter as u64);
+    globals.insert(settings::CALL_AIO_SUBMIT, libc::SYS_io_submit as u64);
     let checked: Vec<_> =
-        HOOKS.iter().map(|hook| (hook, Some(check(hook, &btf, &globals)))).collect();
-    let type_ids = TypeIds::find(&btf, &HOOKS);
+        hooks::all().map(|hook| (hook, Some(check(hook, &btf, &globals)))).collect();
+    let type_ids = TypeIds::find(&btf, hooks::all());
     drop(btf);
     let _lifted = LiftedMemlock::lift();
+    let has_account = globals["TASK_READ_BYTES"] != MISSING;
     let plan = Plan {
         object: OBJECT,
         globals: &globals,
@@ -74,7 +82,9 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let mut programs = Programs::loaded(ebpf, 1);
     let kernel = type_ids.to_aya()?;
     // One after the other, on this thread alone: others wait for the CPUs of the node.
-    let verified = HOOKS.iter().map(|hook| (hook.program, programs.load(hook, &kernel))).collect();
+    let passed = checked.iter().filter(|(_, checked)| matches!(checked, Some(Ok(()))));
+    let verified =
+        passed.map(|(hook, _)| (hook.program, programs.load(hook, &kernel))).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();
@@ -83,16 +93,23 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
             bail!("{}: {why}", hook.program);
         }
     }
-    let hooks: Vec<&'static Hook> = HOOKS.iter().collect();
+    let lacking = Lacking::of(hooks::all().zip(&states), has_account);
+    let hooks: Vec<&'static Hook> = hooks::all().collect();
     let _set = Set::new(programs, hooks, states, None);
     let is_own = job.mounts_of.is_none();
     let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
-    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, readers, systems };
+    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, lacking, readers, systems };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {
         // Of a job without processes yet these are the nearest.
         io.follow_own()?;
     }
     Ok(io)
+}
+
+/// Nanoseconds of a tick of the kernel's clock: the coarse clocks are as fine as that.
+fn tick_ns() -> u64 {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    resolution.tv_nsec as u64
 }
