@@ -7,7 +7,7 @@ use jobtrace_tests::{account::Report, uring::Ring};
 const PIECE: usize = 4096;
 const WRITES: u64 = 300;
 const READS: u64 = 500;
-const FSYNCS: u64 = 7;
+const FSYNCS: u64 = 100;
 
 fn main() {
     let path = PathBuf::from(std::env::args().nth(1).expect("a folder")).join("ring");
