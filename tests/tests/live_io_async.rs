@@ -18,7 +18,8 @@ const MIB: u64 = 1 << 20;
 /// The rows of `op` on `mount`.
 fn rows<'a>(job: &'a Traced, mount: &Path, op: &str) -> Vec<&'a Value> {
     let rows = groups(&job.json, "io").iter();
-    let of_op = |row: &&Value| text(row, "mount") == mount.to_str().unwrap() && text(row, "op") == op;
+    let of_op =
+        |row: &&Value| text(row, "mount") == mount.to_str().unwrap() && text(row, "op") == op;
     rows.filter(of_op).collect()
 }
 
@@ -58,7 +59,8 @@ fn every_request_to_io_uring_is_told_with_its_answer() {
 fn fio(folder: &Path, engine: &str) -> (Traced, [Value; 2]) {
     let fixed = "--name=both --rw=randrw --bs=4k --size=8m --iodepth=16 --direct=1 --thread \
                  --output-format=json";
-    let (folder, engine) = (format!("--directory={}", folder.display()), format!("--ioengine={engine}"));
+    let (folder, engine) =
+        (format!("--directory={}", folder.display()), format!("--ioengine={engine}"));
     let mut command = vec!["fio"];
     command.extend(fixed.split_whitespace());
     command.push(&folder);

@@ -51,7 +51,11 @@ fn what_devices_read_is_what_the_kernel_says_and_what_was_not_cached_comes_into_
     // Where blocks of a file lie is read besides, once.
     agree.between("cold, by the kernel", truth("device"), BYTES..=BYTES + MIB);
     agree.exact("warm, by the kernel", truth("device_warm"), 0);
-    agree.exact("reads: from the device", number("read", "device_read_bytes"), truth("device") + truth("device_direct"));
+    agree.exact(
+        "reads: from the device",
+        number("read", "device_read_bytes"),
+        truth("device") + truth("device_direct"),
+    );
     agree.between("reads: fetched", number("read", "fetched_bytes"), BYTES..=BYTES + MIB);
     agree.exact("writes: fetched", number("write", "fetched_bytes"), 0);
     // All of one file, and single pages of the other.

@@ -11,7 +11,13 @@ const FSYNCS: u64 = 100;
 
 fn main() {
     let path = PathBuf::from(std::env::args().nth(1).expect("a folder")).join("ring");
-    let file = File::options().create(true).read(true).write(true).open(path).expect("a file");
+    let file = File::options()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .write(true)
+        .open(path)
+        .expect("a file");
     let ring = Ring::new().expect("a kernel with io_uring");
     let mut piece = vec![7; PIECE];
     let mut report = Report::default();

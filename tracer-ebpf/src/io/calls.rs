@@ -64,13 +64,9 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
         // SAFETY: has no preconditions.
         let now = unsafe { bpf_ktime_get_ns() };
         let pid: u32 = load(task, TASK_PID);
-        let Some(begun) = in_flight(pid) else { return 0 };
+        let Some(own) = in_flight(pid) else { return 0 };
         // SAFETY: the task's own, or that of another that shares its place: the tag tells.
-        let (begun, is_known) = unsafe {
-            let known = *begun;
-            (*begun).tag = 0;
-            (known, known.tag == tag(pid, number))
-        };
+        let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
         let is_closed = call.place() == place::CLOSED;
         let place = match is_closed {
             true if is_known => begun.closes(),
@@ -82,8 +78,9 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
             took_ns: is_known.then(|| now - begun.start_ns),
             has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
             result,
-            meanwhile: if is_known { meanwhile(task, call, &begun) } else { Meanwhile::NONE },
+            meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
         };
+        begun.tag = 0;
         let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
         unsafe { count(cpu, call, place.system, &operation, pattern) };
@@ -110,14 +107,15 @@ fn enter(registers: Kernel) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, number),
-            device_bytes: device_bytes(task),
+            _pad: 0,
             file: closed.file.id,
             system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),
             switches,
+            device_bytes: device_bytes(task),
             pages: 0,
             pauses: 0,
-            paused_ns: 0,
+            paused_ticks: 0,
         };
     }
 }
@@ -136,7 +134,7 @@ fn meanwhile(task: Kernel, call: IoCall, begun: &InFlight) -> Meanwhile {
         device_bytes: device_bytes(task).wrapping_sub(begun.device_bytes),
         fetched_pages: if writes { 0 } else { begun.pages },
         pauses: begun.pauses,
-        paused_ns: begun.paused_ns,
+        paused_ticks: begun.paused_ticks,
     }
 }
 

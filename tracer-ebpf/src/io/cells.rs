@@ -5,7 +5,7 @@ use core::ptr::addr_of_mut;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     io_calls::IoCall,
-    settings::globals::PAGE_BYTES,
+    settings::globals::{PAGE_BYTES, TICK_NS},
     tables::{
         io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
         io_file::Pattern,
@@ -42,13 +42,19 @@ pub struct Meanwhile {
     pub fetched_pages: u32,
     /// Pauses of a task that wrote too fast.
     pub pauses: u32,
-    /// How long those were to be.
-    pub paused_ns: u64,
+    /// Ticks that those were to last.
+    pub paused_ticks: u32,
 }
 
 impl Meanwhile {
     /// Nothing.
-    pub const NONE: Self = Self { device_bytes: 0, fetched_pages: 0, pauses: 0, paused_ns: 0 };
+    pub const NONE: Self = Self { device_bytes: 0, fetched_pages: 0, pauses: 0, paused_ticks: 0 };
+
+    /// Whether there was anything: mostly not.
+    #[inline(always)]
+    pub fn is_some(&self) -> bool {
+        self.device_bytes | self.fetched_pages | self.pauses != 0
+    }
 
     /// Bytes of the pages.
     #[inline(always)]
@@ -94,7 +100,9 @@ pub unsafe fn count(
             file(addr_of_mut!((*cell).size_bytes), bytes);
             count_class(cell, bytes);
         }
-        count_meanwhile(cell, &operation.meanwhile);
+        if operation.meanwhile.is_some() {
+            count_meanwhile(cell, &operation.meanwhile);
+        }
         match pattern {
             Some(Pattern::Consecutive) => (*cell).patterns[Pattern::Consecutive as usize] += 1,
             Some(Pattern::Sequential) => (*cell).patterns[Pattern::Sequential as usize] += 1,
@@ -167,10 +175,8 @@ unsafe fn count_meanwhile(cell: *mut IoCell, meanwhile: &Meanwhile) {
     unsafe {
         (*cell).device_read_bytes += u64::from(meanwhile.device_bytes);
         (*cell).fetched_bytes += meanwhile.fetched_bytes();
-        if meanwhile.pauses != 0 {
-            (*cell).throttled += u64::from(meanwhile.pauses);
-            (*cell).throttled_ns += meanwhile.paused_ns;
-        }
+        (*cell).throttled += u64::from(meanwhile.pauses);
+        (*cell).throttled_ns += u64::from(meanwhile.paused_ticks) * global(&TICK_NS);
     }
 }
 

@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
-    settings::globals::{CALL_URING_ENTER, PAGE_HEAD, REGISTERS_AT, TICK_NS},
+    settings::globals::{CALL_URING_ENTER, PAGE_HEAD, REGISTERS_AT},
     tables::{
         io::{IoCpu, IoKey, op},
         io_file::FileId,
@@ -76,19 +76,18 @@ fn throttled(ticks: u64) -> i32 {
     let Some(cpu) = if_jobs_task(task) else { return 0 };
     let pid: u32 = load(task, TASK_PID);
     let Some(begun) = in_flight(pid) else { return 0 };
-    let paused_ns = ticks * global(&TICK_NS);
     let number = call_of(task);
     // SAFETY: the task's own, or that of another that shares its place: the tag tells.
     unsafe {
         if number != NO_CALL && is_operation((*begun).tag, pid) {
             (*begun).pauses += 1;
-            (*begun).paused_ns += paused_ns;
+            (*begun).paused_ticks += ticks as u32;
             return 0;
         }
     }
     // Which file it is for is not told.
     let op = if is_uring(number) { op::URING_WRITE } else { op::MMAP };
-    let meanwhile = Meanwhile { pauses: 1, paused_ns, ..Meanwhile::NONE };
+    let meanwhile = Meanwhile { pauses: 1, paused_ticks: ticks as u32, ..Meanwhile::NONE };
     count(cpu, 0, op, 0, Besides { ops: 0, are_more: 0, meanwhile })
 }
 
@@ -112,8 +111,11 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     }
     let block = inode.system();
     let device = word_at(block + global(&globals::SUPER_DEVICE)) as u32;
-    let mut besides =
-        Besides { ops: 0, are_more: 0, meanwhile: Meanwhile { fetched_pages: pages, ..Meanwhile::NONE } };
+    let mut besides = Besides {
+        ops: 0,
+        are_more: 0,
+        meanwhile: Meanwhile { fetched_pages: pages, ..Meanwhile::NONE },
+    };
     if number != NO_CALL {
         let op = if is_uring(number) { op::URING_READ } else { op::OTHER };
         count(cpu, device, op, block, besides);
@@ -132,14 +134,15 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, FAULT),
-            device_bytes: 0,
+            _pad: 0,
             file: id,
             system: block,
             start_ns: 0,
             switches: major,
+            device_bytes: 0,
             pages: already + pages,
             pauses: 0,
-            paused_ns: 0,
+            paused_ticks: 0,
         };
     }
     // SAFETY: has no preconditions.

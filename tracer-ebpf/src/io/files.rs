@@ -90,7 +90,9 @@ pub fn count(
     if file.address != 0 {
         cell.size_bytes = file.size_bytes;
     }
-    cell.fetched_bytes += operation.meanwhile.fetched_bytes();
+    if operation.meanwhile.fetched_pages != 0 {
+        cell.fetched_bytes += operation.meanwhile.fetched_bytes();
+    }
     let mut pattern = None;
     match call.op() {
         op::OPEN => {

@@ -12,10 +12,10 @@ mod calls;
 mod cells;
 // What every object shares is compiled into each: from the library it comes out as other instructions.
 #[cfg(target_arch = "bpf")]
+mod fetch;
+#[cfg(target_arch = "bpf")]
 #[path = "../file.rs"]
 mod file;
-#[cfg(target_arch = "bpf")]
-mod fetch;
 #[cfg(target_arch = "bpf")]
 mod files;
 #[cfg(target_arch = "bpf")]
@@ -31,11 +31,11 @@ mod maps;
 #[cfg(target_arch = "bpf")]
 mod places;
 #[cfg(target_arch = "bpf")]
-mod uring;
-#[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod record;
+#[cfg(target_arch = "bpf")]
+mod uring;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

@@ -26,8 +26,7 @@ const TASKS: u32 = 1 << 16;
 pub struct InFlight {
     /// [`tag`] of its task and call; another's where two tasks share a place.
     pub tag: u32,
-    /// Low half of the bytes that the task had had read by devices: no call reads 4 GiB.
-    pub device_bytes: u32,
+    pub _pad: u32,
     /// Of a call that closes it, the file, or none on its file system.
     pub file: FileId,
     /// The super block of that.
@@ -36,12 +35,14 @@ pub struct InFlight {
     pub start_ns: u64,
     /// Times that the task had given its CPU away; of a page fault, the major ones that it had had.
     pub switches: u64,
+    /// Low half of the bytes that the task had had read by devices: no call reads 4 GiB.
+    pub device_bytes: u32,
     /// Pages that it brought into the page cache.
     pub pages: u32,
     /// Pauses that the kernel made it take.
     pub pauses: u32,
-    /// How long those were to be.
-    pub paused_ns: u64,
+    /// Ticks that those were to last.
+    pub paused_ticks: u32,
 }
 
 impl InFlight {

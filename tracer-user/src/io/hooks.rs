@@ -85,8 +85,20 @@ const SCALAR: &str = "scalar";
 
 /// Hooks that a kernel may lack: what they give is then unknown. Of a group the first that the kernel has.
 pub static OPTIONAL: [Hook; 7] = [
-    optional("io_fetch", "mm_filemap_add_to_page_cache", &["*folio"], besides!("FOLIO_MAPPING" "FOLIO_FLAGS" "FOLIO_PAGES" "MAPPING_HOST"), FETCHED),
-    optional("io_fetch_page", "mm_filemap_add_to_page_cache", &["*page"], besides!("PAGE_MAPPING" "MAPPING_HOST"), FETCHED),
+    optional(
+        "io_fetch",
+        "mm_filemap_add_to_page_cache",
+        &["*folio"],
+        besides!("FOLIO_MAPPING" "FOLIO_FLAGS" "FOLIO_PAGES" "MAPPING_HOST"),
+        FETCHED,
+    ),
+    optional(
+        "io_fetch_page",
+        "mm_filemap_add_to_page_cache",
+        &["*page"],
+        besides!("PAGE_MAPPING" "MAPPING_HOST"),
+        FETCHED,
+    ),
     optional(
         "io_throttle",
         "balance_dirty_pages",
@@ -138,7 +150,13 @@ pub static OPTIONAL: [Hook; 7] = [
         besides!("URING_OPCODE" "URING_FILE"),
         COMPLETED,
     ),
-    optional("io_submit", "io_uring_submit_req", &["*io_kiocb"], besides!("URING_OPCODE" "URING_FILE"), SUBMITTED),
+    optional(
+        "io_submit",
+        "io_uring_submit_req",
+        &["*io_kiocb"],
+        besides!("URING_OPCODE" "URING_FILE"),
+        SUBMITTED,
+    ),
 ];
 
 const fn optional(

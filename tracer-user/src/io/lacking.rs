@@ -87,7 +87,10 @@ mod tests {
     use tracer_ebpf::tables::io::OPS;
 
     use super::*;
-    use crate::{io::hooks, model::{group::Value, tables::IO}};
+    use crate::{
+        io::hooks,
+        model::{group::Value, tables::IO},
+    };
 
     /// All values of `op` known, without what this lacks.
     fn known(lacking: &Lacking, op: u32) -> Vec<&'static str> {

@@ -83,8 +83,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let kernel = type_ids.to_aya()?;
     // One after the other, on this thread alone: others wait for the CPUs of the node.
     let passed = checked.iter().filter(|(_, checked)| matches!(checked, Some(Ok(()))));
-    let verified =
-        passed.map(|(hook, _)| (hook.program, programs.load(hook, &kernel))).collect();
+    let verified = passed.map(|(hook, _)| (hook.program, programs.load(hook, &kernel))).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();

@@ -2,8 +2,8 @@
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
 use super::{
-    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, io, memory,
-    programs, waited,
+    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, io,
+    memory, programs, waited,
 };
 use crate::{
     base::units::{bytes, count, percent},

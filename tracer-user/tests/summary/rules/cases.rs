@@ -120,7 +120,9 @@ fn read_at_random(thousandths: u64) -> RunTotals {
 fn reads_with(numbers: &[(Handle<Number>, u64)]) -> Vec<Record> {
     let mut totals = file_ops::small_files();
     let groups = totals.stats.groups.iter_mut();
-    for reads in groups.filter(|group| group.is(&IO) && group.tags[..] == ["lustre", "/scratch", "read"]) {
+    for reads in
+        groups.filter(|group| group.is(&IO) && group.tags[..] == ["lustre", "/scratch", "read"])
+    {
         numbers.iter().for_each(|(field, number)| reads.set(*field, *number));
     }
     vec![record(totals)]
@@ -241,11 +243,7 @@ pub fn cases() -> Vec<Case> {
             silent: reads_with(&[(Io::fetched_bytes, 449 * MIB)]),
         },
         // Of 156,000.
-        Case {
-            rule: "direct_reads",
-            speaks: direct_reads(124_800),
-            silent: direct_reads(124_799),
-        },
+        Case { rule: "direct_reads", speaks: direct_reads(124_800), silent: direct_reads(124_799) },
         // Of 79 s in I/O.
         Case {
             rule: "throttled_writes",
