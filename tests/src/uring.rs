@@ -1,4 +1,4 @@
-//! A ring of io_uring that takes one message at a time: as little of it as a test of its messages needs.
+//! A ring of io_uring that takes one request at a time: as little of it as tests of messages and of files need.
 
 use std::{
     io,
@@ -7,6 +7,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+const OP_FSYNC: u8 = 3;
+const OP_READ: u8 = 22;
+const OP_WRITE: u8 = 23;
 const OP_SEND: u8 = 26;
 const OP_RECEIVE: u8 = 27;
 /// A worker of the kernel's does it, instead of the caller.
@@ -67,18 +70,38 @@ impl Ring {
         self.run(OP_RECEIVE, socket, bytes.as_mut_ptr() as u64, bytes.len())
     }
 
+    /// Reads at `offset` of `file`; what the kernel answers.
+    pub fn read(&self, file: BorrowedFd<'_>, bytes: &mut [u8], offset: u64) -> i32 {
+        self.run_at(OP_READ, file, bytes.as_mut_ptr() as u64, bytes.len(), offset)
+    }
+
+    /// Writes there.
+    pub fn write(&self, file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> i32 {
+        self.run_at(OP_WRITE, file, bytes.as_ptr() as u64, bytes.len(), offset)
+    }
+
+    /// Waits until `file` is stored.
+    pub fn fsync(&self, file: BorrowedFd<'_>) -> i32 {
+        self.run_at(OP_FSYNC, file, 0, 0, 0)
+    }
+
     fn word(&self, place: usize) -> &AtomicU32 {
         // SAFETY: a word of the rings, where the kernel said.
         unsafe { AtomicU32::from_ptr(self.rings.add(self.places[place] as usize).cast()) }
     }
 
     fn run(&self, op: u8, socket: BorrowedFd<'_>, address: u64, bytes: usize) -> i32 {
+        self.run_at(op, socket, address, bytes, 0)
+    }
+
+    fn run_at(&self, op: u8, file: BorrowedFd<'_>, address: u64, bytes: usize, offset: u64) -> i32 {
         let tail = self.word(SUBMIT_TAIL).load(Ordering::Acquire);
         let index = tail & self.word(SUBMIT_MASK).load(Ordering::Relaxed);
         let mut entry = [0_u8; ENTRY_BYTES];
         entry[0] = op;
         entry[1] = if tail.is_multiple_of(2) { 0 } else { BY_A_WORKER };
-        entry[4..8].copy_from_slice(&socket.as_raw_fd().to_ne_bytes());
+        entry[4..8].copy_from_slice(&file.as_raw_fd().to_ne_bytes());
+        entry[8..16].copy_from_slice(&offset.to_ne_bytes());
         entry[16..24].copy_from_slice(&address.to_ne_bytes());
         entry[24..28].copy_from_slice(&(bytes as u32).to_ne_bytes());
         // SAFETY: an entry, and a word of the array of their numbers.

@@ -163,4 +163,13 @@ kernel_fields! {
     INODE_GENERATION = "inode.i_generation",
     INODE_SIZE = "inode.i_size",
     LIST_NEXT = "list_head.next",
+    TASK_READ_BYTES = "task_struct.ioac.read_bytes",
+    FOLIO_MAPPING = "folio.mapping",
+    FOLIO_FLAGS = "folio.flags",
+    FOLIO_PAGES = "folio._nr_pages|folio._folio_nr_pages",
+    PAGE_MAPPING = "page.mapping",
+    MAPPING_HOST = "address_space.host",
+    URING_OPCODE = "io_kiocb.opcode",
+    URING_FILE = "io_kiocb.file",
+    URING_RESULT = "io_uring_cqe.res",
 }

@@ -31,6 +31,24 @@ pub const CASES: &[Case] = &[
     },
     // As many bytes, of one file and of twelve.
     Case { rule: "read_again", speaks: || reads_files("1"), silent: || reads_files("12") },
+    // As many reads, of a file that is not in memory and of one that is.
+    Case { rule: "cold_cache", speaks: || reads_slow("cold", 1), silent: || reads_slow("warm", 1) },
+    // One page of every two, and of every one.
+    Case {
+        rule: "readahead_wasted",
+        speaks: || reads_slow("cold", 2),
+        silent: || reads_slow("cold", 1),
+    },
+    // As many bytes past the page cache, in smaller pieces and in larger ones.
+    Case {
+        rule: "direct_reads",
+        speaks: || reads_directly(16 << 10),
+        silent: || reads_directly(1 << 20),
+    },
+    // As many bytes, of which the kernel keeps little and all unwritten.
+    Case { rule: "throttled_writes", speaks: || writes_fast(true), silent: || writes_fast(false) },
+    // As many pages of a mapped file, in another order.
+    Case { rule: "mmap_random", speaks: || touches("shuffled"), silent: || touches("sorted") },
 ];
 
 const MIB: u64 = 1 << 20;
@@ -149,6 +167,77 @@ if sys.argv[1] == 'shuffled':
     os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 for page in pages:
     os.pread(file, 4096, page * 4096)
+";
+    told_of(disk.path(), script, &[order])
+}
+
+/// An ext4 with a file `data` of 32 MiB.
+fn disk_with_data() -> Ext4 {
+    let disk = Ext4::mount(96 * MIB).unwrap();
+    let mut file = File::create(disk.path().join("data")).unwrap();
+    file.write_all(&vec![7; 32 << 20]).unwrap();
+    file.sync_all().unwrap();
+    disk
+}
+
+/// Every `stride`th page of a file of 32 MiB, in no memory or in it.
+fn reads_slow(cache: &str, stride: u32) -> Said {
+    let disk = disk_with_data();
+    let script = "
+import os, random, sys
+file = os.open(sys.argv[3] + '/data', os.O_RDONLY)
+pages = list(range(0, 8192, int(sys.argv[2])))
+for time in range(20):
+    if sys.argv[1] == 'cold':
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    for page in pages:
+        os.pread(file, 4096, page * 4096)
+";
+    told_of(disk.path(), script, &[cache, &stride.to_string()])
+}
+
+/// 64 MiB of a file read past the page cache, one after the other, in pieces of `bytes`.
+fn reads_directly(bytes: u64) -> Said {
+    let disk = disk_with_data();
+    let script = "
+import mmap, os, sys
+file = os.open(sys.argv[2] + '/data', os.O_RDONLY | os.O_DIRECT)
+piece = mmap.mmap(-1, int(sys.argv[1]))
+for time in range(2):
+    for at in range(0, 32 << 20, len(piece)):
+        os.preadv(file, [piece], at)
+";
+    told_of(disk.path(), script, &[&bytes.to_string()])
+}
+
+/// 32 MiB written to a disk of which the kernel keeps 1 MiB unwritten, or all.
+fn writes_fast(is_bound: bool) -> Said {
+    let disk = Ext4::mount(96 * MIB).unwrap();
+    let _bound = is_bound.then(|| disk.bound_unwritten(MIB).unwrap());
+    let script = "
+import os, sys, time
+file = os.open(sys.argv[1] + '/data', os.O_CREAT | os.O_WRONLY)
+for at in range(512):
+    os.pwrite(file, b'x' * 65536, at * 65536)
+time.sleep(0.1)
+";
+    told_of(disk.path(), script, &[])
+}
+
+/// All 8,192 pages of a mapped file that is not in memory, in this order.
+fn touches(order: &str) -> Said {
+    let disk = disk_with_data();
+    let script = "
+import mmap, os, random, sys
+file = os.open(sys.argv[2] + '/data', os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+pages = list(range(8192))
+mapped = mmap.mmap(file, 0, prot=mmap.PROT_READ)
+if sys.argv[1] == 'shuffled':
+    random.shuffle(pages)
+    mapped.madvise(mmap.MADV_RANDOM)
+for page in pages:
+    mapped[page * 4096]
 ";
     told_of(disk.path(), script, &[order])
 }

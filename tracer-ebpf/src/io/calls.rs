@@ -9,15 +9,17 @@ use aya_ebpf::{
 use tracer_ebpf::{
     calls::CALLS,
     io_calls::{IoCall, IoCalls, NONE, is_lock, place},
-    kernel_fields::fields::*,
-    settings::globals::COMPAT_BITS,
+    kernel_fields::{fields::*, globals},
+    settings::globals::{CALL_AIO_SUBMIT, COMPAT_BITS},
+    tables::io::op,
 };
 
 use crate::{
-    cells::{Operation, count},
+    aio,
+    cells::{Meanwhile, Operation, count},
     files,
     job::if_jobs,
-    kernel::{Kernel, Pointer, global, load},
+    kernel::{Kernel, Pointer, global, has, load},
     maps::{InFlight, in_flight, tag},
     places::Place,
     task::{Address, Task},
@@ -77,18 +79,17 @@ fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
             return 0;
         }
         if !call.is_some() || RESTARTS.contains(&result) {
+            if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
+                aio::count(cpu, task, registers, result as u64);
+            }
             return 0;
         }
         // SAFETY: has no preconditions.
         let now = unsafe { bpf_ktime_get_ns() };
         let pid: u32 = load(task, TASK_PID);
-        let Some(begun) = in_flight(pid) else { return 0 };
+        let Some(own) = in_flight(pid) else { return 0 };
         // SAFETY: the task's own, or that of another that shares its place: the tag tells.
-        let (begun, is_known) = unsafe {
-            let known = *begun;
-            (*begun).tag = 0;
-            (known, known.tag == tag(pid, number))
-        };
+        let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
         let is_closed = call.place() == place::CLOSED;
         let place = match is_closed {
             true if is_known => begun.closes(),
@@ -100,7 +101,9 @@ fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
             took_ns: is_known.then(|| now - begun.start_ns),
             has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
             result,
+            meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
         };
+        begun.tag = 0;
         let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
         unsafe { count(cpu, call, place.system, &operation, pattern) };
@@ -131,7 +134,29 @@ fn begin(task: impl Pointer, registers: Kernel) {
             system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),
             switches,
+            device_bytes: device_bytes(task),
+            pages: 0,
+            pauses: 0,
+            paused_ticks: 0,
         };
+    }
+}
+
+/// Bytes that devices have read for `task`, the low half; 0 where the kernel keeps no account.
+#[inline(always)]
+fn device_bytes(task: impl Pointer) -> u32 {
+    if has(&globals::TASK_READ_BYTES) { load(task, TASK_READ_BYTES) } else { 0 }
+}
+
+/// What came of `call` of `task` that began like this. Pages that a write brings into the page cache are no misses.
+#[inline(always)]
+fn meanwhile(task: impl Pointer, call: IoCall, begun: &InFlight) -> Meanwhile {
+    let writes = matches!(call.op(), op::WRITE | op::COPY | op::TRUNCATE | op::FALLOCATE);
+    Meanwhile {
+        device_bytes: device_bytes(task).wrapping_sub(begun.device_bytes),
+        fetched_pages: if writes { 0 } else { begun.pages },
+        pauses: begun.pauses,
+        paused_ticks: begun.paused_ticks,
     }
 }
 

@@ -5,6 +5,7 @@ use core::ptr::addr_of_mut;
 use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     io_calls::IoCall,
+    settings::globals::{PAGE_BYTES, TICK_NS},
     tables::{
         io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
         io_file::Pattern,
@@ -12,6 +13,7 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    kernel::global,
     maps::{CELLS, ERRORS},
     places::System,
     record::file,
@@ -27,6 +29,38 @@ pub struct Operation {
     pub has_waited: bool,
     /// What the call returned.
     pub result: i64,
+    /// What came of it besides.
+    pub meanwhile: Meanwhile,
+}
+
+/// What an operation made the kernel do.
+#[derive(Clone, Copy)]
+pub struct Meanwhile {
+    /// Bytes that a device or server read.
+    pub device_bytes: u32,
+    /// Pages that came into the page cache and were not there.
+    pub fetched_pages: u32,
+    /// Pauses of a task that wrote too fast.
+    pub pauses: u32,
+    /// Ticks that those were to last.
+    pub paused_ticks: u32,
+}
+
+impl Meanwhile {
+    /// Nothing.
+    pub const NONE: Self = Self { device_bytes: 0, fetched_pages: 0, pauses: 0, paused_ticks: 0 };
+
+    /// Whether there was anything: mostly not.
+    #[inline(always)]
+    pub fn is_some(&self) -> bool {
+        self.device_bytes | self.fetched_pages | self.pauses != 0
+    }
+
+    /// Bytes of the pages.
+    #[inline(always)]
+    pub fn fetched_bytes(&self) -> u64 {
+        u64::from(self.fetched_pages) * global(&PAGE_BYTES)
+    }
 }
 
 // SAFETY: all integers; zeros are a valid value.
@@ -66,12 +100,83 @@ pub unsafe fn count(
             file(addr_of_mut!((*cell).size_bytes), bytes);
             count_class(cell, bytes);
         }
+        if operation.meanwhile.is_some() {
+            count_meanwhile(cell, &operation.meanwhile);
+        }
         match pattern {
             Some(Pattern::Consecutive) => (*cell).patterns[Pattern::Consecutive as usize] += 1,
             Some(Pattern::Sequential) => (*cell).patterns[Pattern::Sequential as usize] += 1,
             Some(Pattern::Random) => (*cell).patterns[Pattern::Random as usize] += 1,
             None => {}
         }
+    }
+}
+
+/// Counts what operations of kind `op` on `system` made the kernel do, and so many of these; `are_more` of them brought
+/// more than one page.
+///
+/// # Safety
+/// `cpu` is this CPU's own.
+#[inline(never)]
+pub unsafe fn count_besides(cpu: *mut IoCpu, key: u64, block: u64, besides: &Besides) -> u64 {
+    let key = IoKey::of_word(key);
+    // SAFETY: the caller's; a cell's value is this CPU's own.
+    unsafe {
+        let Some(cell) = cell(cpu, key, System { device: key.device, block }) else { return 0 };
+        (*cell).ops += besides.ops;
+        (*cell).fetched_more += besides.are_more;
+        count_meanwhile(cell, &besides.meanwhile);
+    }
+    0
+}
+
+/// A request of which no more is known than that it was submitted.
+pub struct Submission {
+    /// What it is to do.
+    pub op: u32,
+    /// How many bytes.
+    pub bytes: u64,
+    /// To a file of this.
+    pub system: System,
+}
+
+/// Counts a submission.
+#[inline(never)]
+pub fn submitted(cpu: *mut IoCpu, submission: &Submission) -> u64 {
+    let Submission { op, bytes, system } = *submission;
+    let key = IoKey { device: system.device, op: op as u16, error: 0 };
+    // SAFETY: this CPU's own, as the cell's value.
+    unsafe {
+        let Some(cell) = cell(cpu, key, system) else { return 0 };
+        (*cell).ops += 1;
+        if bytes != 0 {
+            file(addr_of_mut!((*cell).size_bytes), bytes);
+            count_class(cell, bytes);
+        }
+    }
+    0
+}
+
+/// What came of no call of its own.
+pub struct Besides {
+    /// Page faults.
+    pub ops: u64,
+    /// Those that brought more than one page.
+    pub are_more: u64,
+    /// What they made the kernel do.
+    pub meanwhile: Meanwhile,
+}
+
+/// # Safety
+/// `cell` is this CPU's own.
+#[inline(always)]
+unsafe fn count_meanwhile(cell: *mut IoCell, meanwhile: &Meanwhile) {
+    // SAFETY: the caller's.
+    unsafe {
+        (*cell).device_read_bytes += u64::from(meanwhile.device_bytes);
+        (*cell).fetched_bytes += meanwhile.fetched_bytes();
+        (*cell).throttled += u64::from(meanwhile.pauses);
+        (*cell).throttled_ns += u64::from(meanwhile.paused_ticks) * global(&TICK_NS);
     }
 }
 

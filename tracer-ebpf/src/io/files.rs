@@ -17,15 +17,13 @@ use tracer_ebpf::{
 use crate::{
     cells::Operation,
     file::word_at,
-    inode::Inode,
+    inode::{Inode, REGULAR, TYPE},
     kernel::{Kernel, global, load},
     maps::{HEAVY, HEAVY_NAMES, LIGHT, NAMES, name},
     typed,
 };
 
-/// Types of inodes that have contents (linux/stat.h).
-const TYPE: u32 = 0o170_000;
-const REGULAR: u32 = 0o100_000;
+/// Types of inodes that have contents besides regular files (linux/stat.h).
 const DIRECTORY: u32 = 0o040_000;
 const DISK: u32 = 0o060_000;
 
@@ -92,6 +90,9 @@ pub fn count(
     }
     if file.address != 0 {
         cell.size_bytes = file.size_bytes;
+    }
+    if operation.meanwhile.fetched_pages != 0 {
+        cell.fetched_bytes += operation.meanwhile.fetched_bytes();
     }
     let mut pattern = None;
     match call.op() {
@@ -163,6 +164,28 @@ fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCe
         tell_name(file.address, &key.file, false);
     }
     Some(cell)
+}
+
+/// Counts `pages` that a page fault of thread `pid` brought into the page cache, as a fault where it is its first. Such
+/// a file has been opened by descriptor, and has its name by that.
+#[inline(always)]
+pub fn count_fault(id: FileId, pid: u32, now_ns: u64, is_first: bool, bytes: u64) {
+    let key = FileKey { file: id, thread: pid.into() };
+    let cell = match HEAVY.get_ptr_mut(&key).or_else(|| LIGHT.get_ptr_mut(&key)) {
+        Some(cell) => cell,
+        None => {
+            let _ = LIGHT.insert(&key, &EMPTY, BPF_NOEXIST.into());
+            let Some(cell) = LIGHT.get_ptr_mut(&key) else { return };
+            // SAFETY: the thread's own.
+            unsafe { (*cell).made_ns = now_ns };
+            cell
+        }
+    };
+    // SAFETY: the thread's own.
+    unsafe {
+        (*cell).fetched_bytes += bytes;
+        (*cell).faults += u64::from(is_first);
+    }
 }
 
 /// Where an access that moved `moved` bytes began. Where threads share the descriptor, one may have moved on since.

@@ -12,6 +12,10 @@ use crate::{
     typed::{Typed, casts},
 };
 
+/// The type in an inode's mode, and that of a regular file (linux/stat.h).
+pub const TYPE: u32 = 0o170_000;
+pub const REGULAR: u32 = 0o100_000;
+
 /// Words that are copied at once.
 const WORDS: usize = 16;
 
@@ -60,6 +64,12 @@ impl Inode {
     #[inline(always)]
     pub fn mode(&self) -> u32 {
         self.field::<u16, _>(INODE_MODE) as u16 as u32
+    }
+
+    /// Whether it is a file with contents.
+    #[inline(always)]
+    pub fn is_regular(&self) -> bool {
+        self.mode() & TYPE == REGULAR
     }
 
     /// Its number.

@@ -69,6 +69,24 @@ pub fn if_jobs<T: Task>(registers: Kernel) -> Option<*mut IoCpu> {
     is_jobs.then_some(cpu)
 }
 
+/// The same where the running task may be in no call: by the task's own address, which passes to another when one is
+/// made, as its stack does.
+#[inline(always)]
+pub fn if_jobs_task(task: Kernel) -> Option<*mut IoCpu> {
+    let cpu = cpu()?;
+    // SAFETY: as above.
+    let is_jobs = unsafe {
+        let changed = STATE.tasks_changed.get().read_volatile();
+        if (*cpu).task != task as u64 || (*cpu).task_asked_at != changed {
+            (*cpu).task_is_jobs = ask::<Kernel>();
+            (*cpu).task = task as u64;
+            (*cpu).task_asked_at = changed;
+        }
+        (*cpu).task_is_jobs != 0
+    };
+    is_jobs.then_some(cpu)
+}
+
 /// 1 where the running task is the job's, and that has begun.
 #[inline(never)]
 fn ask<T: Task>() -> u64 {

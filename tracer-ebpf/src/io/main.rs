@@ -5,10 +5,14 @@
 #![cfg_attr(target_arch = "bpf", no_std, no_main, feature(asm_experimental_arch))]
 
 #[cfg(target_arch = "bpf")]
+mod aio;
+#[cfg(target_arch = "bpf")]
 mod calls;
 #[cfg(target_arch = "bpf")]
 mod cells;
 // What every object shares is compiled into each: from the library it comes out as other instructions.
+#[cfg(target_arch = "bpf")]
+mod fetch;
 #[cfg(target_arch = "bpf")]
 #[path = "../file.rs"]
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
@@ -35,6 +39,8 @@ mod record;
 mod task;
 #[cfg(target_arch = "bpf")]
 mod typed;
+#[cfg(target_arch = "bpf")]
+mod uring;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

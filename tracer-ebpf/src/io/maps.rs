@@ -8,7 +8,7 @@ use aya_ebpf::{
     maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, lpm_trie::Key},
 };
 use tracer_ebpf::tables::{
-    io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IoCell, IoCpu},
+    io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
     io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES},
 };
 
@@ -33,8 +33,16 @@ pub struct InFlight {
     pub system: u64,
     /// CLOCK_MONOTONIC.
     pub start_ns: u64,
-    /// Times that the task had given its CPU away.
+    /// Times that the task had given its CPU away; of a page fault, the major ones that it had had.
     pub switches: u64,
+    /// Low half of the bytes that the task had had read by devices: no call reads 4 GiB.
+    pub device_bytes: u32,
+    /// Pages that it brought into the page cache.
+    pub pages: u32,
+    /// Pauses that the kernel made it take.
+    pub pauses: u32,
+    /// Ticks that those were to last.
+    pub paused_ticks: u32,
 }
 
 impl InFlight {
@@ -95,6 +103,9 @@ pub static NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(LI
 /// The same of those with which more was done.
 #[map]
 pub static HEAVY_NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(HEAVY_FILES, 0);
+/// When requests to io_uring were submitted that are not completed, by their addresses.
+#[map]
+pub static REQUESTS: HashMap<u64, u64> = HashMap::with_max_entries(IO_REQUESTS, 0);
 /// Where a name is read to: with room for one part more than is kept.
 #[btf_map]
 static NAME: PerCpuArray<[FileName; 2], 1> = PerCpuArray::new();
@@ -114,10 +125,21 @@ pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
     IN_FLIGHT.get_ptr_mut(pid & (TASKS - 1))
 }
 
+/// Bits of a pid.
+const PID_BITS: u32 = 22;
+/// In place of a call's number: a page fault that brought pages into the page cache.
+pub const FAULT: u32 = 1 << 9;
+
 /// What tells a call of a task from any other's: pids are below 2^22, calls below 2^9.
 #[inline(always)]
 pub fn tag(pid: u32, number: u32) -> u32 {
-    pid | (number + 1) << 22
+    pid | (number + 1) << PID_BITS
+}
+
+/// Whether it is one of an operation of task `pid`.
+#[inline(always)]
+pub fn is_operation(tag: u32, pid: u32) -> bool {
+    tag & ((1 << PID_BITS) - 1) == pid && tag >> PID_BITS != 0 && tag >> PID_BITS <= FAULT
 }
 
 /// Where this CPU reads a name to.

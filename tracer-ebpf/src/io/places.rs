@@ -42,6 +42,19 @@ impl System {
     /// One that is unknown.
     pub const UNKNOWN: Self = Self { device: 0, block: 0 };
 
+    /// That of the open file at `address`; 0 is none.
+    #[inline(always)]
+    pub fn of_file(address: u64) -> Self {
+        if address == 0 {
+            return Self::UNKNOWN;
+        }
+        let Some(inode) = Inode::at(file(address).field::<u64, _>(FILE_INODE)) else {
+            return Self::UNKNOWN;
+        };
+        let block = inode.system();
+        Self { device: device_of(block), block }
+    }
+
     /// That of `call` with a path.
     #[inline(always)]
     fn of_named<P: Pointer>(task: P, registers: Kernel, call: IoCall, result: i64) -> Self {

@@ -48,7 +48,20 @@ operations! {
     SPLICE = "splice",
     IOCTL = "ioctl",
     LOCK = "lock",
+    // Calls to here; what follows is none, or nobody waits in it.
+    MMAP = "mmap",
+    OTHER = "other",
+    URING_READ = "uring_read",
+    URING_WRITE = "uring_write",
+    URING_FSYNC = "uring_fsync",
+    URING_OTHER = "uring_other",
+    AIO_READ = "aio_read",
+    AIO_WRITE = "aio_write",
+    AIO_FSYNC = "aio_fsync",
 }
+
+/// How many of [`OPS`] are calls that do something to files themselves.
+pub const CALL_OPS: u32 = op::LOCK + 1;
 
 /// Largest sizes of all classes of accesses but the last, which has none: those of Darshan, whose names the
 /// fields bear.
@@ -71,6 +84,8 @@ pub const IO_CELLS: u32 = 256;
 pub const IO_ERRORS: u32 = 512;
 /// Mounts that paths are looked up in.
 pub const IO_MOUNTS: u32 = 4096;
+/// Requests to io_uring that may be under way at once.
+pub const IO_REQUESTS: u32 = 8192;
 /// Bytes of a path that are compared with mount points: as many as the kernel's tries take.
 pub const IO_PATH_BYTES: usize = 256;
 
@@ -108,6 +123,11 @@ pub struct IoCell {
     pub errors: u64,
     pub waited: u64,
     pub waited_ns: u64,
+    pub device_read_bytes: u64,
+    pub fetched_bytes: u64,
+    pub fetched_more: u64,
+    pub throttled: u64,
+    pub throttled_ns: u64,
     /// Accesses by size: [`class_of`].
     pub classes: [u64; CLASS_MOST_BYTES.len() + 1],
     /// Accesses by where they begin: [`Pattern`].
@@ -126,6 +146,10 @@ pub struct IoCpu {
     pub asked_at: u64,
     /// Whether it is the job's.
     pub is_jobs: u64,
+    /// Address of the task that was asked last for itself, in no call: the same three.
+    pub task: u64,
+    pub task_asked_at: u64,
+    pub task_is_jobs: u64,
     /// Operations whose begin was not seen: they have no latency.
     pub untimed: u64,
     /// Calls of 32-bit programs, whatever they were.
@@ -134,6 +158,10 @@ pub struct IoCpu {
     pub no_cell: u64,
     /// Errors that found no room for their number.
     pub no_error: u64,
+    /// Requests to io_uring that found no room until they were completed, and are missing.
+    pub no_request: u64,
+    /// Requests to libaio beyond those that are looked at of one call.
+    pub no_aio: u64,
 }
 
 const SIZE: Place = Place::Cell(offset_of!(IoCell, size_bytes));
@@ -151,7 +179,7 @@ const fn class(index: usize) -> Place {
 measurement! {
     /// `job_io`: operations on files.
     IO, Io = "job_io", key "io", tags ["fs", "mount", "op"],
-        "Operations on files by mount and kind of call, on request (`jobtrace run --io`). `fs` is the type of the file system, `unknown` if neither the call nor its path tells; pipes are `pipefs`, sockets `sockfs`. `mount` is where it is mounted; absent if it is not mounted where jobtrace runs. `op` is the call: reads and writes include those with an offset and with vectors.";
+        "Operations on files by mount and kind of call, on request (`jobtrace run --io`). `fs` is the type of the file system, `unknown` if neither the call nor its path tells; pipes are `pipefs`, sockets `sockfs`. `mount` is where it is mounted; absent if it is not mounted where jobtrace runs. `op` is the call: reads and writes include those with an offset and with vectors. `mmap` is what page faults of mapped files did, its `ops` those that brought pages into the page cache; `other` what other calls (execve, readahead, madvise) brought there. `uring_read`, `uring_write`, `uring_fsync` and `uring_other` are requests to io_uring, from their submission to their completion, in which no task waits; `aio_read`, `aio_write` and `aio_fsync` are submissions to libaio, with the bytes asked for: how they ended is unknown.";
 
     counter ops: Count in Place::Cell(offset_of!(IoCell, ops)),
         "Operations, failed ones included. Calls that a signal interrupts before anything was done, and that the kernel begins anew, count once.";
@@ -163,6 +191,16 @@ measurement! {
         "Operations during which the task gave its CPU away to wait.";
     counter waited_ns: Nanoseconds in Place::Cell(offset_of!(IoCell, waited_ns)),
         "Duration of the operations counted in `waited`.";
+    counter device_read_bytes: Bytes in Place::Cell(offset_of!(IoCell, device_read_bytes)),
+        "Bytes that the task had a device or a server read during the calls, read-ahead and the file system's own tables included: of `bytes`, what was not cached. Unknown of `mmap`, of io_uring and libaio; FUSE, Lustre and GPFS do not tell it, and it is 0 there.";
+    counter fetched_bytes: Bytes in Place::Cell(offset_of!(IoCell, fetched_bytes)),
+        "Bytes of the pages that the calls or page faults brought into the page cache, read-ahead included; unlike `device_read_bytes` of any file system with a page cache. Those that a write, copy, truncation or allocation brings there are left out.";
+    counter fetched_more: Count in Place::Cell(offset_of!(IoCell, fetched_more)),
+        "Of `mmap`, the page faults that brought more than one page: all others of its `ops` read ahead nothing.";
+    counter throttled: Count in Place::Cell(offset_of!(IoCell, throttled)),
+        "Pauses that the kernel made the task take because it wrote faster than the device.";
+    counter throttled_ns: Nanoseconds in Place::Cell(offset_of!(IoCell, throttled_ns)),
+        "How long those were to be, in whole ticks of the kernel's clock.";
     histogram latency_ns: Nanoseconds in Place::Cell(offset_of!(IoCell, latency_ns)),
         "Time from the entry of the call to its return. Operations whose begin was not seen are missing.";
     histogram size_bytes: Bytes in SIZE,
@@ -233,6 +271,6 @@ mod tests {
     #[test]
     fn operations_are_named_in_their_order() {
         assert_eq!((OPS[op::OPEN as usize], OPS[op::LOCK as usize]), ("open", "lock"));
-        assert_eq!(OPS.len(), op::LOCK as usize + 1);
+        assert_eq!(OPS.len(), op::AIO_FSYNC as usize + 1);
     }
 }

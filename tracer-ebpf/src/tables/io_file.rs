@@ -112,6 +112,10 @@ pub struct FileCell {
     pub write_ns: u64,
     /// Of fsync and its kin.
     pub sync_ns: u64,
+    /// Bytes of the pages that its reads and page faults brought into the page cache.
+    pub fetched_bytes: u64,
+    /// Page faults that did.
+    pub faults: u64,
     /// Reads and writes by where they began.
     pub patterns: [u64; PATTERNS],
 }
@@ -145,7 +149,7 @@ mod tests {
             (size_of::<FileId>(), size_of::<FileKey>(), size_of::<FileName>()),
             (16, 24, 256)
         );
-        assert_eq!(size_of::<FileCell>(), (17 + PATTERNS) * 8);
+        assert_eq!(size_of::<FileCell>(), (19 + PATTERNS) * 8);
         let id = FileId { device: 1, generation: 2, inode: 3 };
         // SAFETY: integers, of the same size.
         assert_eq!(id.words(), unsafe { core::mem::transmute::<FileId, [u64; 2]>(id) });

@@ -133,7 +133,7 @@ fn all() -> impl Iterator<Item = (IoCall, libc::c_long)> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use tracer_ebpf::tables::io::OPS;
+    use tracer_ebpf::tables::io::CALL_OPS;
 
     use super::*;
 
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(distinct.len(), numbers.len());
         assert!(numbers.iter().all(|number| (0..CALLS as i64).contains(number)));
         let ops: BTreeSet<_> = all().map(|(call, _)| call.op()).collect();
-        assert_eq!(ops, (0..OPS.len() as u32).collect());
+        assert_eq!(ops, (0..CALL_OPS).collect());
         let table = table();
         let of = |number: i64| IoCall(table[number as usize].into());
         assert_eq!(of(libc::SYS_pread64).op(), op::READ);

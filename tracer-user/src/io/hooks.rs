@@ -54,8 +54,19 @@ const fn row(
     Hook { program, point, needs, group: program, covers: &[] }
 }
 
-/// All hooks, in the order of their attaching: what keeps a call's job right comes first, and the begin of a call before
-/// its end. Without any of their groups nothing is counted.
+/// Of a program that looks at what a task does outside of its operations, and more.
+macro_rules! besides {
+    ($($more:literal)*) => {
+        &[
+            JOB[0], JOB[1], JOB[2], JOB[3], JOB[4], "TASK_PID", "TASK_FLAGS", "TASK_STACK",
+            "TASK_MAJ_FLT", "CALL_NUMBER", "FILE_INODE", "INODE_SUPER", "INODE_MODE", "INODE_NUMBER",
+            "INODE_GENERATION", "INODE_SIZE", "SUPER_DEVICE", "SUPER_MAGIC", $($more),*
+        ]
+    };
+}
+
+/// All hooks that are required, in the order of their attaching: what keeps a call's job right comes first, and the begin
+/// of a call before its end. Without any of their groups nothing is counted.
 pub static HOOKS: [Hook; 7] = [
     row("io_move", "cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"], &[]),
     row("io_fork", "sched_process_fork", &["*task_struct", "*task_struct"], &[]),
@@ -75,6 +86,110 @@ pub fn is_for(hook: &Hook, is_typed: bool) -> bool {
     !is_alternative || PROBED.contains(&hook.program) != is_typed
 }
 
+/// Whether nothing is counted without `hook`, or one of its group.
+pub fn is_required(hook: &Hook) -> bool {
+    HOOKS.iter().any(|required| required.program == hook.program)
+}
+
+/// What these give, where a kernel has them: names of their groups.
+pub const FETCHED: &str = "pages fetched";
+pub const THROTTLED: &str = "pauses";
+pub const SUBMITTED: &str = "io_uring submissions";
+pub const COMPLETED: &str = "io_uring completions";
+
+const SCALAR: &str = "scalar";
+
+/// Hooks that a kernel may lack: what they give is then unknown. Of a group the first that the kernel has.
+pub static OPTIONAL: [Hook; 7] = [
+    optional(
+        "io_fetch",
+        "mm_filemap_add_to_page_cache",
+        &["*folio"],
+        besides!("FOLIO_MAPPING" "FOLIO_FLAGS" "FOLIO_PAGES" "MAPPING_HOST"),
+        FETCHED,
+    ),
+    optional(
+        "io_fetch_page",
+        "mm_filemap_add_to_page_cache",
+        &["*page"],
+        besides!("PAGE_MAPPING" "MAPPING_HOST"),
+        FETCHED,
+    ),
+    optional(
+        "io_throttle",
+        "balance_dirty_pages",
+        &[
+            "*bdi_writeback",
+            "*dirty_throttle_control",
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+        ],
+        besides!(),
+        THROTTLED,
+    ),
+    optional(
+        "io_throttle_12",
+        "balance_dirty_pages",
+        &[
+            "*bdi_writeback",
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+            SCALAR,
+        ],
+        besides!(),
+        THROTTLED,
+    ),
+    // The end before the begin: what is submitted is then completed in sight.
+    optional(
+        "io_complete",
+        "io_uring_complete",
+        &["*io_ring_ctx", "*", "*io_uring_cqe"],
+        besides!("URING_OPCODE" "URING_FILE" "URING_RESULT"),
+        COMPLETED,
+    ),
+    optional(
+        "io_complete_7",
+        "io_uring_complete",
+        &["*", "*", SCALAR, SCALAR, SCALAR, SCALAR, SCALAR],
+        besides!("URING_OPCODE" "URING_FILE"),
+        COMPLETED,
+    ),
+    optional(
+        "io_submit",
+        "io_uring_submit_req",
+        &["*io_kiocb"],
+        besides!("URING_OPCODE" "URING_FILE"),
+        SUBMITTED,
+    ),
+];
+
+const fn optional(
+    program: &'static str,
+    tracepoint: &'static str,
+    arguments: &'static [&'static str],
+    needs: &'static [&'static str],
+    group: &'static str,
+) -> Hook {
+    Hook { group, ..row(program, tracepoint, arguments, needs) }
+}
+
+/// All of them, the required ones first.
+pub fn all() -> impl Iterator<Item = &'static Hook> {
+    HOOKS.iter().chain(&OPTIONAL)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -85,9 +200,9 @@ mod tests {
 
     #[test]
     fn each_program_has_one_row_and_needs_fields_that_there_are() {
-        let programs: BTreeSet<_> = HOOKS.iter().map(|hook| hook.program).collect();
-        assert_eq!(programs.len(), HOOKS.len());
-        for need in HOOKS.iter().flat_map(|hook| hook.needs) {
+        let programs: BTreeSet<_> = all().map(|hook| hook.program).collect();
+        assert_eq!(programs.len(), HOOKS.len() + OPTIONAL.len());
+        for need in all().flat_map(|hook| hook.needs) {
             assert!(kernel_fields::ALL.iter().any(|field| field.global == *need), "{need}");
         }
     }

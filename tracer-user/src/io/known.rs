@@ -55,7 +55,7 @@ impl Known {
         for (key, cell) in cells {
             // One that went from map to map is there twice: the later state counts.
             let known = now.entry((key, cell.made_ns)).or_insert(cell);
-            if cell.ops > known.ops {
+            if (cell.ops, cell.fetched_bytes) > (known.ops, known.fetched_bytes) {
                 *known = cell;
             }
         }
@@ -171,6 +171,8 @@ fn counts(cell: &FileCell) -> FileCounts {
         consecutive: cell.patterns[Pattern::Consecutive as usize],
         sequential: cell.patterns[Pattern::Sequential as usize],
         random: cell.patterns[Pattern::Random as usize],
+        fetched_bytes: cell.fetched_bytes,
+        faults: cell.faults,
         size_bytes: 0,
     }
 }

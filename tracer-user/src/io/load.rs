@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
-use tracer_ebpf::settings;
+use tracer_ebpf::{kernel_fields::MISSING, settings};
 
 use super::{
     calls,
-    hooks::{HOOKS, is_for},
+    hooks::{self, is_for, is_required},
+    lacking::Lacking,
     read::{Io, Maps},
     servers::Servers,
 };
@@ -56,12 +57,22 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     globals.insert(settings::JOB_CGROUP, job.cgroup);
     globals.insert(settings::JOB_RUNS, job.runs.into());
     let cast = casts::find(&btf, &mut globals);
-    let asked: Vec<&'static Hook> = HOOKS.iter().filter(|hook| is_for(hook, is_typed)).collect();
-    let checked: Vec<_> =
-        asked.iter().map(|hook| (*hook, Some(check(hook, &btf, &globals)))).collect();
-    let type_ids = TypeIds::find(&btf, &HOOKS);
+    globals.insert(settings::PAGE_BYTES, rustix::param::page_size() as u64);
+    globals.insert(settings::TICK_NS, tick_ns());
+    let head = btf.enum_value("pageflags", "PG_head").map_or(0, |bit| 1 << bit);
+    globals.insert(settings::PAGE_HEAD, head);
+    globals.insert(settings::CALL_URING_ENTER, libc::SYS_io_uring_enter as u64);
+    globals.insert(settings::CALL_AIO_SUBMIT, libc::SYS_io_submit as u64);
+    let asked: Vec<&'static Hook> = hooks::all().filter(|hook| is_for(hook, is_typed)).collect();
+    let checked = |hook: &'static Hook| match is_required(hook) || is_typed {
+        true => check(hook, &btf, &globals),
+        false => bail!("the kernel has no helper for the current task's type (before 5.11)"),
+    };
+    let checked: Vec<_> = asked.iter().map(|hook| (*hook, Some(checked(hook)))).collect();
+    let type_ids = TypeIds::find(&btf, hooks::all());
     drop(btf);
     let _lifted = LiftedMemlock::lift();
+    let has_account = globals["TASK_READ_BYTES"] != MISSING;
     let plan = Plan {
         object: OBJECT,
         globals: &globals,
@@ -76,7 +87,8 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let mut programs = Programs::loaded(ebpf, 1);
     let kernel = type_ids.to_aya()?;
     // One after the other, on this thread alone: others wait for the CPUs of the node.
-    let verified = asked.iter().map(|hook| (hook.program, programs.load(hook, &kernel))).collect();
+    let passed = checked.iter().filter(|(_, checked)| matches!(checked, Some(Ok(()))));
+    let verified = passed.map(|(hook, _)| (hook.program, programs.load(hook, &kernel))).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();
@@ -85,16 +97,24 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
             bail!("{}: {why}", hook.program);
         }
     }
+    let lacking = Lacking::of(asked.iter().copied().zip(&states), has_account);
     let _set = Set::new(programs, asked, states, None);
     let is_own = job.mounts_of.is_none();
     let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
     let servers = Servers::default();
-    let mut io = Io { _set, maps, names, is_own, lacks_mounts: false, readers, systems, servers };
+    let mut io =
+        Io { _set, maps, names, is_own, lacks_mounts: false, lacking, readers, systems, servers };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {
         // Of a job without processes yet these are the nearest.
         io.follow_own()?;
     }
     Ok(io)
+}
+
+/// Nanoseconds of a tick of the kernel's clock: the coarse clocks are as fine as that.
+fn tick_ns() -> u64 {
+    let resolution = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    resolution.tv_nsec as u64
 }

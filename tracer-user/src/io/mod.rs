@@ -7,6 +7,7 @@ mod errors;
 mod files;
 mod hooks;
 mod known;
+mod lacking;
 mod llite;
 mod load;
 mod mounts;

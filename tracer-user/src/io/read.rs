@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, mem::offset_of};
 
 use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IoCell, IoCpu, IoKey, OPS};
+use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IO_REQUESTS, IoCell, IoCpu, IoKey, OPS};
 
-use super::{errors, files::Files, mounts::Mounted, servers::Servers};
+use super::{errors, files::Files, lacking::Lacking, mounts::Mounted, servers::Servers};
 use crate::{
     base::{
         mountinfo,
@@ -41,6 +41,8 @@ pub struct Io {
     pub(super) is_own: bool,
     /// Whether there were more mounts than there is room for.
     pub(super) lacks_mounts: bool,
+    /// What this kernel does not tell.
+    pub(super) lacking: Lacking,
     /// What is remembered of each cell between two readings.
     pub(super) readers: BTreeMap<u64, Unwrapper>,
     /// Each file system, as it was when it was met first with a mount.
@@ -135,6 +137,7 @@ impl Io {
             let reader = self.readers.entry(word).or_insert_with(|| Unwrapper::after(&IO, &[]));
             reader.read(&mut group, &cpus, cell_place);
             derive(&mut group);
+            self.lacking.take_from(&mut group, key);
             if !group.is_idle() {
                 merge_all(&mut groups, &[group]);
             }
@@ -169,12 +172,15 @@ impl Io {
             return vec!["what the I/O figures lack is unknown: its map cannot be read".into()];
         };
         let sum = |at: usize| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>();
-        let mut notes = notes(
+        let mut notes = notes([
             sum(offset_of!(IoCpu, calls_32)),
             sum(offset_of!(IoCpu, no_cell)),
             sum(offset_of!(IoCpu, no_error)),
             sum(offset_of!(IoCpu, untimed)),
-        );
+            sum(offset_of!(IoCpu, no_request)),
+            sum(offset_of!(IoCpu, no_aio)),
+        ]);
+        notes.extend(self.lacking.notes());
         notes.extend(self.lacks_mounts.then(lacks_mounts));
         notes.extend(self.servers.note());
         notes
@@ -188,20 +194,20 @@ fn lacks_mounts() -> String {
     )
 }
 
-fn notes(calls_32: u64, no_cell: u64, no_error: u64, untimed: u64) -> Vec<String> {
+/// Of these numbers, in the order of the words.
+fn notes(numbers: [u64; 6]) -> Vec<String> {
     let all = [
-        (calls_32, "system calls of 32-bit programs are missing from the I/O figures".to_owned()),
-        (
-            no_cell,
-            format!(
-                "operations on files have no mount in the I/O figures: there is room for \
-                 {IO_CELLS} pairs of a file system and an operation"
-            ),
+        "system calls of 32-bit programs are missing from the I/O figures".to_owned(),
+        format!(
+            "operations on files have no mount in the I/O figures: there is room for \
+             {IO_CELLS} pairs of a file system and an operation"
         ),
-        (no_error, "failed operations on files are missing from the list of errors".to_owned()),
-        (untimed, "operations on files have no latency: their begin was not seen".to_owned()),
+        "failed operations on files are missing from the list of errors".to_owned(),
+        "operations on files have no latency: their begin was not seen".to_owned(),
+        format!("requests to io_uring are missing: there is room for {IO_REQUESTS} at once"),
+        "requests to libaio are missing: of each call 256 are looked at".to_owned(),
     ];
-    let told = all.into_iter().filter(|(number, _)| *number > 0);
+    let told = numbers.into_iter().zip(all).filter(|(number, _)| *number > 0);
     told.map(|(number, what)| format!("{} {what}", count(number))).collect()
 }
 
@@ -233,8 +239,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_in_whole_sentences() {
-        assert!(notes(0, 0, 0, 0).is_empty());
-        let told = notes(1200, 3, 4, 5);
+        assert!(notes([0; 6]).is_empty());
+        let told = notes([1200, 3, 4, 5, 6, 0]);
         assert_eq!(
             told,
             [
@@ -243,6 +249,7 @@ mod tests {
                  pairs of a file system and an operation",
                 "4 failed operations on files are missing from the list of errors",
                 "5 operations on files have no latency: their begin was not seen",
+                "6 requests to io_uring are missing: there is room for 8192 at once",
             ]
         );
         assert_eq!(

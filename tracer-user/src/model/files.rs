@@ -68,6 +68,10 @@ counts! {
     sequential,
     /// Those that began before.
     random,
+    /// Bytes of the pages that its reads and page faults brought into the page cache, read-ahead included.
+    fetched_bytes,
+    /// Page faults that brought some.
+    faults,
     /// Size when it was used last; of several files, one after the other of one name or in one folder, their sum.
     size_bytes,
 }
@@ -77,11 +81,16 @@ impl FileCounts {
     pub fn bytes(&self) -> u64 {
         self.read_bytes.saturating_add(self.written_bytes)
     }
+
+    /// The same; of files that are mapped, what was brought into the page cache.
+    fn used_bytes(&self) -> u64 {
+        self.bytes().max(self.fetched_bytes)
+    }
 }
 
 /// What files are put in order by: the largest by each are listed.
 pub const MEASURES: [fn(&FileCounts) -> u64; 4] =
-    [|counts| counts.time_ns, FileCounts::bytes, |counts| counts.ops, |counts| counts.opens];
+    [|counts| counts.time_ns, FileCounts::used_bytes, |counts| counts.ops, |counts| counts.opens];
 
 /// A file, or a folder with what is directly in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,6 +38,8 @@ pub struct FileOps {
     pub errors: u64,
     /// Bytes moved.
     pub bytes: u64,
+    /// Bytes that were not cached: read by a device or server, or brought into the page cache.
+    pub uncached_bytes: u64,
     /// Time of all of them, added up.
     pub time_ns: u64,
     /// The part of `time_ns` in those during which the task gave its CPU away.
@@ -53,6 +55,8 @@ pub struct AllFileOps {
     pub rows: Vec<FileOps>,
     /// What failed how, in words, the most frequent first.
     pub failed: Vec<String>,
+    /// What was not cached, and who was made to write more slowly, in words; empty where there is nothing to say.
+    pub cache: Vec<String>,
     /// On pipes, sockets and terminals, in words; empty where there were none.
     pub elsewhere: String,
     /// What the whole node asked of file servers meanwhile, in words, what took longest first.
@@ -76,7 +80,9 @@ impl AllFileOps {
                 long_duration(time_ns)
             ),
         };
-        Self { rows, failed: failed(facts), elsewhere, servers: servers::in_words(facts) }
+        let cache = uncached(&rows).into_iter().chain(throttled(facts)).collect();
+        let servers = servers::in_words(facts);
+        Self { rows, failed: failed(facts), cache, elsewhere, servers }
     }
 
     /// `4.2 s in 12.3k operations`.
@@ -100,6 +106,7 @@ impl AllFileOps {
                 ops: sum(|row| row.ops),
                 errors: sum(|row| row.errors),
                 bytes: sum(|row| row.bytes),
+                uncached_bytes: sum(|row| row.uncached_bytes),
                 time_ns: sum(|row| row.time_ns),
                 waited_ns: sum(|row| row.waited_ns),
                 p99_ns: None,
@@ -122,8 +129,8 @@ impl FileOps {
             self.name.clone(),
             count(self.ops),
             some(self.bytes, bytes),
-            duration(self.time_ns),
-            percent(waited),
+            some(self.time_ns, duration),
+            if self.time_ns == 0 { String::new() } else { percent(waited) },
             self.p99_ns.map_or(String::new(), duration),
             some(self.errors, count),
         ]
@@ -147,6 +154,7 @@ pub fn block(all: &AllFileOps, style: &Style) -> Vec<Line> {
         wrapped.iter().map(|line| Line::new().plain("  ").with(tone, line)).collect::<Vec<_>>()
     };
     lines.extend(all.failed.iter().flat_map(|text| below(text, Tone::Warn)));
+    lines.extend(all.cache.iter().flat_map(|text| below(text, Tone::Plain)));
     if !all.elsewhere.is_empty() {
         lines.extend(below(&all.elsewhere, Tone::Faint));
     }
@@ -174,8 +182,18 @@ pub fn ops(group: &Group) -> u64 {
     group.number(Io::ops).unwrap_or(0)
 }
 
-/// How long all of them took.
+/// Bytes that were not cached. What a device read without the page cache was not brought there; of file systems that do
+/// not tell what was read, that is all that is known.
+pub fn uncached_bytes(group: &Group) -> u64 {
+    let number = |field| group.number(field).unwrap_or(0);
+    number(Io::device_read_bytes).max(number(Io::fetched_bytes))
+}
+
+/// How long a task was in all of them: not at all in requests that it need not wait for.
 pub fn time_ns(group: &Group) -> u64 {
+    if group.tags[2].starts_with("uring_") {
+        return 0;
+    }
     group.hist(Io::latency_ns).map_or(0, |took| took.sum)
 }
 
@@ -186,6 +204,7 @@ fn row(group: &Group, unicode: bool) -> FileOps {
         ops: ops(group),
         errors: number(Io::errors),
         bytes: number(Io::bytes),
+        uncached_bytes: uncached_bytes(group),
         time_ns: time_ns(group),
         waited_ns: number(Io::waited_ns),
         p99_ns: group.hist(Io::latency_ns).and_then(Hist::quantiles).map(|all| all[2]),
@@ -210,6 +229,28 @@ pub fn place(fs: &str, mount: &str, unicode: bool) -> String {
             format!("{mount} ({fs})")
         }
     }
+}
+
+/// `not cached: 300 MiB for read /scratch (ext4), 20 MiB for mmap /scratch (ext4)`.
+fn uncached(rows: &[FileOps]) -> Option<String> {
+    let mut rows: Vec<_> = rows.iter().filter(|row| row.uncached_bytes > 0).collect();
+    rows.sort_by_key(|row| Reverse(row.uncached_bytes));
+    let words = |row: &&FileOps| format!("{} for {}", bytes(row.uncached_bytes), row.name);
+    let words: Vec<_> = rows.iter().take(MOST_ERRORS).map(words).collect();
+    (!words.is_empty()).then(|| format!("not cached: {}", words.join(", ")))
+}
+
+/// `49 pauses (584 ms) because it wrote faster than the device, most in write /scratch (ext4)`.
+fn throttled(facts: &Facts) -> Option<String> {
+    let paused = |group: &&Group| group.number(Io::throttled_ns).unwrap_or(0);
+    let most = storage(facts).max_by_key(paused).filter(|group| paused(group) > 0)?;
+    let pauses = storage(facts).filter_map(|group| group.number(Io::throttled));
+    Some(format!(
+        "{} pauses ({}) because it wrote faster than the device, most in {}",
+        count(added_up(pauses)),
+        duration(added_up(storage(facts).map(|group| paused(&group)))),
+        name(&most.tags[2], &most.tags[0], &most.tags[1], facts.unicode)
+    ))
 }
 
 /// `70 of open /scratch (ext4) failed with ENOENT`.

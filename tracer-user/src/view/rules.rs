@@ -7,6 +7,7 @@
 mod asked;
 mod asleep;
 mod by_file;
+mod cache;
 mod calls;
 mod cpu;
 mod files;

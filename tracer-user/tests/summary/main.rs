@@ -60,6 +60,7 @@ fn cases() -> Vec<(&'static str, RunTotals, Style)> {
         ("file_ops_narrow", fixtures::file_ops::small_files(), Style { unicode: false, ..narrow }),
         ("files", fixtures::file_ops::named(), usual),
         ("files_narrow", fixtures::file_ops::named(), Style { unicode: false, ..narrow }),
+        ("file_ops_cached", fixtures::file_ops::cached(), usual),
         ("file_servers", fixtures::file_ops::with_servers(), usual),
         ("file_ops_many", fixtures::file_ops::many_mounts(), usual),
         ("one_reading", fixtures::one_reading(), usual),

@@ -1,6 +1,6 @@
 //! Rules for memory: killed for it, short of it, full of file cache, faulting.
 
-use super::{FACT, Facts, Finding, Saves, Tone, programs::many_programs};
+use super::{FACT, Facts, Finding, Saves, Tone, cache::mmap_random, programs::many_programs};
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::{
@@ -64,9 +64,10 @@ pub(super) fn major_faults(facts: &Facts) -> Option<Finding> {
 
 /// Faults that more memory would not spare it.
 pub(super) fn mapped_files(facts: &Facts) -> Option<Finding> {
-    let is_short = major_faults(facts).is_some();
+    // Of files that are mapped and used in no order a rule of its own speaks.
+    let is_told = major_faults(facts).is_some() || mmap_random(facts).is_some();
     let cause = "mapped files, or programs and libraries that were not in memory yet";
-    faulted(facts, cause).filter(|_| !is_short)
+    faulted(facts, cause).filter(|_| !is_told)
 }
 
 fn faulted(facts: &Facts, cause: &str) -> Option<Finding> {

@@ -2,8 +2,8 @@
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
 use super::{
-    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, calls, cpu, files, io, memory,
-    programs, waited,
+    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, io,
+    memory, programs, waited,
 };
 use crate::{
     base::units::{bytes, count, percent},
@@ -90,6 +90,11 @@ pub static RULES: &[Rule] = &[
     by_file::OPENED_AGAIN,
     by_file::RANDOM_READS,
     by_file::READ_AGAIN,
+    cache::COLD_CACHE,
+    cache::READAHEAD_WASTED,
+    cache::DIRECT_READS,
+    cache::THROTTLED_WRITES,
+    cache::MMAP_RANDOM,
     Rule {
         id: "memory_maps",
         least_ns: LEAST_NS,

@@ -116,6 +116,28 @@ fn read_at_random(thousandths: u64) -> RunTotals {
     totals
 }
 
+/// The job of many small files, of whose reads this is known besides.
+fn reads_with(numbers: &[(Handle<Number>, u64)]) -> Vec<Record> {
+    let mut totals = file_ops::small_files();
+    let groups = totals.stats.groups.iter_mut();
+    for reads in
+        groups.filter(|group| group.is(&IO) && group.tags[..] == ["lustre", "/scratch", "read"])
+    {
+        numbers.iter().for_each(|(field, number)| reads.set(*field, *number));
+    }
+    vec![record(totals)]
+}
+
+/// The same with reads past the cache, so many of which follow the one before.
+fn direct_reads(consecutive: u64) -> Vec<Record> {
+    reads_with(&[
+        (Io::fetched_bytes, 0),
+        (Io::device_read_bytes, 300 * MIB),
+        (Io::consecutive, consecutive),
+        (Io::random, 156_000 - consecutive),
+    ])
+}
+
 const LIMIT: &Fact = fact("time_limit_end");
 const START: &Fact = fact("start");
 pub const MEMORY_ASKED: &Fact = fact("memory_per_node_bytes");
@@ -209,6 +231,30 @@ pub fn cases() -> Vec<Case> {
             |file| (file.read_bytes, file.read_ns) = (3 * file.size_bytes, 25_000 * MS),
             |file| file.read_bytes -= 1,
         ),
+        // Of 300 MiB.
+        Case {
+            rule: "cold_cache",
+            speaks: reads_with(&[(Io::fetched_bytes, 150 * MIB)]),
+            silent: reads_with(&[(Io::fetched_bytes, 149 * MIB)]),
+        },
+        Case {
+            rule: "readahead_wasted",
+            speaks: reads_with(&[(Io::fetched_bytes, 450 * MIB)]),
+            silent: reads_with(&[(Io::fetched_bytes, 449 * MIB)]),
+        },
+        // Of 156,000.
+        Case { rule: "direct_reads", speaks: direct_reads(124_800), silent: direct_reads(124_799) },
+        // Of 79 s in I/O.
+        Case {
+            rule: "throttled_writes",
+            speaks: vec![record(file_ops::throttled(8_000 * MS))],
+            silent: vec![record(file_ops::throttled(7_700 * MS))],
+        },
+        Case {
+            rule: "mmap_random",
+            speaks: vec![record(file_ops::mapped(200))],
+            silent: vec![record(file_ops::mapped(201))],
+        },
         longer("blocked_on_io", fixtures::network_fs(), 320),
         longer("sync", waits::fsync_each(), 540),
         changed("metadata", record(waits::metadata_remote()), |job| {

@@ -1,0 +1,107 @@
+//! Live ring: requests to io_uring against a program that knows each one's answer and against fio, and submissions to
+//! libaio against fio.
+
+use std::path::Path;
+
+use jobtrace_tests::{
+    agree::{Agreement, tried_again},
+    operations::{groups, sum, text},
+    rig::mount::Ext4,
+    sibling::Sibling,
+    traced::{Traced, count_and_sum},
+};
+use serde_json::Value;
+
+const RINGS: &str = env!("CARGO_BIN_EXE_rings");
+const MIB: u64 = 1 << 20;
+
+/// The rows of `op` on `mount`.
+fn rows<'a>(job: &'a Traced, mount: &Path, op: &str) -> Vec<&'a Value> {
+    let rows = groups(&job.json, "io").iter();
+    let of_op =
+        |row: &&Value| text(row, "mount") == mount.to_str().unwrap() && text(row, "op") == op;
+    rows.filter(of_op).collect()
+}
+
+#[test]
+fn every_request_to_io_uring_is_told_with_its_answer() {
+    tried_again(|| {
+        let disk = Ext4::mount(64 * MIB).unwrap();
+        let folder = |name: &str| {
+            let folder = disk.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            folder.to_str().unwrap().to_owned()
+        };
+        let (own, beside) = (folder("own"), folder("beside"));
+        let sibling = Sibling::start(&[RINGS, &beside]);
+        let (job, report) = Traced::report(&["--io"], &[RINGS, &own]);
+        sibling.end();
+        let mut agree = Agreement::new();
+        for op in ["uring_read", "uring_write", "uring_fsync"] {
+            let found = rows(&job, disk.path(), op);
+            let truth = |field: &str| report.facts[&format!("{op}.{field}")];
+            let each = truth("bytes") / truth("ops");
+            for (field, each) in [("ops", 1), ("errors", 1), ("bytes", each)] {
+                let ours = sum(found.iter().copied(), field);
+                agree.completed(&format!("{op}: {field}"), ours, truth(field), each);
+            }
+            let ops = sum(found.iter().copied(), "ops");
+            let (timed, took_ns) = count_and_sum(&found[0]["latency_ns"]);
+            agree.exact(&format!("{op}: latencies"), timed, ops);
+            let elapsed_ns = job.json["elapsed_ns"].as_u64().unwrap();
+            agree.between(&format!("{op}: time, one at a time"), took_ns, 1..=elapsed_ns);
+        }
+        agree.end();
+    });
+}
+
+/// What fio does of this kind, and what it says of it: the job, and its read and write.
+fn fio(folder: &Path, engine: &str) -> (Traced, [Value; 2]) {
+    let fixed = "--name=both --rw=randrw --bs=4k --size=8m --iodepth=16 --direct=1 --thread \
+                 --output-format=json";
+    let (folder, engine) =
+        (format!("--directory={}", folder.display()), format!("--ioengine={engine}"));
+    let mut command = vec!["fio"];
+    command.extend(fixed.split_whitespace());
+    command.push(&folder);
+    command.extend(engine.split_whitespace());
+    let job = Traced::run(&["--io"], &command);
+    assert!(job.output.status.success(), "fio failed: {:?}", job.output);
+    let output = String::from_utf8_lossy(&job.output.stdout);
+    let json: Value = serde_json::from_str(&output[output.find('{').unwrap()..]).unwrap();
+    let both = ["read", "write"].map(|kind| json["jobs"][0][kind].clone());
+    (job, both)
+}
+
+/// Operations and bytes are what fio says.
+fn agrees_with_fio(engine: &str, ops: [&str; 2]) {
+    tried_again(|| {
+        let disk = Ext4::mount(64 * MIB).unwrap();
+        let (job, both) = fio(disk.path(), engine);
+        let mut agree = Agreement::new();
+        for (op, fio) in ops.into_iter().zip(both) {
+            let found = rows(&job, disk.path(), op);
+            let number = |field: &str| fio[field].as_u64().unwrap();
+            let ours = |field: &str| sum(found.iter().copied(), field);
+            agree.completed(&format!("{op}: ops"), ours("ops"), number("total_ios"), 1);
+            agree.completed(&format!("{op}: bytes"), ours("bytes"), number("io_bytes"), 4096);
+            agree.exact(&format!("{op}: errors"), ours("errors"), 0);
+        }
+        agree.end();
+    });
+}
+
+#[test]
+fn requests_of_fio_to_io_uring_are_those_that_it_counts() {
+    agrees_with_fio("io_uring", ["uring_read", "uring_write"]);
+}
+
+#[test]
+fn so_are_those_that_a_thread_of_the_ring_submits() {
+    agrees_with_fio("io_uring --sqthread_poll=1", ["uring_read", "uring_write"]);
+}
+
+#[test]
+fn submissions_of_fio_to_libaio_are_those_that_it_counts() {
+    agrees_with_fio("libaio", ["aio_read", "aio_write"]);
+}

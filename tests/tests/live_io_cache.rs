@@ -1,0 +1,140 @@
+//! Live ring: what came from devices and into the page cache, against /proc/PID/io and the sizes of files; pauses of
+//! a writer that is faster than its device.
+
+use std::{fs, path::Path};
+
+use jobtrace_tests::{
+    agree::Agreement,
+    operations::{groups, sum, text},
+    rig::mount::{Ext4, Tmpfs},
+    sibling::Sibling,
+    traced::Traced,
+};
+use serde_json::Value;
+
+const CACHED: &str = env!("CARGO_BIN_EXE_cached");
+const MIB: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+/// Bytes of each of the workload's files, and how many of their pages it touches in one of them.
+const BYTES: u64 = 8 * MIB;
+const TOUCHED: u64 = BYTES / PAGE / 16;
+
+/// The sum of `field` over the rows of `op` on `mount`.
+fn of_op(job: &Traced, mount: &Path, op: &str, field: &str) -> u64 {
+    let mount = mount.to_str().unwrap();
+    let rows = groups(&job.json, "io").iter();
+    sum(rows.filter(|row| text(row, "mount") == mount && text(row, "op") == op), field)
+}
+
+/// The row of the file at `path`.
+fn file<'a>(job: &'a Traced, path: &str) -> &'a Value {
+    let rows = groups(&job.json, "io_files");
+    let found = rows.iter().find(|row| text(row, "path") == path);
+    found.unwrap_or_else(|| panic!("no {path} in {rows:?}"))
+}
+
+#[test]
+fn what_devices_read_is_what_the_kernel_says_and_what_was_not_cached_comes_into_the_cache_once() {
+    let disk = Ext4::mount(96 * MIB).unwrap();
+    let folder = |name: &str| {
+        let folder = disk.path().join(name);
+        fs::create_dir(&folder).unwrap();
+        folder.to_str().unwrap().to_owned()
+    };
+    let (own, beside) = (folder("own"), folder("beside"));
+    let sibling = Sibling::start(&[CACHED, &beside]);
+    let (job, report) = Traced::report(&["--io"], &[CACHED, &own]);
+    sibling.end();
+    let truth = |name: &str| report.facts[name];
+    let mut agree = Agreement::new();
+    let number = |op: &str, field: &str| of_op(&job, disk.path(), op, field);
+    // Where blocks of a file lie is read besides, once.
+    agree.between("cold, by the kernel", truth("device"), BYTES..=BYTES + MIB);
+    agree.exact("warm, by the kernel", truth("device_warm"), 0);
+    agree.exact(
+        "reads: from the device",
+        number("read", "device_read_bytes"),
+        truth("device") + truth("device_direct"),
+    );
+    agree.between("reads: fetched", number("read", "fetched_bytes"), BYTES..=BYTES + MIB);
+    agree.exact("writes: fetched", number("write", "fetched_bytes"), 0);
+    // All of one file, and single pages of the other.
+    let both = BYTES + TOUCHED * PAGE;
+    agree.exact("mapped: fetched", number("mmap", "fetched_bytes"), both);
+    agree.between("mapped, by the kernel", truth("mapped") + truth("touched"), both..=both + MIB);
+    let [faults, more] = ["ops", "fetched_more"].map(|field| number("mmap", field));
+    agree.exact("touched: major faults, by the kernel", truth("touched_major"), TOUCHED);
+    agree.exact("touched: of one page", faults - more, TOUCHED);
+    agree.between("mapped: with read-ahead", more, 1..=BYTES / PAGE);
+    for (name, least, most) in [
+        ("read", BYTES, BYTES),
+        ("mapped", BYTES, BYTES),
+        ("touched", TOUCHED * PAGE, TOUCHED * PAGE),
+    ] {
+        let fetched = file(&job, &format!("{own}/{name}"))["fetched_bytes"].as_u64().unwrap();
+        agree.between(&format!("{name}: fetched"), fetched, least..=most);
+    }
+    let touched = file(&job, &format!("{own}/touched"))["faults"].as_u64().unwrap();
+    agree.exact("touched: faults of the file", touched, TOUCHED);
+    let notes = job.json["notes"].to_string();
+    for words in ["page cache", "pauses", "io_uring", "devices read"] {
+        assert!(!notes.contains(words), "{notes}");
+    }
+    agree.end();
+}
+
+/// A file system in memory has no device and brings nothing into a cache.
+#[test]
+fn a_file_system_in_memory_reads_no_device() {
+    let disk = Tmpfs::mount(32 * MIB).unwrap();
+    let path = disk.path().to_str().unwrap();
+    let script = "head -c 8M /dev/zero > $0/data; cat $0/data > /dev/null";
+    let job = Traced::run(&["--io"], &["sh", "-c", script, path]);
+    let mut agree = Agreement::new();
+    agree.exact("read", of_op(&job, disk.path(), "read", "bytes"), 8 * MIB);
+    for field in ["device_read_bytes", "fetched_bytes"] {
+        agree.exact(field, of_op(&job, disk.path(), "read", field), 0);
+    }
+    agree.end();
+}
+
+/// Writes 48 MiB to a disk.
+fn writes(disk: &Ext4) -> Traced {
+    let script = "
+import os, sys
+file = os.open(sys.argv[1] + '/data', os.O_CREAT | os.O_WRONLY)
+for at in range(48 * 16):
+    os.pwrite(file, b'x' * 65536, at * 65536)
+";
+    let job = Traced::run(&["--io"], &["python3", "-c", script, disk.path().to_str().unwrap()]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    job
+}
+
+#[test]
+fn pauses_of_a_writer_are_told_and_none_where_there_are_none() {
+    let disk = Ext4::mount(96 * MIB).unwrap();
+    let mut agree = Agreement::new();
+    for is_throttled in [true, false] {
+        let bound = is_throttled.then(|| disk.bound_unwritten(MIB).unwrap());
+        let job = writes(&disk);
+        drop(bound);
+        let number = |field: &str| of_op(&job, disk.path(), "write", field);
+        let (pauses, paused_ns) = (number("throttled"), number("throttled_ns"));
+        let writes = groups(&job.json, "io").iter();
+        let of_disk = |row: &&Value| text(row, "mount") == disk.path().to_str().unwrap();
+        let took = writes.filter(of_disk).find(|row| text(row, "op") == "write").unwrap();
+        let took_ns = took["latency_ns"]["sum"].as_u64().unwrap();
+        if is_throttled {
+            agree.between("pauses", pauses, 1..=48 * 256);
+            // A tick of the clock to a fifth of a second each.
+            agree.between("paused", paused_ns, pauses * 1_000_000..=pauses * 200_000_000);
+            // A pause ends with a tick, and so may be shorter by one.
+            agree.between("of the writes", paused_ns / 2, 1..=took_ns);
+        } else {
+            agree.exact("pauses without a bound", pauses, 0);
+            agree.exact("paused without a bound", paused_ns, 0);
+        }
+    }
+    agree.end();
+}
