@@ -1,6 +1,7 @@
 //! Known operations on files, each counted as the kernel answered it: the truth that `job_io` is held against.
-//! `file_ops FOLDER [TIMES]` leaves the folder as it found it. `TIMES` is how often the kernel counts what
-//! copy_file_range moves: an overlay hands the call on, and both count in /proc/PID/io.
+//! `file_ops FOLDER [TIMES [PART]]` leaves the folder as it found it. `TIMES` is how often the kernel counts what
+//! copy_file_range moves: an overlay hands the call on, and both count in /proc/PID/io. With `PART` it does one part of so
+//! many of all that there is most of.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +13,26 @@ use std::{
 use jobtrace_tests::account::Report;
 use libc::{c_int, c_long, c_void};
 
-const FILES: u64 = 1_000;
 const MISSING: u64 = 70;
 const PIECE: usize = 3_000;
 const READ: usize = 2_048;
 const THREADS: u64 = 8;
-const BY_THREAD: u64 = 2_000;
 const BY_CHILD: u64 = 100;
+
+/// How much there is of what there is most of.
+#[derive(Clone, Copy)]
+struct Amounts {
+    files: u64,
+    /// Reads and writes at a place.
+    placed: u64,
+    by_thread: u64,
+}
+
+impl Amounts {
+    fn part(part: u64) -> Self {
+        Self { files: 1_000 / part, placed: 1_630 / part, by_thread: 2_000 / part }
+    }
+}
 
 /// What the kernel answered, by operation: how many, how many of them errors, how many bytes.
 #[derive(Default)]
@@ -56,14 +70,15 @@ macro_rules! call {
 
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder");
-    let times = std::env::args().nth(2).map_or(1, |times| times.parse().expect("a number"));
+    let number = |at| std::env::args().nth(at).map_or(1, |word| word.parse().expect("a number"));
+    let (times, amounts) = (number(2), Amounts::part(number(3)));
     let mut tally = Tally::default();
     let path = |name: &str| CString::new(format!("{folder}/{name}")).expect("no zero byte");
     // SAFETY: a literal with its zero.
     let account = unsafe { libc::open(c"/proc/self/io".as_ptr(), libc::O_RDONLY) };
     let before = moved(account);
-    names(&mut tally, &path);
-    data(&mut tally, &path);
+    names(&mut tally, amounts, &path);
+    data(&mut tally, amounts, &path);
     let after = moved(account);
     // The first reading is in the second.
     let [read, written] = [after.0 - before.0 - before.2, after.1 - before.1];
@@ -71,7 +86,7 @@ fn main() {
     let both = bytes("sendfile") + times * bytes("copy_file_range");
     assert_eq!(read, bytes("read") + both, "rchar of /proc/PID/io");
     assert_eq!(written, bytes("write") + both, "wchar of it");
-    let tally = together(tally, &path);
+    let tally = together(tally, amounts, &path);
     let mut report = Report::default();
     for (op, [ops, errors, bytes]) in tally.0 {
         report.facts.insert(format!("{op}.ops"), ops);
@@ -103,7 +118,7 @@ fn close(tally: &mut Tally, file: c_long) {
 }
 
 /// Files made, looked up, renamed and removed.
-fn names(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
+fn names(tally: &mut Tally, amounts: Amounts, path: &dyn Fn(&str) -> CString) {
     // SAFETY: integers.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
@@ -112,7 +127,7 @@ fn names(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
     let made = path("d");
     tally.well("mkdir", call!(SYS_mkdirat, libc::AT_FDCWD, made.as_ptr(), 0o700));
     tally.ill("mkdir", call!(SYS_mkdirat, libc::AT_FDCWD, made.as_ptr(), 0o700));
-    for number in 0..FILES {
+    for number in 0..amounts.files {
         let name = path(&format!("d/{number}"));
         let file = open(tally, &name, libc::O_CREAT | libc::O_WRONLY);
         for _ in 0..2 {
@@ -133,7 +148,7 @@ fn names(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
     let mut entries = [0_u8; 4096];
     while tally.well("getdents", call!(SYS_getdents64, directory, entries.as_mut_ptr(), 4096)) > 0 {
     }
-    for number in 0..FILES / 10 {
+    for number in 0..amounts.files / 10 {
         let [old, new] = [format!("{number}"), format!("renamed-{number}")]
             .map(|name| CString::new(name).expect("no zero byte"));
         let (old, new) = (old.as_ptr(), new.as_ptr());
@@ -162,10 +177,10 @@ fn names(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
 }
 
 /// What is in the files: read in pieces, by place and by vector, copied, locked, cut and stored.
-fn data(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
+fn data(tally: &mut Tally, amounts: Amounts, path: &dyn Fn(&str) -> CString) {
     let mut piece = [0_u8; READ];
     let room = piece.as_mut_ptr();
-    for number in 0..FILES {
+    for number in 0..amounts.files {
         let file = open(tally, &path(&format!("d/{number}")), libc::O_RDONLY);
         while tally.well("read", call!(SYS_read, file, room, READ)) > 0 {}
         tally.well("seek", call!(SYS_lseek, file, 0, libc::SEEK_SET));
@@ -173,7 +188,7 @@ fn data(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
     }
     let file = open(tally, &path("d/0"), libc::O_RDWR);
     let other = open(tally, &path("d/1"), libc::O_RDWR);
-    for number in 0..1_630 {
+    for number in 0..amounts.placed {
         tally.well("read", call!(SYS_pread64, file, room, 100, number));
         tally.well("write", call!(SYS_pwrite64, file, room, 10, number));
     }
@@ -206,13 +221,13 @@ fn data(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
 }
 
 /// Threads that share a descriptor, a child that inherits it; then all is removed.
-fn together(mut tally: Tally, path: &dyn Fn(&str) -> CString) -> Tally {
+fn together(mut tally: Tally, amounts: Amounts, path: &dyn Fn(&str) -> CString) -> Tally {
     let file = open(&mut tally, &path("d/3"), libc::O_RDONLY);
     let shared = Arc::new(Mutex::new(tally));
     let read = move || {
         let mut piece = [0_u8; 64];
         let mut own = Tally::default();
-        for place in 0..BY_THREAD {
+        for place in 0..amounts.by_thread {
             own.well("read", call!(SYS_pread64, file, piece.as_mut_ptr(), 64, place));
         }
         own
@@ -244,7 +259,7 @@ fn together(mut tally: Tally, path: &dyn Fn(&str) -> CString) -> Tally {
         tally.well("read", 64);
     });
     close(&mut tally, file);
-    for number in 0..FILES {
+    for number in 0..amounts.files {
         let name = path(&format!("d/{number}"));
         tally.well("unlink", call!(SYS_unlinkat, libc::AT_FDCWD, name.as_ptr(), 0));
     }
