@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Requests of one call that are looked at.
-const MOST: u64 = 256;
+const MOST: u64 = 32;
 /// What a request is to do (linux/aio_abi.h).
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
