@@ -20,6 +20,7 @@ use crate::{
     kernel::{Kernel, global, load},
     maps::{InFlight, in_flight, tag},
     places::Place,
+    slowest, tasks,
 };
 
 /// What each call does to files; the agent fills it, for this machine's numbers.
@@ -59,11 +60,11 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
         // SAFETY: has no preconditions.
         let now = unsafe { bpf_ktime_get_ns() };
         let pid: u32 = load(task, TASK_PID);
-        let Some(begun) = in_flight(pid) else { return 0 };
+        let Some(own) = in_flight(pid) else { return 0 };
         // SAFETY: the task's own, or that of another that shares its place: the tag tells.
         let (begun, is_known) = unsafe {
-            let known = *begun;
-            (*begun).tag = 0;
+            let known = *own;
+            (*own).tag = 0;
             (known, known.tag == tag(pid, number))
         };
         let is_closed = call.place() == place::CLOSED;
@@ -81,6 +82,11 @@ pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
         let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
         unsafe { count(cpu, call, place.system, &operation, pattern) };
+        if !place.file.id.is_stream() {
+            tasks::count(own, pid, call, &operation);
+            // SAFETY: this CPU's own.
+            unsafe { slowest::note(cpu, &place, call, registers, &operation) };
+        }
     }
     0
 }
@@ -104,7 +110,7 @@ fn enter(registers: Kernel) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, number),
-            _pad: 0,
+            cell: (*begun).cell,
             file: closed.file.id,
             system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),

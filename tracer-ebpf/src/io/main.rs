@@ -30,6 +30,10 @@ mod places;
 #[path = "../record.rs"]
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod record;
+#[cfg(target_arch = "bpf")]
+mod slowest;
+#[cfg(target_arch = "bpf")]
+mod tasks;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

@@ -134,6 +134,8 @@ pub struct IoCpu {
     pub no_cell: u64,
     /// Errors that found no room for their number.
     pub no_error: u64,
+    /// How long the shortest operation took that is kept as one of the longest.
+    pub shortest_kept_ns: u64,
 }
 
 const SIZE: Place = Place::Cell(offset_of!(IoCell, size_bytes));

@@ -10,6 +10,8 @@ mod known;
 mod load;
 mod mounts;
 mod read;
+mod slowest;
+mod threads;
 
 pub use load::{Whose, load};
 pub use read::Io;
