@@ -23,6 +23,8 @@ const MOST_PROGRAMS: usize = 1 << 12;
 /// The map, and what was read of it.
 pub struct Threads {
     cells: MapData,
+    /// Held: the programs are loaded with its descriptor.
+    _places: Queue<MapData, u32>,
     pub known: Known,
 }
 
@@ -39,7 +41,7 @@ impl Threads {
         for index in 1..TASK_CELLS {
             places.push(index, 0).context("map TASK_PLACES")?;
         }
-        Ok(Self { cells, known: Known::default() })
+        Ok(Self { cells, _places: places, known: Known::default() })
     }
 
     /// Takes what was done since the last reading.
