@@ -244,8 +244,9 @@ mod tests {
         assert_eq!(whole.columns().map(|(_, counts)| counts[0]).sum::<u64>(), 600);
         let json = serde_json::to_string(&whole).unwrap();
         assert_eq!(serde_json::from_str::<IoLatency>(&json).unwrap(), whole);
-        for (from, to) in [("\"width_ns\":", "\"width_ns\":1"), ("\"begin\":", "\"begin\":1")] {
-            assert!(serde_json::from_str::<IoLatency>(&json.replacen(from, to, 1)).is_err());
+        for key in ["width_ns", "begin"] {
+            let damaged = json.replacen(&format!("\"{key}\":"), &format!("\"{key}\":3,\"x\":"), 1);
+            assert!(serde_json::from_str::<IoLatency>(&damaged).is_err(), "{damaged}");
         }
     }
 

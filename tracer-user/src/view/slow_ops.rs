@@ -154,7 +154,7 @@ mod tests {
         };
         let row = SlowRow::of(&op, 4_000_000_000, false);
         let cells = row.cells();
-        assert_eq!(cells[1..6], ["250 ms", "3.00 s", "yes", "4.00 KiB", "8.00 KiB"], "{cells:?}");
+        assert_eq!(cells[1..6], ["250 ms", "3.00 s", "yes", "4 KiB", "8 KiB"], "{cells:?}");
         assert!(!cells.concat().contains(['\x1b', '\n']), "{cells:?}");
         assert!(cells[6].ends_with("12 on n1"), "{cells:?}");
         let failed = SlowOp {

@@ -66,6 +66,7 @@ fn record() -> impl Strategy<Value = Record> {
             let more = Files {
                 slowest: vec![slow("/ö\u{1b}", ops)],
                 threads: threads(path.into(), ops),
+                latency: latency(ops % 1_000, ops),
                 ..Files::largest(file.clone(), file)
             };
             record.totals.files.merge(&more);

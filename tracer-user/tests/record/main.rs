@@ -15,12 +15,13 @@ use jobtrace::{
         group::{Group, Value},
         hist::Hist,
         info::{Exit, JobInfo},
+        io_latency::IoLatency,
         io_threads::{IoCounts, IoThreads, ProgramUse, ThreadUse},
         job::Job,
         parts::Part,
         point::Origin,
         slow_ops::SlowOp,
-        tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
+        tables::{self, BLOCK, FACTS, Fact, GPU, Io, Memory, NET, SCHED, Sched, fact},
     },
     record::{
         Record,
@@ -99,6 +100,15 @@ fn threads(thread: u32, ops: u64) -> IoThreads {
     IoThreads { threads: vec![of], programs: vec![ProgramUse { program, threads: 1, counts }] }
 }
 
+/// So many operations, all in one second.
+fn latency(second: u64, ops: u64) -> IoLatency {
+    let mut group = Group::unknown(&tables::IO, ["ext4", "/d", "read"].map(str::to_owned).into());
+    group.set_hist(Io::latency_ns, Hist::from_buckets(ops, 9, [(40, ops % 1_000)]));
+    let mut latency = IoLatency::default();
+    latency.add((second + 1) * SECOND, SECOND, &[group]);
+    latency
+}
+
 /// A record of which everything is known.
 fn full() -> Record {
     let mut record = begun("n1", 10 * SECOND + 7);
@@ -119,6 +129,7 @@ fn full() -> Record {
     record.totals.files = Files {
         slowest: vec![slow("/d/a", 9)],
         threads: threads(7, 9),
+        latency: latency(11, 9),
         ..Files::largest(vec![used("/d/a", 7)], vec![used("/d", 7)])
     };
     record.totals.unknown = vec!["block".into()];
