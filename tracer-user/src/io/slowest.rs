@@ -99,7 +99,10 @@ fn told(op: &io_slow::SlowOp, place: &mut impl FnMut(u32, &str) -> [String; 3]) 
         mount,
         offset: Some(op.offset).filter(|offset| *offset != NO_OFFSET),
         bytes: moved.filter(|_| call.is_moving()),
-        error: u16::try_from(op.result.saturating_neg()).ok().filter(|error| *error > 0).map(name_of),
+        error: u16::try_from(op.result.saturating_neg())
+            .ok()
+            .filter(|error| *error > 0)
+            .map(name_of),
         program: text(&op.program),
         process: op.process,
         thread: op.thread,

@@ -37,7 +37,8 @@ impl Threads {
         let Map::Array(cells) = take("TASK_SUMS")? else {
             bail!("map TASK_SUMS is of another kind")
         };
-        let mut places: Queue<_, u32> = take("TASK_PLACES")?.try_into().context("map TASK_PLACES")?;
+        let mut places: Queue<_, u32> =
+            take("TASK_PLACES")?.try_into().context("map TASK_PLACES")?;
         for index in 1..TASK_CELLS {
             places.push(index, 0).context("map TASK_PLACES")?;
         }

@@ -242,8 +242,7 @@ mod tests {
         let one = |path: &str, ops, time_ns| {
             file(path, FileCounts { ops, time_ns, ..FileCounts::default() })
         };
-        let first =
-            Files::largest(vec![one("/a", 1, 5), one("/b", 2, 3)], vec![one("/", 3, 8)]);
+        let first = Files::largest(vec![one("/a", 1, 5), one("/b", 2, 3)], vec![one("/", 3, 8)]);
         let second = Files::largest(vec![one("/b", 4, 9)], Vec::new());
         let (mut both, mut reverse) = (first.clone(), second.clone());
         both.merge(&second);

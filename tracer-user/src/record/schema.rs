@@ -93,7 +93,7 @@ pub static KEYS: &[Key] = &[
     key(
         LATENCY,
         "object",
-        "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and terminals left out: `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
+        "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and terminals left out (but a pipe with a name, which lies on a file system, is in it as in `io`): `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
     ),
     key(
         "timeline.begin",

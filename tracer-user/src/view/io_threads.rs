@@ -204,7 +204,11 @@ fn uneven(facts: &Facts) -> Option<String> {
             place(slowest, number, facts),
             clean(&slowest.program, facts.unicode),
             long_duration(most.time_ns),
-            if others.len() == 1 { "the other".to_owned() } else { format!("the {} others", others.len()) },
+            if others.len() == 1 {
+                "the other".to_owned()
+            } else {
+                format!("the {} others", others.len())
+            },
             long_duration(mean_ns),
         )
     })
@@ -260,13 +264,19 @@ mod tests {
         let ranks = |slowest| [(1, 1, 900, slowest), (2, 2, 1_000, 10 * S), (3, 3, 1_000, 8 * S)];
         let line = told(&ranks(20 * S)).unwrap();
         assert!(line.starts_with("uneven: process 1 of sol"), "{line}");
-        assert!(line.ends_with("spent 20.0 s on files, the 2 others like it 9.00 s on average"), "{line}");
+        assert!(
+            line.ends_with("spent 20.0 s on files, the 2 others like it 9.00 s on average"),
+            "{line}"
+        );
         assert!(!line.contains('\x1b'));
         assert_eq!(told(&ranks(105 * S / 10)), None, "less than 15 % of its own time");
         // Helpers that hardly use files do other work.
         assert_eq!(told(&[(1, 1, 900, 20 * S), (1, 2, 44, S)]), None);
         let line = told(&[(1, 1, 900, 20 * S), (1, 2, 45, S)]).unwrap();
-        assert!(line.contains("thread 1 of") && line.contains("the other like it 1.00 s"), "{line}");
+        assert!(
+            line.contains("thread 1 of") && line.contains("the other like it 1.00 s"),
+            "{line}"
+        );
         assert_eq!(told(&[(1, 1, 900, 2 * S), (1, 2, 900, S)]), None, "3 % of the run");
         assert_eq!(told(&[(1, 1, 900, 20 * S)]), None);
         // A process is the sum of its threads.

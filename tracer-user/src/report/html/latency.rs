@@ -42,7 +42,8 @@ impl LatencyMap {
         let most = cells.iter().flatten().copied().max().unwrap_or(0).max(2);
         let mut shades = vec![String::new(); SHADES];
         for (row, class) in (low..=high).rev().enumerate() {
-            let shade_at = |at: usize| Some(cells[at][class]).filter(|n| *n > 0).map(|n| shade(n, most));
+            let shade_at =
+                |at: usize| Some(cells[at][class]).filter(|n| *n > 0).map(|n| shade(n, most));
             let mut at = 0;
             while at < COLUMNS {
                 let shade = shade_at(at);
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_shade_stands_for_more_operations_than_the_one_before() {
-        let shades: Vec<_> = [1, 4, 40, 400, 4_000, 40_000].map(|number| shade(number, 40_000)).into();
+        let shades: Vec<_> =
+            [1, 4, 40, 400, 4_000, 40_000].map(|number| shade(number, 40_000)).into();
         assert!(shades.is_sorted() && shades[5] == SHADES - 1, "{shades:?}");
         assert_eq!(shade(1, u64::MAX), 0);
         let words: Vec<_> = legend(40_000).into_iter().map(|(_, words)| words).collect();
