@@ -30,7 +30,7 @@ const METADATA_BITS: u32 = {
     bits
 };
 
-/// Whether operation `op`, by [`op`](super::io::op), is one of [`METADATA`].
+/// Whether operation `op`, by [`op`], is one of [`METADATA`].
 #[inline(always)]
 pub const fn is_metadata(op: u32) -> bool {
     METADATA_BITS >> (op & 31) & 1 != 0

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
-/// Threads that a record lists by each of [`MEASURES`], and programs.
+/// Threads that a record lists by each measure, and programs.
 pub const MOST: usize = 64;
 
 macro_rules! counts {
