@@ -1,5 +1,6 @@
 //! What `file_ops` reports of itself against what was counted of it on one mount.
 
+use jobtrace::model::files::is_storage;
 use serde_json::Value;
 use tracer_ebpf::tables::io::OPS;
 
@@ -18,6 +19,16 @@ pub fn text<'a>(group: &'a Value, tag: &str) -> &'a str {
 /// The sum of a field.
 pub fn sum<'a>(groups: impl Iterator<Item = &'a Value>, field: &str) -> u64 {
     groups.filter_map(|group| group[field].as_u64()).sum()
+}
+
+/// Every operation that was timed is in a column of time, but for those on what is no storage.
+pub fn over_time(agree: &mut Agreement, json: &Value) {
+    let columns = json["io_latency"]["columns"].as_array().map_or(&[][..], Vec::as_slice);
+    let counts = columns.iter().flat_map(|column| column.as_array().unwrap());
+    let timed = groups(json, "io").iter().filter(|group| is_storage(text(group, "fs")));
+    let timed = timed.map(|group| count_and_sum(&group["latency_ns"]).0).sum();
+    agree.exact("operations over time", counts.filter_map(Value::as_u64).sum(), timed);
+    assert!(timed > 0, "{json}");
 }
 
 /// Every operation, error and byte of `report` is told of the mount `told` of type `fs`, and nothing else is.
@@ -53,6 +64,7 @@ pub fn agree(agree: &mut Agreement, json: &Value, [fs, told]: [&str; 2], report:
         let errors = groups(json, "io_error").iter().filter(of_mount);
         agree.exact(&format!("{op}: errors by number"), sum(errors, "ops"), truth("errors"));
     }
+    over_time(agree, json);
     let missing = groups(json, "io_error").iter().filter(|group| {
         (text(group, "error"), text(group, "mount"), text(group, "op")) == ("ENOENT", told, "open")
     });

@@ -13,8 +13,10 @@ use jobtrace::{
         group::Group,
         hist::Hist,
         info::{Exit, JobInfo},
+        io_threads::{IoThreads, ThreadUse},
         job::Job,
         point::Origin,
+        slow_ops::SlowOp,
         snapshot::Snapshot,
         source::Source,
         tables::{BLOCK, Block, Own, SCHED, SELF, Sched},
@@ -58,7 +60,13 @@ fn end() -> End {
     let exit = Exit { code: Some(3), signal: None };
     let counts = FileCounts { ops: 7, opens: 1, ..FileCounts::default() };
     let file = FileUse { path: "/data/\x1b[31ma".into(), files: 1, counts, ..FileUse::default() };
-    let files = Files { files: vec![file], folders: Vec::new() };
+    let slow = SlowOp { took_ns: 9, path: "/data/\x1b[31ma".into(), ..SlowOp::default() };
+    let thread = ThreadUse { program: "\x1b[2Jsh".into(), thread: 7, ..ThreadUse::default() };
+    let files = Files {
+        slowest: vec![slow],
+        threads: IoThreads { threads: vec![thread], programs: Vec::new() },
+        ..Files::largest(vec![file], Vec::new())
+    };
     End { exit, wall_ns: 99, notes: vec!["processes left behind".into()], files }
 }
 

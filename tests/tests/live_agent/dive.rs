@@ -19,6 +19,7 @@ use jobtrace_tests::{
     traced::program,
 };
 use serde_json::Value;
+use tracer_ebpf::tables::io_slow::SLOWEST;
 
 use super::{
     life::quiet,
@@ -91,6 +92,10 @@ fn counted(asked: Running, disk: &Tmpfs, report: &Report, agent: &Agent) -> Stri
     let told: Value = serde_json::from_str(&json).unwrap();
     let mut agree = Agreement::new();
     operations::agree(&mut agree, &told, ["tmpfs", disk.path().to_str().unwrap()], report);
+    agree.exact("slowest", told["io_slowest"].as_array().unwrap().len() as u64, SLOWEST as u64);
+    let threads = told["io_threads"].as_array().unwrap().iter();
+    let largest = threads.filter_map(|thread| thread["ops"].as_u64()).max().unwrap();
+    agree.between("operations of the main thread", largest, 1_000..=40_000);
     agree.end();
     json
 }

@@ -22,7 +22,9 @@ use crate::{
     kernel::{Kernel, Pointer, global, has, load},
     maps::{InFlight, in_flight, tag},
     places::Place,
+    slowest,
     task::{Address, Task},
+    tasks,
 };
 
 /// What each call does to files; the agent fills it, for this machine's numbers.
@@ -107,6 +109,11 @@ fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
         let pattern = files::count(place.file, pid, call, registers, &operation);
         // SAFETY: this CPU's own.
         unsafe { count(cpu, call, place.system, &operation, pattern) };
+        if !place.file.id.is_stream() {
+            tasks::count(own, pid, call, &operation);
+            // SAFETY: this CPU's own.
+            unsafe { slowest::note::<T>(cpu, &place, call, registers, &operation) };
+        }
     }
     0
 }
@@ -129,7 +136,7 @@ fn begin(task: impl Pointer, registers: Kernel) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, number),
-            _pad: 0,
+            cell: (*begun).cell,
             file: closed.file.id,
             system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),

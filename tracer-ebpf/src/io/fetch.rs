@@ -136,7 +136,7 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     unsafe {
         *begun = InFlight {
             tag: tag(pid, FAULT),
-            _pad: 0,
+            cell: before.cell,
             file: id,
             system: block,
             start_ns: 0,

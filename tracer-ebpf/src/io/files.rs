@@ -48,11 +48,11 @@ impl File {
         Self { address: 0, id: FileId { device, generation: 0, inode: 0 }, size_bytes: 0 }
     }
 
-    /// The open file at `address`; none of what has no contents: pipes, sockets, terminals.
+    /// The open file at `address`; a stream of what has no contents: pipes, sockets, terminals.
     #[inline(always)]
     pub fn of(address: u64, inode: &Inode, device: u32) -> Self {
         if !matches!(inode.mode() & TYPE, REGULAR | DIRECTORY | DISK) {
-            return Self::none(device);
+            return Self { address: 0, id: FileId::stream(device), size_bytes: 0 };
         }
         let id = FileId { device, generation: inode.generation(), inode: inode.number() };
         Self { address, id, size_bytes: inode.size_bytes() }
@@ -190,7 +190,7 @@ pub fn count_fault(id: FileId, pid: u32, now_ns: u64, is_first: bool, bytes: u64
 
 /// Where an access that moved `moved` bytes began. Where threads share the descriptor, one may have moved on since.
 #[inline(always)]
-fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
+pub fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     let told: u64 = load(registers, CALL_FOURTH);
     if call.is_at_offset() && told as i64 >= 0 {
         return told;
@@ -201,7 +201,21 @@ fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
 /// Notes the name that the open file at `address` has now, which is called `id`.
 #[inline(never)]
 fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
-    let Some(name) = name() else { return };
+    let Some(name) = read_name(address) else { return };
+    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
+}
+
+/// The name that a file had when it was met, if it is still known.
+#[inline(always)]
+pub fn name_of_closed(file: &FileId) -> Option<&'static FileName> {
+    // SAFETY: read at once; one that is driven out meanwhile is another's whole name.
+    unsafe { HEAVY_NAMES.get(file).or_else(|| NAMES.get(file)) }
+}
+
+/// The name that the open file at `address` has now, until this CPU reads another.
+#[inline(never)]
+pub fn read_name(address: u64) -> Option<&'static FileName> {
+    let name = name()?;
     let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
     let mut length = 0_usize;
     let mut level = 0;
@@ -227,11 +241,10 @@ fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
         level += 1;
     }
     // SAFETY: as above.
-    let name = unsafe {
+    unsafe {
         (*name)[0].length = length as u32;
-        &(*name)[0]
-    };
-    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
+        Some(&(*name)[0])
+    }
 }
 
 const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

@@ -13,14 +13,16 @@ use crate::{
     kernel::{Kernel, Pointer, global, load},
     maps::{STATE, cpu},
     task::Task,
+    tasks,
 };
 
 /// Cgroups below the job's that a task may be in; one deeper is not found.
 const MOST_DEPTH: u32 = 24;
 
-/// A program was executed: the job's first one begins it.
+/// A program was executed: the job's first one begins it, and what its thread does from now on is that program's.
 #[btf_tracepoint(function = "sched_process_exec")]
 pub fn io_exec(ctx: BtfTracePointContext) -> i32 {
+    tasks::forget(load(ctx.arg::<Kernel>(0), TASK_PID));
     // SAFETY: words of this object's own.
     unsafe {
         if STATE.has_begun.get().read_volatile() == 0 && is_inside(ctx.arg::<Kernel>(0)) {
@@ -31,9 +33,10 @@ pub fn io_exec(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A task was made.
+/// A task was made, which may have the number of one that ended.
 #[btf_tracepoint(function = "sched_process_fork")]
-pub fn io_fork(_: BtfTracePointContext) -> i32 {
+pub fn io_fork(ctx: BtfTracePointContext) -> i32 {
+    tasks::forget(load(ctx.arg::<Kernel>(1), TASK_PID));
     changed();
     0
 }

@@ -36,7 +36,11 @@ mod places;
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod record;
 #[cfg(target_arch = "bpf")]
+mod slowest;
+#[cfg(target_arch = "bpf")]
 mod task;
+#[cfg(target_arch = "bpf")]
+mod tasks;
 #[cfg(target_arch = "bpf")]
 mod typed;
 #[cfg(target_arch = "bpf")]

@@ -5,11 +5,13 @@ use core::cell::UnsafeCell;
 use aya_ebpf::{
     btf_maps::{Array, PerCpuArray},
     macros::{btf_map, map},
-    maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, lpm_trie::Key},
+    maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, Queue, lpm_trie::Key},
 };
 use tracer_ebpf::tables::{
     io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
     io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES},
+    io_slow::SlowOps,
+    io_task::{TASK_CELLS, TaskCell},
 };
 
 use crate::{
@@ -26,7 +28,8 @@ const TASKS: u32 = 1 << 16;
 pub struct InFlight {
     /// [`tag`] of its task and call; another's where two tasks share a place.
     pub tag: u32,
-    pub _pad: u32,
+    /// Where the cell of the last task with this place is, if that still has it; 0: nowhere.
+    pub cell: u32,
     /// Of a call that closes it, the file, or none on its file system.
     pub file: FileId,
     /// The super block of that.
@@ -106,6 +109,15 @@ pub static HEAVY_NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entr
 /// When requests to io_uring were submitted that are not completed, by their addresses.
 #[map]
 pub static REQUESTS: HashMap<u64, u64> = HashMap::with_max_entries(IO_REQUESTS, 0);
+/// What threads did; those of a thread are found by [`InFlight::cell`].
+#[btf_map]
+static TASK_SUMS: Array<TaskCell, { TASK_CELLS as usize }> = Array::new();
+/// Indices of its cells, the one that was taken longest ago first; the agent fills it.
+#[map]
+static TASK_PLACES: Queue<u32> = Queue::with_max_entries(TASK_CELLS, 0);
+/// This CPU's longest operations.
+#[btf_map]
+static SLOW_OPS: PerCpuArray<SlowOps, 1> = PerCpuArray::new();
 /// Where a name is read to: with room for one part more than is kept.
 #[btf_map]
 static NAME: PerCpuArray<[FileName; 2], 1> = PerCpuArray::new();
@@ -140,6 +152,26 @@ pub fn tag(pid: u32, number: u32) -> u32 {
 #[inline(always)]
 pub fn is_operation(tag: u32, pid: u32) -> bool {
     tag & ((1 << PID_BITS) - 1) == pid && tag >> PID_BITS != 0 && tag >> PID_BITS <= FAULT
+}
+
+/// The cell of a thread at `index`.
+#[inline(always)]
+pub fn task_sums(index: u32) -> Option<*mut TaskCell> {
+    TASK_SUMS.get_ptr_mut(index)
+}
+
+/// The index of the cell that was taken longest ago; 0 where none can be had.
+#[inline(always)]
+pub fn oldest_task() -> u32 {
+    let Ok(Some(index)) = TASK_PLACES.pop() else { return 0 };
+    let _ = TASK_PLACES.push(&index, 0);
+    index
+}
+
+/// The longest operations on this CPU.
+#[inline(always)]
+pub fn slowest() -> Option<*mut SlowOps> {
+    SLOW_OPS.get_ptr_mut(0)
 }
 
 /// Where this CPU reads a name to.

@@ -58,6 +58,18 @@ pub struct FileId {
 }
 
 impl FileId {
+    /// What has no contents, on `device`: no number, and a generation that no file without one has.
+    #[inline(always)]
+    pub const fn stream(device: u32) -> Self {
+        Self { device, generation: 1, inode: 0 }
+    }
+
+    /// Whether it is such a one.
+    #[inline(always)]
+    pub const fn is_stream(&self) -> bool {
+        self.inode == 0 && self.generation != 0
+    }
+
     /// The same as words of memory.
     pub const fn words(self) -> [u64; 2] {
         [(self.generation as u64) << 32 | self.device as u64, self.inode]
@@ -153,5 +165,7 @@ mod tests {
         let id = FileId { device: 1, generation: 2, inode: 3 };
         // SAFETY: integers, of the same size.
         assert_eq!(id.words(), unsafe { core::mem::transmute::<FileId, [u64; 2]>(id) });
+        assert!(!id.is_stream() && FileId::stream(1).is_stream());
+        assert!(!FileId { generation: 0, inode: 0, ..id }.is_stream(), "a path");
     }
 }

@@ -4,6 +4,8 @@ pub mod block;
 pub mod fault;
 pub mod io;
 pub mod io_file;
+pub mod io_slow;
+pub mod io_task;
 pub mod job;
 pub mod latency;
 pub mod net;

@@ -4,9 +4,11 @@
 
 use crate::bpf::hook::{Hook, Point::Tracepoint};
 
+/// Of a program that knows a task by its number.
+const TASK: &[&str] = &["TASK_PID"];
 /// Of a program that finds whose a call is.
-const JOB: [&str; 5] =
-    ["TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID", "CGROUP_PARENT_CSS", "CSS_CGROUP"];
+const JOB: [&str; 6] =
+    ["TASK_PID", "TASK_CGROUPS", "CGROUP_KN", "KERNFS_ID", "CGROUP_PARENT_CSS", "CSS_CGROUP"];
 /// Of the programs at both ends of a call.
 const CALLS: &[&str] = &[
     JOB[0],
@@ -14,7 +16,7 @@ const CALLS: &[&str] = &[
     JOB[2],
     JOB[3],
     JOB[4],
-    "TASK_PID",
+    JOB[5],
     "TASK_NVCSW",
     "TASK_COMPAT",
     "TASK_FILES",
@@ -69,7 +71,7 @@ macro_rules! besides {
 /// of a call before its end. Without any of their groups nothing is counted.
 pub static HOOKS: [Hook; 7] = [
     row("io_move", "cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"], &[]),
-    row("io_fork", "sched_process_fork", &["*task_struct", "*task_struct"], &[]),
+    row("io_fork", "sched_process_fork", &["*task_struct", "*task_struct"], TASK),
     row("io_exec", "sched_process_exec", &["*task_struct", "scalar", "*linux_binprm"], &JOB),
     row("io_enter", "sys_enter", &["*pt_regs", "scalar"], CALLS),
     Hook { group: "io_enter", ..row(PROBED[0], "sys_enter", &["*pt_regs", "scalar"], CALLS) },

@@ -14,6 +14,8 @@ mod mounts;
 mod mountstats;
 mod read;
 mod servers;
+mod slowest;
+mod threads;
 
 use tracer_ebpf::handle::{Handle, Number};
 

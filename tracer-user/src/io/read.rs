@@ -6,7 +6,10 @@ use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IO_REQUESTS, IoCell, IoCpu, IoKey, OPS};
 
-use super::{errors, files::Files, lacking::Lacking, mounts::Mounted, servers::Servers};
+use super::{
+    errors, files::Files, lacking::Lacking, mounts::Mounted, servers::Servers, slowest::Slowest,
+    threads::Threads,
+};
 use crate::{
     base::{
         mountinfo,
@@ -58,6 +61,8 @@ pub(super) struct Maps {
     cpus: PerCpuArray<MapData, [u64; CPU_WORDS]>,
     mounted: Mounted,
     files: Files,
+    slowest: Slowest,
+    threads: Threads,
 }
 
 impl Maps {
@@ -80,6 +85,8 @@ impl Maps {
             cpus: take("IO_CPUS")?.try_into().context("map IO_CPUS")?,
             mounted: Mounted::new(take)?,
             files: Files::new(take)?,
+            slowest: Slowest::new(take)?,
+            threads: Threads::new(take)?,
         })
     }
 }
@@ -120,6 +127,8 @@ impl Io {
         }
         // First: what comes meanwhile is then in the totals, of which the files are a part.
         self.maps.files.read()?;
+        self.maps.slowest.read()?;
+        self.maps.threads.read()?;
         let mut groups = Vec::new();
         for cell in self.maps.cells.iter() {
             let (word, cpus) = cell.context("cannot read the operations on files")?;
@@ -156,14 +165,19 @@ impl Io {
         Ok(groups)
     }
 
-    /// The files that the job has used most up to the last reading.
+    /// What there is beside the totals up to the last reading: the files that the job has used most, its slowest
+    /// operations, its threads.
     pub fn files(&mut self) -> files::Files {
         let (systems, names) = (&self.systems, &mut self.names);
-        self.maps.files.known.largest(|device, path| {
+        let mut place = |device, path: &str| {
             let mount = systems.get(&device).cloned().unwrap_or_else(|| names.get(device, 0));
             let [fs, point] = place(&mount);
             [fs, point, mount.full(path)]
-        })
+        };
+        let mut told = self.maps.files.known.largest(&mut place);
+        told.slowest = self.maps.slowest.longest(place);
+        told.threads = self.maps.threads.known.largest();
+        told
     }
 
     /// What is not in these numbers as it should be.

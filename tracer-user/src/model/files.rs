@@ -5,6 +5,20 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::{
+    io_latency::IoLatency,
+    io_threads::IoThreads,
+    slow_ops::{SlowOp, longest},
+};
+
+/// Types of what is no storage: a task that reads from it waits for another task.
+const NO_STORAGE: [&str; 5] = ["pipefs", "sockfs", "anon_inode", "devpts", "mqueue"];
+
+/// Whether files of type `fs` are storage.
+pub fn is_storage(fs: &str) -> bool {
+    !NO_STORAGE.contains(&fs)
+}
+
 /// Files, and folders, that a record lists by each of [`MEASURES`].
 pub const MOST_BY_EACH: usize = 64;
 
@@ -116,7 +130,7 @@ impl FileUse {
     }
 }
 
-/// Those of a job that are listed: the largest by each measure.
+/// What is told of a job's operations beside their totals: the largest by each measure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Files {
@@ -124,18 +138,38 @@ pub struct Files {
     pub files: Vec<FileUse>,
     /// Folders with what is known of the files directly in them, in the same order.
     pub folders: Vec<FileUse>,
+    /// The operations that took longest, the longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowOp>,
+    /// What was done by thread and by program.
+    #[serde(skip_serializing_if = "IoThreads::is_empty")]
+    pub threads: IoThreads,
+    /// How long operations took over time.
+    #[serde(skip_serializing_if = "IoLatency::is_empty")]
+    pub latency: IoLatency,
 }
 
 impl Files {
     /// The largest of all.
     pub fn largest(files: Vec<FileUse>, folders: Vec<FileUse>) -> Self {
         let largest = |all| largest(all, MOST_BY_EACH, |file: &FileUse| &file.counts);
-        Self { files: largest(files), folders: largest(folders) }
+        Self { files: largest(files), folders: largest(folders), ..Self::default() }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.folders.is_empty()
+        self.files.is_empty()
+            && self.folders.is_empty()
+            && self.slowest.is_empty()
+            && self.threads.is_empty()
+            && self.latency.is_empty()
+    }
+
+    /// Says of what names no node that it was on `host`.
+    pub fn name_host(&mut self, host: &str) {
+        let slowest = self.slowest.iter_mut().map(|op| &mut op.host);
+        let threads = self.threads.threads.iter_mut().map(|thread| &mut thread.host);
+        slowest.chain(threads).filter(|of| of.is_empty()).for_each(|of| *of = host.to_owned());
     }
 
     /// Adds another node's, or a later time's: what has the same name on both is one.
@@ -153,6 +187,10 @@ impl Files {
             }
             own.sort_by(|one, other| order(one).cmp(&order(other)));
         }
+        let both = [std::mem::take(&mut self.slowest), other.slowest.clone()];
+        self.slowest = longest(both.concat());
+        self.threads.merge(&other.threads);
+        self.latency.merge(&other.latency);
     }
 }
 
@@ -213,9 +251,8 @@ mod tests {
         let one = |path: &str, ops, time_ns| {
             file(path, FileCounts { ops, time_ns, ..FileCounts::default() })
         };
-        let first =
-            Files { files: vec![one("/a", 1, 5), one("/b", 2, 3)], folders: vec![one("/", 3, 8)] };
-        let second = Files { files: vec![one("/b", 4, 9)], folders: Vec::new() };
+        let first = Files::largest(vec![one("/a", 1, 5), one("/b", 2, 3)], vec![one("/", 3, 8)]);
+        let second = Files::largest(vec![one("/b", 4, 9)], Vec::new());
         let (mut both, mut reverse) = (first.clone(), second.clone());
         both.merge(&second);
         reverse.merge(&first);

@@ -10,7 +10,7 @@ use tracer_ebpf::table::Unit;
 
 use super::{
     Record,
-    schema::{FILES, FOLDERS},
+    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, THREADS},
     series::SERIES,
     timeline::Timeline,
 };
@@ -76,6 +76,17 @@ impl Serialize for Document<'_> {
             if !list.is_empty() {
                 map.serialize_entry(key, list)?;
             }
+        }
+        if !totals.files.slowest.is_empty() {
+            map.serialize_entry(SLOWEST, &totals.files.slowest)?;
+        }
+        let threads = &totals.files.threads;
+        if !threads.is_empty() {
+            map.serialize_entry(THREADS, &threads.threads)?;
+            map.serialize_entry(PROGRAMS, &threads.programs)?;
+        }
+        if !totals.files.latency.is_empty() {
+            map.serialize_entry(LATENCY, &totals.files.latency)?;
         }
         map.serialize_entry("timeline", &Columns(&self.0.timeline))?;
         if !totals.gaps.is_empty() {

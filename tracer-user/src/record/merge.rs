@@ -120,12 +120,13 @@ fn join_beside(whole: &mut Record, other: Record, values: fn(&mut RunTotals, &Ru
     tell_info(whole);
 }
 
-/// Says of the parts of one node's record where they are.
+/// Says of the parts of one node's record, and of what it lists of its operations on files, where they are.
 fn name_parts(record: &mut Record) {
     let [host] = &record.hosts[..] else { return };
     for part in record.totals.parts.listed.iter_mut().filter(|part| part.host.is_empty()) {
         part.host.clone_from(host);
     }
+    record.totals.files.name_host(host);
 }
 
 /// The lesser number, where both or one of them know it.

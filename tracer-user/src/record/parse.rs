@@ -2,7 +2,7 @@
 //! wrote them. Everything else that no program wrote is refused, with its place.
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 use tracer_ebpf::{
     loglinear::{BUCKETS, bucket_of},
@@ -12,16 +12,18 @@ use tracer_ebpf::{
 use super::{
     Record,
     document::SCHEMA,
-    schema::{FILES, FOLDERS},
+    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, THREADS},
     series::{SERIES, WIDTH},
     timeline::{Column, MOST_COLUMNS, Timeline},
 };
 use crate::model::{
-    files::{FileUse, Files},
+    files::Files,
     gaps::Gap,
     group::{Group, Value},
     hist::{Hist, MAX_COUNT},
     info::{Exit, Facts, JobInfo},
+    io_latency::IoLatency,
+    io_threads::IoThreads,
     job::Job,
     parts::{OtherParts, Part, Parts},
     tables,
@@ -89,11 +91,14 @@ fn record(json: &Json) -> Result<Record> {
         listed: parts.unwrap_or_default(),
         others: others.context("`other_parts`")?.unwrap_or_default(),
     };
-    let files = |key: &str| match map.get(key) {
-        Some(list) => Vec::<FileUse>::deserialize(list).with_context(|| format!("`{key}`")),
-        None => Ok(Vec::new()),
+    let latency = map.get(LATENCY).map(IoLatency::deserialize).transpose();
+    totals.files = Files {
+        files: list(map, FILES)?,
+        folders: list(map, FOLDERS)?,
+        slowest: list(map, SLOWEST)?,
+        threads: IoThreads { threads: list(map, THREADS)?, programs: list(map, PROGRAMS)? },
+        latency: latency.with_context(|| format!("`{LATENCY}`"))?.unwrap_or_default(),
     };
-    totals.files = Files { files: files(FILES)?, folders: files(FOLDERS)? };
     totals.unknown = texts(map, "unknown")?;
     totals.notes = texts(map, "notes")?;
     let timeline = timeline(object(map.get("timeline").unwrap_or(&Json::Null), "timeline")?);
@@ -183,6 +188,12 @@ fn text(map: &Map<String, Json>, key: &str) -> Result<String> {
 fn texts(map: &Map<String, Json>, key: &str) -> Result<Vec<String>> {
     let list = map.get(key).map(|list| serde_json::from_value(list.clone()));
     Ok(list.transpose().with_context(|| format!("`{key}`"))?.unwrap_or_default())
+}
+
+/// A list of things; empty where it is absent.
+fn list<T: DeserializeOwned>(map: &Map<String, Json>, key: &str) -> Result<Vec<T>> {
+    let list = map.get(key).map(Vec::<T>::deserialize).transpose();
+    Ok(list.with_context(|| format!("`{key}`"))?.unwrap_or_default())
 }
 
 fn number(map: &Map<String, Json>, key: &str) -> Result<Option<u64>> {

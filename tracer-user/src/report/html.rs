@@ -2,15 +2,23 @@
 //! are SVG of our own, each with a title in words.
 
 mod drawing;
+mod latency;
 
 use anyhow::{Context, Result};
 use askama::Template;
 
-use self::drawing::{Heat, TrackShape};
+use self::{
+    drawing::{Heat, TrackShape},
+    latency::LatencyMap,
+};
 use super::{Bar, Report, Who, Whole, text::tables, used::shown};
 use crate::{
     base::units::long_duration,
-    view::{files, line::Tone},
+    view::{
+        files, io_threads,
+        line::Tone,
+        slow_ops::{self, SlowRow},
+    },
 };
 
 #[derive(Template)]
@@ -29,10 +37,60 @@ struct Page<'a> {
     devices: Vec<Vec<String>>,
     more_devices: Option<String>,
     io: Vec<Vec<String>>,
-    /// Title, head of the first column, words on it, and rows of each table of files.
-    files: [(&'static str, &'static str, &'static str, Vec<Vec<String>>); 2],
-    file_head: &'static [&'static str],
+    latency: Option<LatencyMap>,
+    /// What is told of operations beside their totals.
+    tables: Vec<IoTable<'a>>,
     version: &'static str,
+}
+
+/// A table of what is told of operations on files.
+struct IoTable<'a> {
+    title: &'static str,
+    /// What is said of it.
+    words: &'static str,
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    /// What stands out in it.
+    says: Option<&'a str>,
+}
+
+impl<'a> IoTable<'a> {
+    /// All that have a row; `first` is the head of the first column.
+    fn all(report: &'a Report) -> Vec<Self> {
+        let table = |title, words, first, head: &[&'static str], rows| {
+            let head = std::iter::once(first).chain(head[1..].iter().copied()).collect();
+            Self { title, words, head, rows, says: None }
+        };
+        let (files, threads) = (&report.files, &report.threads);
+        let slowest = report.slowest.iter().map(SlowRow::cells).collect();
+        let by_thread = table(
+            "I/O by thread",
+            io_threads::OF_THREADS,
+            "Thread",
+            &io_threads::thread_head(),
+            threads.thread_cells(),
+        );
+        let all = [
+            table("Files", files::OF_FILES, "File", &files::HEAD, files.cells()),
+            table("Folders", files::OF_FOLDERS, "Folder", &files::HEAD, files.folder_cells()),
+            table(
+                "Slowest operations",
+                slow_ops::OF_SLOWEST,
+                "Operation",
+                &slow_ops::HEAD,
+                slowest,
+            ),
+            table(
+                "I/O by program",
+                io_threads::OF_PROGRAMS,
+                "Program",
+                &io_threads::HEAD,
+                threads.program_cells(),
+            ),
+            Self { says: threads.uneven.as_deref(), ..by_thread },
+        ];
+        all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    }
 }
 
 /// The page of `report`, which is of `whole`.
@@ -55,11 +113,8 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
         devices: report.devices.iter().map(tables::device_cells).collect(),
         more_devices: tables::more_devices(report),
         io: report.io.cells(),
-        files: [
-            ("Files", "File", files::OF_FILES, report.files.cells()),
-            ("Folders", "Folder", files::OF_FOLDERS, report.files.folder_cells()),
-        ],
-        file_head: &files::HEAD[1..],
+        latency: LatencyMap::of(whole),
+        tables: IoTable::all(report),
         version: env!("CARGO_PKG_VERSION"),
     };
     page.render().context("cannot write a report as html")

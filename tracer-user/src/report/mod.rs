@@ -50,7 +50,8 @@ use crate::{
     scheduler::Told,
     view::{
         demand::Demand, details, facts::Facts, file_ops::AllFileOps, files::AllFiles, gpu_idle,
-        line::Tone, node_use::NodeUse, request::Request, rules, shares,
+        io_threads::AllThreads, line::Tone, node_use::NodeUse, request::Request, rules, shares,
+        slow_ops::SlowRow,
     },
 };
 
@@ -88,6 +89,12 @@ pub struct Report {
     /// Files and folders, in the same way.
     #[serde(skip_serializing_if = "has_no_files")]
     pub files: AllFiles,
+    /// The operations that took longest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slowest: Vec<SlowRow>,
+    /// What was done to files by program and by thread.
+    #[serde(skip_serializing_if = "has_no_threads")]
+    pub threads: AllThreads,
     /// Its nodes, the busiest first.
     pub nodes: Vec<Node>,
     /// How evenly these computed.
@@ -130,6 +137,10 @@ fn has_no_files(all: &AllFiles) -> bool {
     all.files.is_empty()
 }
 
+fn has_no_threads(all: &AllThreads) -> bool {
+    all.threads.is_empty()
+}
+
 /// JSON has no infinity.
 fn finite<S: Serializer>(share: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     share.filter(|share| share.is_finite()).serialize(serializer)
@@ -161,6 +172,8 @@ impl Report {
             more_devices,
             io: AllFileOps::of(&facts),
             files: AllFiles::of(&facts),
+            slowest: SlowRow::all(&facts),
+            threads: AllThreads::of(&facts),
             nodes: nodes::nodes(whole, unicode),
             balance: of_nodes.as_ref().and_then(balance::in_words),
             parts: parts::parts(whole, unicode),

@@ -9,10 +9,11 @@ use crate::{
         units::long_duration,
     },
     view::{
-        MAX_WIDTH, MIN_WIDTH, Style, file_ops, files, heading, joined,
+        MAX_WIDTH, MIN_WIDTH, Style, file_ops, files, heading, io_threads, joined,
         line::{Line, Tone, labelled},
         plots::height,
         shares::bar,
+        slow_ops,
     },
 };
 
@@ -35,7 +36,7 @@ pub fn render(report: &Report, style: &Style) -> String {
 }
 
 /// Its parts, from the top.
-pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 13] {
+pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 15] {
     [
         who(report, style),
         used(report, style),
@@ -44,6 +45,8 @@ pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 13] {
         course(report, style),
         file_ops::block(&report.io, style),
         files::block(&report.files, style),
+        slow_ops::block(&report.slowest, style),
+        io_threads::block(&report.threads, style),
         tables::devices(report, style),
         tables::nodes(report, style),
         tables::parts(report, style),

@@ -11,6 +11,7 @@ use crate::{
         units::{bytes, count, duration, long_duration, percent},
     },
     model::{
+        files::is_storage,
         group::Group,
         hist::Hist,
         tables::{IO, IO_ERROR, Io, IoError},
@@ -24,8 +25,6 @@ const MOST_ERRORS: usize = 3;
 /// Columns of a file system's type and of its mount.
 const MAX_FS: usize = 12;
 const MAX_MOUNT: usize = 28;
-/// Types of what is no storage: a task that reads from it waits for another task.
-const NO_STORAGE: [&str; 5] = ["pipefs", "sockfs", "anon_inode", "devpts", "mqueue"];
 
 /// Operations of one kind on one mount.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -160,11 +159,6 @@ pub fn block(all: &AllFileOps, style: &Style) -> Vec<Line> {
     }
     lines.extend(all.servers.iter().flat_map(|text| below(text, Tone::Plain)));
     lines
-}
-
-/// Whether files of this type are storage.
-pub fn is_storage(fs: &str) -> bool {
-    !NO_STORAGE.contains(&fs)
 }
 
 /// Operations on storage, by file system, mount and kind of call.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{
     Style,
     facts::Facts,
-    file_ops::{added_up, is_storage, ops, storage, time_ns},
+    file_ops::{added_up, ops, storage, time_ns},
     heading,
     line::Line,
     table::table,
@@ -16,7 +16,7 @@ use crate::{
         units::{bytes, count, duration, percent},
     },
     model::{
-        files::{FileCounts, FileUse, largest},
+        files::{FileCounts, FileUse, is_storage, largest},
         tables::Io,
     },
 };

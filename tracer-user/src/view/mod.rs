@@ -18,6 +18,7 @@ pub(crate) mod footer;
 pub(crate) mod gpu_idle;
 pub(crate) mod gpus;
 pub(crate) mod headline;
+pub(crate) mod io_threads;
 pub(crate) mod line;
 pub(crate) mod node_use;
 pub(crate) mod plots;
@@ -26,6 +27,7 @@ pub(crate) mod resources;
 pub mod rules;
 mod servers;
 pub(crate) mod shares;
+pub(crate) mod slow_ops;
 pub(crate) mod table;
 mod terminal;
 
@@ -68,8 +70,9 @@ pub fn of_dive(record: &Record, style: &Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
     let blocks = [
         dive::lines(record, &facts, &style),
-        file_ops::lines(&facts, &style),
+        with_threads(&facts, &style),
         files::lines(&facts, &style),
+        slow_ops::lines(&facts, &style),
         rules::lines_of_dive(&facts, &style),
         footer::lines(&facts, &style),
     ];
@@ -83,12 +86,19 @@ fn of_facts(facts: &Facts, style: &Style) -> String {
         resources::lines(facts, &style),
         shares::lines(facts, &style),
         plots::lines(facts, &style),
-        file_ops::lines(facts, &style),
+        with_threads(facts, &style),
         files::lines(facts, &style),
+        slow_ops::lines(facts, &style),
         rules::lines(facts, &style),
         footer::lines(facts, &style),
     ];
     joined(&blocks, &style)
+}
+
+/// Operations by mount, and the one that others wait for.
+fn with_threads(facts: &Facts, style: &Style) -> Vec<Line> {
+    let ops = file_ops::lines(facts, style);
+    if ops.is_empty() { ops } else { [ops, io_threads::lines(facts, style)].concat() }
 }
 
 /// The text of `blocks`, with an empty line between any two.

@@ -63,7 +63,13 @@ fn record() -> impl Strategy<Value = Record> {
         record.totals.gaps = end.map(lost).into_iter().collect();
         for (path, ops) in files {
             let file = vec![used(&format!("/ö\u{1b}{path}"), ops)];
-            record.totals.files.merge(&Files { files: file.clone(), folders: file });
+            let more = Files {
+                slowest: vec![slow("/ö\u{1b}", ops)],
+                threads: threads(path.into(), ops),
+                latency: latency(ops % 1_000, ops),
+                ..Files::largest(file.clone(), file)
+            };
+            record.totals.files.merge(&more);
         }
         record.totals.exit = end.map(|end| Exit { code: Some((end % 3) as i32), signal: None });
         record

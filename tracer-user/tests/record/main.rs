@@ -15,10 +15,13 @@ use jobtrace::{
         group::{Group, Value},
         hist::Hist,
         info::{Exit, JobInfo},
+        io_latency::IoLatency,
+        io_threads::{IoCounts, IoThreads, ProgramUse, ThreadUse},
         job::Job,
         parts::Part,
         point::Origin,
-        tables::{self, BLOCK, FACTS, Fact, GPU, Memory, NET, SCHED, Sched, fact},
+        slow_ops::SlowOp,
+        tables::{self, BLOCK, FACTS, Fact, GPU, Io, Memory, NET, SCHED, Sched, fact},
     },
     record::{
         Record,
@@ -82,6 +85,30 @@ fn used(path: &str, ops: u64) -> FileUse {
     FileUse { path: path.into(), fs, mount, files: 1, counts }
 }
 
+/// An operation that took so long.
+fn slow(path: &str, took_ns: u64) -> SlowOp {
+    let (op, fs, program) = ("read".into(), "ext4".into(), "cat".into());
+    let (offset, bytes) = (Some(took_ns), Some(4096));
+    let slow = SlowOp { took_ns, op, path: path.into(), fs, program, ..SlowOp::default() };
+    SlowOp { mount: "/d".into(), error: Some("EIO".into()), offset, bytes, ..slow }
+}
+
+/// A thread, and its program.
+fn threads(thread: u32, ops: u64) -> IoThreads {
+    let (program, counts) = ("cat".to_owned(), IoCounts { ops, ..IoCounts::default() });
+    let of = ThreadUse { program: program.clone(), thread, counts, ..ThreadUse::default() };
+    IoThreads { threads: vec![of], programs: vec![ProgramUse { program, threads: 1, counts }] }
+}
+
+/// So many operations, all in one second.
+fn latency(second: u64, ops: u64) -> IoLatency {
+    let mut group = Group::unknown(&tables::IO, ["ext4", "/d", "read"].map(str::to_owned).into());
+    group.set_hist(Io::latency_ns, Hist::from_buckets(ops, 9, [(40, ops % 1_000)]));
+    let mut latency = IoLatency::default();
+    latency.add((second + 1) * SECOND, SECOND, &[group]);
+    latency
+}
+
 /// A record of which everything is known.
 fn full() -> Record {
     let mut record = begun("n1", 10 * SECOND + 7);
@@ -99,7 +126,12 @@ fn full() -> Record {
     record.totals.gaps.add("net", 3, 5);
     record.totals.parts.begin(Part { step: "0".into(), task: "3".into(), ..Part::default() });
     record.totals.parts.others.count = 2;
-    record.totals.files = Files { files: vec![used("/d/a", 7)], folders: vec![used("/d", 7)] };
+    record.totals.files = Files {
+        slowest: vec![slow("/d/a", 9)],
+        threads: threads(7, 9),
+        latency: latency(11, 9),
+        ..Files::largest(vec![used("/d/a", 7)], vec![used("/d", 7)])
+    };
     record.totals.unknown = vec!["block".into()];
     record.totals.notes = vec!["a note".into()];
     record

@@ -13,6 +13,7 @@ use crate::{
         held::add_held,
         hist_points::hist_points,
         info::Exit,
+        io_latency::IoLatency,
         job::{Job, JobStats, attribute},
         lease::Lease,
         point::{Origin, Point},
@@ -31,6 +32,8 @@ pub struct Pipeline {
     job: Job,
     previous: Option<Snapshot>,
     record: Record,
+    /// How long its operations on files took so far.
+    latency: IoLatency,
     outputs: Outputs,
 }
 
@@ -46,7 +49,8 @@ impl Pipeline {
         let mut record = Record::new(&origin, job.clone(), info, header.info.start_wall_ns);
         record.totals.notes.clone_from(&header.notes);
         record.totals.unknown.clone_from(&header.unknown);
-        Ok(Self { origin, jobs, job, previous: None, record, outputs })
+        let latency = IoLatency::default();
+        Ok(Self { origin, jobs, job, previous: None, record, latency, outputs })
     }
 
     /// The command has started: its outputs are this run's from now on.
@@ -108,6 +112,7 @@ impl Pipeline {
         }
         let groups = stats.as_ref().map_or(&[][..], |stats| &stats.groups);
         self.record.add(interval.span_ns, groups, &interval.own);
+        self.latency.add(interval.end_wall_ns, interval.span_ns, groups);
         let time_ns = interval.end_wall_ns;
         let own = JobStats { job: self.job.clone(), groups: interval.own.clone() };
         let mut points = job_points(&self.origin, &own, time_ns);
@@ -133,9 +138,9 @@ impl Pipeline {
         self.outputs.complain(error);
     }
 
-    /// The files that it used most.
+    /// What is told of its operations on files beside their totals; how long they took over time is known here.
     pub fn name_files(&mut self, files: Files) {
-        self.record.totals.files = files;
+        self.record.totals.files = Files { latency: self.latency.clone(), ..files };
     }
 
     /// Ends the run, whose end is `end` (wall time and how) where it is known. `go_on` is asked while a

@@ -11,11 +11,11 @@ use crate::{
         units::{bytes, count, percent},
     },
     model::{
-        files::{FileCounts, FileUse},
+        files::{FileCounts, FileUse, is_storage},
         group::Group,
         tables::Io,
     },
-    view::file_ops::{added_up, is_storage, time_ns},
+    view::file_ops::{added_up, time_ns},
 };
 
 /// Where syncs after little data take this part of the time, they are why it was slow; fewer are no habit.

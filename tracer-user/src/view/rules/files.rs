@@ -6,11 +6,15 @@ use super::{DIVE, FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone, by_file::of
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::{
+        files::is_storage,
         group::Group,
         hist::Hist,
         tables::{IO_ERROR, Io, IoError},
     },
-    view::file_ops::{added_up, is_storage, name, ops, place, storage, time_ns},
+    view::{
+        file_ops::{added_up, name, ops, place, storage, time_ns},
+        io_threads::metadata,
+    },
 };
 
 /// When there are any.
@@ -29,9 +33,6 @@ const FILE_BYTES: u64 = 64 << 10;
 /// Of opens and stats, the part from which on it is the search that costs.
 const MISSING: f64 = 0.20;
 
-/// Operations on names and attributes.
-const NAMES: [&str; 9] =
-    ["open", "close", "stat", "getdents", "unlink", "rename", "link", "mkdir", "setattr"];
 /// Those that look a name up.
 const LOOKUPS: [&str; 2] = ["open", "stat"];
 /// The kernel's own files: no larger piece of them can be had.
@@ -228,7 +229,7 @@ fn small_files(facts: &Facts) -> Option<Finding> {
     all.dearest(|mount, groups| {
         // Files that are opened again and again are few: a rule of its own tells them.
         let again = of_opened_again(facts, mount);
-        let cost_ns = sum(groups, &NAMES, time_ns).saturating_sub(again.open_ns);
+        let cost_ns = sum(groups, &metadata(), time_ns).saturating_sub(again.open_ns);
         let failed = |group: &Group| group.number(Io::errors).unwrap_or(0);
         let opens = sum(groups, &["open"], |group| ops(group).saturating_sub(failed(group)));
         let opens = opens.saturating_sub(again.opens);

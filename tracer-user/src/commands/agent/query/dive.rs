@@ -17,14 +17,14 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::{Caller, server::Turn};
 use crate::{
     base::{
-        clock::monotonic_ns,
+        clock::{monotonic_ns, wall_at},
         units::{count, duration, long_duration},
     },
     commands::agent::{hierarchy::View, log::Log},
     io::{Io, Whose, load},
     model::{
         files::Files,
-        group::Group,
+        group::{Group, since_all},
         tables::{IO, Io as Field},
     },
     record::{Record, running::SoFar},
@@ -230,7 +230,8 @@ impl Dive {
         }
         let ended = (counted.ops(), counted.took(), why);
         counted.has_ended = why == Why::Job;
-        counted.files = io.files();
+        let latency = std::mem::take(&mut counted.files.latency);
+        counted.files = Files { latency, ..io.files() };
         counted.notes.extend(io.notes());
         counted.notes.extend(is_one_of_several.then(several_spaces));
         counted.notes.extend(why.note());
@@ -247,7 +248,13 @@ impl Counted {
     /// When it is the first and failed.
     fn take(&mut self, reading: Result<Vec<Group>>) -> Result<bool> {
         match reading {
-            Ok(groups) => (self.groups, self.until_ns) = (groups, monotonic_ns()),
+            Ok(groups) => {
+                let (until_ns, since_ns) = (monotonic_ns(), self.until_ns.max(self.from_ns));
+                let fresh = since_all(&groups, &self.groups);
+                let span_ns = until_ns.saturating_sub(since_ns);
+                self.files.latency.add(wall_at(until_ns), span_ns, &fresh);
+                (self.groups, self.until_ns) = (groups, until_ns);
+            }
             Err(error) if self.until_ns == 0 => return Err(error),
             Err(error) => {
                 self.notes.push(format!("counting ended before its time: {error:#}"));

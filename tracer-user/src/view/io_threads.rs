@@ -1,0 +1,286 @@
+//! What a job did to files by program and by thread, where a run was asked for it, and which one others wait for.
+
+use serde::Serialize;
+use tracer_ebpf::tables::{io::OPS, io_task::METADATA};
+
+use super::{
+    Style,
+    facts::Facts,
+    file_ops::{added_up, ops, storage, time_ns},
+    heading,
+    line::{Line, Tone},
+    table::table,
+};
+use crate::{
+    base::{
+        text::{clean, wrap},
+        units::{bytes, count, duration, long_duration, percent},
+    },
+    model::{
+        io_threads::{IoCounts, ProgramUse, ThreadUse},
+        tables::Io,
+    },
+};
+
+/// Rows of each table.
+const MOST: usize = 10;
+/// One that took longer than the others by this part of its time is told of (Drishti).
+const UNEVEN: f64 = 0.15;
+/// It matters where it took this part of the run.
+const LEAST: f64 = 0.05;
+/// Who does fewer operations than this part of the slowest one's does other work.
+const SAME_WORK: f64 = 0.05;
+
+/// A program, a thread, or all that is neither.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ThreadRow {
+    /// `python3`, `python3 4711`, of several nodes `python3 4711 on n1`; made harmless.
+    pub name: String,
+    /// How many threads these were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// What they did.
+    #[serde(flatten)]
+    pub counts: IoCounts,
+}
+
+/// All that is said of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AllThreads {
+    /// Programs, those that took longest first.
+    pub programs: Vec<ThreadRow>,
+    /// What is in no row of `programs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub others: Option<ThreadRow>,
+    /// Threads, in the same order.
+    pub threads: Vec<ThreadRow>,
+    /// Which one took longer than others that do the same, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uneven: Option<String>,
+}
+
+/// Heads of the columns.
+pub const HEAD: [&str; 8] =
+    ["", "threads", "number", "read", "written", "time", "waiting", "metadata"];
+/// What is said of both tables.
+pub const OF_PROGRAMS: &str = "by what their threads are called";
+pub const OF_THREADS: &str = "those that took longest";
+
+impl AllThreads {
+    /// Those of a run; nothing where it was not asked for them.
+    pub fn of(facts: &Facts) -> Self {
+        let all = &facts.totals.files.threads;
+        if all.is_empty() {
+            return Self::default();
+        }
+        let program = |of: &ProgramUse| ThreadRow {
+            name: clean(&of.program, facts.unicode),
+            threads: Some(of.threads),
+            counts: of.counts,
+        };
+        let thread = |of: &ThreadUse| ThreadRow {
+            name: format!("{} {}", clean(&of.program, facts.unicode), place(of, of.thread, facts)),
+            threads: None,
+            counts: of.counts,
+        };
+        let programs: Vec<_> = all.programs.iter().take(MOST).map(program).collect();
+        Self {
+            others: Some(others(facts, &programs)).filter(|others| others.counts.ops > 0),
+            programs,
+            threads: all.threads.iter().take(MOST).map(thread).collect(),
+            uneven: uneven(facts),
+        }
+    }
+
+    /// The rows of programs and of all others, as in [`HEAD`].
+    pub fn program_cells(&self) -> Vec<Vec<String>> {
+        self.programs.iter().chain(&self.others).map(ThreadRow::cells).collect()
+    }
+
+    /// The rows of threads, as in [`HEAD`] without their number.
+    pub fn thread_cells(&self) -> Vec<Vec<String>> {
+        let cells = |row: &ThreadRow| {
+            let mut cells = row.cells();
+            cells.remove(1);
+            cells
+        };
+        self.threads.iter().map(cells).collect()
+    }
+}
+
+/// Heads of the columns of threads.
+pub fn thread_head() -> Vec<&'static str> {
+    HEAD.iter().enumerate().filter(|(at, _)| *at != 1).map(|(_, head)| *head).collect()
+}
+
+impl ThreadRow {
+    /// As in [`HEAD`].
+    fn cells(&self) -> Vec<String> {
+        let counts = &self.counts;
+        let some = |number: u64| if number == 0 { String::new() } else { bytes(number) };
+        let part = |ns: u64| percent(ns as f64 / counts.time_ns.max(1) as f64);
+        vec![
+            self.name.clone(),
+            self.threads.map_or(String::new(), count),
+            count(counts.ops),
+            some(counts.read_bytes),
+            some(counts.written_bytes),
+            duration(counts.time_ns),
+            part(counts.waited_ns),
+            part(counts.metadata_ns),
+        ]
+    }
+}
+
+/// `4711`, of several nodes `4711 on n1`.
+fn place(of: &ThreadUse, number: u32, facts: &Facts) -> String {
+    match &*of.host {
+        "" => number.to_string(),
+        host => format!("{number} on {}", clean(host, facts.unicode)),
+    }
+}
+
+/// What all operations on storage are beyond those of `programs`.
+fn others(facts: &Facts, programs: &[ThreadRow]) -> ThreadRow {
+    let mut all = IoCounts::default();
+    let metadata = metadata();
+    for group in storage(facts) {
+        let number = |field| group.number(field).unwrap_or(0);
+        let moved = number(Io::bytes);
+        let is_write = group.tags[2] == "write";
+        all.add(&IoCounts {
+            ops: ops(group),
+            time_ns: time_ns(group),
+            waited_ns: number(Io::waited_ns),
+            metadata_ns: if metadata.contains(&&*group.tags[2]) { time_ns(group) } else { 0 },
+            read_bytes: if is_write { 0 } else { moved },
+            written_bytes: if is_write { moved } else { 0 },
+        });
+    }
+    let mut told = IoCounts::default();
+    programs.iter().for_each(|program| told.add(&program.counts));
+    ThreadRow { name: "the rest".into(), threads: None, counts: all.since(&told) }
+}
+
+/// Operations on names and attributes, as `job_io` calls them.
+pub fn metadata() -> [&'static str; METADATA.len()] {
+    METADATA.map(|op| OPS[op as usize])
+}
+
+/// The line for one that others of the same program wait for: of its processes, where it has one alone of its threads.
+fn uneven(facts: &Facts) -> Option<String> {
+    let all = &facts.totals.files.threads.threads;
+    let first = all.first()?;
+    let same: Vec<_> = all.iter().filter(|thread| thread.program == first.program).collect();
+    let mut processes: Vec<(&ThreadUse, IoCounts)> = Vec::new();
+    for thread in &same {
+        let is_it = |(of, _): &&mut (&ThreadUse, IoCounts)| {
+            (&of.host, of.process) == (&thread.host, thread.process)
+        };
+        match processes.iter_mut().find(is_it) {
+            Some((_, counts)) => counts.add(&thread.counts),
+            None => processes.push((thread, thread.counts)),
+        }
+    }
+    let (what, mut parts) = match processes.len() {
+        1 => ("thread", same.into_iter().map(|thread| (thread, thread.counts)).collect()),
+        _ => ("process", processes),
+    };
+    parts.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.time_ns));
+    let (slowest, most) = *parts.first()?;
+    let does_same = |counts: &IoCounts| counts.ops as f64 >= most.ops as f64 * SAME_WORK;
+    let others: Vec<u64> = parts[1..]
+        .iter()
+        .filter(|(_, counts)| does_same(counts))
+        .map(|(_, counts)| counts.time_ns)
+        .collect();
+    let mean_ns = added_up(others.iter().copied()).checked_div(others.len() as u64)?;
+    let is_uneven = (most.time_ns - mean_ns) as f64 >= most.time_ns as f64 * UNEVEN;
+    let matters = most.time_ns as f64 >= facts.totals.elapsed_ns as f64 * LEAST;
+    let number = if what == "thread" { slowest.thread } else { slowest.process };
+    (is_uneven && matters).then(|| {
+        format!(
+            "uneven: {what} {} of {} spent {} on files, {} like it {} on average",
+            place(slowest, number, facts),
+            clean(&slowest.program, facts.unicode),
+            long_duration(most.time_ns),
+            if others.len() == 1 {
+                "the other".to_owned()
+            } else {
+                format!("the {} others", others.len())
+            },
+            long_duration(mean_ns),
+        )
+    })
+}
+
+/// The line of the summary: where one takes longer than others that do the same.
+pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
+    below(uneven(facts).as_deref(), style)
+}
+
+fn below(text: Option<&str>, style: &Style) -> Vec<Line> {
+    let wrapped = text.map(|text| wrap(text, style.width - 2)).unwrap_or_default();
+    wrapped.iter().map(|line| Line::new().plain("  ").with(Tone::Warn, line)).collect()
+}
+
+/// The block of a terminal's text; nothing where no thread is known.
+pub fn block(all: &AllThreads, style: &Style) -> Vec<Line> {
+    if all.threads.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = heading("I/O by program", OF_PROGRAMS, style);
+    lines.extend(table(&HEAD, &all.program_cells(), style));
+    lines.extend(heading("I/O by thread", OF_THREADS, style));
+    lines.extend(table(&thread_head(), &all.thread_cells(), style));
+    lines.extend(below(all.uneven.as_deref(), style));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{info::JobInfo, job::Job, totals::RunTotals};
+
+    const S: u64 = 1_000_000_000;
+
+    /// Threads by their process, number, operations and time; the run took a minute.
+    fn told(threads: &[(u32, u32, u64, u64)]) -> Option<String> {
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        totals.elapsed_ns = 60 * S;
+        let one = |(process, thread, ops, time_ns): &(u32, u32, u64, u64)| ThreadUse {
+            program: "sol\x1bver".into(),
+            process: *process,
+            thread: *thread,
+            counts: IoCounts { ops: *ops, time_ns: *time_ns, ..IoCounts::default() },
+            ..ThreadUse::default()
+        };
+        totals.files.threads.threads = threads.iter().map(one).collect();
+        uneven(&Facts::new(&totals, false))
+    }
+
+    #[test]
+    fn one_that_others_wait_for_is_named() {
+        let ranks = |slowest| [(1, 1, 900, slowest), (2, 2, 1_000, 10 * S), (3, 3, 1_000, 8 * S)];
+        let line = told(&ranks(20 * S)).unwrap();
+        assert!(line.starts_with("uneven: process 1 of sol"), "{line}");
+        assert!(
+            line.ends_with("spent 20.0 s on files, the 2 others like it 9.00 s on average"),
+            "{line}"
+        );
+        assert!(!line.contains('\x1b'));
+        assert_eq!(told(&ranks(105 * S / 10)), None, "less than 15 % of its own time");
+        // Helpers that hardly use files do other work.
+        assert_eq!(told(&[(1, 1, 900, 20 * S), (1, 2, 44, S)]), None);
+        let line = told(&[(1, 1, 900, 20 * S), (1, 2, 45, S)]).unwrap();
+        assert!(
+            line.contains("thread 1 of") && line.contains("the other like it 1.00 s"),
+            "{line}"
+        );
+        assert_eq!(told(&[(1, 1, 900, 2 * S), (1, 2, 900, S)]), None, "3 % of the run");
+        assert_eq!(told(&[(1, 1, 900, 20 * S)]), None);
+        // A process is the sum of its threads.
+        let both = [(1, 1, 900, 10 * S), (1, 4, 900, 10 * S), (2, 2, 1_800, 5 * S)];
+        assert!(told(&both).unwrap().contains("process 1 of"));
+    }
+}
