@@ -3,7 +3,7 @@
 use aya_ebpf::helpers::bpf_probe_read_user;
 use tracer_ebpf::{
     kernel_fields::fields::*,
-    tables::io::{IoCpu, op},
+    tables::io::{IO_SUBMISSIONS, IoCpu, op},
 };
 
 use crate::{
@@ -13,8 +13,6 @@ use crate::{
     typed::file_of_descriptor,
 };
 
-/// Requests of one call that are looked at.
-const MOST: u64 = 32;
 /// What a request is to do (linux/aio_abi.h).
 const PREAD: u16 = 0;
 const PWRITE: u16 = 1;
@@ -40,7 +38,7 @@ struct Request {
 pub fn count(cpu: *mut IoCpu, task: impl Pointer, registers: Kernel, number: u64) -> u64 {
     let list: u64 = load(registers, CALL_THIRD);
     let mut at = 0;
-    while at < MOST {
+    while at < IO_SUBMISSIONS {
         if at >= number {
             return 0;
         }
@@ -63,6 +61,6 @@ pub fn count(cpu: *mut IoCpu, task: impl Pointer, registers: Kernel, number: u64
         submitted(cpu, &Submission { op, bytes, system });
     }
     // SAFETY: this CPU's own.
-    unsafe { (*cpu).no_aio += number - MOST };
+    unsafe { (*cpu).no_aio += number - IO_SUBMISSIONS };
     0
 }

@@ -24,8 +24,18 @@ use crate::{
 /// A request is submitted.
 #[btf_tracepoint(function = "io_uring_submit_req")]
 pub fn io_submit(ctx: BtfTracePointContext) -> i32 {
+    submitted(ctx.arg(0))
+}
+
+/// The same on kernels that call it otherwise.
+#[btf_tracepoint(function = "io_uring_submit_sqe")]
+pub fn io_submit_sqe(ctx: BtfTracePointContext) -> i32 {
+    submitted(ctx.arg(0))
+}
+
+#[inline(always)]
+fn submitted(request: Kernel) -> i32 {
     if let Some(cpu) = if_jobs_task(Kernel::current()) {
-        let request: Kernel = ctx.arg(0);
         if !call_of(load(request, URING_OPCODE)).is_some() {
             return 0;
         }

@@ -86,6 +86,8 @@ pub const IO_ERRORS: u32 = 512;
 pub const IO_MOUNTS: u32 = 4096;
 /// Requests to io_uring that may be under way at once.
 pub const IO_REQUESTS: u32 = 8192;
+/// Requests to libaio that are looked at of one call: the verifier goes through all of them.
+pub const IO_SUBMISSIONS: u64 = 32;
 /// Bytes of a path that are compared with mount points: as many as the kernel's tries take.
 pub const IO_PATH_BYTES: usize = 256;
 

@@ -102,7 +102,7 @@ pub const COMPLETED: &str = "io_uring completions";
 const SCALAR: &str = "scalar";
 
 /// Hooks that a kernel may lack: what they give is then unknown. Of a group the first that the kernel has.
-pub static OPTIONAL: [Hook; 7] = [
+pub static OPTIONAL: [Hook; 8] = [
     optional(
         "io_fetch",
         "mm_filemap_add_to_page_cache",
@@ -172,6 +172,13 @@ pub static OPTIONAL: [Hook; 7] = [
         "io_submit",
         "io_uring_submit_req",
         &["*io_kiocb"],
+        besides!("URING_OPCODE" "URING_FILE"),
+        SUBMITTED,
+    ),
+    optional(
+        "io_submit_sqe",
+        "io_uring_submit_sqe",
+        &["*io_kiocb", SCALAR],
         besides!("URING_OPCODE" "URING_FILE"),
         SUBMITTED,
     ),

@@ -119,7 +119,7 @@ mod tests {
         assert!(known(&none, op::READ).contains(&"device_read_bytes"));
         assert!(!known(&none, op::MMAP).contains(&"device_read_bytes"), "page faults are no calls");
         assert!(known(&none, op::MMAP).contains(&"fetched_more"));
-        let some = lacking(&["io_fetch", "io_fetch_page", "io_submit"]);
+        let some = lacking(&["io_fetch", "io_fetch_page", "io_submit", "io_submit_sqe"]);
         assert_eq!(
             some.notes(),
             [

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, mem::offset_of};
 
 use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use tracer_ebpf::tables::io::{IO_CELLS, IO_MOUNTS, IO_REQUESTS, IoCell, IoCpu, IoKey, OPS};
+use tracer_ebpf::tables::io::{
+    IO_CELLS, IO_MOUNTS, IO_REQUESTS, IO_SUBMISSIONS, IoCell, IoCpu, IoKey, OPS,
+};
 
 use super::{
     errors, files::Files, lacking::Lacking, mounts::Mounted, servers::Servers, slowest::Slowest,
@@ -219,7 +221,7 @@ fn notes(numbers: [u64; 6]) -> Vec<String> {
         "failed operations on files are missing from the list of errors".to_owned(),
         "operations on files have no latency: their begin was not seen".to_owned(),
         format!("requests to io_uring are missing: there is room for {IO_REQUESTS} at once"),
-        "requests to libaio are missing: of each call 256 are looked at".to_owned(),
+        format!("requests to libaio are missing: of each call {IO_SUBMISSIONS} are looked at"),
     ];
     let told = numbers.into_iter().zip(all).filter(|(number, _)| *number > 0);
     told.map(|(number, what)| format!("{} {what}", count(number))).collect()
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_told_in_whole_sentences() {
         assert!(notes([0; 6]).is_empty());
-        let told = notes([1200, 3, 4, 5, 6, 0]);
+        let told = notes([1200, 3, 4, 5, 6, 7]);
         assert_eq!(
             told,
             [
@@ -264,6 +266,7 @@ mod tests {
                 "4 failed operations on files are missing from the list of errors",
                 "5 operations on files have no latency: their begin was not seen",
                 "6 requests to io_uring are missing: there is room for 8192 at once",
+                "7 requests to libaio are missing: of each call 32 are looked at",
             ]
         );
         assert_eq!(
