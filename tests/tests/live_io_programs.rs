@@ -128,13 +128,19 @@ fn programs(place: &Place) -> Vec<(&'static str, Vec<String>)> {
             "sqlite3",
             words(
                 file("sqlite3"),
-                &[&format!("{work}/db"), &format!("create table t(n); {rows} select sum(n) from t;")],
+                &[
+                    &format!("{work}/db"),
+                    &format!("create table t(n); {rows} select sum(n) from t;"),
+                ],
             ),
         ),
         ("python", words(python, &["-c", "import json, email, http.server, xml.dom.minidom"])),
         (
             "git",
-            words(file("git"), &["-C", &repository, "archive", "-o", &format!("{work}/tar"), "HEAD"]),
+            words(
+                file("git"),
+                &["-C", &repository, "archive", "-o", &format!("{work}/tar"), "HEAD"],
+            ),
         ),
     ]
 }
@@ -240,7 +246,8 @@ fn real_programs_bytes_are_those_of_proc_pid_io() {
     let alone = String::from_utf8(alone.stdout).unwrap();
     let loader = IoAccount::of(&alone) - IoAccount::of_exec(IO_ACCOUNT);
     for (name, words) in programs(&place) {
-        let own: Vec<_> = [IO_ACCOUNT].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let own: Vec<_> =
+            [IO_ACCOUNT].into_iter().chain(words.iter().map(String::as_str)).collect();
         // Python's modules and the like are then where they will be.
         place.begin();
         assert!(Command::new(own[0]).args(&own[1..]).envs(ENVIRONMENT).output().is_ok());
@@ -275,7 +282,8 @@ fn compare(name: &str, job: &Traced, truth: IoAccount) {
         ["copy_file_range", "sendfile"].into_iter().map(|op| sum(of(op), "bytes")).sum();
     let copies = done("copy_file_range") + done("sendfile");
     let mut agree = Agreement::new();
-    let mut exact = |what: &str, ours, theirs| agree.exact(&format!("{name}: {what}"), ours, theirs);
+    let mut exact =
+        |what: &str, ours, theirs| agree.exact(&format!("{name}: {what}"), ours, theirs);
     exact("rchar", sum(of("read"), "bytes") + copied, truth.read_bytes);
     exact("wchar", sum(of("write"), "bytes") + copied, truth.written_bytes);
     exact("syscr", sum(of("read"), "ops") - refused("read", &["EBADF"]) + copies, truth.reads);

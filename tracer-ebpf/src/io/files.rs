@@ -207,11 +207,7 @@ fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
         (*name)[0].length = length as u32;
         &(*name)[0]
     };
-    let _ = if is_heavy {
-        HEAVY_NAMES.insert(id, name, 0)
-    } else {
-        NAMES.insert(id, name, 0)
-    };
+    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
 }
 
 const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

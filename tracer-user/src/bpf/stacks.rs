@@ -81,8 +81,7 @@ fn together(all: &BTreeMap<Place, Function>, place: Place) -> u64 {
 #[test]
 fn stacks_fit_the_verifiers_that_round_them_up() {
     for object in ["always", "io"] {
-        let path =
-            format!("{}/../tracer-ebpf/object/{object}.bpf.o", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../tracer-ebpf/object/{object}.bpf.o", env!("CARGO_MANIFEST_DIR"));
         let all = functions(&std::fs::read(path).unwrap());
         assert!(all.values().any(|function| !function.calls.is_empty()), "{object}: no calls");
         assert!(all.values().any(|function| function.bytes > 64), "{object}: no stacks");

@@ -54,7 +54,9 @@ fn op(words: &[&str]) -> Option<(String, Counts)> {
     let name = words.first()?.strip_suffix(':')?;
     let numbers: Option<Vec<u64>> = words[1..].iter().map(|word| word.parse().ok()).collect();
     let numbers = numbers?;
-    let [ops, sent, timeouts, sent_bytes, received_bytes, queue, round_trip, time, ..] = numbers[..] else {
+    let [ops, sent, timeouts, sent_bytes, received_bytes, queue, round_trip, time, ..] =
+        numbers[..]
+    else {
         return None;
     };
     let ns = |ms: u64| Some(ms.saturating_mul(MS));
@@ -124,7 +126,13 @@ device fs2:/ mounted on /srv with fstype nfs4 statvers=1.1
 
     #[test]
     fn garbage_is_no_mount() {
-        for text in ["", "device\n", "device a mounted on\n", "device x mounted on /y with fstype\n", "per-op statistics\n READ: 1\n"] {
+        for text in [
+            "",
+            "device\n",
+            "device a mounted on\n",
+            "device x mounted on /y with fstype\n",
+            "per-op statistics\n READ: 1\n",
+        ] {
             assert!(parse(text).is_empty(), "{text}");
         }
         let huge = "device a mounted on /a with fstype nfs\nper-op statistics\nREAD: 1 0 0 0 0 0 0 18446744073709551615 99999999999999999999\n";

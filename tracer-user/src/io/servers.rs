@@ -176,7 +176,11 @@ mod tests {
                  \tper-op statistics\n\tREAD: 4 5 0 800 {bytes} 1 20 22 0\n"
             )
         };
-        let counts = format!("device proc mounted on /proc with fstype proc\n{}{}", nfs("/home"), nfs("/srv/me"));
+        let counts = format!(
+            "device proc mounted on /proc with fstype proc\n{}{}",
+            nfs("/home"),
+            nfs("/srv/me")
+        );
         let text = "snapshot_time 1.5 secs.nsecs\nread_bytes 2 samples [bytes] 1 9 10\nopen 3 samples [usecs] 1 5 9 35\n";
         let folders = vec![("scratch-ffff9bc0".to_owned(), text.to_owned())];
         let (read, strange) = of_texts(&counts, folders, MOUNTINFO, &mut Mounts::of(MOUNTINFO));

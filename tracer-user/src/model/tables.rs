@@ -92,8 +92,20 @@ pub static INTERVAL: Field = Field {
 
 /// Every measurement of values, in the order of their output.
 pub static ALL: [&Measurement; 14] = [
-    &SCHED, &FAULT, &BLOCK, &WAIT, &IO, &IO_ERROR, &NODE_MOUNT, &NET, &MEMORY, &CPU, &GPU, &XID,
-    &NODE_NET, &SELF,
+    &SCHED,
+    &FAULT,
+    &BLOCK,
+    &WAIT,
+    &IO,
+    &IO_ERROR,
+    &NODE_MOUNT,
+    &NET,
+    &MEMORY,
+    &CPU,
+    &GPU,
+    &XID,
+    &NODE_NET,
+    &SELF,
 ];
 
 /// How many of its tags a recording has at least: those of the oldest one.
