@@ -38,7 +38,7 @@ pub fn read() -> io::Result<String> {
     Ok(in_utf8(fs::read(OWN)?))
 }
 
-/// The text as `process` sees it, and whether that is all of it: of more than [`MOST_BYTES`] the first lines.
+/// The text as `process` sees it, and whether that is all of it: of more than 2 MiB the first lines.
 ///
 /// # Errors
 /// When it has ended.
