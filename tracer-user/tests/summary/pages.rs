@@ -75,11 +75,39 @@ fn nothing_from_outside_is_markup_and_nothing_is_loaded() {
     assert_eq!(text.matches("<title>").count(), text.matches("</title>").count());
 }
 
+/// What is told of operations on files: paths and threads with the names that programs chose, each duration in its row.
+#[test]
+fn operations_on_files_have_a_map_and_tables_and_their_names_are_no_markup() {
+    let mut job = record(fixtures::file_ops::named());
+    // Of a minute that begins where the job does: each column of time is two of the map.
+    let begin_ns = fixtures::file_ops::named().info.start_wall_ns;
+    job.timeline = jobtrace::record::timeline::Timeline::new(begin_ns);
+    job.timeline.add(60_000_000_000, &[]);
+    let text = page(vec![job]);
+    for title in
+        ["How long I/O took over time", "Slowest operations", "I/O by program", "I/O by thread"]
+    {
+        assert_eq!(text.matches(&format!("<h2>{title}</h2>")).count(), 1, "{title}");
+    }
+    for markup in ["<b>", "</td>lib", "<script", "\u{1b}"] {
+        assert!(!text.contains(markup), "{markup:?} in {text}");
+    }
+    assert!(text.contains("uneven: thread 4711"), "{text}");
+    // The one of three seconds: in the topmost of eleven rows, after 49 of 60 seconds.
+    let (_, map) = text.split_once("durations from bottom to top").unwrap();
+    assert!(map.contains("viewBox=\"0 0 120 11\""), "{map}");
+    assert!(map.contains("M98 0h2v1h-2z"), "{map}");
+    assert_eq!(map.matches(" 0h2v1h-2z").count(), 1, "no other took as long: {map}");
+}
+
 #[test]
 fn every_drawing_has_its_words_and_every_element_its_end() {
-    for records in
-        [uneven(8), vec![slurm(fixtures::gpus::gpus_held(), 60)], vec![record(fixtures::short())]]
-    {
+    for records in [
+        uneven(8),
+        vec![slurm(fixtures::gpus::gpus_held(), 60)],
+        vec![record(fixtures::short())],
+        vec![record(fixtures::file_ops::named())],
+    ] {
         let text = page(records);
         let drawings = text.matches("<svg ").count();
         // Those of a legend stand beside their words.
