@@ -194,7 +194,8 @@ fn one_is_served_at_a_time_and_nothing_stays_when_he_is_gone() {
         loaded.programs.retain(|id| !before.programs.contains(id));
         loaded.maps.retain(|id| !before.maps.contains(id));
         loaded.links.retain(|id| !before.links.contains(id));
-        assert_eq!(loaded.programs.len(), 5, "round {round}");
+        // Those without which it is not begun, and four that a kernel may lack.
+        assert!((5..=9).contains(&loaded.programs.len()), "round {round}: {loaded:?}");
         assert!(loaded.maps.len() > 10 && loaded.left() == loaded, "{loaded:?}");
         asked.0.kill().unwrap();
         asked.0.wait().unwrap();
