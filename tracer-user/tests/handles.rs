@@ -12,9 +12,21 @@ use jobtrace::model::{
 use tracer_ebpf::table::Place;
 
 /// The types of the handles, as the sources write them, in the order of the tables.
-const HANDLES: [&str; 13] = [
-    "Sched", "Fault", "Block", "Wait", "Io", "IoError", "Net", "Memory", "Cpu", "Gpu", "Xid",
-    "NodeNet", "Own",
+const HANDLES: [&str; 14] = [
+    "Sched",
+    "Fault",
+    "Block",
+    "Wait",
+    "Io",
+    "IoError",
+    "NodeMount",
+    "Net",
+    "Memory",
+    "Cpu",
+    "Gpu",
+    "Xid",
+    "NodeNet",
+    "Own",
 ];
 
 /// What reads the kernel, its files and devices, and computes. What shows values reads fields and sets none.

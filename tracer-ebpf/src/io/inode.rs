@@ -1,57 +1,30 @@
-//! An inode. Where its fields must be copied, the first bytes are copied at once: that costs about as much as one word.
+//! An inode.
 
-use aya_ebpf::helpers::bpf_probe_read_kernel;
 use tracer_ebpf::{
     kernel_fields::{Marked, fields::*},
     settings::globals::CAST_TO_INODE,
 };
 
-use crate::{
-    file::word_at,
-    kernel::{Word, global},
-    typed::{Typed, casts},
-};
+use crate::{kernel::Word, typed::Typed};
 
 /// The type in an inode's mode, and that of a regular file (linux/stat.h).
 pub const TYPE: u32 = 0o170_000;
 pub const REGULAR: u32 = 0o100_000;
 
-/// Words that are copied at once.
-const WORDS: usize = 16;
-
-/// An inode: as it is, or as it was.
-pub struct Inode {
-    inode: Typed,
-    begin: [u64; WORDS],
-}
+/// An inode.
+pub struct Inode(Typed);
 
 impl Inode {
-    /// That at `address`; `None` where it cannot be read.
+    /// That at `address`; none at 0.
     #[inline(always)]
     pub fn at(address: u64) -> Option<Self> {
-        let inode = Typed::at(address, &CAST_TO_INODE);
-        let begin = match casts() {
-            true => [0; WORDS],
-            // SAFETY: a failed read is none.
-            false => unsafe { bpf_probe_read_kernel(address as *const [u64; WORDS]) }.ok()?,
-        };
-        Some(Self { inode, begin })
+        if address == 0 { None } else { Some(Self(Typed::at(address, &CAST_TO_INODE))) }
     }
 
     /// The field `F`; what follows a small one may come with it.
     #[inline(always)]
     fn field<T: Word + Into<u64>, F: Marked>(&self, field: F) -> u64 {
-        if casts() {
-            return self.inode.field::<T, F>(field);
-        }
-        let place = global(F::global());
-        // The verifier knows the place, and cuts the branch not taken.
-        if place < (WORDS * 8) as u64 {
-            // SAFETY: within the words.
-            unsafe { *self.begin.as_ptr().add(place as usize / 8) >> (place % 8 * 8) }
-        } else {
-            word_at(self.inode.address() + place)
-        }
+        self.0.field::<T, F>(field)
     }
 
     /// Address of its super block.

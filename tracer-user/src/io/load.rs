@@ -98,13 +98,13 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
         }
     }
     let lacking = Lacking::of(asked.iter().copied().zip(&states), has_account);
-    let _set = Set::new(programs, asked, states, None);
+    let set = Set::new(programs, asked, states, None);
     let is_own = job.mounts_of.is_none();
     let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
     let servers = Servers::default();
     let mut io =
-        Io { _set, maps, names, is_own, lacks_mounts: false, lacking, readers, systems, servers };
+        Io { set, maps, names, is_own, lacks_mounts: false, lacking, readers, systems, servers };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {
         // Of a job without processes yet these are the nearest.

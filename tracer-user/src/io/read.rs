@@ -38,8 +38,8 @@ const MAGIC: usize = offset_of!(IoCell, magic) / 8;
 
 /// The attached programs and their maps. Dropping it detaches everything.
 pub struct Io {
-    /// Held: dropping it detaches.
-    pub(super) _set: Set,
+    /// Dropping it detaches.
+    pub(super) set: Set,
     pub(super) maps: Maps,
     pub(super) names: Mounts,
     /// Whether the mounts are those of this process, which are read at each reading.
@@ -197,10 +197,21 @@ impl Io {
             sum(offset_of!(IoCpu, no_aio)),
         ]);
         notes.extend(self.lacking.notes());
+        let missed = self.set.runs().iter().map(|program| program.missed).sum();
+        notes.extend((missed > 0).then(|| lacks_runs(missed)));
         notes.extend(self.lacks_mounts.then(lacks_mounts));
         notes.extend(self.servers.note());
         notes
     }
+}
+
+/// Of kernels that let a task be taken off its CPU within a program at a call: another's calls there then run none.
+fn lacks_runs(missed: u64) -> String {
+    format!(
+        "this kernel left out {} runs of the programs at the begin and end of calls, of whichever task: operations on \
+         files, or their latencies, may be missing from the I/O figures",
+        count(missed)
+    )
 }
 
 fn lacks_mounts() -> String {
@@ -269,6 +280,7 @@ mod tests {
                 "7 requests to libaio are missing: of each call 32 are looked at",
             ]
         );
+        assert!(lacks_runs(5_974).starts_with("this kernel left out 5.97k runs of the programs"));
         assert_eq!(
             lacks_mounts(),
             "there are more mounts than can be followed (4096, less where their lines are long): operations on the \

@@ -57,13 +57,12 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 11] = [
+pub const QUICK: [&str; 10] = [
     "switches, waits and time on CPU",
     "causes of waits",
     "reads by file system",
     "major faults",
     "direct reads",
-    "operations on files",
     "messages",
     "splices from a socket",
     "segments sent again",
