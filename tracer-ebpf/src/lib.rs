@@ -5,11 +5,11 @@
 #![no_std]
 
 pub mod calls;
-pub mod casts;
 pub mod cells;
 pub mod handle;
 pub mod ids;
 pub mod io_calls;
+pub mod kernel_calls;
 pub mod kernel_fields;
 pub mod loglinear;
 pub mod records;

@@ -54,6 +54,8 @@ settings! {
     JOB_CGROUP = 0,
     /// 1 where that job runs already, and is counted from now on; 0 where its first program begins it.
     JOB_RUNS = 0,
+    /// 1 where a program may keep the running task on its CPU (6.10 on).
+    HOLDS_CPU = 0,
     /// Number of the type `list_head`, which any place that holds a pointer is given; 0 where this kernel gives an
     /// address no type (before 6.2), as the three below.
     CAST_TO_LIST = 0,

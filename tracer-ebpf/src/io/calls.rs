@@ -11,13 +11,14 @@ use tracer_ebpf::{
     io_calls::{IoCall, IoCalls, NONE, is_lock, place},
     kernel_fields::{fields::*, globals},
     settings::globals::{CALL_AIO_SUBMIT, COMPAT_BITS},
-    tables::io::op,
+    tables::io::{IoCpu, op},
 };
 
 use crate::{
     aio,
     cells::{Meanwhile, Operation, count},
     files,
+    held::held,
     job::if_jobs,
     kernel::{Kernel, Pointer, global, has, load},
     maps::{InFlight, in_flight, tag},
@@ -63,7 +64,7 @@ pub fn io_exit_probed(ctx: BtfTracePointContext) -> i32 {
 fn enter<T: Task>(ctx: &BtfTracePointContext) -> i32 {
     let registers: Kernel = ctx.arg(0);
     if if_jobs::<T>(registers).is_some() {
-        begin(T::current(), registers);
+        held(|| begin(T::current(), registers));
     }
     0
 }
@@ -73,49 +74,55 @@ fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
     let registers: Kernel = ctx.arg(0);
     if let Some(cpu) = if_jobs::<T>(registers) {
         let result = ctx.arg::<u64>(1) as i64;
-        let (call, number) = call_of(registers);
-        let task = T::current();
-        if is_of_32_bits(task) {
-            // SAFETY: this CPU's own.
-            unsafe { (*cpu).calls_32 += 1 };
-            return 0;
-        }
-        if !call.is_some() || RESTARTS.contains(&result) {
-            if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
-                aio::count(cpu, task, registers, result as u64);
-            }
-            return 0;
-        }
-        // SAFETY: has no preconditions.
-        let now = unsafe { bpf_ktime_get_ns() };
-        let pid: u32 = load(task, TASK_PID);
-        let Some(own) = in_flight(pid) else { return 0 };
-        // SAFETY: the task's own, or that of another that shares its place: the tag tells.
-        let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
-        let is_closed = call.place() == place::CLOSED;
-        let place = match is_closed {
-            true if is_known => begun.closes(),
-            true => Place::UNKNOWN,
-            false => Place::of_call(task, registers, call, result),
-        };
-        let operation = Operation {
-            now_ns: now,
-            took_ns: is_known.then(|| now - begun.start_ns),
-            has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
-            result,
-            meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
-        };
-        begun.tag = 0;
-        let pattern = files::count(place.file, pid, call, registers, &operation);
-        // SAFETY: this CPU's own.
-        unsafe { count(cpu, call, place.system, &operation, pattern) };
-        if !place.file.id.is_stream() {
-            tasks::count(own, pid, call, &operation);
-            // SAFETY: this CPU's own.
-            unsafe { slowest::note::<T>(cpu, &place, call, registers, &operation) };
-        }
+        held(|| end::<T>(cpu, registers, result));
     }
     0
+}
+
+/// The call with these registers, of the job's, returns `result`.
+#[inline(always)]
+fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
+    let (call, number) = call_of(registers);
+    let task = T::current();
+    if is_of_32_bits(task) {
+        // SAFETY: this CPU's own.
+        unsafe { (*cpu).calls_32 += 1 };
+        return;
+    }
+    if !call.is_some() || RESTARTS.contains(&result) {
+        if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
+            aio::count(cpu, task, registers, result as u64);
+        }
+        return;
+    }
+    // SAFETY: has no preconditions.
+    let now = unsafe { bpf_ktime_get_ns() };
+    let pid: u32 = load(task, TASK_PID);
+    let Some(own) = in_flight(pid) else { return };
+    // SAFETY: the task's own, or that of another that shares its place: the tag tells.
+    let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
+    let is_closed = call.place() == place::CLOSED;
+    let place = match is_closed {
+        true if is_known => begun.closes(),
+        true => Place::UNKNOWN,
+        false => Place::of_call(task, registers, call, result),
+    };
+    let operation = Operation {
+        now_ns: now,
+        took_ns: is_known.then(|| now - begun.start_ns),
+        has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
+        result,
+        meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
+    };
+    begun.tag = 0;
+    let pattern = files::count(place.file, pid, call, registers, &operation);
+    // SAFETY: this CPU's own.
+    unsafe { count(cpu, call, place.system, &operation, pattern) };
+    if !place.file.id.is_stream() {
+        tasks::count(own, pid, call, &operation);
+        // SAFETY: this CPU's own.
+        unsafe { slowest::note::<T>(cpu, &place, call, registers, &operation) };
+    }
 }
 
 #[inline(always)]

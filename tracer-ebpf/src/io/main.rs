@@ -20,6 +20,8 @@ mod file;
 #[cfg(target_arch = "bpf")]
 mod files;
 #[cfg(target_arch = "bpf")]
+mod held;
+#[cfg(target_arch = "bpf")]
 mod inode;
 #[cfg(target_arch = "bpf")]
 mod job;

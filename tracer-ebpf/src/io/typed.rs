@@ -4,7 +4,7 @@
 use core::arch::asm;
 
 use tracer_ebpf::{
-    casts::CALL_MARK,
+    kernel_calls::CAST,
     kernel_fields::{Marked, fields::*},
     settings::globals::{CAST_TO_FILE, CAST_TO_LIST, CAST_TO_SUPER},
 };
@@ -34,7 +34,7 @@ impl Typed {
         unsafe {
             asm!(
                 "call {mark}",
-                mark = const CALL_MARK,
+                mark = const CAST,
                 inlateout("r1") address => _,
                 inlateout("r2") global(type_id) => _,
                 lateout("r0") typed,

@@ -4,9 +4,9 @@ use anyhow::{Result, anyhow};
 use aya::Ebpf;
 
 use super::{
-    casts,
     error::{LoadError, with_causes},
     globals::Globals,
+    kernel_calls::KernelCalls,
     loader::loader,
     offsets::{self, Offsets},
     privileges::{is_in_namespace, lacking_capabilities},
@@ -43,8 +43,8 @@ pub struct Plan<'a> {
     pub globals: &'a Globals,
     /// Offsets of the kernel's fields.
     pub offsets: &'a Offsets,
-    /// The function that gives types to addresses: [`casts::find`].
-    pub cast: Option<i32>,
+    /// The kernel's functions that its programs call.
+    pub calls: KernelCalls,
     /// Maps that get another number of entries than the object says.
     pub entries: &'a [(&'static str, u32)],
     /// Values of its read-only tables, by the names of their globals.
@@ -74,6 +74,6 @@ pub fn create(plan: &Plan<'_>) -> Result<Ebpf> {
     }
     let mut object = plan.object.to_vec();
     offsets::apply(&mut object, plan.offsets)?;
-    casts::apply(&mut object, plan.cast)?;
+    plan.calls.apply(&mut object)?;
     loader.load(&object).map_err(|error| anyhow!("{}", with_causes(&error)))
 }

@@ -5,11 +5,11 @@
 pub(crate) mod attach;
 pub(crate) mod batch;
 pub mod btf;
-pub(crate) mod casts;
 pub mod error;
 pub mod fdinfo;
 pub(crate) mod globals;
 pub mod hook;
+pub(crate) mod kernel_calls;
 pub(crate) mod load;
 mod loader;
 pub(crate) mod log;

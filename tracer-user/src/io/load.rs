@@ -17,8 +17,8 @@ use crate::{
     bpf::{
         attach::{attach_all, check},
         btf::Btf,
-        casts,
         hook::{Hook, HookState},
+        kernel_calls::KernelCalls,
         load::{Plan, create},
         maps::of_loaded,
         memlock::LiftedMemlock,
@@ -56,7 +56,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let is_typed = globals[settings::CURRENT_TASK_TYPED] != 0;
     globals.insert(settings::JOB_CGROUP, job.cgroup);
     globals.insert(settings::JOB_RUNS, job.runs.into());
-    let cast = casts::find(&btf, &mut globals);
+    let calls = KernelCalls::find(&btf, &mut globals);
     globals.insert(settings::PAGE_BYTES, rustix::param::page_size() as u64);
     globals.insert(settings::TICK_NS, tick_ns());
     let head = btf.enum_value("pageflags", "PG_head").map_or(0, |bit| 1 << bit);
@@ -77,7 +77,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
         object: OBJECT,
         globals: &globals,
         offsets: &offsets,
-        cast,
+        calls,
         entries: &[],
         tables: &[("IO_CALLS", &calls::table())],
         log_level: 0,
