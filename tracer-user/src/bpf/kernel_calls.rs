@@ -41,7 +41,9 @@ impl KernelCalls {
             calls.forget(CAST);
         }
         let holds = calls.of(HOLD).is_some() && calls.of(RELEASE).is_some();
-        globals.insert(HOLDS_CPU, holds.into());
+        // Where programs of system calls run with preemption.
+        let is_needed = btf.member("tracepoint_ext.faultable").is_some();
+        globals.insert(HOLDS_CPU, (holds && is_needed).into());
         calls
     }
 

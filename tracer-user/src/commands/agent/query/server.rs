@@ -163,9 +163,9 @@ impl Server {
     async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Ask) -> Result<T> {
         let turn = self.ask.lock().await;
         let (give, answer) = oneshot::channel();
-        let ends = "the agent ends";
+        let ends = "the agent has ended meanwhile, and what it had counted is lost: ask again when it runs";
         turn.send(question(give)).await.ok().context(ends)?;
-        let answer = answer.await.context(ends)?;
+        let answer = answer.await.ok().context(ends)?;
         sleep(PAUSE).await;
         Ok(answer)
     }
