@@ -189,7 +189,7 @@ fn each_program_has_its_own_operations_also_where_it_replaces_another() {
     fs::write(&file, vec![7; MIB as usize]).unwrap();
     let file = file.to_str().unwrap();
     let script = format!(
-        "cat {file} {file} >{file}.1; dd if={file} of={file}.2 bs=64k 2>{file}.3; exec cat {file} >{file}.4"
+        "export LC_ALL=C; cat {file} {file} >{file}.1; dd if={file} of={file}.2 bs=64k 2>{file}.3; exec cat {file} >{file}.4"
     );
     let job = Traced::run(&["--io"], &["sh", "-c", &script]);
     assert!(job.output.status.success(), "{:?}", job.output);
@@ -205,7 +205,8 @@ fn each_program_has_its_own_operations_also_where_it_replaces_another() {
     let dd = of("dd");
     agree.exact("threads of dd", number(dd, "threads"), 1);
     agree.between("written by dd", number(dd, "written_bytes"), MIB..=MIB + 4096);
-    agree.between("operations of dd", number(dd, "ops"), 32..=200);
+    // Reads and writes, and what its loader looks for: where, and how often in vain, is the machine's.
+    agree.between("operations of dd", number(dd, "ops"), 32..=1_000);
     agree.between("written by sh", number(of("sh"), "written_bytes"), 0..=0);
     agree_with_totals(&job.json, &mut agree);
     agree.end();
