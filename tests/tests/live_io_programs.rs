@@ -32,7 +32,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("copy_file_range", &["copy_file_range"]),
     ("sendfile", &["sendfile"]),
     ("splice", &["splice", "tee", "vmsplice"]),
-    ("fsync", &["fsync", "fdatasync", "syncfs", "sync", "sync_file_range"]),
+    ("fsync", &["fsync", "fdatasync", "syncfs", "sync", "sync_file_range", "msync"]),
     ("getdents", &["getdents", "getdents64"]),
     ("unlink", &["unlink", "unlinkat", "rmdir"]),
     ("rename", &["rename", "renameat", "renameat2"]),

@@ -54,7 +54,7 @@ settings! {
     JOB_CGROUP = 0,
     /// 1 where that job runs already, and is counted from now on; 0 where its first program begins it.
     JOB_RUNS = 0,
-    /// 1 where a program of system calls may be interrupted by another task (6.13 on), and keeps its own on the CPU.
+    /// 1 where another task may interrupt a program of a typed tracepoint (7.0 on), which keeps its own on the CPU.
     HOLDS_CPU = 0,
     /// Number of the type `list_head`, which any place that holds a pointer is given; 0 where this kernel gives an
     /// address no type (before 6.2), as the three below.

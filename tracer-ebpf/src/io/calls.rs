@@ -4,7 +4,10 @@
 use core::{arch::asm, ptr::read_volatile};
 
 use aya_ebpf::{
-    helpers::generated::bpf_ktime_get_ns, macros::btf_tracepoint, programs::BtfTracePointContext,
+    EbpfContext,
+    helpers::generated::{bpf_ktime_get_ns, bpf_task_pt_regs},
+    macros::{btf_tracepoint, tracepoint},
+    programs::{BtfTracePointContext, TracePointContext},
 };
 use tracer_ebpf::{
     calls::CALLS,
@@ -18,7 +21,6 @@ use crate::{
     aio,
     cells::{Meanwhile, Operation, count},
     files,
-    held::held,
     job::if_jobs,
     kernel::{Kernel, Pointer, global, has, load},
     maps::{InFlight, in_flight, tag},
@@ -32,49 +34,72 @@ use crate::{
 #[unsafe(no_mangle)]
 pub static IO_CALLS: IoCalls = [NONE.0 as u16; CALLS];
 
-/// The kernel's own results of calls that a signal interrupted (linux/errno.h): the call begins anew or ends
-/// with another result, in a way that no program sees.
+/// The kernel's own results of calls that a signal interrupted (linux/errno.h). Whether the call begins anew, fails or ends
+/// with its task, no program sees: each is one that failed with EINTR, so that what was waited is not lost.
 const RESTARTS: core::ops::RangeInclusive<i64> = -516..=-512;
+const EINTR: i64 = 4;
+
+/// Where an event of raw_syscalls/sys_exit has the result, in words: behind what all events begin with, and the number.
+const EXIT_RESULT: usize = 2;
 
 /// A task enters a call.
 #[btf_tracepoint(function = "sys_enter")]
 pub fn io_enter(ctx: BtfTracePointContext) -> i32 {
-    enter::<Kernel>(&ctx)
+    enter::<Kernel>(ctx.arg(0))
 }
 
 /// The same, where the task is known by its address alone.
 #[btf_tracepoint(function = "sys_enter")]
 pub fn io_enter_probed(ctx: BtfTracePointContext) -> i32 {
-    enter::<Address>(&ctx)
+    enter::<Address>(ctx.arg(0))
+}
+
+/// The same as an event's program, which no other task interrupts: from Linux 7.0 on one may interrupt those above, and
+/// its calls on that CPU then run none.
+#[tracepoint]
+pub fn io_enter_event(_: TracePointContext) -> i32 {
+    enter::<Kernel>(registers())
 }
 
 /// A call returns.
 #[btf_tracepoint(function = "sys_exit")]
 pub fn io_exit(ctx: BtfTracePointContext) -> i32 {
-    exit::<Kernel>(&ctx)
+    exit::<Kernel>(ctx.arg(0), ctx.arg::<u64>(1) as i64)
 }
 
 /// The same, where the task is known by its address alone.
 #[btf_tracepoint(function = "sys_exit")]
 pub fn io_exit_probed(ctx: BtfTracePointContext) -> i32 {
-    exit::<Address>(&ctx)
+    exit::<Address>(ctx.arg(0), ctx.arg::<u64>(1) as i64)
+}
+
+/// The same as an event's program.
+#[tracepoint]
+pub fn io_exit_event(ctx: TracePointContext) -> i32 {
+    // SAFETY: a word of the event, which the verifier lets programs read.
+    let result = unsafe { ctx.as_ptr().cast::<i64>().add(EXIT_RESULT).read() };
+    exit::<Kernel>(registers(), result)
+}
+
+/// The running task's registers as they were when it entered its call.
+#[inline(always)]
+fn registers() -> Kernel {
+    // SAFETY: of the running task, which is in a call.
+    unsafe { bpf_task_pt_regs(Kernel::current().cast_mut().cast()) as usize as Kernel }
 }
 
 #[inline(always)]
-fn enter<T: Task>(ctx: &BtfTracePointContext) -> i32 {
-    let registers: Kernel = ctx.arg(0);
+fn enter<T: Task>(registers: Kernel) -> i32 {
     if if_jobs::<T>(registers).is_some() {
-        held(|| begin(T::current(), registers));
+        begin(T::current(), registers);
     }
     0
 }
 
 #[inline(always)]
-fn exit<T: Task>(ctx: &BtfTracePointContext) -> i32 {
-    let registers: Kernel = ctx.arg(0);
+fn exit<T: Task>(registers: Kernel, result: i64) -> i32 {
     if let Some(cpu) = if_jobs::<T>(registers) {
-        let result = ctx.arg::<u64>(1) as i64;
-        held(|| end::<T>(cpu, registers, result));
+        end::<T>(cpu, registers, result);
     }
     0
 }
@@ -89,12 +114,13 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         unsafe { (*cpu).calls_32 += 1 };
         return;
     }
-    if !call.is_some() || RESTARTS.contains(&result) {
+    if !call.is_some() {
         if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
             aio::count(cpu, task, registers, result as u64);
         }
         return;
     }
+    let result = if RESTARTS.contains(&result) { -EINTR } else { result };
     // SAFETY: has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };
     let pid: u32 = load(task, TASK_PID);

@@ -19,6 +19,7 @@ use crate::{
     cells::{Besides, Meanwhile, count_besides},
     file::word_at,
     files,
+    held::held,
     inode::Inode,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
@@ -35,19 +36,21 @@ const NO_CALL: u32 = u32::MAX;
 /// A page, or several, came into the page cache.
 #[btf_tracepoint(function = "mm_filemap_add_to_page_cache")]
 pub fn io_fetch(ctx: BtfTracePointContext) -> i32 {
-    let task = Kernel::current();
-    if let Some(cpu) = if_jobs_task(task) {
+    held(|| {
+        let task = Kernel::current();
+        let Some(cpu) = if_jobs_task(task) else { return };
         let folio: Kernel = ctx.arg(0);
         let flags: u64 = load(folio, FOLIO_FLAGS);
         let pages: u32 = if flags & global(&PAGE_HEAD) == 0 { 1 } else { load(folio, FOLIO_PAGES) };
         fetched(cpu, task, load(load::<Kernel, _>(folio, FOLIO_MAPPING), MAPPING_HOST), pages);
-    }
+    });
     0
 }
 
 /// The same on kernels that know single pages alone.
 #[btf_tracepoint(function = "mm_filemap_add_to_page_cache")]
 pub fn io_fetch_page(ctx: BtfTracePointContext) -> i32 {
+    // Kernels that let nobody interrupt it.
     let task = Kernel::current();
     if let Some(cpu) = if_jobs_task(task) {
         let page: Kernel = ctx.arg(0);
@@ -59,38 +62,40 @@ pub fn io_fetch_page(ctx: BtfTracePointContext) -> i32 {
 /// A task has written so much that it is to pause for a while.
 #[btf_tracepoint(function = "balance_dirty_pages")]
 pub fn io_throttle(ctx: BtfTracePointContext) -> i32 {
-    throttled(ctx.arg(6))
+    held(|| throttled(ctx.arg(6)));
+    0
 }
 
 /// The same on kernels that tell the thresholds too.
 #[btf_tracepoint(function = "balance_dirty_pages")]
 pub fn io_throttle_12(ctx: BtfTracePointContext) -> i32 {
-    throttled(ctx.arg(10))
+    throttled(ctx.arg(10));
+    0
 }
 
 #[inline(always)]
-fn throttled(ticks: u64) -> i32 {
+fn throttled(ticks: u64) {
     // Told also of a task that need not pause.
     if ticks as i64 <= 0 {
-        return 0;
+        return;
     }
     let task = Kernel::current();
-    let Some(cpu) = if_jobs_task(task) else { return 0 };
+    let Some(cpu) = if_jobs_task(task) else { return };
     let pid: u32 = load(task, TASK_PID);
-    let Some(begun) = in_flight(pid) else { return 0 };
+    let Some(begun) = in_flight(pid) else { return };
     let number = call_of(task);
     // SAFETY: the task's own, or that of another that shares its place: the tag tells.
     unsafe {
         if number != NO_CALL && is_operation((*begun).tag, pid) {
             (*begun).pauses += 1;
             (*begun).paused_ticks += ticks as u32;
-            return 0;
+            return;
         }
     }
     // Which file it is for is not told.
     let op = if is_uring(number) { op::URING_WRITE } else { op::MMAP };
     let meanwhile = Meanwhile { pauses: 1, paused_ticks: ticks as u32, ..Meanwhile::NONE };
-    count(cpu, 0, op, 0, Besides { ops: 0, are_more: 0, meanwhile })
+    count(cpu, 0, op, 0, Besides { ops: 0, are_more: 0, meanwhile });
 }
 
 /// `task` has brought so many pages of the file of `inode` into the page cache.
@@ -154,11 +159,10 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
 }
 
 #[inline(always)]
-fn count(cpu: *mut IoCpu, device: u32, op: u32, block: u64, besides: Besides) -> i32 {
+fn count(cpu: *mut IoCpu, device: u32, op: u32, block: u64, besides: Besides) {
     let key = IoKey { device, op: op as u16, error: 0 };
     // SAFETY: this CPU's own.
     unsafe { count_besides(cpu, key.word(), block, &besides) };
-    0
 }
 
 /// The number of the call that `task` is in, [`NO_CALL`] in a page fault; of a worker of io_uring's, the call that

@@ -1,5 +1,5 @@
-//! Keeping a task on its CPU. From Linux 6.13 on it may be taken off within a program of system calls, and what other
-//! tasks call there until it is back runs no program: operations would be lost.
+//! Keeping a task on its CPU. From Linux 7.0 on it may be taken off within a program of a typed tracepoint, and others
+//! there would then write to the same cells.
 
 use core::arch::asm;
 
@@ -13,12 +13,14 @@ use crate::kernel::global;
 /// Does `work` with the running task kept on its CPU, where this kernel lets programs ask for that.
 #[inline(always)]
 pub fn held(work: impl FnOnce()) {
-    if global(&HOLDS_CPU) == 0 {
-        return work();
+    let holds = global(&HOLDS_CPU) != 0;
+    if holds {
+        call::<HOLD>();
     }
-    call::<HOLD>();
     work();
-    call::<RELEASE>();
+    if holds {
+        call::<RELEASE>();
+    }
 }
 
 #[inline(always)]

@@ -14,6 +14,7 @@ use tracer_ebpf::{
 use crate::{
     cells::{Meanwhile, Operation, count},
     file::word_at,
+    held::held,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
     maps::{REQUESTS, cpu},
@@ -24,20 +25,22 @@ use crate::{
 /// A request is submitted.
 #[btf_tracepoint(function = "io_uring_submit_req")]
 pub fn io_submit(ctx: BtfTracePointContext) -> i32 {
-    submitted(ctx.arg(0))
+    held(|| submitted(ctx.arg(0)));
+    0
 }
 
 /// The same on kernels that call it otherwise.
 #[btf_tracepoint(function = "io_uring_submit_sqe")]
 pub fn io_submit_sqe(ctx: BtfTracePointContext) -> i32 {
-    submitted(ctx.arg(0))
+    submitted(ctx.arg(0));
+    0
 }
 
 #[inline(always)]
-fn submitted(request: Kernel) -> i32 {
+fn submitted(request: Kernel) {
     if let Some(cpu) = if_jobs_task(Kernel::current()) {
         if !call_of(load(request, URING_OPCODE)).is_some() {
-            return 0;
+            return;
         }
         // SAFETY: has no preconditions.
         let now_ns = unsafe { bpf_ktime_get_ns() };
@@ -47,28 +50,29 @@ fn submitted(request: Kernel) -> i32 {
             unsafe { (*cpu).no_request += 1 };
         }
     }
-    0
 }
 
 /// A request is completed.
 #[btf_tracepoint(function = "io_uring_complete")]
 pub fn io_complete(ctx: BtfTracePointContext) -> i32 {
     let completion: Kernel = ctx.arg(2);
-    completed(ctx.arg(1), load(completion, URING_RESULT))
+    held(|| completed(ctx.arg(1), load(completion, URING_RESULT)));
+    0
 }
 
 /// The same on kernels that tell the result itself.
 #[btf_tracepoint(function = "io_uring_complete")]
 pub fn io_complete_7(ctx: BtfTracePointContext) -> i32 {
-    completed(ctx.arg(1), ctx.arg::<u64>(3) as u32)
+    completed(ctx.arg(1), ctx.arg::<u64>(3) as u32);
+    0
 }
 
 #[inline(always)]
-fn completed(request: u64, result: u32) -> i32 {
+fn completed(request: u64, result: u32) {
     // SAFETY: copied at once.
-    let Some(submitted_ns) = (unsafe { REQUESTS.get(&request) }).copied() else { return 0 };
+    let Some(submitted_ns) = (unsafe { REQUESTS.get(&request) }).copied() else { return };
     let _ = REQUESTS.remove(&request);
-    let Some(cpu) = cpu() else { return 0 };
+    let Some(cpu) = cpu() else { return };
     // SAFETY: has no preconditions.
     let now_ns = unsafe { bpf_ktime_get_ns() };
     let call = call_of(word_at(request + global(&globals::URING_OPCODE)) as u8);
@@ -83,7 +87,6 @@ fn completed(request: u64, result: u32) -> i32 {
     let file = word_at(request + global(&globals::URING_FILE));
     // SAFETY: this CPU's own.
     unsafe { count(cpu, call, System::of_file(file), &operation, None) };
-    0
 }
 
 /// What requests of this number do (linux/io_uring.h).

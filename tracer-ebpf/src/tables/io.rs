@@ -186,7 +186,7 @@ measurement! {
         "Operations on files by mount and kind of call, on request (`jobtrace run --io`). `fs` is the type of the file system, `unknown` if neither the call nor its path tells; pipes are `pipefs`, sockets `sockfs`. `mount` is where it is mounted; absent if it is not mounted where jobtrace runs. `op` is the call: reads and writes include those with an offset and with vectors. `mmap` is what page faults of mapped files did, its `ops` those that brought pages into the page cache; `other` what other calls (execve, readahead, madvise) brought there. `uring_read`, `uring_write`, `uring_fsync` and `uring_other` are requests to io_uring, from their submission to their completion, in which no task waits; `aio_read`, `aio_write` and `aio_fsync` are submissions to libaio, with the bytes asked for: how they ended is unknown.";
 
     counter ops: Count in Place::Cell(offset_of!(IoCell, ops)),
-        "Operations, failed ones included. Calls that a signal interrupts before anything was done, and that the kernel begins anew, count once.";
+        "Operations, failed ones included. A call that a signal interrupts before anything was done is one that failed with EINTR, also where the kernel begins it anew, as strace -c has it.";
     counter errors: Count in Place::Cell(offset_of!(IoCell, errors)),
         "Operations that failed.";
     counter bytes: Bytes in Place::SumOf(&SIZE),

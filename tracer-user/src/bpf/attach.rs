@@ -48,7 +48,8 @@ pub fn check(hook: &Hook, btf: &Btf, globals: &Globals) -> Result<()> {
                 found.join(", ")
             );
         }
-        Point::Software(..) => {}
+        // Whether there is one, tracefs says as it is attached.
+        Point::Event(..) | Point::Software(..) => {}
     }
     Ok(())
 }
@@ -60,7 +61,7 @@ pub fn verify_planned(programs: &mut Programs, kernel: &aya::Btf, hooks: &[Check
 }
 
 /// Those of `hooks` that will be attached if the kernel refuses none.
-fn planned(hooks: &[Checked]) -> Vec<&'static Hook> {
+pub fn planned(hooks: &[Checked]) -> Vec<&'static Hook> {
     let mut planned: Vec<&'static Hook> = Vec::new();
     for (hook, checked) in hooks {
         if matches!(checked, Some(Ok(()))) && !is_done_by(hook, &planned) {

@@ -7,6 +7,8 @@ use aya::programs::perf_event::SoftwareEvent;
 pub enum Point {
     /// A tracepoint, by BTF: its name and the arguments this program understands.
     Tracepoint(&'static str, &'static [&'static str]),
+    /// A tracepoint's event, for programs that no other task may interrupt: its group and name.
+    Event(&'static str, &'static str),
     /// A software event of every CPU, with its period.
     Software(SoftwareEvent, Period),
     /// Entry of a kernel function.

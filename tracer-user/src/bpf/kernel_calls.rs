@@ -6,7 +6,7 @@ use tracer_ebpf::{
     settings::{CAST_TO_FILE, CAST_TO_INODE, CAST_TO_LIST, CAST_TO_SUPER, HOLDS_CPU},
 };
 
-use super::{btf::Btf, globals::Globals, offsets::programs};
+use super::{btf::Btf, globals::Globals, offsets::programs, preemption::interrupts_programs};
 
 /// The types that addresses are given.
 const TYPES: [(&str, &str); 4] = [
@@ -41,9 +41,7 @@ impl KernelCalls {
             calls.forget(CAST);
         }
         let holds = calls.of(HOLD).is_some() && calls.of(RELEASE).is_some();
-        // Where programs of system calls run with preemption.
-        let is_needed = btf.member("tracepoint_ext.faultable").is_some();
-        globals.insert(HOLDS_CPU, (holds && is_needed).into());
+        globals.insert(HOLDS_CPU, (holds && interrupts_programs()).into());
         calls
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use aya::{
     Ebpf,
     programs::{
-        BtfTracePoint, FEntry, FExit, PerfEvent, Program,
+        BtfTracePoint, FEntry, FExit, PerfEvent, Program, TracePoint,
         links::{FdLink, PinnedLink},
         perf_event::{PerfEventConfig, PerfEventLink, PerfEventScope, SamplePolicy},
     },
@@ -71,6 +71,7 @@ impl Programs {
                 Point::Tracepoint(..) => BtfTracePoint::from_pin(&path).map(Program::BtfTracePoint),
                 Point::FunctionEntry(_) => FEntry::from_pin(&path).map(Program::FEntry),
                 Point::FunctionExit(..) => FExit::from_pin(&path).map(Program::FExit),
+                Point::Event(..) => TracePoint::from_pin(&path).map(Program::TracePoint),
                 Point::Software(..) => PerfEvent::from_pin(&path).map(Program::PerfEvent),
             };
             let program = program.with_context(|| format!("cannot open {}", path.display()))?;
@@ -249,6 +250,11 @@ fn attach(program: &mut Program, hook: &Hook, period: u64) -> Result<Vec<Link>> 
         (Program::FExit(program), Point::FunctionExit(..)) => {
             let id = program.attach().map_err(told)?;
             Ok(vec![Link::Fd(program.take_link(id).map_err(told)?.into())])
+        }
+        (Program::TracePoint(program), Point::Event(group, name)) => {
+            let id = program.attach(group, name).map_err(told)?;
+            let link = program.take_link(id).map_err(told)?;
+            Ok(vec![Link::Fd(link.try_into()?)])
         }
         (Program::PerfEvent(program), Point::Software(event, _)) => {
             let cpus = online_cpus().map_err(|(path, error)| {

@@ -29,7 +29,7 @@ impl TypeIds {
             Point::FunctionEntry(name) | Point::FunctionExit(name, _) => {
                 Some((kernel.function_id(name)?, kind::FUNC, name.into()))
             }
-            Point::Software(..) => None,
+            Point::Event(..) | Point::Software(..) => None,
         });
         Self(found.collect())
     }

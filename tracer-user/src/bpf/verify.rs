@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use aya::programs::{BtfTracePoint, FEntry, FExit, PerfEvent, Program};
+use aya::programs::{BtfTracePoint, FEntry, FExit, PerfEvent, Program, TracePoint};
 
 use super::{
     error::with_causes,
@@ -29,6 +29,7 @@ pub fn verify(program: &mut Program, hook: &Hook, kernel: &aya::Btf) -> Result<(
         Point::Tracepoint(name, _) => <&mut BtfTracePoint>::try_from(program)?.load(name, kernel),
         Point::FunctionEntry(name) => <&mut FEntry>::try_from(program)?.load(name, kernel),
         Point::FunctionExit(name, _) => <&mut FExit>::try_from(program)?.load(name, kernel),
+        Point::Event(..) => <&mut TracePoint>::try_from(program)?.load(),
         Point::Software(..) => <&mut PerfEvent>::try_from(program)?.load(),
     };
     result.map_err(|error| anyhow::anyhow!("{}", with_causes(&error)))

@@ -70,6 +70,7 @@ fn point(row: &HookRow) -> String {
         Point::Tracepoint(name, _) => format!("tracepoint `{name}`{full}"),
         Point::FunctionEntry(name) => format!("function `{name}`{full}"),
         Point::FunctionExit(name, _) => format!("return of function `{name}`{full}"),
+        Point::Event(group, name) => format!("event `{group}:{name}`{full}"),
         Point::Software(event, Period::Each) => format!("{}, each{full}", software(event)),
         Point::Software(event, Period::Sampled) => format!("{}, sampled{full}", software(event)),
     }

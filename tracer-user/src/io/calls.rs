@@ -51,7 +51,8 @@ static ROWS: &[Row] = &[
     row(op::CLOSE, place::CLOSED, calls![SYS_close]),
     row(op::CLOSE, place::UNKNOWN, calls![SYS_close_range]),
     row(op::FSYNC, place::FIRST, calls![SYS_fsync SYS_fdatasync SYS_syncfs]),
-    row(op::FSYNC, place::UNKNOWN, calls![SYS_sync]),
+    // Of a mapping its address alone is told.
+    row(op::FSYNC, place::UNKNOWN, calls![SYS_sync SYS_msync]),
     row(
         op::STAT,
         place::FIRST,

@@ -2,7 +2,10 @@
 //! instead, which costs other jobs nothing, where the kernel allows that: such rows would be alternatives, of the
 //! same groups.
 
-use crate::bpf::hook::{Hook, Point::Tracepoint};
+use crate::bpf::hook::{
+    Hook,
+    Point::{Event, Tracepoint},
+};
 
 /// Of a program that knows a task by its number.
 const TASK: &[&str] = &["TASK_PID"];
@@ -69,23 +72,35 @@ macro_rules! besides {
 
 /// All hooks that are required, in the order of their attaching: what keeps a call's job right comes first, and the begin
 /// of a call before its end. Without any of their groups nothing is counted.
-pub static HOOKS: [Hook; 7] = [
+pub static HOOKS: [Hook; 9] = [
     row("io_move", "cgroup_attach_task", &["*cgroup", "*", "*task_struct", "scalar"], &[]),
     row("io_fork", "sched_process_fork", &["*task_struct", "*task_struct"], TASK),
     row("io_exec", "sched_process_exec", &["*task_struct", "scalar", "*linux_binprm"], &JOB),
+    event(EVENTS[0], "sys_enter", "io_enter"),
     row("io_enter", "sys_enter", &["*pt_regs", "scalar"], CALLS),
     Hook { group: "io_enter", ..row(PROBED[0], "sys_enter", &["*pt_regs", "scalar"], CALLS) },
+    event(EVENTS[1], "sys_exit", "io_exit"),
     row("io_exit", "sys_exit", &["*pt_regs", "scalar"], CALLS),
     Hook { group: "io_exit", ..row(PROBED[1], "sys_exit", &["*pt_regs", "scalar"], CALLS) },
 ];
 
+const fn event(program: &'static str, name: &'static str, group: &'static str) -> Hook {
+    Hook { program, point: Event("raw_syscalls", name), needs: CALLS, group, covers: &[] }
+}
+
 /// Programs for kernels without a helper for the typed current task (before 5.11).
 const PROBED: [&str; 2] = ["io_enter_probed", "io_exit_probed"];
+/// Programs for kernels where another task may interrupt those of typed tracepoints. An event's cost more.
+const EVENTS: [&str; 2] = ["io_enter_event", "io_exit_event"];
 
-/// Whether `hook` is for a kernel with (`is_typed`) or without that helper.
-pub fn is_for(hook: &Hook, is_typed: bool) -> bool {
+/// Whether `hook` is for a kernel with (`is_typed`) or without that helper, whose programs may be interrupted
+/// (`is_interrupted`) or not.
+pub fn is_for(hook: &Hook, is_typed: bool, is_interrupted: bool) -> bool {
     let is_alternative = HOOKS.iter().filter(|other| other.group == hook.group).count() > 1;
-    !is_alternative || PROBED.contains(&hook.program) != is_typed
+    match hook.point {
+        Event(..) => is_typed && is_interrupted,
+        _ => !is_alternative || PROBED.contains(&hook.program) != is_typed,
+    }
 }
 
 /// Whether nothing is counted without `hook`, or one of its group.
@@ -220,10 +235,17 @@ mod tests {
     fn each_kernel_gets_one_program_of_each_group() {
         let groups: BTreeSet<_> = HOOKS.iter().map(|hook| hook.group).collect();
         for is_typed in [true, false] {
-            let own: Vec<_> = HOOKS.iter().filter(|hook| is_for(hook, is_typed)).collect();
+            let own: Vec<_> = HOOKS.iter().filter(|hook| is_for(hook, is_typed, false)).collect();
             assert_eq!(own.iter().map(|hook| hook.group).collect::<BTreeSet<_>>(), groups);
             assert_eq!(own.len(), groups.len());
             assert_eq!(own.iter().any(|hook| hook.program == "io_exit"), is_typed);
+        }
+        // Events come before what is taken where they cannot be had.
+        let own: Vec<_> = HOOKS.iter().filter(|hook| is_for(hook, true, true)).collect();
+        for group in ["io_enter", "io_exit"] {
+            let programs: Vec<_> = own.iter().filter(|hook| hook.group == group).collect();
+            assert_eq!(programs.len(), 2);
+            assert!(EVENTS.contains(&programs[0].program) && programs[1].program == group);
         }
     }
 }

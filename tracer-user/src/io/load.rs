@@ -15,13 +15,14 @@ use super::{
 use crate::{
     base::{layout::Layout, memory::give_back_freed, mounts::Mounts},
     bpf::{
-        attach::{attach_all, check},
+        attach::{attach_all, check, planned},
         btf::Btf,
         hook::{Hook, HookState},
         kernel_calls::KernelCalls,
         load::{Plan, create},
         maps::of_loaded,
         memlock::LiftedMemlock,
+        preemption::interrupts_programs,
         programs::Programs,
         set::Set,
         type_ids::TypeIds,
@@ -63,7 +64,9 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     globals.insert(settings::PAGE_HEAD, head);
     globals.insert(settings::CALL_URING_ENTER, libc::SYS_io_uring_enter as u64);
     globals.insert(settings::CALL_AIO_SUBMIT, libc::SYS_io_submit as u64);
-    let asked: Vec<&'static Hook> = hooks::all().filter(|hook| is_for(hook, is_typed)).collect();
+    let is_interrupted = interrupts_programs();
+    let asked: Vec<&'static Hook> =
+        hooks::all().filter(|hook| is_for(hook, is_typed, is_interrupted)).collect();
     let checked = |hook: &'static Hook| match is_required(hook) || is_typed {
         true => check(hook, &btf, &globals),
         false => bail!("the kernel has no helper for the current task's type (before 5.11)"),
@@ -87,8 +90,8 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let mut programs = Programs::loaded(ebpf, 1);
     let kernel = type_ids.to_aya()?;
     // One after the other, on this thread alone: others wait for the CPUs of the node.
-    let passed = checked.iter().filter(|(_, checked)| matches!(checked, Some(Ok(()))));
-    let verified = passed.map(|(hook, _)| (hook.program, programs.load(hook, &kernel))).collect();
+    let verify = |hook: &'static Hook| (hook.program, programs.load(hook, &kernel));
+    let verified = planned(&checked).into_iter().map(verify).collect();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();

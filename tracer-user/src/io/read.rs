@@ -205,7 +205,7 @@ impl Io {
     }
 }
 
-/// Of kernels that let a task be taken off its CPU within a program at a call: another's calls there then run none.
+/// Of kernels where another task may interrupt a program at a call: its calls there then run none.
 fn lacks_runs(missed: u64) -> String {
     format!(
         "this kernel left out {} runs of the programs at the begin and end of calls, of whichever task: operations on \
