@@ -167,7 +167,7 @@ fn agree_with_totals(json: &Value, agree: &mut Agreement) {
     };
     let of_files = |row: &&Value| {
         let fs = row["fs"].as_str().unwrap();
-        !["pipefs", "sockfs", "anon_inode", "devpts", "devtmpfs"].contains(&fs)
+        !["pipefs", "sockfs", "anon_inode", "chardev"].contains(&fs)
     };
     let io: Vec<_> = rows(json, "io").iter().filter(of_files).collect();
     let programs: Vec<_> = rows(json, "io_programs").iter().collect();

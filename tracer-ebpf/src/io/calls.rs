@@ -14,7 +14,10 @@ use tracer_ebpf::{
     io_calls::{IoCall, IoCalls, NONE, is_lock, place},
     kernel_fields::{fields::*, globals},
     settings::globals::{CALL_AIO_SUBMIT, COMPAT_BITS},
-    tables::io::{IoCpu, op},
+    tables::{
+        in_flight::{InFlight, tag},
+        io::{IoCpu, op},
+    },
 };
 
 use crate::{
@@ -23,7 +26,7 @@ use crate::{
     files,
     job::if_jobs,
     kernel::{Kernel, Pointer, global, has, load},
-    maps::{InFlight, in_flight, tag},
+    maps::in_flight,
     places::Place,
     slowest,
     task::{Address, Task},
@@ -129,7 +132,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
     let is_closed = call.place() == place::CLOSED;
     let place = match is_closed {
-        true if is_known => begun.closes(),
+        true if is_known => Place::closed_by(begun),
         true => Place::UNKNOWN,
         false => Place::of_call(task, registers, call, result),
     };

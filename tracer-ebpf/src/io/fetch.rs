@@ -10,6 +10,7 @@ use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
     settings::globals::{CALL_URING_ENTER, PAGE_HEAD, REGISTERS_AT},
     tables::{
+        in_flight::{FAULT, InFlight, is_operation, tag},
         io::{IoCpu, IoKey, op},
         io_file::FileId,
     },
@@ -23,7 +24,7 @@ use crate::{
     inode::Inode,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
-    maps::{FAULT, InFlight, in_flight, is_operation, tag},
+    maps::in_flight,
     task::Task,
     typed::device_of,
 };

@@ -9,7 +9,7 @@ use tracer_ebpf::{
         io::op,
         io_file::{
             FileCell, FileId, FileKey, FileName, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, NAME_BYTES,
-            NAME_LEVELS, Pattern,
+            NAME_LEVELS, Pattern, stream,
         },
     },
 };
@@ -26,6 +26,9 @@ use crate::{
 /// Types of inodes that have contents besides regular files (linux/stat.h).
 const DIRECTORY: u32 = 0o040_000;
 const DISK: u32 = 0o060_000;
+/// Types of those that have none.
+const PIPE: u32 = 0o010_000;
+const CHARACTERS: u32 = 0o020_000;
 
 // SAFETY: all integers; zeros are a valid value.
 static EMPTY: FileCell = unsafe { core::mem::zeroed() };
@@ -48,11 +51,17 @@ impl File {
         Self { address: 0, id: FileId { device, generation: 0, inode: 0 }, size_bytes: 0 }
     }
 
-    /// The open file at `address`; a stream of what has no contents: pipes, sockets, terminals.
+    /// The open file at `address`; a stream of what has no contents: pipes, sockets, devices.
     #[inline(always)]
     pub fn of(address: u64, inode: &Inode, device: u32) -> Self {
-        if !matches!(inode.mode() & TYPE, REGULAR | DIRECTORY | DISK) {
-            return Self { address: 0, id: FileId::stream(device), size_bytes: 0 };
+        let stream = match inode.mode() & TYPE {
+            REGULAR | DIRECTORY | DISK => 0,
+            PIPE => stream::PIPES,
+            CHARACTERS => stream::DEVICES,
+            _ => device,
+        };
+        if stream != 0 {
+            return Self { address: 0, id: FileId::stream(stream), size_bytes: 0 };
         }
         let id = FileId { device, generation: inode.generation(), inode: inode.number() };
         Self { address, id, size_bytes: inode.size_bytes() }

@@ -8,56 +8,12 @@ use aya_ebpf::{
     maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, Queue, lpm_trie::Key},
 };
 use tracer_ebpf::tables::{
+    in_flight::{InFlight, TASKS},
     io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
     io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES},
     io_slow::SlowOps,
     io_task::{TASK_CELLS, TaskCell},
 };
-
-use crate::{
-    files::File,
-    places::{Place, System},
-};
-
-/// Tasks whose call in progress is known at once: by the low bits of their pids.
-const TASKS: u32 = 1 << 16;
-
-/// A call in progress.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct InFlight {
-    /// [`tag`] of its task and call; another's where two tasks share a place.
-    pub tag: u32,
-    /// Where the cell of the last task with this place is, if that still has it; 0: nowhere.
-    pub cell: u32,
-    /// Of a call that closes it, the file, or none on its file system.
-    pub file: FileId,
-    /// The super block of that.
-    pub system: u64,
-    /// CLOCK_MONOTONIC.
-    pub start_ns: u64,
-    /// Times that the task had given its CPU away; of a page fault, the major ones that it had had.
-    pub switches: u64,
-    /// Low half of the bytes that the task had had read by devices: no call reads 4 GiB.
-    pub device_bytes: u32,
-    /// Pages that it brought into the page cache.
-    pub pages: u32,
-    /// Pauses that the kernel made it take.
-    pub pauses: u32,
-    /// Ticks that those were to last.
-    pub paused_ticks: u32,
-}
-
-impl InFlight {
-    /// What it closes.
-    #[inline(always)]
-    pub fn closes(&self) -> Place {
-        Place {
-            system: System { device: self.file.device, block: self.system },
-            file: File { address: 0, id: self.file, size_bytes: 0 },
-        }
-    }
-}
 
 /// The beginning of a path, as mount points are looked up by.
 pub type Path = Key<[u8; IO_PATH_BYTES]>;
@@ -135,23 +91,6 @@ pub fn cpu() -> Option<*mut IoCpu> {
 #[inline(always)]
 pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
     IN_FLIGHT.get_ptr_mut(pid & (TASKS - 1))
-}
-
-/// Bits of a pid.
-const PID_BITS: u32 = 22;
-/// In place of a call's number: a page fault that brought pages into the page cache.
-pub const FAULT: u32 = 1 << 9;
-
-/// What tells a call of a task from any other's: pids are below 2^22, calls below 2^9.
-#[inline(always)]
-pub fn tag(pid: u32, number: u32) -> u32 {
-    pid | (number + 1) << PID_BITS
-}
-
-/// Whether it is one of an operation of task `pid`.
-#[inline(always)]
-pub fn is_operation(tag: u32, pid: u32) -> bool {
-    tag & ((1 << PID_BITS) - 1) == pid && tag >> PID_BITS != 0 && tag >> PID_BITS <= FAULT
 }
 
 /// The cell of a thread at `index`.

@@ -4,7 +4,7 @@ use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user_str}
 use tracer_ebpf::{
     io_calls::{IoCall, place},
     kernel_fields::{fields::*, globals},
-    tables::io::IO_PATH_BYTES,
+    tables::{in_flight::InFlight, io::IO_PATH_BYTES},
 };
 
 use crate::{
@@ -104,7 +104,17 @@ impl Place {
         let Some(inode) = Inode::at(inode) else { return Self::UNKNOWN };
         let block = inode.system();
         let device = device_of(block);
-        Self { system: System { device, block }, file: File::of(address, &inode, device) }
+        let file = File::of(address, &inode, device);
+        Self { system: System { device: file.id.device, block }, file }
+    }
+
+    /// What a call that has begun so closes.
+    #[inline(always)]
+    pub fn closed_by(begun: &InFlight) -> Self {
+        Self {
+            system: System { device: begun.file.device, block: begun.system },
+            file: File { address: 0, id: begun.file, size_bytes: 0 },
+        }
     }
 
     /// That of `call` of `task` with these registers, which returned `result`.

@@ -6,6 +6,7 @@ use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated::bpf_get_current_com
 use tracer_ebpf::{
     io_calls::IoCall,
     tables::{
+        in_flight::InFlight,
         io::op,
         io_task::{TaskCell, is_metadata},
     },
@@ -13,7 +14,7 @@ use tracer_ebpf::{
 
 use crate::{
     cells::Operation,
-    maps::{InFlight, in_flight, oldest_task, task_sums},
+    maps::{in_flight, oldest_task, task_sums},
 };
 
 /// Counts `operation` of `call` of `thread`, whose place for calls in progress is `own`.

@@ -57,6 +57,14 @@ pub struct FileId {
     pub inode: u64,
 }
 
+/// In place of a file system: what many programs and devices meet at, wherever its name lies.
+pub mod stream {
+    /// Pipes, also those with a name.
+    pub const PIPES: u32 = 0xffff_fff1;
+    /// Character devices, terminals too.
+    pub const DEVICES: u32 = 0xffff_fff2;
+}
+
 impl FileId {
     /// What has no contents, on `device`: no number, and a generation that no file without one has.
     #[inline(always)]

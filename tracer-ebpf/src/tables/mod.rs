@@ -2,6 +2,7 @@
 
 pub mod block;
 pub mod fault;
+pub mod in_flight;
 pub mod io;
 pub mod io_file;
 pub mod io_slow;

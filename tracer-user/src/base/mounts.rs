@@ -79,6 +79,14 @@ impl Mounts {
         }
     }
 
+    /// Where `path` is, by the longest mount point that it begins with; unknown of one that begins nowhere.
+    pub fn of_path(&self, path: &str) -> Mount {
+        let holds =
+            |mount: &&Mount| !mount.path.is_empty() && Path::new(path).starts_with(&mount.path);
+        let longest = self.mounted.values().filter(holds).max_by_key(|mount| mount.path.len());
+        longest.cloned().unwrap_or_else(|| Mount { fs: name_of(0).into(), ..Mount::default() })
+    }
+
     /// Takes the mounts of `text`; of several of one file system the first that shows its root. What is not
     /// there any more is forgotten: the kernel gives its number to the next.
     pub fn take(&mut self, text: &str) {

@@ -10,12 +10,14 @@ mod known;
 mod lacking;
 mod llite;
 mod load;
+mod missing;
 mod mounts;
 mod mountstats;
 mod read;
 mod servers;
 mod slowest;
 mod threads;
+mod under_way;
 
 use tracer_ebpf::handle::{Handle, Number};
 

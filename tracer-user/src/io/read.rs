@@ -1,28 +1,32 @@
 //! From the cells to groups.
 
-use std::{collections::BTreeMap, mem::offset_of};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::offset_of,
+};
 
 use anyhow::{Context, Result};
 use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
-use tracer_ebpf::tables::io::{
-    IO_CELLS, IO_MOUNTS, IO_REQUESTS, IO_SUBMISSIONS, IoCell, IoCpu, IoKey, OPS,
+use tracer_ebpf::tables::{
+    io::{IoCell, IoCpu, IoKey, OPS},
+    io_file::stream,
 };
 
 use super::{
-    errors, files::Files, lacking::Lacking, mounts::Mounted, servers::Servers, slowest::Slowest,
-    threads::Threads,
+    errors, files::Files, lacking::Lacking, missing, mounts::Mounted, servers::Servers,
+    slowest::Slowest, threads::Threads, under_way::UnderWay,
 };
 use crate::{
     base::{
         mountinfo,
         mounts::{Mount, Mounts},
         tag,
-        units::count,
     },
     bpf::{maps::TakeMap, set::Set},
     model::{
         files,
         group::{Group, merge_all},
+        slow_ops::SlowOp,
         tables::{IO, IO_ERROR, IoError},
     },
     probes::decode::{Unwrapper, bytes_of_words, cell_place, derive},
@@ -65,6 +69,7 @@ pub(super) struct Maps {
     files: Files,
     slowest: Slowest,
     threads: Threads,
+    under_way: UnderWay,
 }
 
 impl Maps {
@@ -89,8 +94,19 @@ impl Maps {
             files: Files::new(take)?,
             slowest: Slowest::new(take)?,
             threads: Threads::new(take)?,
+            under_way: UnderWay::new(take)?,
         })
     }
+}
+
+/// File system `device`, or what stands for streams.
+fn system(names: &mut Mounts, device: u32, magic: u64) -> Mount {
+    let fs = match device {
+        stream::PIPES => "pipefs",
+        stream::DEVICES => "chardev",
+        _ => return names.get(device, magic),
+    };
+    Mount { fs: fs.into(), ..Mount::default() }
 }
 
 impl Io {
@@ -138,10 +154,10 @@ impl Io {
             let magic = cpus.iter().map(|cpu| cpu[MAGIC]).max().unwrap_or(0);
             let names = &mut self.names;
             let place =
-                self.systems.entry(key.device).or_insert_with(|| names.get(key.device, magic));
+                self.systems.entry(key.device).or_insert_with(|| system(names, key.device, magic));
             // Mounts of a job are read less often than it may use a new one.
             if !self.is_own && place.path.is_empty() {
-                *place = names.get(key.device, magic);
+                *place = system(names, key.device, magic);
             }
             let mut group = Group::unknown(&IO, tags(place, key));
             let cpus: Vec<_> = cpus.iter().map(|cpu| bytes_of_words(&cpu[..])).collect();
@@ -172,7 +188,7 @@ impl Io {
     pub fn files(&mut self) -> files::Files {
         let (systems, names) = (&self.systems, &mut self.names);
         let mut place = |device, path: &str| {
-            let mount = systems.get(&device).cloned().unwrap_or_else(|| names.get(device, 0));
+            let mount = systems.get(&device).cloned().unwrap_or_else(|| system(names, device, 0));
             let [fs, point] = place(&mount);
             [fs, point, mount.full(path)]
         };
@@ -182,13 +198,19 @@ impl Io {
         told
     }
 
+    /// Operations of `processes` that have begun long ago, counted since `since_ns` (CLOCK_MONOTONIC), and not returned.
+    pub fn under_way(&self, processes: &BTreeSet<u32>, since_ns: u64) -> Vec<SlowOp> {
+        let of = |path: &str| place(&self.names.of_path(path));
+        self.maps.under_way.long(processes, since_ns, of)
+    }
+
     /// What is not in these numbers as it should be.
     pub fn notes(&self) -> Vec<String> {
         let Ok(cpus) = self.maps.cpus.get(&0, 0) else {
             return vec!["what the I/O figures lack is unknown: its map cannot be read".into()];
         };
         let sum = |at: usize| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>();
-        let mut notes = notes([
+        let mut notes = missing::notes([
             sum(offset_of!(IoCpu, calls_32)),
             sum(offset_of!(IoCpu, no_cell)),
             sum(offset_of!(IoCpu, no_error)),
@@ -198,44 +220,11 @@ impl Io {
         ]);
         notes.extend(self.lacking.notes());
         let missed = self.set.runs().iter().map(|program| program.missed).sum();
-        notes.extend((missed > 0).then(|| lacks_runs(missed)));
-        notes.extend(self.lacks_mounts.then(lacks_mounts));
+        notes.extend((missed > 0).then(|| missing::runs(missed)));
+        notes.extend(self.lacks_mounts.then(missing::mounts));
         notes.extend(self.servers.note());
         notes
     }
-}
-
-/// Of kernels where another task may interrupt a program at a call: its calls there then run none.
-fn lacks_runs(missed: u64) -> String {
-    format!(
-        "this kernel left out {} runs of the programs at the begin and end of calls, of whichever task: operations on \
-         files, or their latencies, may be missing from the I/O figures",
-        count(missed)
-    )
-}
-
-fn lacks_mounts() -> String {
-    format!(
-        "there are more mounts than can be followed ({IO_MOUNTS}, less where their lines are long): operations on the \
-         others count for the mounts above them or have none"
-    )
-}
-
-/// Of these numbers, in the order of the words.
-fn notes(numbers: [u64; 6]) -> Vec<String> {
-    let all = [
-        "system calls of 32-bit programs are missing from the I/O figures".to_owned(),
-        format!(
-            "operations on files have no mount in the I/O figures: there is room for \
-             {IO_CELLS} pairs of a file system and an operation"
-        ),
-        "failed operations on files are missing from the list of errors".to_owned(),
-        "operations on files have no latency: their begin was not seen".to_owned(),
-        format!("requests to io_uring are missing: there is room for {IO_REQUESTS} at once"),
-        format!("requests to libaio are missing: of each call {IO_SUBMISSIONS} are looked at"),
-    ];
-    let told = numbers.into_iter().zip(all).filter(|(number, _)| *number > 0);
-    told.map(|(number, what)| format!("{} {what}", count(number))).collect()
 }
 
 /// Type and mount of a file system, as they will be written.
@@ -262,29 +251,5 @@ mod tests {
         let pipe = names.get(u32::MAX, 0x5049_5045);
         assert_eq!(tags(&pipe, IoKey { op: op::READ as u16, ..key }), ["pipefs", "", "read"]);
         assert_eq!(place(&names.get(0, 0)), ["unknown", ""]);
-    }
-
-    #[test]
-    fn what_is_missing_is_told_in_whole_sentences() {
-        assert!(notes([0; 6]).is_empty());
-        let told = notes([1200, 3, 4, 5, 6, 7]);
-        assert_eq!(
-            told,
-            [
-                "1.20k system calls of 32-bit programs are missing from the I/O figures",
-                "3 operations on files have no mount in the I/O figures: there is room for 256 \
-                 pairs of a file system and an operation",
-                "4 failed operations on files are missing from the list of errors",
-                "5 operations on files have no latency: their begin was not seen",
-                "6 requests to io_uring are missing: there is room for 8192 at once",
-                "7 requests to libaio are missing: of each call 32 are looked at",
-            ]
-        );
-        assert!(lacks_runs(5_974).starts_with("this kernel left out 5.97k runs of the programs"));
-        assert_eq!(
-            lacks_mounts(),
-            "there are more mounts than can be followed (4096, less where their lines are long): operations on the \
-             others count for the mounts above them or have none"
-        );
     }
 }

@@ -93,6 +93,7 @@ fn told(op: &io_slow::SlowOp, place: &mut impl FnMut(u32, &str) -> [String; 3]) 
         begin: wall_at(op.ended_ns.saturating_sub(op.took_ns)),
         took_ns: op.took_ns,
         waited: op.has_waited != 0,
+        under_way: false,
         op: OPS.get(call.op() as usize).copied().unwrap_or("unknown").into(),
         path,
         fs,

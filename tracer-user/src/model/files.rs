@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Types of what is no storage: a task that reads from it waits for another task.
-const NO_STORAGE: [&str; 5] = ["pipefs", "sockfs", "anon_inode", "devpts", "mqueue"];
+const NO_STORAGE: [&str; 6] = ["pipefs", "sockfs", "anon_inode", "chardev", "devpts", "mqueue"];
 
 /// Whether files of type `fs` are storage.
 pub fn is_storage(fs: &str) -> bool {

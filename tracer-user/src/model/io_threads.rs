@@ -36,7 +36,7 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Operations on files and paths, failed ones included; none of those on pipes, sockets and terminals.
+    /// Operations on files and paths, failed ones included; none of those on pipes, sockets and devices.
     ops,
     /// Duration of all of them, nanoseconds as all times.
     time_ns,

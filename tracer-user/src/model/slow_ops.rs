@@ -16,6 +16,9 @@ pub struct SlowOp {
     pub took_ns: u64,
     /// Whether the thread gave its CPU away.
     pub waited: bool,
+    /// Whether it had not returned yet: it takes longer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub under_way: bool,
     /// The operation, as that of `job_io`.
     pub op: String,
     /// The file's path as that of [`FileUse`](super::files::FileUse), or the path that the call named, as its caller

@@ -78,12 +78,12 @@ pub static KEYS: &[Key] = &[
     key(
         SLOWEST,
         "list of objects",
-        "The 32 operations on files that took longest, the longest first (`run --io`, `io`): `begin` (ns since the Unix epoch), `took_ns`, `waited` (whether the thread gave its CPU away), `op`, `fs` and `mount` as in `io`, `path` (of an open file as in `io_files`; else as the call named it, at most 251 bytes; absent: it has none), `offset` and `bytes` of reads and writes, `error` (the name of the error), `program`, `process` and `thread` as in `io_threads`, and `host` (of merged records). Operations on pipes, sockets and terminals are not among them.",
+        "The 32 operations on files that took longest, the longest first (`run --io`, `io`): `begin` (ns since the Unix epoch), `took_ns`, `waited` (whether the thread gave its CPU away), `under_way` (true: it had not returned when the counting ended, and took longer; of `io` alone), `op`, `fs` and `mount` as in `io`, `path` (of an open file as in `io_files`; else as the call named it, at most 251 bytes; absent: it has none), `offset` and `bytes` of reads and writes, `error` (the name of the error), `program`, `process` and `thread` as in `io_threads`, and `host` (of merged records). Operations on pipes, sockets and devices are not among them.",
     ),
     key(
         THREADS,
         "list of objects",
-        "Threads (`run --io`, `io`): the 64 that took longest on files, and the next 64 by bytes; on each node. `host` (of merged records), `program` (what the thread was called at its first operation since it executed a program), `process`, `thread`, and of its operations on files: `ops`, `time_ns`, `waited_ns`, `metadata_ns` (of open, close, stat, getdents, unlink, rename, link, mkdir, setattr), `read_bytes` (copies included), `written_bytes`. Operations on pipes, sockets and terminals are not in them.",
+        "Threads (`run --io`, `io`): the 64 that took longest on files, and the next 64 by bytes; on each node. `host` (of merged records), `program` (what the thread was called at its first operation since it executed a program), `process`, `thread`, and of its operations on files: `ops`, `time_ns`, `waited_ns`, `metadata_ns` (of open, close, stat, getdents, unlink, rename, link, mkdir, setattr), `read_bytes` (copies included), `written_bytes`. Operations on pipes, sockets and devices are not in them.",
     ),
     key(
         PROGRAMS,
@@ -93,7 +93,7 @@ pub static KEYS: &[Key] = &[
     key(
         LATENCY,
         "object",
-        "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and terminals left out (but a pipe with a name, which lies on a file system, is in it as in `io`): `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
+        "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and devices left out: `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
     ),
     key(
         "timeline.begin",

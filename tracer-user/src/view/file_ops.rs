@@ -56,7 +56,7 @@ pub struct AllFileOps {
     pub failed: Vec<String>,
     /// What was not cached, and who was made to write more slowly, in words; empty where there is nothing to say.
     pub cache: Vec<String>,
-    /// On pipes, sockets and terminals, in words; empty where there were none.
+    /// On pipes, sockets and devices, in words; empty where there were none.
     pub elsewhere: String,
     /// What the whole node asked of file servers meanwhile, in words, what took longest first.
     pub servers: Vec<String>,
@@ -74,8 +74,9 @@ impl AllFileOps {
         let elsewhere = match ops {
             0 => String::new(),
             _ => format!(
-                "not in the table: {} operations on pipes, sockets and terminals ({})",
+                "not in the table: {} operation{} on pipes, sockets and devices ({})",
                 count(ops),
+                if ops == 1 { "" } else { "s" },
                 long_duration(time_ns)
             ),
         };

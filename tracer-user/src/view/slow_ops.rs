@@ -40,6 +40,8 @@ pub struct SlowRow {
     pub after_ns: Option<u64>,
     /// Whether the thread gave its CPU away.
     pub waited: bool,
+    /// Whether it had not returned.
+    pub under_way: bool,
     /// Bytes that it moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
@@ -77,6 +79,7 @@ impl SlowRow {
             took_ns: op.took_ns,
             after_ns: op.begin.checked_sub(start_ns).filter(|_| start_ns != 0),
             waited: op.waited,
+            under_way: op.under_way,
             bytes: op.bytes,
             offset: op.offset,
             error: op.error.as_deref().map(|error| clean(error, unicode)),
@@ -86,10 +89,15 @@ impl SlowRow {
 
     /// As in [`HEAD`].
     pub fn cells(&self) -> Vec<String> {
-        let moved = self.error.clone().or_else(|| self.bytes.map(bytes));
+        let under_way = self.under_way.then(|| "under way".to_owned());
+        let moved = under_way.or(self.error.clone()).or_else(|| self.bytes.map(bytes));
         vec![
             self.name.clone(),
-            duration(self.took_ns),
+            if self.under_way {
+                format!("over {}", duration(self.took_ns))
+            } else {
+                duration(self.took_ns)
+            },
             self.after_ns.map_or(String::new(), long_duration),
             if self.waited { "yes" } else { "no" }.to_owned(),
             moved.unwrap_or_default(),
@@ -168,5 +176,8 @@ mod tests {
         let row = SlowRow::of(&failed, 0, false);
         assert_eq!((&*row.name, row.after_ns), ("read /home (nfs)", None));
         assert_eq!(row.cells()[4], "ESTALE");
+        let hangs = SlowOp { under_way: true, error: None, ..failed };
+        let cells = SlowRow::of(&hangs, 0, false).cells();
+        assert_eq!([&*cells[1], &cells[4]], ["over 250 ms", "under way"]);
     }
 }

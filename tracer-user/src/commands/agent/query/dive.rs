@@ -25,6 +25,7 @@ use crate::{
     model::{
         files::Files,
         group::{Group, since_all},
+        slow_ops::longest,
         tables::{IO, Io as Field},
     },
     record::{Record, running::SoFar},
@@ -34,7 +35,7 @@ mod answer;
 mod space;
 
 pub use answer::{Used, whole};
-use space::Space;
+use space::{MOST_LOOKED_AT, Space};
 
 /// Time between two looks at the job's mounts, which may be many.
 const FOLLOW_EVERY: Duration = Duration::from_secs(5);
@@ -232,6 +233,10 @@ impl Dive {
         counted.has_ended = why == Why::Job;
         let latency = std::mem::take(&mut counted.files.latency);
         counted.files = Files { latency, ..io.files() };
+        if why != Why::Job {
+            let hanging = io.under_way(&view.some_pids(root, MOST_LOOKED_AT), counted.from_ns);
+            counted.files.slowest = longest([counted.files.slowest, hanging].concat());
+        }
         counted.notes.extend(io.notes());
         counted.notes.extend(is_one_of_several.then(several_spaces));
         counted.notes.extend(why.note());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::Path};
 use crate::commands::agent::hierarchy::View;
 
 /// Most processes of a job that are looked at.
-const MOST_LOOKED_AT: usize = 1024;
+pub const MOST_LOOKED_AT: usize = 1024;
 
 /// One process: its number, its user, and its mount namespace where that can be told.
 type Looked = (u32, u32, Option<String>);
