@@ -14,10 +14,12 @@ use tracer_ebpf::{
 use crate::{
     cells::{Meanwhile, Operation, count},
     file::word_at,
+    files,
+    held::held,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
     maps::{REQUESTS, cpu},
-    places::System,
+    places::Place,
     task::Task,
 };
 
@@ -81,8 +83,13 @@ fn completed(request: u64, result: u32) -> i32 {
     };
     // At its submission it had none yet.
     let file = word_at(request + global(&globals::URING_FILE));
-    // SAFETY: this CPU's own.
-    unsafe { count(cpu, call, System::of_file(file), &operation, None) };
+    let place = Place::of_file(file);
+    let pid: u32 = load(Kernel::current(), TASK_PID);
+    held(|| {
+        files::count_request(place.file, pid, call, &operation);
+        // SAFETY: this CPU's own.
+        unsafe { count(cpu, call, place.system, &operation, None) };
+    });
     0
 }
 
