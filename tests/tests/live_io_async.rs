@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use jobtrace_tests::{
+    account::Report,
     agree::{Agreement, tried_again},
     operations::{groups, sum, text},
     rig::mount::Ext4,
@@ -51,8 +52,42 @@ fn every_request_to_io_uring_is_told_with_its_answer() {
             let elapsed_ns = job.json["elapsed_ns"].as_u64().unwrap();
             agree.between(&format!("{op}: time, one at a time"), took_ns, 1..=elapsed_ns);
         }
+        files_agree(&job, &own, &report, &mut agree);
+        agree.between("files of the sibling", file(&job, &format!("{beside}/ring"))[0], 0..=0);
         agree.end();
     });
+}
+
+/// What is told of a file: operations, bytes read and written, time; nothing where it is not listed.
+fn file(job: &Traced, path: &str) -> [u64; 4] {
+    let row = groups(&job.json, "io_files").iter().find(|row| row["path"] == path);
+    let number = |field| row.map_or(0, |row| row[field].as_u64().unwrap());
+    ["ops", "read_bytes", "written_bytes", "time_ns"].map(number)
+}
+
+/// The files of the requests: one for most of them, and the folder for those that fail.
+fn files_agree(job: &Traced, own: &str, report: &Report, agree: &mut Agreement) {
+    let truth = |fact: &str| report.facts[fact];
+    let [ops, read_bytes, written_bytes, time_ns] = file(job, &format!("{own}/ring"));
+    let failed = truth("uring_read.errors");
+    let requests = truth("uring_write.ops") + truth("uring_fsync.ops") + truth("uring_read.ops");
+    // And its open and close.
+    agree.completed_between(
+        "ring: operations",
+        ops,
+        requests - failed + 1..=requests - failed + 2,
+        1,
+    );
+    agree.completed("ring: read", read_bytes, truth("uring_read.bytes"), 4096);
+    agree.completed("ring: written", written_bytes, truth("uring_write.bytes"), 4096);
+    let opens = rows(job, Path::new(own).parent().unwrap(), "open");
+    let closes = rows(job, Path::new(own).parent().unwrap(), "close");
+    let most: u64 =
+        [opens, closes].concat().iter().map(|row| count_and_sum(&row["latency_ns"]).1).sum();
+    agree.between("ring: time, none of it the requests'", time_ns, 1..=most);
+    let [ops, read_bytes, written_bytes, _] = file(job, own);
+    agree.completed_between("folder: operations", ops, failed + 1..=failed + 2, 1);
+    agree.exact("folder: bytes", read_bytes + written_bytes, 0);
 }
 
 /// What fio does of this kind, and what it says of it: the job, and its read and write.
@@ -79,6 +114,13 @@ fn agrees_with_fio(engine: &str, ops: [&str; 2]) {
         let disk = Ext4::mount(64 * MIB).unwrap();
         let (job, both) = fio(disk.path(), engine);
         let mut agree = Agreement::new();
+        if ops[0] == "uring_read" {
+            // What was written, fio has written before by calls besides.
+            let path = disk.path().join("both.0.0");
+            let [_, read_bytes, ..] = file(&job, path.to_str().unwrap());
+            let truth = both[0]["io_bytes"].as_u64().unwrap();
+            agree.completed("bytes read of the file", read_bytes, truth, 4096);
+        }
         for (op, fio) in ops.into_iter().zip(both) {
             let found = rows(&job, disk.path(), op);
             let number = |field: &str| fio[field].as_u64().unwrap();

@@ -67,8 +67,11 @@ fn agree_with_totals(job: &Traced, mount: &str, short: u64, agree: &mut Agreemen
     let sum = |key: &str, field: &str| -> u64 {
         rows(job, key).iter().filter(of_mount).map(|row| row[field].as_u64().unwrap_or(0)).sum()
     };
-    for field in ["ops", "consecutive", "sequential", "random"] {
-        agree.between(&format!("{field} of files"), sum("io_files", field), 0..=sum("io", field));
+    for (key, field) in ["io_files", "io_folders"]
+        .into_iter()
+        .flat_map(|key| ["ops", "consecutive", "sequential", "random"].map(|field| (key, field)))
+    {
+        agree.between(&format!("{field} of {key}"), sum(key, field), 1..=sum("io", field));
     }
     let opens = rows(job, "io").iter().filter(of_mount).filter(|row| row["op"] == "open");
     let opens: u64 = opens.map(|row| row["ops"].as_u64().unwrap()).sum();

@@ -1,12 +1,13 @@
 //! Operations on files, which a run has where it is asked for them (`run --io`): small ones, many files, missing
-//! files, a full disk, files that are synced, opened or read again and again, reads in no order. Each job has a file system of its own.
+//! files, a full disk, files that are synced, opened or read again and again, reads in no order, tasks that wait for
+//! each other. Each job has a file system of its own.
 
 use std::{fs::File, io::Write, path::Path, process::Command, time::Duration};
 
 use jobtrace_tests::{
     findings::{Case, Said, check, said_by},
     rig::{
-        fuse::{FILE, Fuse, Request},
+        fuse::{FILE, Fuse, Request, SCRIPT},
         mount::{Ext4, Tmpfs},
     },
     traced::program,
@@ -49,6 +50,10 @@ pub const CASES: &[Case] = &[
     Case { rule: "throttled_writes", speaks: || writes_fast(true), silent: || writes_fast(false) },
     // As many pages of a mapped file, in another order.
     Case { rule: "mmap_random", speaks: || touches("shuffled"), silent: || touches("sorted") },
+    // As many writes, by so many threads: each waits for all others, eight times and twice as long as one alone.
+    Case { rule: "shared_writes", speaks: || writes_shared("8"), silent: || writes_shared("2") },
+    // As many reads by one process, and by another three times as many or few more.
+    Case { rule: "uneven_io", speaks: || reads_unevenly("300"), silent: || reads_unevenly("110") },
 ];
 
 const MIB: u64 = 1 << 20;
@@ -260,6 +265,43 @@ for time in range(24):
     os.close(file)
 ";
     told_of(disk.path(), script, &[files])
+}
+
+/// 150 writes to one file by one thread, and 400 to another by so many, all of one size. Of a file the server gets one
+/// after the other, and it takes 2 ms for each.
+fn writes_shared(threads: &str) -> Said {
+    let script = "
+import os, sys, threading
+threads, alone, shared, folder = sys.argv[1:]
+page = b'x' * 4096
+file = os.open(f'{folder}/{alone}', os.O_WRONLY)
+for at in range(150):
+    os.pwrite(file, page, at * len(page))
+file = os.open(f'{folder}/{shared}', os.O_WRONLY)
+def write(part):
+    pages = 400 // int(threads)
+    for at in range(part * pages, (part + 1) * pages):
+        os.pwrite(file, page, at * len(page))
+all = [threading.Thread(target=write, args=[part]) for part in range(int(threads))]
+for one in all:
+    one.start()
+for one in all:
+    one.join()
+";
+    let disk = Fuse::mount(&[(Request::Write, Duration::from_millis(2))]).unwrap();
+    told_of(disk.path(), script, &[threads, SCRIPT, FILE])
+}
+
+/// So many pages read by one process and 100 others by another at the same time, of a server that takes 2 ms for each.
+fn reads_unevenly(pages: &str) -> Said {
+    let disk = Fuse::mount(&[(Request::Read, Duration::from_millis(2))]).unwrap();
+    let script = "
+dd if=$2 of=/dev/null bs=4096 count=$1 status=none &
+dd if=$2 of=/dev/null bs=4096 count=100 skip=4096 status=none &
+wait
+";
+    let job = ["sh", "-c", script, "sh", pages, &disk.file(FILE)];
+    said_by(Command::new(program().unwrap()), &["--io"], &job)
 }
 
 #[test]

@@ -146,16 +146,56 @@ pub fn count(
         Some(Pattern::Random) => cell.patterns[Pattern::Random as usize] += 1,
         None => {}
     }
+    if !is_heavy {
+        keep_if_heavy(&key, cell, file);
+    }
+    pattern
+}
+
+/// Counts a request to io_uring on `file` that is completed while thread `pid` runs, in that one's cell, whoever
+/// submitted it: there nobody else counts now. It is nobody's time.
+#[inline(always)]
+pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) {
+    if file.id.inode == 0 {
+        return;
+    }
+    let key = FileKey { file: file.id, thread: pid.into() };
+    let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
+        Some(cell) => (cell, true),
+        None => match light(&key, file, operation) {
+            Some(cell) => (cell, false),
+            None => return,
+        },
+    };
+    // SAFETY: the running thread's own.
+    let cell = unsafe { &mut *cell };
+    cell.ops += 1;
+    cell.size_bytes = file.size_bytes;
+    if call.is_moving() && operation.result > 0 {
+        let moved = operation.result as u64;
+        if call.op() == op::URING_WRITE {
+            cell.written_bytes += moved;
+        } else {
+            cell.read_bytes += moved;
+        }
+    }
+    if !is_heavy {
+        keep_if_heavy(&key, cell, file);
+    }
+}
+
+/// Moves the cell of a pair that does more by now to where small ones do not drive it out.
+#[inline(always)]
+fn keep_if_heavy(key: &FileKey, cell: &FileCell, file: File) {
     let does_more = cell.ops >= HEAVY_OPS
         || cell.read_bytes + cell.written_bytes >= HEAVY_BYTES
         || cell.time_ns >= HEAVY_NS;
-    if does_more && !is_heavy && HEAVY.insert(&key, cell, 0).is_ok() {
-        let _ = LIGHT.remove(&key);
+    if does_more && HEAVY.insert(key, cell, 0).is_ok() {
+        let _ = LIGHT.remove(key);
         if file.address != 0 {
             tell_name(file.address, &key.file, true);
         }
     }
-    pattern
 }
 
 /// The cell of a pair that does little, made where there is none.

@@ -96,7 +96,12 @@ impl Place {
     /// That of the file that `task` has as `descriptor`.
     #[inline(always)]
     pub fn of_descriptor(task: impl Pointer, descriptor: u32) -> Self {
-        let address = file_of_descriptor(task, descriptor);
+        Self::of_file(file_of_descriptor(task, descriptor))
+    }
+
+    /// That of the open file at `address`; 0 is none.
+    #[inline(always)]
+    pub fn of_file(address: u64) -> Self {
         if address == 0 {
             return Self::UNKNOWN;
         }

@@ -14,11 +14,12 @@ use tracer_ebpf::{
 use crate::{
     cells::{Meanwhile, Operation, count},
     file::word_at,
+    files,
     held::held,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
     maps::{REQUESTS, cpu},
-    places::System,
+    places::Place,
     task::Task,
 };
 
@@ -85,8 +86,11 @@ fn completed(request: u64, result: u32) {
     };
     // At its submission it had none yet.
     let file = word_at(request + global(&globals::URING_FILE));
+    let place = Place::of_file(file);
+    let pid: u32 = load(Kernel::current(), TASK_PID);
+    files::count_request(place.file, pid, call, &operation);
     // SAFETY: this CPU's own.
-    unsafe { count(cpu, call, System::of_file(file), &operation, None) };
+    unsafe { count(cpu, call, place.system, &operation, None) };
 }
 
 /// What requests of this number do (linux/io_uring.h).

@@ -173,14 +173,14 @@ pub static OPTIONAL: [Hook; 8] = [
         "io_complete",
         "io_uring_complete",
         &["*io_ring_ctx", "*", "*io_uring_cqe"],
-        besides!("URING_OPCODE" "URING_FILE" "URING_RESULT"),
+        besides!("URING_OPCODE" "URING_FILE" "URING_RESULT" "FILE_DENTRY" "DENTRY_PARENT" "DENTRY_NAME"),
         COMPLETED,
     ),
     optional(
         "io_complete_7",
         "io_uring_complete",
         &["*", "*", SCALAR, SCALAR, SCALAR, SCALAR, SCALAR],
-        besides!("URING_OPCODE" "URING_FILE"),
+        besides!("URING_OPCODE" "URING_FILE" "FILE_DENTRY" "DENTRY_PARENT" "DENTRY_NAME"),
         COMPLETED,
     ),
     optional(

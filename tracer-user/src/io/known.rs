@@ -44,6 +44,29 @@ struct Sum {
     counts: FileCounts,
 }
 
+/// What was written to a file between two readings.
+#[derive(Default)]
+struct Writes {
+    /// The first thread that did.
+    thread: Option<u64>,
+    /// Whether there is a second one.
+    is_shared: bool,
+    /// What counts if there is.
+    counts: FileCounts,
+}
+
+impl Writes {
+    fn add(&mut self, thread: u64, more: &FileCounts) {
+        self.is_shared |= *self.thread.get_or_insert(thread) != thread;
+        self.counts.add(&FileCounts {
+            shared_writes: more.writes,
+            shared_written_bytes: more.written_bytes,
+            shared_write_ns: more.write_ns,
+            ..FileCounts::default()
+        });
+    }
+}
+
 impl Known {
     /// Takes the cells of a reading; `name` finds what a file is called.
     pub fn take(
@@ -59,6 +82,7 @@ impl Known {
                 *known = cell;
             }
         }
+        let mut writes: HashMap<FileId, Writes> = HashMap::new();
         for (made, cell) in &now {
             let before = self.seen.get(made).copied().unwrap_or_default();
             if before == *cell {
@@ -67,10 +91,19 @@ impl Known {
             let file = self.files.entry(made.0.file);
             let file = file.or_insert_with(|| File { counts: FileCounts::default(), path: None });
             let size_bytes = file.counts.size_bytes.max(cell.size_bytes);
-            file.counts.add(&counts(cell).since(&counts(&before)));
+            let more = counts(cell).since(&counts(&before));
+            file.counts.add(&more);
+            if more.writes > 0 {
+                writes.entry(made.0.file).or_default().add(made.0.thread, &more);
+            }
             file.counts.size_bytes = size_bytes;
             if file.path.is_none() {
                 file.path = name(&made.0.file).map(|name| path_of(made.0.file, Some(&name)));
+            }
+        }
+        for (id, of_file) in writes.iter().filter(|(_, of_file)| of_file.is_shared) {
+            if let Some(file) = self.files.get_mut(id) {
+                file.counts.add(&of_file.counts);
             }
         }
         self.seen = now;
@@ -173,7 +206,8 @@ fn counts(cell: &FileCell) -> FileCounts {
         random: cell.patterns[Pattern::Random as usize],
         fetched_bytes: cell.fetched_bytes,
         faults: cell.faults,
-        size_bytes: 0,
+        // What one thread's cell does not tell.
+        ..FileCounts::default()
     }
 }
 
@@ -225,6 +259,41 @@ mod tests {
         // Another file of the same name, as one that is replaced again and again.
         known.take(vec![(key(2, 1), cell(11, 1))], names);
         assert_eq!(listed(&known), [("/m/d/a".into(), 19, 2, 200), unnamed]);
+    }
+
+    #[test]
+    fn writes_are_shared_where_several_threads_write_between_two_readings() {
+        let writer = |inode, thread, made_ns, writes| {
+            let cell = FileCell {
+                made_ns,
+                ops: writes,
+                writes,
+                written_bytes: 100 * writes,
+                write_ns: 7 * writes,
+                ..FileCell::default()
+            };
+            (key(inode, thread), cell)
+        };
+        let mut known = Known::default();
+        let shared = |known: &Known, inode| {
+            let counts = known.files[&key(inode, 0).file].counts;
+            (
+                counts.writes,
+                counts.shared_writes,
+                counts.shared_written_bytes,
+                counts.shared_write_ns,
+            )
+        };
+        // Alone each, also where one reads what the other wrote.
+        known.take(vec![writer(1, 1, 1, 5), (key(1, 2), cell(1, 9)), writer(2, 2, 1, 3)], |_| None);
+        assert_eq!((shared(&known, 1), shared(&known, 2)), ((5, 0, 0, 0), (3, 0, 0, 0)));
+        // The second one joins; of the other file the writer is another, but alone.
+        known.take(vec![writer(1, 1, 1, 7), writer(1, 2, 5, 4), writer(2, 1, 5, 1)], |_| None);
+        assert_eq!((shared(&known, 1), shared(&known, 2)), ((11, 6, 600, 42), (4, 0, 0, 0)));
+        // Nothing was done; then a cell is driven out and made anew, which makes no second thread.
+        known.take(vec![writer(1, 1, 1, 7), writer(1, 2, 5, 4)], |_| None);
+        known.take(vec![writer(1, 1, 1, 8), writer(1, 1, 9, 2)], |_| None);
+        assert_eq!(shared(&known, 1), (14, 6, 600, 42));
     }
 
     #[test]

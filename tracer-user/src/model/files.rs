@@ -86,6 +86,12 @@ counts! {
     fetched_bytes,
     /// Page faults that brought some.
     faults,
+    /// Of the writes, those between two readings in which several threads of a node wrote to the file.
+    shared_writes,
+    /// Their bytes.
+    shared_written_bytes,
+    /// Their duration.
+    shared_write_ns,
     /// Size when it was used last; of several files, one after the other of one name or in one folder, their sum.
     size_bytes,
 }

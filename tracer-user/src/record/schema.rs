@@ -68,12 +68,12 @@ pub static KEYS: &[Key] = &[
     key(
         FILES,
         "list of objects",
-        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last. What is in no file is `io` less these.",
+        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last; `shared_writes`, `shared_written_bytes`, `shared_write_ns`: of the writes, those between two readings in which several threads of the node wrote to it. Requests to io_uring are in `ops` and in the bytes alone. What is in no file is `io` less these.",
     ),
     key(
         FOLDERS,
         "list of objects",
-        "Folders, chosen in the same way: of each what is known of the files that are directly in it.",
+        "Folders, chosen in the same way: of each what is known of the files that are directly in it, `files` of them. What is in no folder is `io` less these.",
     ),
     key(
         SLOWEST,

@@ -72,7 +72,13 @@ impl<'a> IoTable<'a> {
         );
         let all = [
             table("Files", files::OF_FILES, "File", &files::HEAD, files.cells()),
-            table("Folders", files::OF_FOLDERS, "Folder", &files::HEAD, files.folder_cells()),
+            table(
+                "Folders",
+                files::OF_FOLDERS,
+                "Folder",
+                &files::FOLDER_HEAD,
+                files.folder_cells(),
+            ),
             table(
                 "Slowest operations",
                 slow_ops::OF_SLOWEST,

@@ -24,13 +24,15 @@ use crate::{
 /// Files by each measure, and folders, that a text and a page have room for.
 const MOST: usize = 3;
 const MOST_OF_PAGE: usize = 10;
-const MOST_FOLDERS: usize = 5;
 
 /// A file, a folder, or all that is neither.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FileRow {
     /// Its path, made harmless; of all others what they are.
     pub path: String,
+    /// How many files are directly in it, of a folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
     /// How often it was opened.
     pub opens: u64,
     /// Operations on it, by descriptor.
@@ -54,8 +56,11 @@ pub struct AllFiles {
     /// What is in no row of `files`: other files, and calls that name a path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<FileRow>,
-    /// Folders, with what was done to files directly in them, those that took longest first.
+    /// Folders, with what was done to files directly in them: chosen and in order as files are.
     pub folders: Vec<FileRow>,
+    /// What is in no row of `folders`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_folders: Option<FileRow>,
 }
 
 impl AllFiles {
@@ -68,20 +73,25 @@ impl AllFiles {
     fn with(facts: &Facts, most: usize) -> Self {
         let all = &facts.totals.files;
         let on_storage = |files: &[FileUse]| -> Vec<FileUse> {
-            files.iter().filter(|file| is_storage(&file.fs)).cloned().collect()
+            let files = files.iter().filter(|file| is_storage(&file.fs)).cloned().collect();
+            largest(files, most, |file: &FileUse| &file.counts)
         };
-        let files = largest(on_storage(&all.files), most, |file| &file.counts);
+        let (files, folders) = (on_storage(&all.files), on_storage(&all.folders));
         if files.is_empty() {
             return Self::default();
         }
-        let mut of_files = FileCounts::default();
-        files.iter().for_each(|file| of_files.add(&file.counts));
-        let folders = on_storage(&all.folders);
+        let rest = |listed: &[FileUse]| {
+            let mut counts = FileCounts::default();
+            listed.iter().for_each(|file| counts.add(&file.counts));
+            Some(others(facts, &counts)).filter(|others| others.ops > 0)
+        };
         let row = |file: &FileUse| row(clean(&file.path, facts.unicode), &file.counts);
+        let folder_row = |folder: &FileUse| FileRow { files: Some(folder.files), ..row(folder) };
         Self {
-            others: Some(others(facts, &of_files)).filter(|others| others.ops > 0),
+            others: rest(&files),
+            other_folders: rest(&folders).filter(|_| !folders.is_empty()),
             files: files.iter().map(row).collect(),
-            folders: folders.iter().take(MOST_FOLDERS).map(row).collect(),
+            folders: folders.iter().map(folder_row).collect(),
         }
     }
 
@@ -90,14 +100,22 @@ impl AllFiles {
         self.files.iter().chain(&self.others).map(FileRow::cells).collect()
     }
 
-    /// The rows of folders.
+    /// The rows of folders and of all others, as in [`FOLDER_HEAD`].
     pub fn folder_cells(&self) -> Vec<Vec<String>> {
-        self.folders.iter().map(FileRow::cells).collect()
+        let cells = |row: &FileRow| {
+            let mut cells = row.cells();
+            cells.insert(1, row.files.map_or(String::new(), count));
+            cells
+        };
+        self.folders.iter().chain(&self.other_folders).map(cells).collect()
     }
 }
 
 /// Heads of the columns.
 pub const HEAD: [&str; 7] = ["", "opened", "number", "moved", "time", "waiting", "in order"];
+/// The same of folders.
+pub const FOLDER_HEAD: [&str; 8] =
+    ["", "files", "opened", "number", "moved", "time", "waiting", "in order"];
 /// What is said of both tables.
 pub const OF_FILES: &str = "the largest by time, bytes, operations and opens";
 pub const OF_FOLDERS: &str = "with what is known of the files in them";
@@ -129,14 +147,15 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 /// The block of a terminal's text; nothing where no file is known.
 pub fn block(all: &AllFiles, style: &Style) -> Vec<Line> {
     let mut lines = Vec::new();
-    for (title, aside, cells) in
-        [("Files", OF_FILES, all.cells()), ("Folders", OF_FOLDERS, all.folder_cells())]
-    {
+    let (files, folders) = (all.cells(), all.folder_cells());
+    let tables: [(_, _, &[&str], _); 2] =
+        [("Files", OF_FILES, &HEAD, files), ("Folders", OF_FOLDERS, &FOLDER_HEAD, folders)];
+    for (title, aside, head, cells) in tables {
         if cells.is_empty() {
             continue;
         }
         lines.extend(heading(title, aside, style));
-        lines.extend(table(&HEAD, &cells, style));
+        lines.extend(table(head, &cells, style));
     }
     lines
 }
@@ -145,6 +164,7 @@ fn row(path: String, counts: &FileCounts) -> FileRow {
     let accesses = added_up([counts.consecutive, counts.sequential, counts.random].into_iter());
     FileRow {
         path,
+        files: None,
         opens: counts.opens,
         ops: counts.ops,
         bytes: counts.bytes(),

@@ -25,9 +25,9 @@ use crate::{
 /// Rows of each table.
 const MOST: usize = 10;
 /// One that took longer than the others by this part of its time is told of (Drishti).
-const UNEVEN: f64 = 0.15;
-/// It matters where it took this part of the run.
-const LEAST: f64 = 0.05;
+pub const UNEVEN: f64 = 0.15;
+/// It matters where that is this part of the run.
+pub const UNEVEN_COST: f64 = 0.05;
 /// Who does fewer operations than this part of the slowest one's does other work.
 const SAME_WORK: f64 = 0.05;
 
@@ -167,51 +167,84 @@ pub fn metadata() -> [&'static str; METADATA.len()] {
     METADATA.map(|op| OPS[op as usize])
 }
 
-/// The line for one that others of the same program wait for: of its processes, where it has one alone of its threads.
-fn uneven(facts: &Facts) -> Option<String> {
-    let all = &facts.totals.files.threads.threads;
-    let first = all.first()?;
-    let same: Vec<_> = all.iter().filter(|thread| thread.program == first.program).collect();
-    let mut processes: Vec<(&ThreadUse, IoCounts)> = Vec::new();
-    for thread in &same {
-        let is_it = |(of, _): &&mut (&ThreadUse, IoCounts)| {
-            (&of.host, of.process) == (&thread.host, thread.process)
-        };
-        match processes.iter_mut().find(is_it) {
-            Some((_, counts)) => counts.add(&thread.counts),
-            None => processes.push((thread, thread.counts)),
+/// One that others of the same program wait for: a process, or a thread where the program has one process alone.
+pub struct Uneven {
+    /// `process 4711 of sol`, made harmless.
+    name: String,
+    /// What it did.
+    pub most: IoCounts,
+    /// How many do the same.
+    others: u64,
+    /// What they did on average.
+    pub mean: IoCounts,
+}
+
+impl Uneven {
+    /// Of a run; `None` where nobody waits.
+    pub fn of(facts: &Facts) -> Option<Self> {
+        let all = &facts.totals.files.threads.threads;
+        let first = all.first()?;
+        let same: Vec<_> = all.iter().filter(|thread| thread.program == first.program).collect();
+        let mut processes: Vec<(&ThreadUse, IoCounts)> = Vec::new();
+        for thread in &same {
+            let is_it = |(of, _): &&mut (&ThreadUse, IoCounts)| {
+                (&of.host, of.process) == (&thread.host, thread.process)
+            };
+            match processes.iter_mut().find(is_it) {
+                Some((_, counts)) => counts.add(&thread.counts),
+                None => processes.push((thread, thread.counts)),
+            }
         }
+        let (what, mut parts) = match processes.len() {
+            1 => ("thread", same.into_iter().map(|thread| (thread, thread.counts)).collect()),
+            _ => ("process", processes),
+        };
+        parts.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.time_ns));
+        let (slowest, most) = *parts.first()?;
+        let does_same = |counts: &IoCounts| counts.ops as f64 >= most.ops as f64 * SAME_WORK;
+        let others = parts[1..].iter().map(|(_, counts)| counts).filter(|counts| does_same(counts));
+        let others: Vec<&IoCounts> = others.collect();
+        let mean = |of: fn(&IoCounts) -> u64| {
+            added_up(others.iter().map(|counts| of(counts))).checked_div(others.len() as u64)
+        };
+        let mean = IoCounts {
+            time_ns: mean(|counts| counts.time_ns)?,
+            read_bytes: mean(|counts| counts.read_bytes)?,
+            written_bytes: mean(|counts| counts.written_bytes)?,
+            ..IoCounts::default()
+        };
+        let number = if what == "thread" { slowest.thread } else { slowest.process };
+        let program = clean(&slowest.program, facts.unicode);
+        let name = format!("{what} {} of {program}", place(slowest, number, facts));
+        let told = Self { name, most, others: others.len() as u64, mean };
+        let is_uneven = told.beyond_ns() as f64 >= most.time_ns as f64 * UNEVEN;
+        let matters = told.beyond_ns() as f64 >= facts.totals.elapsed_ns as f64 * UNEVEN_COST;
+        (is_uneven && matters).then_some(told)
     }
-    let (what, mut parts) = match processes.len() {
-        1 => ("thread", same.into_iter().map(|thread| (thread, thread.counts)).collect()),
-        _ => ("process", processes),
-    };
-    parts.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.time_ns));
-    let (slowest, most) = *parts.first()?;
-    let does_same = |counts: &IoCounts| counts.ops as f64 >= most.ops as f64 * SAME_WORK;
-    let others: Vec<u64> = parts[1..]
-        .iter()
-        .filter(|(_, counts)| does_same(counts))
-        .map(|(_, counts)| counts.time_ns)
-        .collect();
-    let mean_ns = added_up(others.iter().copied()).checked_div(others.len() as u64)?;
-    let is_uneven = (most.time_ns - mean_ns) as f64 >= most.time_ns as f64 * UNEVEN;
-    let matters = most.time_ns as f64 >= facts.totals.elapsed_ns as f64 * LEAST;
-    let number = if what == "thread" { slowest.thread } else { slowest.process };
-    (is_uneven && matters).then(|| {
+
+    /// How much longer it took than the others did on average, nanoseconds.
+    pub fn beyond_ns(&self) -> u64 {
+        self.most.time_ns.saturating_sub(self.mean.time_ns)
+    }
+
+    /// `process 1 of sol spent 20.0 s on files, the 2 others like it 9.00 s on average`.
+    pub fn in_words(&self) -> String {
+        let others = match self.others {
+            1 => "the other".to_owned(),
+            others => format!("the {others} others"),
+        };
         format!(
-            "uneven: {what} {} of {} spent {} on files, {} like it {} on average",
-            place(slowest, number, facts),
-            clean(&slowest.program, facts.unicode),
-            long_duration(most.time_ns),
-            if others.len() == 1 {
-                "the other".to_owned()
-            } else {
-                format!("the {} others", others.len())
-            },
-            long_duration(mean_ns),
+            "{} spent {} on files, {others} like it {} on average",
+            self.name,
+            long_duration(self.most.time_ns),
+            long_duration(self.mean.time_ns),
         )
-    })
+    }
+}
+
+/// The line that says so.
+fn uneven(facts: &Facts) -> Option<String> {
+    Uneven::of(facts).map(|uneven| format!("uneven: {}", uneven.in_words()))
 }
 
 /// The line of the summary: where one takes longer than others that do the same.
@@ -277,7 +310,7 @@ mod tests {
             line.contains("thread 1 of") && line.contains("the other like it 1.00 s"),
             "{line}"
         );
-        assert_eq!(told(&[(1, 1, 900, 2 * S), (1, 2, 900, S)]), None, "3 % of the run");
+        assert_eq!(told(&[(1, 1, 900, 3 * S), (1, 2, 900, S)]), None, "3 % of the run");
         assert_eq!(told(&[(1, 1, 900, 20 * S)]), None);
         // A process is the sum of its threads.
         let both = [(1, 1, 900, 10 * S), (1, 4, 900, 10 * S), (2, 2, 1_800, 5 * S)];

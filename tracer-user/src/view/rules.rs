@@ -6,6 +6,7 @@
 
 mod asked;
 mod asleep;
+mod below;
 mod by_file;
 mod cache;
 mod calls;
@@ -15,6 +16,7 @@ mod io;
 mod memory;
 mod programs;
 mod table;
+mod together;
 mod waited;
 
 pub(crate) use super::finding::{CORES_OF_A_GPU, Finding, Saves};

@@ -210,3 +210,28 @@ fn what_adds_up_over_nodes_is_added_and_what_is_a_nodes_own_is_not() {
     assert_eq!(report.nodes[0].name, "n0004");
     assert!(report.used[0].share.unwrap() < 1.0, "{:?}", report.used[0]);
 }
+
+/// Files and folders, more of them than a page has room for, and all others in one row: together all that was done.
+#[test]
+fn rows_of_files_and_of_folders_and_their_rests_are_all_that_was_done() {
+    let mut totals = fixtures::file_ops::named();
+    let one = totals.files.folders[0].clone();
+    let more = (1..40).map(|number| {
+        let mut folder = one.clone();
+        folder.path = format!("/scratch/{number}");
+        (folder.counts.opens, folder.counts.ops) = (number, 2 * number);
+        folder
+    });
+    totals.files.folders.extend(more);
+    let files = Report::of(&Whole::of(vec![record(totals)]).unwrap(), true).files;
+    // The first by time and bytes, by which all but one are alike, and the last by the others.
+    assert_eq!(files.folders.len(), 1 + 9 + 9, "ten by each measure, without repetition");
+    assert!(files.folders.iter().all(|folder| folder.files == Some(1)), "{:?}", files.folders);
+    for (rows, others) in [(&files.files, &files.others), (&files.folders, &files.other_folders)] {
+        let sum: u64 = rows.iter().chain(others).map(|row| row.ops).sum();
+        // On storage, as the fixture has them.
+        assert_eq!(sum, 90_000 + 156_000 + 91_000 + 78_000 + 12 + 4, "{rows:?}, {others:?}");
+        let opens: u64 = rows.iter().chain(others).map(|row| row.opens).sum();
+        assert_eq!(opens, 90_000 - 12_000, "{rows:?}, {others:?}");
+    }
+}

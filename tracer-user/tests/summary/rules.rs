@@ -5,7 +5,10 @@ pub mod cases;
 use std::collections::BTreeSet;
 
 use jobtrace::{
-    model::tables::{Fault, IO, Memory, Sched},
+    model::{
+        files::{FileCounts, FileUse},
+        tables::{Fault, IO, Memory, Sched},
+    },
     record::Record,
     report::{Report, Whole},
     view::rules::RULES,
@@ -16,7 +19,7 @@ use crate::{
     reports::{record, slurm},
 };
 
-use cases::{MEMORY_ASKED, MS, at_memory_limit, cases, remembers};
+use cases::{MEMORY_ASKED, MS, at_memory_limit, cases, remembers, shared_writes};
 pub use cases::{number, set};
 
 /// The rules that speak, all of them.
@@ -170,4 +173,33 @@ fn a_file_that_is_opened_again_is_not_many_small_files() {
     assert_eq!(opened(78_000, 1), [false, true]);
     assert_eq!(opened(78_000, 78_000), [true, false]);
     assert_eq!(opened(7_000, 1), [true, true]);
+}
+
+/// What another file or mount tells of writes by one thread is of use only where those are as large.
+#[test]
+fn shared_writes_are_compared_with_those_that_are_as_large() {
+    let told = |change: &dyn Fn(&mut FileUse)| {
+        let mut job = record(file_ops::with_file(|file| {
+            file.counts = shared_writes(3_000 * 8_500);
+            file.counts.writes = file.counts.shared_writes;
+            file.counts.written_bytes = file.counts.shared_written_bytes;
+            file.counts.write_ns = file.counts.shared_write_ns;
+        }));
+        let mut alone = job.totals.files.files[0].clone();
+        alone.path = "/scratch/alone".into();
+        alone.counts = FileCounts {
+            writes: 100,
+            written_bytes: 100 << 12,
+            write_ns: 100 * MS,
+            ..FileCounts::default()
+        };
+        change(&mut alone);
+        job.totals.files.files.push(alone);
+        said(&[job]).contains("shared_writes")
+    };
+    assert!(told(&|_| {}));
+    assert!(!told(&|alone| alone.counts.written_bytes -= 1), "smaller");
+    assert!(!told(&|alone| alone.counts.writes -= 1), "too few to tell");
+    assert!(!told(&|alone| alone.mount = "/elsewhere".into()));
+    assert!(!told(&|alone| alone.counts.write_ns = 101 * MS), "2.97 times as long");
 }

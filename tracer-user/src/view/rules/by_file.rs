@@ -107,17 +107,17 @@ pub(super) const READ_AGAIN: Rule = Rule {
 };
 
 /// Files of a kind, with what they cost together.
-struct Costly<'a> {
+pub(super) struct Costly<'a> {
     /// The one that cost most.
-    worst: &'a FileUse,
+    pub(super) worst: &'a FileUse,
     others: usize,
-    cost_ns: u64,
+    pub(super) cost_ns: u64,
     counts: FileCounts,
 }
 
 impl<'a> Costly<'a> {
     /// Those to which `cost` gives nanoseconds.
-    fn of(facts: &Facts<'a>, cost: impl Fn(&FileUse) -> Option<u64>) -> Option<Self> {
+    pub(super) fn of(facts: &Facts<'a>, cost: impl Fn(&FileUse) -> Option<u64>) -> Option<Self> {
         let data = facts.totals.files.files.iter();
         let data = data.filter(|file| is_storage(&file.fs) && !KERNELS.contains(&&*file.fs));
         let costly: Vec<_> =
@@ -130,8 +130,8 @@ impl<'a> Costly<'a> {
     }
 
     /// `/data/a and 12 other files`.
-    fn names(&self, facts: &Facts) -> String {
-        let path = path(self.worst, facts);
+    pub(super) fn names(&self, facts: &Facts) -> String {
+        let path = path(&self.worst.path, facts);
         match self.others {
             0 => path,
             1 => format!("{path} and 1 other file"),
@@ -140,8 +140,9 @@ impl<'a> Costly<'a> {
     }
 }
 
-fn path(file: &FileUse, facts: &Facts) -> String {
-    middle(&clean(&file.path, facts.unicode), MAX_PATH)
+/// A path as a sentence has room for it, made harmless.
+pub(super) fn path(path: &str, facts: &Facts) -> String {
+    middle(&clean(path, facts.unicode), MAX_PATH)
 }
 
 pub(super) fn sync_each_record(facts: &Facts) -> Option<Finding> {
@@ -164,7 +165,7 @@ pub(super) fn sync_each_record(facts: &Facts) -> Option<Finding> {
 }
 
 /// Of a name under which new files are made again and again each one is opened for the first time.
-fn is_opened_again(file: &FileUse) -> bool {
+pub(super) fn is_opened_again(file: &FileUse) -> bool {
     file.counts.opens / file.files.max(1) >= OPENS
 }
 
@@ -224,7 +225,7 @@ fn most_of(facts: &Facts, reads: &Group) -> String {
     let of_mount = of_mount.filter(|file| file.fs == reads.tags[0] && file.mount == reads.tags[1]);
     let most =
         of_mount.max_by_key(|file| file.counts.random.saturating_add(file.counts.sequential));
-    most.map_or(String::new(), |file| format!("; most of {}", path(file, facts)))
+    most.map_or(String::new(), |file| format!("; most of {}", path(&file.path, facts)))
 }
 
 fn read_again(facts: &Facts) -> Option<Finding> {

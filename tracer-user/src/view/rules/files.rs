@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{DIVE, FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone, by_file::of_opened_again};
+use super::{
+    DIVE, FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone,
+    below::most_opened,
+    by_file::{of_opened_again, path},
+};
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::{
@@ -237,8 +241,14 @@ fn small_files(facts: &Facts) -> Option<Finding> {
         let moved = moved.saturating_sub(again.read_bytes.saturating_add(again.written_bytes));
         let is_small = opens >= MANY && moved / opens < FILE_BYTES;
         (is_small && all.of_io(cost_ns) > NAMES_TIME).then(|| {
+            let below = most_opened(facts, mount).map_or(String::new(), |below| {
+                let files = if below.files == 1 { "file" } else { "files" };
+                let (opens, number) = (count(below.opens), count(below.files));
+                let path = path(below.path, facts);
+                format!("; among them {opens} opens of {number} {files} below {path}")
+            });
             let text = format!(
-                "{} goes into open, stat and the like on {}: {} files opened, {} moved for each",
+                "{} goes into open, stat and the like on {}: {} files opened, {} moved for each{below}",
                 all.cost(cost_ns),
                 all.place(mount),
                 count(opens),

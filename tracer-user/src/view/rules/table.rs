@@ -3,7 +3,7 @@
 
 use super::{
     COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, io,
-    memory, programs, waited,
+    memory, programs, together, waited,
 };
 use crate::{
     base::units::{bytes, count, percent},
@@ -95,6 +95,8 @@ pub static RULES: &[Rule] = &[
     cache::DIRECT_READS,
     cache::THROTTLED_WRITES,
     cache::MMAP_RANDOM,
+    together::SHARED_WRITES,
+    together::UNEVEN_IO,
     Rule {
         id: "memory_maps",
         least_ns: LEAST_NS,

@@ -171,6 +171,32 @@ pub fn remembers(course: impl Fn(u64) -> u64) -> Record {
     job
 }
 
+/// A file with a thousand writes of one thread alone, 1 ms each, and 8,500 of several that took so many microseconds.
+pub fn shared_writes(shared_us: u64) -> FileCounts {
+    let shared_ns = shared_us * 1_000;
+    FileCounts {
+        ops: 9_500,
+        writes: 9_500,
+        written_bytes: 9_500 << 12,
+        time_ns: 1_000 * MS + shared_ns,
+        write_ns: 1_000 * MS + shared_ns,
+        shared_writes: 8_500,
+        shared_written_bytes: 8_500 << 12,
+        shared_write_ns: shared_ns,
+        ..FileCounts::default()
+    }
+}
+
+/// Two threads on files, of which the slower one takes 40 s, and the other one so many milliseconds beyond 24 s: 15 % of
+/// its time less, or not.
+fn uneven_io(other_ms: u64) -> Vec<Record> {
+    let mut totals = file_ops::named();
+    let threads = &mut totals.files.threads.threads;
+    threads[0].counts.time_ns = 40_000 * MS;
+    threads[1].counts.time_ns = (24_000 + other_ms) * MS;
+    vec![record(totals)]
+}
+
 /// One for each rule at least.
 pub fn cases() -> Vec<Case> {
     let balanced = || {
@@ -250,6 +276,13 @@ pub fn cases() -> Vec<Case> {
             speaks: vec![record(file_ops::throttled(8_000 * MS))],
             silent: vec![record(file_ops::throttled(7_700 * MS))],
         },
+        // Of 3 ms, where one thread alone takes 1 ms, and 16 s and more of the time in I/O.
+        file_changed(
+            "shared_writes",
+            |file| *file = shared_writes(3_000 * 8_500),
+            |file| *file = shared_writes(3_000 * 8_500 - 1),
+        ),
+        Case { rule: "uneven_io", speaks: uneven_io(10_000), silent: uneven_io(10_001) },
         Case {
             rule: "mmap_random",
             speaks: vec![record(file_ops::mapped(200))],
