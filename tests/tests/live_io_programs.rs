@@ -291,3 +291,79 @@ fn compare(name: &str, job: &Traced, truth: IoAccount) {
     agree.between(&format!("{name}: bytes"), truth.read_bytes, 4_000..=1 << 30);
     agree.end();
 }
+
+/// What no program tells at a call's end, or is on no file: each as strace has it, or a clock.
+#[test]
+fn interrupted_calls_keep_their_time_and_pipes_and_devices_are_no_files() {
+    const SCRIPT: &str = "
+import ctypes, fcntl, mmap, os, signal, sys, threading, time
+folder = sys.argv[1]
+# A lock that another process holds for half a second, while a timer interrupts who waits for it.
+holder = os.fork()
+if holder == 0:
+    file = open(folder + '/lock', 'w')
+    fcntl.flock(file, fcntl.LOCK_EX)
+    open(folder + '/held', 'w').close()
+    time.sleep(0.5)
+    os._exit(0)
+while not os.path.exists(folder + '/held'):
+    time.sleep(0.001)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+file = open(folder + '/lock', 'w')
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+begin = time.monotonic()
+fcntl.flock(file, fcntl.LOCK_EX)
+waited = time.monotonic() - begin
+signal.setitimer(signal.ITIMER_REAL, 0)
+os.waitpid(holder, 0)
+# A mapping that is stored ten times.
+with open(folder + '/mapped', 'w+b') as file:
+    file.truncate(1 << 16)
+    with mmap.mmap(file.fileno(), 1 << 16) as memory:
+        for number in range(10):
+            memory[number] = 1
+            memory.flush()
+# A pipe with a name, and two devices.
+os.mkfifo(folder + '/pipe')
+def later():
+    time.sleep(0.2)
+    with open(folder + '/pipe', 'wb') as pipe:
+        pipe.write(b'x' * 100)
+thread = threading.Thread(target=later)
+thread.start()
+with open(folder + '/pipe', 'rb') as pipe:
+    pipe.read()
+thread.join()
+with open('/dev/zero', 'rb', 0) as zero, open('/dev/null', 'wb', 0) as null:
+    null.write(zero.read(12345))
+print(int(waited * 1e9))
+";
+    let disk = Tmpfs::mount(4 * MIB).unwrap();
+    let folder = disk.path().to_str().unwrap();
+    let job = Traced::run(&["--io"], &["python3", "-c", SCRIPT, folder]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let waited: u64 = String::from_utf8_lossy(&job.output.stdout).trim().parse().unwrap();
+    let io = groups(&job.json, "io");
+    let of = |fs: &str, op: &str, field: &str| -> u64 {
+        let rows = io.iter().filter(|row| text(row, "fs") == fs && text(row, "op") == op);
+        rows.map(|row| row[field].as_u64().unwrap_or(0)).sum()
+    };
+    let took = |fs: &str, op: &str| -> u64 {
+        let rows = io.iter().filter(|row| text(row, "fs") == fs && text(row, "op") == op);
+        rows.map(|row| row["latency_ns"]["sum"].as_u64().unwrap_or(0)).sum()
+    };
+    let mut agree = Agreement::new();
+    // A lock that is held, one that is waited for, and at least five interruptions on the slowest machine.
+    agree.between("locks", of("tmpfs", "lock", "ops"), 7..=60);
+    agree.exact("failed locks", of("tmpfs", "lock", "errors"), of("tmpfs", "lock", "ops") - 2);
+    agree.between("time of locks", took("tmpfs", "lock"), waited / 10 * 8..=waited / 10 * 11);
+    agree.exact("stored mappings", of("unknown", "fsync", "ops"), 10);
+    // Those of jobtrace that tell the job to begin besides.
+    agree.between("reads of the pipe", of("pipefs", "read", "bytes"), 100..=4_096);
+    agree.between("opens of the pipe", took("pipefs", "open"), 150_000_000..=60_000_000_000);
+    agree.exact("read of the device", of("chardev", "read", "bytes"), 12_345);
+    agree.between("written to devices", of("chardev", "write", "bytes"), 12_345..=12_345 + 4_096);
+    agree.exact("written to files", of("tmpfs", "write", "bytes"), 0);
+    agree.end();
+}

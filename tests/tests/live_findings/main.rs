@@ -15,6 +15,7 @@ mod cpu;
 mod dive;
 mod files;
 mod gpu;
+mod hangs;
 mod memory;
 mod waits;
 
@@ -34,6 +35,7 @@ fn no_rule_lacks_a_live_test() {
     for (file, cases) in FILES {
         found.extend(cases.iter().map(|case| (case.rule, file)));
     }
+    found.extend(hangs::CASES.iter().map(|case| (case.rule, "dive")));
     found.extend(asked::RULES.map(|rule| (rule, "asked")));
     let stated: BTreeMap<_, _> = RULES.iter().map(|rule| (rule.id, rule.shown)).collect();
     assert_eq!(found, stated, "docs/FINDINGS.md states where each rule is shown");

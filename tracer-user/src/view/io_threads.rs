@@ -28,7 +28,8 @@ const MOST: usize = 10;
 pub const UNEVEN: f64 = 0.15;
 /// It matters where that is this part of the run.
 pub const UNEVEN_COST: f64 = 0.05;
-/// Who does fewer operations than this part of the slowest one's does other work.
+/// Who does fewer operations than this part of the slowest one's, or takes less time for them, does other work: a parent
+/// that reads modules and starts the others.
 const SAME_WORK: f64 = 0.05;
 
 /// A program, a thread, or all that is neither.
@@ -201,7 +202,10 @@ impl Uneven {
         };
         parts.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.time_ns));
         let (slowest, most) = *parts.first()?;
-        let does_same = |counts: &IoCounts| counts.ops as f64 >= most.ops as f64 * SAME_WORK;
+        let is_part = |own: u64, most: u64| own as f64 >= most as f64 * SAME_WORK;
+        let does_same = |counts: &IoCounts| {
+            is_part(counts.ops, most.ops) && is_part(counts.time_ns, most.time_ns)
+        };
         let others = parts[1..].iter().map(|(_, counts)| counts).filter(|counts| does_same(counts));
         let others: Vec<&IoCounts> = others.collect();
         let mean = |of: fn(&IoCounts) -> u64| {

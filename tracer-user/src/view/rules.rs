@@ -12,6 +12,7 @@ mod cache;
 mod calls;
 mod cpu;
 mod files;
+mod hangs;
 mod io;
 mod memory;
 mod programs;

@@ -26,6 +26,9 @@ const OPENS: u64 = 10;
 const OPENS_TIME: f64 = 0.10;
 /// Reads of which less than this follow the one before are random; they cost where this part of their time is waiting.
 const IN_ORDER: f64 = 0.50;
+/// Of reads in no order half go back in the file. Where next to none does, it is read in its order by several that take
+/// turns, or with gaps.
+const BACK: f64 = 0.25;
 const WAITING: f64 = 0.50;
 /// A file of which so many times its size is read is read again.
 const TIMES: u64 = 3;
@@ -75,10 +78,11 @@ pub(super) const RANDOM_READS: Rule = Rule {
     least_ns: LEAST_NS,
     threshold: || {
         in_a_dive(&format!(
-            "{} of the time in I/O goes into waiting for reads of which less than {} begin where the one before ended, \
-             {} of them or more, and {} of their time or more is waiting",
+            "{} of the time in I/O goes into waiting for reads of which less than {} begin where the one before ended and \
+             {} or more before that, {} of them or more, and {} of their time or more is waiting",
             percent(SMALL_TIME),
             percent(IN_ORDER),
+            percent(BACK),
             count(MANY),
             percent(WAITING)
         ))
@@ -199,11 +203,12 @@ fn random_reads(facts: &Facts) -> Option<Finding> {
     all.dearest(|mount, groups| {
         let reads = groups.iter().find(|group| group.tags[2] == "read")?;
         let number = |field| reads.number(field).unwrap_or(0);
-        let (follow, beyond) =
-            (number(Io::consecutive), number(Io::sequential).saturating_add(number(Io::random)));
+        let (follow, back) = (number(Io::consecutive), number(Io::random));
+        let beyond = number(Io::sequential).saturating_add(back);
         let accesses = follow.saturating_add(beyond);
         let waited_ns = number(Io::waited_ns);
-        let is_random = accesses >= MANY && (follow as f64) < IN_ORDER * accesses as f64;
+        let of_all = |part: u64| part as f64 / accesses.max(1) as f64;
+        let is_random = accesses >= MANY && of_all(follow) < IN_ORDER && of_all(back) >= BACK;
         let is_waiting = waited_ns as f64 >= WAITING * time_ns(reads) as f64;
         (is_random && is_waiting && all.of_io(waited_ns) >= SMALL_TIME).then(|| {
             let text = format!(

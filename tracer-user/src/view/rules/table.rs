@@ -2,8 +2,8 @@
 //! beside its like and a row here; docs/FINDINGS.md and the tests follow.
 
 use super::{
-    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, io,
-    memory, programs, together, waited,
+    COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, hangs,
+    io, memory, programs, together, waited,
 };
 use crate::{
     base::units::{bytes, count, percent},
@@ -86,6 +86,7 @@ pub static RULES: &[Rule] = &[
     files::SMALL_ACCESSES,
     files::SMALL_FILES,
     files::MISSING_FILES,
+    hangs::FILE_HANGS,
     by_file::SYNC_EACH_RECORD,
     by_file::OPENED_AGAIN,
     by_file::RANDOM_READS,
