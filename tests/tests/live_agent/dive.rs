@@ -26,6 +26,7 @@ use super::{
     shaped::{Running, Shaped},
 };
 
+mod flood;
 mod mounts;
 
 const FILE_OPS: &str = env!("CARGO_BIN_EXE_file_ops");

@@ -46,6 +46,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Server {
     /// Who has it may ask the loop.
     ask: Asking<mpsc::Sender<Ask>>,
+    /// The same, to see whether the loop is there: who looks does not wait for those who ask.
+    asked: mpsc::Sender<Ask>,
     interval: Arc<AtomicU64>,
     group: Option<u32>,
     /// The heads of an interval.
@@ -65,7 +67,8 @@ impl Server {
         log: Arc<Log>,
     ) -> Self {
         let (heads, clients, place) = (Mutex::default(), Mutex::default(), place::Place::default());
-        Self { ask: Asking::new(ask), interval, group, heads, clients, place, log }
+        let asked = ask.clone();
+        Self { ask: Asking::new(ask), asked, interval, group, heads, clients, place, log }
     }
 
     /// Serves whoever comes, until the loop is gone.
@@ -73,7 +76,7 @@ impl Server {
         let (server, local) = (Rc::new(self), LocalSet::new());
         let places = Arc::new(Semaphore::new(2 * MOST_CLIENTS));
         let serving = async {
-            while !server.ask.lock().await.is_closed() {
+            while !server.asked.is_closed() {
                 // Each holds a descriptor of the agent's: further ones wait in the kernel.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
                 match timeout(Duration::from_secs(1), listener.accept()).await {
