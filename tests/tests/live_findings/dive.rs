@@ -30,6 +30,10 @@ pub const CASES: &[Case] = &[
         speaks: || reads_cold("shuffled"),
         silent: || reads_cold("sorted"),
     },
+    // More than a thousand, and fewer.
+    Case { rule: "many_names", speaks: || looks_up(1_200), silent: || looks_up(800) },
+    // As many locks, of one file and of one each.
+    Case { rule: "file_locks", speaks: || locks("1"), silent: || locks("2") },
     // As many bytes, of one file and of twelve.
     Case { rule: "read_again", speaks: || reads_files("1"), silent: || reads_files("12") },
     // As many reads, of a file that is not in memory and of one that is.
@@ -174,6 +178,37 @@ for page in pages:
     os.pread(file, 4096, page * 4096)
 ";
     told_of(disk.path(), script, &[order])
+}
+
+/// So many looks at a file, each of a millisecond.
+fn looks_up(times: u32) -> Said {
+    let fuse = Fuse::mount(&[(Request::Lookup, Duration::from_millis(1))]).unwrap();
+    let script = "
+import os, sys
+for _ in range(int(sys.argv[1])):
+    os.access(sys.argv[2] + '/file', os.R_OK)
+";
+    told_of(fuse.path(), script, &[&times.to_string()])
+}
+
+/// Two processes that hold a lock for some time, again and again, of so many files.
+fn locks(files: &str) -> Said {
+    let script = "
+import fcntl, os, sys, time
+child = os.fork()
+name = sys.argv[2] + '/lock' + ('' if child or sys.argv[1] == '1' else '2')
+with open(name, 'w') as file:
+    for _ in range(30):
+        fcntl.flock(file, fcntl.LOCK_EX)
+        time.sleep(0.01)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        time.sleep(0.001)
+if child:
+    os.waitpid(child, 0)
+else:
+    os._exit(0)
+";
+    on_a_disk(MIB, script, &[files])
 }
 
 /// An ext4 with a file `data` of 32 MiB.

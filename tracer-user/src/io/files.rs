@@ -77,6 +77,8 @@ pub fn path_of(file: FileId, name: Option<&FileName>) -> String {
     parts.reverse();
     match parts.first().map(|part| &**part) {
         Some("/") => format!("/{}", parts[1..].join("/")),
+        // As long as there is room for: its end is cut off.
+        Some(part) if parts.len() == 1 && whole + 1 == name.bytes.len() => format!("…/{part}…"),
         // What was never in a folder.
         Some(_) if parts.len() == 1 && whole + 1 == name.length as usize => parts.join(""),
         _ => format!("…/{}", parts.join("/")),
@@ -104,5 +106,9 @@ mod tests {
         let long = [&b"b\0data\0"[..], &[b'x'; 245]].concat();
         assert_eq!(of(&long, Some(400)), "…/data/b", "a part that found no room");
         assert_eq!(path_of(file, None), "…/inode 77");
+        // A name of 255 bytes.
+        let mut long = [b'x'; 252];
+        long[251] = 0;
+        assert_eq!(of(&long, None), format!("…/{}…", "x".repeat(251)));
     }
 }

@@ -15,6 +15,7 @@ mod files;
 mod hangs;
 mod io;
 mod memory;
+mod names;
 mod programs;
 mod table;
 mod together;

@@ -236,9 +236,11 @@ fn most_of(facts: &Facts, reads: &Group) -> String {
 fn read_again(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
     let costly = Costly::of(facts, |FileUse { counts: file, .. }| {
-        let is_again = file.size_bytes > 0 && file.read_bytes / file.size_bytes >= TIMES;
+        // What is written anew is read for the first time.
+        let once_bytes = file.size_bytes.max(file.written_bytes);
+        let is_again = file.size_bytes > 0 && file.read_bytes / once_bytes >= TIMES;
         // The first time had to be.
-        let again = 1.0 - file.size_bytes as f64 / file.read_bytes.max(1) as f64;
+        let again = 1.0 - once_bytes as f64 / file.read_bytes.max(1) as f64;
         is_again.then_some((file.read_ns as f64 * again) as u64)
     })?;
     (all.of_io(costly.cost_ns) >= SMALL_TIME).then(|| {

@@ -32,7 +32,7 @@ pub(super) const SMALL_BYTES: u64 = 1 << 20;
 const SMALL: f64 = 0.10;
 pub(super) const SMALL_TIME: f64 = 0.20;
 /// Names and attributes matter from this part of the time in I/O on, where less than this is moved for each open.
-const NAMES_TIME: f64 = 0.30;
+pub(super) const NAMES_TIME: f64 = 0.30;
 const FILE_BYTES: u64 = 64 << 10;
 /// Of opens and stats, the part from which on it is the search that costs.
 const MISSING: f64 = 0.20;
@@ -172,7 +172,7 @@ impl<'a> All<'a> {
 }
 
 /// The sum of `value` over those of `groups` that are of `ops`.
-fn sum(groups: &[&Group], ops: &[&str], value: impl Fn(&Group) -> u64) -> u64 {
+pub(super) fn sum(groups: &[&Group], ops: &[&str], value: impl Fn(&Group) -> u64) -> u64 {
     let of_ops = groups.iter().filter(|group| ops.contains(&&*group.tags[2]));
     added_up(of_ops.map(|group| value(group)))
 }
@@ -228,7 +228,7 @@ fn below(sizes: &Hist, bytes: u64) -> (u64, u64) {
     (sizes.count() - number, sizes.sum.saturating_sub(most))
 }
 
-fn small_files(facts: &Facts) -> Option<Finding> {
+pub(super) fn small_files(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
     all.dearest(|mount, groups| {
         // Files that are opened again and again are few: a rule of its own tells them.
@@ -259,7 +259,7 @@ fn small_files(facts: &Facts) -> Option<Finding> {
     })
 }
 
-fn missing_files(facts: &Facts) -> Option<Finding> {
+pub(super) fn missing_files(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
     all.dearest(|[fs, mount], groups| {
         let errors = facts.totals.stats.groups(&IO_ERROR);

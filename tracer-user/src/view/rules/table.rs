@@ -3,7 +3,7 @@
 
 use super::{
     COURSE_NS, LEAST_NS, REQUEST_NS, Rule, asked, asleep, by_file, cache, calls, cpu, files, hangs,
-    io, memory, programs, together, waited,
+    io, memory, names, programs, together, waited,
 };
 use crate::{
     base::units::{bytes, count, percent},
@@ -87,6 +87,8 @@ pub static RULES: &[Rule] = &[
     files::SMALL_FILES,
     files::MISSING_FILES,
     hangs::FILE_HANGS,
+    names::MANY_NAMES,
+    names::FILE_LOCKS,
     by_file::SYNC_EACH_RECORD,
     by_file::OPENED_AGAIN,
     by_file::RANDOM_READS,
