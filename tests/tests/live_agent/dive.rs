@@ -27,6 +27,7 @@ use super::{
 };
 
 mod mounts;
+mod quota;
 
 const FILE_OPS: &str = env!("CARGO_BIN_EXE_file_ops");
 const OWNER: u32 = 61_001;
