@@ -28,6 +28,7 @@ use super::{
 
 mod flood;
 mod mounts;
+mod quota;
 
 const FILE_OPS: &str = env!("CARGO_BIN_EXE_file_ops");
 const OWNER: u32 = 61_001;

@@ -146,8 +146,8 @@ pub fn count(
         Some(Pattern::Random) => cell.patterns[Pattern::Random as usize] += 1,
         None => {}
     }
-    if !is_heavy {
-        keep_if_heavy(&key, cell, file);
+    if !is_heavy && is_kept(&key, cell) && file.address != 0 {
+        tell_name(file.address, &key.file, true);
     }
     pattern
 }
@@ -179,23 +179,23 @@ pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) 
             cell.read_bytes += moved;
         }
     }
+    // Its name is with those of files of a moment: all levels of a path once more are much to verify.
     if !is_heavy {
-        keep_if_heavy(&key, cell, file);
+        is_kept(&key, cell);
     }
 }
 
-/// Moves the cell of a pair that does more by now to where small ones do not drive it out.
+/// Moves the cell of a pair that does more by now to where small ones do not drive it out; gives whether it did.
 #[inline(always)]
-fn keep_if_heavy(key: &FileKey, cell: &FileCell, file: File) {
+fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
     let does_more = cell.ops >= HEAVY_OPS
         || cell.read_bytes + cell.written_bytes >= HEAVY_BYTES
         || cell.time_ns >= HEAVY_NS;
-    if does_more && HEAVY.insert(key, cell, 0).is_ok() {
-        let _ = LIGHT.remove(key);
-        if file.address != 0 {
-            tell_name(file.address, &key.file, true);
-        }
+    if !does_more || HEAVY.insert(key, cell, 0).is_err() {
+        return false;
     }
+    let _ = LIGHT.remove(key);
+    true
 }
 
 /// The cell of a pair that does little, made where there is none.

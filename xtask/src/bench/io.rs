@@ -11,10 +11,10 @@ use xtask::{machine, markdown::Table, root, sections};
 
 use super::attached::Attached;
 use super::empties::Empties;
-use super::io_jobs;
 use super::pairs::spread;
 use super::quiet;
 use super::workloads::last_cpu;
+use super::{io_jobs, io_memory};
 use crate::process::{cargo, is_root, output, run as run_command, say, target_dir};
 
 /// Rounds of all four.
@@ -47,6 +47,8 @@ pub fn run(write: bool) -> Result<()> {
     run_command(cargo().args(["build", "--package", "jobtrace"]))?;
     let jobtrace = target_dir().join("debug/jobtrace");
     let scratch = tempfile::tempdir_in(target_dir()).context("make a scratch folder")?;
+    let memory = io_memory::measure(&jobtrace, scratch.path())?.to_string();
+    print!("{memory}");
     let loads = Loads::compile(scratch.path())?;
     let mut all: [BTreeMap<usize, Vec<f64>>; 4] = Default::default();
     let mut names = Vec::new();
@@ -77,8 +79,8 @@ pub fn run(write: bool) -> Result<()> {
     let jobs = io_jobs::measure(&jobtrace, &loads, scratch.path())?;
     let jobs = format!("{machine}.\n\n{jobs}");
     print!("{jobs}");
-    let both = [("io", text), ("io_jobs", jobs)];
-    if write { sections::write("docs/OVERHEAD.md", &both) } else { Ok(()) }
+    let all = [("io", text), ("io_jobs", jobs), ("io_memory", memory)];
+    if write { sections::write("docs/OVERHEAD.md", &all) } else { Ok(()) }
 }
 
 /// Medians: a call without anything, and what each adds to it, round by round.
@@ -182,19 +184,25 @@ impl Beside {
     /// # Errors
     /// When it has ended before, or does not end.
     pub fn end(self) -> Result<()> {
-        let Self(mut jobtrace) = self;
-        jobtrace.is_alive()?;
-        let pid = i32::try_from(jobtrace.process().id()).context("a pid")?;
-        let pid = rustix::process::Pid::from_raw(pid).context("a pid")?;
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
-            .context("end jobtrace")?;
-        let begin = std::time::Instant::now();
-        while jobtrace.is_alive().is_ok() {
-            ensure!(begin.elapsed().as_secs() < 10, "jobtrace did not end");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        Ok(())
+        end(self.0)
     }
+}
+
+/// Ends `jobtrace` as a user would.
+///
+/// # Errors
+/// When it has ended before, or does not end.
+pub fn end(mut jobtrace: Attached) -> Result<()> {
+    jobtrace.is_alive()?;
+    let pid = i32::try_from(jobtrace.process().id()).context("a pid")?;
+    let pid = rustix::process::Pid::from_raw(pid).context("a pid")?;
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).context("end jobtrace")?;
+    let begin = std::time::Instant::now();
+    while jobtrace.is_alive().is_ok() {
+        ensure!(begin.elapsed().as_secs() < 10, "jobtrace did not end");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

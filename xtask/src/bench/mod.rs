@@ -14,6 +14,7 @@ mod io_jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod io_loads;
+mod io_memory;
 mod jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
