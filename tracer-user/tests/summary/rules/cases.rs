@@ -197,6 +197,15 @@ fn uneven_io(other_ms: u64) -> Vec<Record> {
     vec![record(totals)]
 }
 
+/// An operation has not returned for a quarter of the time.
+fn hanging() -> Record {
+    let mut job = record(file_ops::named());
+    let quarter_ns = job.totals.elapsed_ns.div_ceil(4);
+    let slowest = &mut job.totals.files.slowest[0];
+    (slowest.under_way, slowest.took_ns) = (true, quarter_ns);
+    job
+}
+
 /// One for each rule at least.
 pub fn cases() -> Vec<Case> {
     let balanced = || {
@@ -282,6 +291,18 @@ pub fn cases() -> Vec<Case> {
             |file| *file = shared_writes(3_000 * 8_500),
             |file| *file = shared_writes(3_000 * 8_500 - 1),
         ),
+        changed("file_hangs", hanging(), |job| job.totals.files.slowest[0].took_ns -= 1),
+        Case {
+            rule: "many_names",
+            speaks: vec![record(file_ops::renaming(1_000))],
+            silent: vec![record(file_ops::renaming(999))],
+        },
+        Case {
+            // Nine tenths of a lock's time are waiting: 9 s of 45, and of 45.1.
+            rule: "file_locks",
+            speaks: vec![record(file_ops::locking(35_000))],
+            silent: vec![record(file_ops::locking(35_100))],
+        },
         Case { rule: "uneven_io", speaks: uneven_io(10_000), silent: uneven_io(10_001) },
         Case {
             rule: "mmap_random",
