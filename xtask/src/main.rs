@@ -76,9 +76,13 @@ enum Chore {
     Licences,
     /// Take pictures of a report for the documents, light and dark, with chromium
     Screenshots(screenshots::Args),
-    /// What `test` compares before and after the live ring; run through sudo
+    /// What `test` compares before and after the live ring, or removes before it; run through sudo
     #[command(hide = true)]
-    Residue,
+    Residue {
+        /// Remove the cgroups of tests that were killed
+        #[arg(long)]
+        sweep: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -96,7 +100,8 @@ fn main() -> ExitCode {
         Chore::Cardinality(args) => cluster::run("cardinality", &args),
         Chore::Licences => licences::run(),
         Chore::Screenshots(args) => screenshots::run(&args),
-        Chore::Residue => test::residue::print(),
+        Chore::Residue { sweep: false } => test::residue::print(),
+        Chore::Residue { sweep: true } => test::leftover::sweep(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

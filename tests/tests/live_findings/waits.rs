@@ -4,12 +4,15 @@ use jobtrace_tests::findings::{Case, Said, check, said_of};
 
 use super::{computes, teaching};
 
+/// Up to where the workers look for primes: several seconds of work on a fast machine, of which a tenth is crowded.
+const LIMIT: &[&str] = &["2000000"];
+
 pub const CASES: &[Case] = &[
     Case { rule: "all_asleep", speaks: || said_of(&["sleep", "1"]), silent: computes },
     Case {
         rule: "workers_wait",
-        speaks: || teaching("straggler", &["800000"]),
-        silent: || teaching("straggler-mended", &["800000"]),
+        speaks: || teaching("straggler", LIMIT),
+        silent: || teaching("straggler-mended", LIMIT),
     },
     Case { rule: "waiting_in_poll", speaks: || polls("1"), silent: || polls("200") },
     Case { rule: "waiting_for_locks", speaks: || locks("0.001"), silent: || locks("0.25") },

@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// Readings from which on a job's course is known.
+pub(crate) const SEVERAL: u64 = 3;
+
 /// Core time, added up over columns of time and nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Demand {
@@ -29,9 +32,16 @@ pub(crate) struct Demand {
 
 impl Demand {
     /// Of one node, by its course where that is known; `None` where a part of it is unknown.
+    ///
+    /// Of several tasks a few readings do not tell either: those that crowded for a moment and were idle after it look
+    /// like tasks that missed cores all the time. A database does not tell how many there were.
     pub fn of(totals: &RunTotals, course: Option<&Timeline>) -> Option<Self> {
         let held = totals.stats.group(&CPU)?.number(Cpu::cores_held).filter(|held| *held > 0)?;
         let sched = totals.stats.group(&SCHED)?;
+        let are_few = (1..SEVERAL).contains(&totals.intervals);
+        if are_few && sched.number(Sched::forks) != Some(0) {
+            return None;
+        }
         let on_cpu_ns = sched.number(Sched::on_cpu_ns)?;
         let waiting_ns = sched.hist(Sched::run_queue_wait_ns)?.sum;
         let whole = || Self::over(totals.elapsed_ns, held, on_cpu_ns, waiting_ns);

@@ -78,6 +78,23 @@ fn of_two_causes_each_tells_its_own_part_of_the_wait() {
     assert!(crowded.starts_with("waited for a CPU 33 % of the time it could"), "{crowded}");
 }
 
+/// A moment's crowd and idle cores after it are one number where nobody looked between.
+#[test]
+fn of_two_readings_nobody_tells_why_several_tasks_waited() {
+    let told = |intervals, forks| {
+        let mut job = node("n1", 2, [90, 90], 2, 46);
+        job.totals.intervals = intervals;
+        set(&mut job, Sched::forks, forks);
+        [of("node_busy", vec![job.clone()]), of("waited_for_cpu", vec![job])]
+    };
+    let [busy, crowded] = told(2, 8);
+    assert_eq!(busy, None);
+    let text = crowded.unwrap();
+    assert!(text.ends_with(": more runnable tasks than cores, or other work beside it"), "{text}");
+    assert!(told(3, 8).iter().all(Option::is_some), "three tell");
+    assert!(told(2, 0)[0].is_some(), "a task alone has no other to wait for");
+}
+
 #[test]
 fn a_quota_that_nobody_knows_may_be_why_it_did_not_get_its_cores() {
     let text = |throttled_ns| {

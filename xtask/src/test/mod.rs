@@ -2,6 +2,7 @@
 //! the last line sums up all tests.
 
 mod hostile;
+pub mod leftover;
 mod live;
 pub mod residue;
 mod steps;
@@ -89,8 +90,11 @@ fn lints(steps: &mut Steps) {
 }
 
 fn live_ring(steps: &mut Steps, args: &Args) {
-    let Some(before) = steps.step("state before the live tests", residue::Residue::read_as_root)
-    else {
+    let state = || {
+        leftover::sweep_as_root()?;
+        residue::Residue::read_as_root()
+    };
+    let Some(before) = steps.step("state before the live tests", state) else {
         return;
     };
     let name = match &args.object {

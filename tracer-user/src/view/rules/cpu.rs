@@ -3,7 +3,7 @@
 use super::{CPU_BOUND, Facts, Finding, LEAST_NS, Rule, Saves, Tone, asleep};
 use crate::{
     base::units::{cores, percent},
-    view::request::Ask,
+    view::{demand::SEVERAL, request::Ask},
 };
 
 /// One core's worth, as jobstats and others take it: work of one thread, give or take.
@@ -12,8 +12,6 @@ const SERIAL_MILLICORES: std::ops::RangeInclusive<u64> = 850..=1050;
 const ONE_PEAK: u64 = 1200;
 /// What one core is enough for: a tenth of a core is no core.
 const ONE_CORE: u64 = 1100;
-/// Readings that make a peak worth the name.
-const SEVERAL: u64 = 3;
 /// Fewer cores used than this part of those held: most were idle.
 pub(super) const FEW_CORES: f64 = 0.50;
 /// Cores that are idle because what would use them waits for something are not all too many: so many times what was
