@@ -14,8 +14,16 @@ const MOST_MESSAGE_NS: f64 = 60.0;
 const LEAST_TIMES: f64 = 8.0;
 /// Of `perf bench sched pipe`.
 const MOST_PIPE_RATIO: f64 = 0.05;
-/// Of jobs that compile and compute.
+/// Of jobs that compile and compute, and of one with steps of 50 us.
 const MOST_JOB_RATIO: f64 = 0.003;
+const MOST_STEPS_RATIO: f64 = 0.007;
+/// Jobs, by the workload's name, what they are called and how much slower they may be.
+const JOBS: [(&str, &str, f64); 4] = [
+    ("compile", "a compile job", MOST_JOB_RATIO),
+    ("compute", "a compute job", MOST_JOB_RATIO),
+    ("steps-50us", "a job with a barrier each 50 µs", MOST_STEPS_RATIO),
+    ("steps-1ms", "a job with a barrier each millisecond", MOST_JOB_RATIO),
+];
 
 /// Whether a goal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +55,7 @@ pub fn check(
     by_cgroup: &[&str],
 ) -> Vec<Goal> {
     let mut goals = vec![switch(events), times(events, by_cgroup), pipe(slowdowns)];
-    goals.extend(["compile", "compute"].map(|name| job(slowdowns, shares, name)));
+    goals.extend(JOBS.map(|which| job(slowdowns, shares, which)));
     goals.push(message(events));
     goals
 }
@@ -129,8 +137,12 @@ fn pipe(slowdowns: &[Found<Pairs>]) -> Goal {
 
 /// Met where the whole interval lies below the limit; or where the pairs cannot tell it from nothing
 /// attached, and by the kernel's account the programs take less. Noise alone is no proof.
-fn job(slowdowns: &[Found<Pairs>], shares: &[Found<Shares>], name: &str) -> Goal {
-    let text = format!("a {name} job is slowed by less than {} %", 100.0 * MOST_JOB_RATIO);
+fn job(
+    slowdowns: &[Found<Pairs>],
+    shares: &[Found<Shares>],
+    (name, what, most): (&str, &str, f64),
+) -> Goal {
+    let text = format!("{what} is slowed by less than {} %", 100.0 * most);
     let Some(pairs) = figure_of(slowdowns, name, "jobtrace agent") else {
         return goal(None, text, "");
     };
@@ -139,11 +151,9 @@ fn job(slowdowns: &[Found<Pairs>], shares: &[Found<Shares>], name: &str) -> Goal
     let shares = figure_of(shares, name, "jobtrace agent");
     let taken = shares.map(|shares| shares.least_and_greatest[1]);
     let met = match interval {
-        Some((_, high)) if high < MOST_JOB_RATIO => Some(true),
-        Some((low, _)) if low >= MOST_JOB_RATIO => Some(false),
-        Some(_) if is_told == Some(false) && taken.is_some_and(|most| most < MOST_JOB_RATIO) => {
-            Some(true)
-        }
+        Some((_, high)) if high < most => Some(true),
+        Some((low, _)) if low >= most => Some(false),
+        Some(_) if is_told == Some(false) && taken.is_some_and(|taken| taken < most) => Some(true),
         _ => None,
     };
     let mut found = slowdown(pairs);
@@ -151,8 +161,8 @@ fn job(slowdowns: &[Found<Pairs>], shares: &[Found<Shares>], name: &str) -> Goal
         let told = if is_told { "" } else { "not " };
         let _ = write!(found, "; {told}to be told from nothing attached");
     }
-    if let Some(most) = taken {
-        let _ = write!(found, "; its programs take at most {:.3} % of it", 100.0 * most);
+    if let Some(taken) = taken {
+        let _ = write!(found, "; its programs take at most {:.3} % of it", 100.0 * taken);
     }
     goal(met, text, &found)
 }

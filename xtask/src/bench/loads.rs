@@ -4,6 +4,8 @@
 //!
 //! `loads matrix STEPS CPU…`: on each CPU a thread pinned there multiplies matrices, and all wait for each
 //! other after each product, as the ranks of an MPI job do.
+//! `loads steps COUNT WORK CPU…`: the same with so many multiplications a step, each of which needs the result of the one
+//! before it, in place of a product: short steps, of a length that no cache and no other thread changes.
 //! `loads faults ROUNDS`: maps fresh memory, touches each page once and gives it back, so that nearly all
 //! the time is minor faults.
 //! `loads turns COUNT`: two threads on one CPU that yield to each other so often each: switches between
@@ -55,43 +57,68 @@ pub fn main() {
         (Some("matrix"), Some([steps, cpus @ ..])) if *steps > 0 && !cpus.is_empty() => {
             println!("{:.1}", matrix(*steps, cpus));
         }
+        (Some("steps"), Some([count, work, cpus @ ..])) if *count > 0 && !cpus.is_empty() => {
+            println!("{:.1}", steps(*count, *work, cpus));
+        }
         (Some("faults"), Some([rounds])) if *rounds > 0 => println!("{:.1}", faults(*rounds)),
         (Some("turns"), Some([count])) if *count > 0 => println!("{:.1}", turns(*count)),
         (Some("messages"), Some([rounds])) if *rounds > 0 => println!("{:.1}", messages(*rounds)),
         _ => {
             eprintln!(
-                "usage: loads matrix STEPS CPU... | loads faults ROUNDS | loads turns COUNT | \
-                 loads messages ROUNDS"
+                "usage: loads matrix STEPS CPU... | loads steps COUNT WORK CPU... | loads faults ROUNDS | \
+                 loads turns COUNT | loads messages ROUNDS"
             );
             std::process::exit(2);
         }
     }
 }
 
-fn matrix(steps: usize, cpus: &[usize]) -> f64 {
+fn matrix(count: usize, cpus: &[usize]) -> f64 {
+    in_step(count, cpus, || {
+        let a = vec![1.5; SIZE * SIZE];
+        let b = vec![0.5; SIZE * SIZE];
+        let mut c = vec![0.0; SIZE * SIZE];
+        move || {
+            multiply(&a, &b, &mut c);
+            black_box(&mut c);
+        }
+    })
+}
+
+fn steps(count: usize, work: usize, cpus: &[usize]) -> f64 {
+    in_step(count, cpus, || {
+        let mut number = 1_u64;
+        move || {
+            for _ in 0..work {
+                number = black_box(number.wrapping_mul(6_364_136_223_846_793_005) | 1);
+            }
+        }
+    })
+}
+
+/// Has a thread on each CPU `begin`, and do so many steps of what that gives, at the same time; nanoseconds of a step.
+fn in_step<Step: FnMut()>(count: usize, cpus: &[usize], begin: impl Fn() -> Step + Sync) -> f64 {
     let barrier = Barrier::new(cpus.len() + 1);
+    // The caller takes part at the ends alone: it would be one more thread to switch to in each step.
+    let among_them = Barrier::new(cpus.len());
     thread::scope(|scope| {
         for &cpu in cpus {
-            let barrier = &barrier;
+            let (barrier, among_them, begin) = (&barrier, &among_them, &begin);
             scope.spawn(move || {
                 pin(cpu);
-                let a = vec![1.5; SIZE * SIZE];
-                let b = vec![0.5; SIZE * SIZE];
-                let mut c = vec![0.0; SIZE * SIZE];
+                let mut step = begin();
                 barrier.wait();
-                for _ in 0..steps {
-                    multiply(&a, &b, &mut c);
-                    black_box(&mut c);
-                    barrier.wait();
+                for _ in 0..count {
+                    step();
+                    among_them.wait();
                 }
+                barrier.wait();
             });
         }
         barrier.wait();
         let begin = Instant::now();
-        for _ in 0..steps {
-            barrier.wait();
-        }
-        begin.elapsed().as_nanos() as f64 / steps as f64
+        barrier.wait();
+        begin.elapsed().as_nanos() as f64 / count as f64
     })
 }
 

@@ -25,7 +25,7 @@ pub enum Kind {
     Message,
     /// gcc -O2
     Compile,
-    /// Matrix products on all CPUs, with a barrier after each
+    /// A thread on each CPU and a barrier after each step: matrix products, steps of 50 µs and of 1 ms
     Compute,
     /// No workload: what the tracers themselves take of a node full of jobs
     Agent,

@@ -54,6 +54,16 @@ impl Site<'_> {
         }
         if is_wished(Kind::Compute) {
             all.push(self.compute()?);
+            all.push(self.steps(
+                "steps-50us",
+                "steps of about 50 µs, a thread pinned to each CPU, a barrier after each",
+                [20_000, 40_000],
+            )?);
+            all.push(self.steps(
+                "steps-1ms",
+                "steps of about 1 ms, a thread pinned to each CPU, a barrier after each",
+                [1_000, 1_000_000],
+            )?);
         }
         Ok(all)
     }
@@ -167,6 +177,20 @@ impl Site<'_> {
         })
     }
 
+    /// So many steps of so many multiplications: a job that waits for its slowest thread all the time.
+    fn steps(
+        &self,
+        id: &'static str,
+        name: &'static str,
+        [count, work]: [u32; 2],
+    ) -> Result<Workload> {
+        let mut command = vec![self.loads()?.into()];
+        command.extend(words(&format!("steps {} {work}", self.scale(count, count / 50))));
+        command.extend(usable_cpus()?.map(|cpu| OsString::from(cpu.to_string())));
+        let (kind, events, printed) = (Kind::Compute, None, Printed::Nanoseconds);
+        Ok(Workload { id, name, kind, events, command, printed })
+    }
+
     /// The program of `loads.rs`, compiled.
     fn loads(&self) -> Result<PathBuf> {
         let program = self.scratch.join("loads");
@@ -261,6 +285,9 @@ mod tests {
         // 2 x 256^3 floating-point operations: not in less than 10 us, not in more than 10 s.
         let step_ns = time(site.compute().expect("rustc is here: it built this"));
         assert!((1e4..1e10).contains(&step_ns), "{step_ns}");
+        let steps = |count| time(site.steps("s", "s", [count, 100_000]).expect("built before"));
+        let step_ns = steps(1_000);
+        assert!((1e4..1e10).contains(&step_ns), "100,000 multiplications: {step_ns}");
         let fault_ns = time(site.faults().expect("built before"));
         assert!((50.0..1e7).contains(&fault_ns), "{fault_ns}");
     }
