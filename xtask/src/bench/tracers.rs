@@ -14,6 +14,12 @@ use std::process::{Command, Stdio};
 /// The agent's own interval, by default.
 pub const USUAL_INTERVAL_S: u64 = 10;
 
+/// How often a tracer tells while a workload is timed. A thread that waits for all others feels each reading: one of the
+/// usual interval would come after the workload's end.
+fn interval_s(kind: Kind) -> u64 {
+    if kind == Kind::Compute { 1 } else { USUAL_INTERVAL_S }
+}
+
 /// One of what is compared.
 #[derive(Clone, Copy)]
 pub enum Tracer {
@@ -137,7 +143,7 @@ impl Tracer {
             }
             Self::Run => workload.run_traced(),
             Self::Agent | Self::Peer(_) => {
-                let beside = self.start(place, USUAL_INTERVAL_S, None)?;
+                let beside = self.start(place, interval_s(workload.kind), None)?;
                 let time_ns = workload.run_plain()?;
                 beside.attached.end()?;
                 Ok(time_ns)
