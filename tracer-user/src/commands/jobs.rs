@@ -25,9 +25,9 @@ use crate::{
 
 /// List jobs that there are records of: those that ended and those that run, the newest first.
 ///
-/// CORES, GPUS: used of held. MEMORY: needed at the peak, without the file cache. IDLE CORE H, IDLE GPU H: hours held
-/// and not used, as `jobtrace usage` adds them up. `--sort waste` puts first what left most idle, a GPU hour counting
-/// as 16 core hours. The exit status is 1 if something could not be read.
+/// CORES, GPUS: used of held. MEMORY: needed at the peak, without the file cache (≥: at least). IDLE CORE H, IDLE GPU
+/// H: hours held and not used, as `jobtrace usage` adds them up. `--sort waste` puts first what left most idle, a GPU
+/// hour counting as 16 core hours. The exit status is 1 if something could not be read.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:

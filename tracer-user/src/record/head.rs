@@ -105,6 +105,11 @@ head! {
     memory_used_peak_bytes: u64 = |record| {
         Some(Needed::of(record.totals.stats.group(&MEMORY)?)?.least_bytes)
     };
+    /// At most this was needed: only where memory came and went between two readings, and nobody knows what it was.
+    memory_used_most_bytes: u64 = |record| {
+        let needed = Needed::of(record.totals.stats.group(&MEMORY)?)?;
+        (!needed.is_seen()).then_some(needed.most_bytes)
+    };
     /// Largest memory charged, page cache included.
     memory_peak_bytes: u64 = |record| sum(record, Memory::peak_bytes);
     /// Its memory limit.

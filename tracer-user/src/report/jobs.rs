@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::idle::{Cores, idle_gpu_ns};
 use crate::{
+    base::units::{UNKNOWN, bytes},
     record::{head::Head, select::Run},
     view::rules::Saves,
 };
@@ -54,6 +55,8 @@ pub struct Row {
     pub core_held_ns: Option<u64>,
     /// Memory needed on the fullest node, at least.
     pub memory_used_peak_bytes: Option<u64>,
+    /// And at most, where nobody knows it better.
+    pub memory_used_most_bytes: Option<u64>,
     /// The largest limit of a node.
     pub memory_limit_bytes: Option<u64>,
     /// GPU time held.
@@ -70,6 +73,20 @@ pub struct Row {
     pub idle_gpu_ns: u64,
     /// Files of its records.
     pub files: Vec<String>,
+}
+
+impl Row {
+    /// Memory needed on the fullest node, `≥` before it where it may have been more.
+    pub fn memory_shown(&self, unicode: bool) -> String {
+        let is_more = self.memory_used_most_bytes > self.memory_used_peak_bytes;
+        let sign = match (is_more, unicode) {
+            (false, _) => "",
+            (true, true) => "≥ ",
+            (true, false) => ">= ",
+        };
+        self.memory_used_peak_bytes
+            .map_or(UNKNOWN.to_owned(), |used| format!("{sign}{}", bytes(used)))
+    }
 }
 
 impl From<&Run> for Row {
@@ -111,6 +128,7 @@ impl From<&Run> for Row {
                 .reduce(u64::saturating_add),
             core_held_ns: sum(|head| head.core_held_ns),
             memory_used_peak_bytes: most(|head| head.memory_used_peak_bytes),
+            memory_used_most_bytes: most(|head| head.memory_used_most_bytes),
             memory_limit_bytes: most(|head| head.memory_limit_bytes),
             gpu_held_ns: sum(|head| head.gpu_held_ns),
             gpu_busy_ns: sum(|head| head.gpu_busy_ns),
@@ -212,6 +230,19 @@ mod tests {
         assert_eq!((row.nodes, row.elapsed_ns, row.state), (2, 15, "ended"));
         assert_eq!((row.core_held_ns, row.on_cpu_ns), (Some(8 * 27), Some(2 * 27)));
         assert_eq!((row.idle_core_ns, row.memory_used_peak_bytes), (6 * 27, Some(12)));
+    }
+
+    #[test]
+    fn memory_that_nobody_knows_better_is_told_as_a_bound() {
+        let shown = |most, unicode| {
+            let (folder, known) = head("n1", 2 << 30);
+            let parts = vec![(folder, Head { memory_used_most_bytes: most, ..known })];
+            Row::from(&Run { parts }).memory_shown(unicode)
+        };
+        assert_eq!(shown(None, true), "2 GiB");
+        assert_eq!(shown(Some(3 << 30), true), "≥ 2 GiB");
+        assert_eq!(shown(Some(3 << 30), false), ">= 2 GiB");
+        assert_eq!(shown(Some(1 << 30), true), "2 GiB", "of another node");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::jobs::Row;
 use crate::{
     base::{
         text::{self, clean},
-        units::{UNKNOWN, byte_rate, bytes, cores, duration, percent},
+        units::{UNKNOWN, byte_rate, cores, duration, percent},
     },
     record::select::Run,
     view::{
@@ -190,7 +190,7 @@ static COLUMNS: [Column; 12] = [
     number("ON CPU", 0, |now, _| now.does.share(now.does.on_cpu_ns)),
     number("WAITING", 2, |now, _| now.does.share(now.does.waiting_ns)),
     number("BLOCKED", 0, |now, _| now.does.share(now.does.blocked_ns)),
-    number("MEMORY", 4, |now, _| now.row.memory_used_peak_bytes.map_or(UNKNOWN.to_owned(), bytes)),
+    number("MEMORY", 4, |now, unicode| now.row.memory_shown(unicode)),
     number("DISK", 7, |now, _| now.does.rate(now.does.disk_bytes)),
     number("NET", 8, |now, _| now.does.rate(now.does.net_bytes)),
     number("GPUS", 6, |now, _| match now.does.gpu_held_ns {

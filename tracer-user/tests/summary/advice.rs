@@ -300,7 +300,7 @@ fn one_number_is_what_it_needs_wherever_that_is_told() {
         let next = report.next.iter().map(|next| format!("{}: {}", next.what, next.why));
         let next: Vec<_> = next.filter(|next| next.contains("GiB")).collect();
         let memory = report.used.into_iter().find(|bar| bar.name == "Memory").unwrap().words;
-        (next.join("\n"), memory, head.memory_used_peak_bytes)
+        (next.join("\n"), memory, (head.memory_used_peak_bytes, head.memory_used_most_bytes))
     };
     let (next, memory, listed) = told(1);
     let expected = "--mem=48G: it was charged 40 GiB at most, and the 48 GiB allowed were enough\n\
@@ -308,12 +308,12 @@ fn one_number_is_what_it_needs_wherever_that_is_told() {
     assert_eq!(next, expected);
     assert!(memory.starts_with("up to 40 GiB needed at its peak of 48 GiB allowed"), "{memory}");
     assert!(memory.ends_with("; at most 10 GiB at any reading"), "{memory}");
-    assert_eq!(listed, Some(10 * GIB));
+    assert_eq!(listed, (Some(10 * GIB), Some(40 * GIB)));
     let (next, memory, listed) = told(30);
     let expected = "--mem=12G: 1.2 times the 10 GiB that it needed\n\
                     21 copies fit on a node: 1 core and 12 GiB each; memory runs out first";
     assert_eq!(next, expected);
     assert!(memory.starts_with("10 GiB needed at its peak of 48 GiB allowed"), "{memory}");
     assert!(memory.ends_with("; with file cache 40 GiB"), "{memory}");
-    assert_eq!(listed, Some(10 * GIB));
+    assert_eq!(listed, (Some(10 * GIB), None));
 }

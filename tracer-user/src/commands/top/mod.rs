@@ -28,7 +28,7 @@ const END_PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// Asks the agent of this node, which tells root and the group `jobtrace` of all jobs and others of their own, or reads
 /// folders of records. ON CPU, WAITING, BLOCKED: shares of the time, or of all tasks' busy time where that is more, as
-/// in a report. CORES, GPUS: used of held. MEMORY: needed at the peak, without the file cache.
+/// in a report. CORES, GPUS: used of held. MEMORY: needed at the peak, without the file cache (≥: at least).
 /// DISK, NET: local disks and sockets, empty where nothing is known of any. Enter shows the report
 /// of a job with its course. Values are those of the agent's last interval; of --once, and at first, averages since the
 /// job's start.

@@ -4,7 +4,7 @@ use super::Row;
 use crate::{
     base::{
         text::{clean, truncate},
-        units::{UNKNOWN, bytes, duration, percent},
+        units::{UNKNOWN, duration, percent},
     },
     report::{
         list::{self, Column, columns, number},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All columns of the CSV.
-static COLUMNS: [Column<Row>; 25] = [
+static COLUMNS: [Column<Row>; 26] = [
     ("job", |row| row.job.clone()),
     ("manager", |row| row.manager.clone()),
     ("user", |row| row.user.clone()),
@@ -34,6 +34,7 @@ static COLUMNS: [Column<Row>; 25] = [
     ("millicores_held", |row| number(row.millicores_held)),
     ("core_held_ns", |row| number(row.core_held_ns)),
     ("memory_used_peak_bytes", |row| number(row.memory_used_peak_bytes)),
+    ("memory_used_most_bytes", |row| number(row.memory_used_most_bytes)),
     ("memory_limit_bytes", |row| number(row.memory_limit_bytes)),
     ("gpu_held_ns", |row| number(row.gpu_held_ns)),
     ("gpu_busy_ns", |row| number(row.gpu_busy_ns)),
@@ -86,7 +87,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             duration(row.elapsed_ns),
             row.nodes.to_string(),
             share(row.on_cpu_ns, row.core_held_ns),
-            row.memory_used_peak_bytes.map_or(UNKNOWN.to_owned(), bytes),
+            row.memory_shown(style.unicode),
             gpus,
             hours_shown(row.idle_core_ns as f64 / HOUR_NS),
             row.gpu_held_ns
