@@ -142,7 +142,7 @@ fn job(
     shares: &[Found<Shares>],
     (name, what, most): (&str, &str, f64),
 ) -> Goal {
-    let text = format!("{what} is slowed by less than {} %", 100.0 * most);
+    let text = format!("{what} is slowed by less than {:.1} %", 100.0 * most);
     let Some(pairs) = figure_of(slowdowns, name, "jobtrace agent") else {
         return goal(None, text, "");
     };
