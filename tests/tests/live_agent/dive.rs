@@ -6,7 +6,7 @@ use std::{
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use jobtrace_tests::{
@@ -225,14 +225,35 @@ fn one_is_served_at_a_time_and_nothing_stays_when_he_is_gone() {
     assert!(text.starts_with("9803 of 61001\n  file operations counted for 1."), "{text}");
     assert!(text.contains(" of a job that has run for ") && text.contains("In short"), "{text}");
     assert!(agent.log().contains("for root: the time is over"), "{}", agent.log());
-    // And one whose agent ends.
-    let asked = desk.ask(0, &["9803", "--for", "1h"]);
-    begun(&agent, 5);
-    let held = Held::by(agent.pid()).unwrap();
     agent.stop().unwrap();
-    let [status, stdout, stderr] = end(asked);
-    assert_eq!((&*status, &*stdout), ("2", ""), "{stderr}");
-    assert!(stderr.contains("has ended meanwhile, and what it had counted is lost"), "{stderr}");
+}
+
+#[test]
+fn who_counts_when_the_agent_is_stopped_is_told_what_was_counted() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let disk = Tmpfs::mount(64 << 20).unwrap();
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let desk = Desk::of(&agent);
+    let job = shaped.job(OWNER, 9_805, "step_0");
+    let _sleeper = Running(job.command("sleep").arg("600").spawn().unwrap());
+    agent.settle().unwrap();
+    let asked = desk.ask(OWNER, &["9805", "--for", "1h", "--json"]);
+    begun(&agent, 1);
+    let report = job.run(&[FILE_OPS, disk.path().to_str().unwrap(), "1"]);
+    let held = Held::by(agent.pid()).unwrap();
+    let begin = Instant::now();
+    agent.stop().unwrap();
+    eprintln!("the agent has ended after {:?}", begin.elapsed());
+    let [status, json, stderr] = end(asked);
+    assert_eq!((&*status, &*stderr), ("0", ""));
+    let told: Value = serde_json::from_str(&json).unwrap();
+    let mut agree = Agreement::new();
+    let report: Report = serde_json::from_str(&report).unwrap();
+    operations::agree(&mut agree, &told, ["tmpfs", disk.path().to_str().unwrap()], &report);
+    agree.end();
+    let notes = told["notes"].to_string();
+    assert!(notes.contains("counting ended before its time: the agent was stopped"), "{notes}");
     assert_eq!(held.left_in_the_end(), Held::default());
 }
 

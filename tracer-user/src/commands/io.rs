@@ -39,7 +39,7 @@ Examples:
       jobtrace io 4711 --for 10m --json > 4711.json
       jobtrace report 4711.json
   Which files it opened most often:
-      jobtrace io 4711 --json | jq -r '.io_files | sort_by(-.opens)[:10][] | \"\\(.opens) \\(.path)\"'
+      jobtrace io 4711 --json | jq -r '.io_files // [] | sort_by(-.opens)[:10][] | \"\\(.opens) \\(.path)\"'
   A command from its begin, without an agent:
       jobtrace run --io -- ./simulate")]
 pub struct Args {

@@ -109,7 +109,7 @@ pub fn html(whole: &Whole, report: &Report) -> Result<String> {
     let page = Page {
         report,
         who: &report.who,
-        took: long_duration(report.who.elapsed_ns),
+        took: report.who.took(),
         span: long_duration(span_ns),
         axis: (0..=MARKS).map(|mark| mark_words(span_ns, mark)).collect(),
         tracks: course.tracks.iter().map(TrackShape::of).collect(),

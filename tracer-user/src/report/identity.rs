@@ -132,6 +132,16 @@ impl Who {
         })
     }
 
+    /// `2 h 5 min`, or `2 h 5 min, of which 1 min 0 s was counted`.
+    pub fn took(&self) -> String {
+        let counted = long_duration(self.elapsed_ns);
+        let age = self.end.checked_sub(self.start).filter(|_| self.counted_from.is_some());
+        match age.map(long_duration).filter(|age| *age != counted) {
+            Some(age) => format!("{age}, of which {counted} was counted"),
+            None => counted,
+        }
+    }
+
     /// Whether its end is earlier than its start.
     pub(super) fn is_set_back(&self) -> bool {
         self.has_ended && self.end < self.start

@@ -4,7 +4,7 @@ use super::Report;
 use crate::{
     base::{
         text::{clean, wrap},
-        units::{long_duration, percent},
+        units::percent,
     },
     view::{MAX_WIDTH, MIN_WIDTH, Style, joined, line::Line},
 };
@@ -22,7 +22,7 @@ pub fn short(report: &Report, all: &str, style: &Style) -> String {
     let who = &report.who;
     // A job's epilog is part of the job.
     let state = if who.has_ended { &who.state } else { "so far," };
-    let took = long_duration(who.elapsed_ns);
+    let took = who.took();
     let title = Line::new().strong("jobtrace: ").plain(&who.name).plain(" ");
     let mut lines = vec![title.with(who.tone, state).plain(format!(" after {took}"))];
     // What has a share of something; disks and networks have none. A GPU's memory is its own.

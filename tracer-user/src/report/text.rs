@@ -58,7 +58,7 @@ pub(crate) fn blocks(report: &Report, style: &Style) -> [Vec<Line>; 15] {
 
 fn who(report: &Report, style: &Style) -> Vec<Line> {
     let who = &report.who;
-    let took = long_duration(who.elapsed_ns);
+    let took = who.took();
     let mut lines = Vec::new();
     let title = Line::new().strong(format!("{} ", truncate(&who.name, style.width / 2)));
     lines.push(title.with(who.tone, &who.state).plain(format!(" after {took}")));

@@ -1,6 +1,7 @@
 //! Each rule speaks of a job that it is for, and is silent about one that just misses it.
 
 pub mod cases;
+mod jobs;
 
 use std::collections::BTreeSet;
 
@@ -19,8 +20,9 @@ use crate::{
     reports::{record, slurm},
 };
 
-use cases::{MEMORY_ASKED, MS, at_memory_limit, cases, remembers, shared_writes};
+use cases::cases;
 pub use cases::{number, set};
+use jobs::{MEMORY_ASKED, MS, at_memory_limit, remembers, shared_writes};
 
 /// The rules that speak, all of them.
 fn said(records: &[Record]) -> BTreeSet<&'static str> {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    time::sleep_until,
+    time::{sleep, sleep_until},
 };
 
 mod reload;
@@ -55,6 +55,9 @@ use crate::{
 
 /// Least pause between two looks at whether the watchdog is due.
 const ALIVE_PAUSE: Duration = Duration::from_millis(110);
+
+/// How long who counts file operations may take to be told at the end.
+const TELLING: Duration = Duration::from_secs(1);
 
 /// What the configuration was made of, to make it anew.
 pub struct Sources {
@@ -111,6 +114,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
         }
     }
     notify.stopping();
+    agent.tell_counted().await;
     agent.attempt(Node::look_at_gpus);
     agent.node.settle();
     agent.tick();
@@ -225,6 +229,21 @@ impl Agent {
             self.watchdog = Instant::now();
         }
         Ok(Step::Go)
+    }
+
+    /// Has all who count file operations told what was counted until now.
+    async fn tell_counted(&mut self) {
+        let Some(queries) = &mut self.queries else { return };
+        let are_told = queries.end();
+        let too_late = sleep(TELLING);
+        tokio::pin!(are_told, too_late);
+        loop {
+            tokio::select! {
+                () = &mut are_told => return,
+                () = &mut too_late => return,
+                ask = queries.next() => self.node.answer(self.output.origin(), ask),
+            }
+        }
     }
 
     /// Does something with the node; what fails is said, and tried again with the next event.

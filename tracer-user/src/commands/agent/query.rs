@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, Result};
 use tokio::{
     net::UnixListener,
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
 };
 
 mod caller;
@@ -51,6 +51,7 @@ pub struct Queries {
     asks: mpsc::Receiver<Ask>,
     /// Counts intervals: what was told of one holds until the next.
     interval: Arc<AtomicU64>,
+    ending: watch::Sender<bool>,
     path: PathBuf,
 }
 
@@ -73,7 +74,9 @@ impl Queries {
         let (ask, asks) = mpsc::channel(1);
         let interval = Arc::new(AtomicU64::new(0));
         let group = uzers::get_group_by_name(GROUP).map(|group| group.gid());
-        let server = server::Server::new(ask, Arc::clone(&interval), group, Arc::clone(log));
+        let ending = watch::Sender::new(false);
+        let (of_agent, log) = (ending.clone(), Arc::clone(log));
+        let server = server::Server::new(ask, Arc::clone(&interval), group, of_agent, log);
         let serve = move || {
             runtime.block_on(async {
                 if let Ok(listener) = UnixListener::from_std(listener) {
@@ -83,7 +86,7 @@ impl Queries {
         };
         let thread = thread::Builder::new().name("query".into()).spawn(serve);
         thread.with_context(cannot)?;
-        Ok(Self { asks, interval, path })
+        Ok(Self { asks, interval, ending, path })
     }
 
     /// The next question; for ever none, once nobody asks any more.
@@ -92,6 +95,14 @@ impl Queries {
             Some(ask) => ask,
             None => std::future::pending().await,
         }
+    }
+
+    /// The agent ends. What is given ends when all who have file operations counted are told what was counted until now,
+    /// for which they ask the loop.
+    pub fn end(&self) -> impl Future<Output = ()> + use<> {
+        let ending = self.ending.clone();
+        ending.send_replace(true);
+        async move { ending.closed().await }
     }
 
     /// An interval has ended.

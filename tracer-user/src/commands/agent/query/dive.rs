@@ -94,8 +94,9 @@ pub struct Dive {
 
 /// Why it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
+pub(super) enum Why {
     Caller,
+    Agent,
     Nobody,
     Job,
     Time,
@@ -107,6 +108,7 @@ impl Why {
     fn words(self) -> &'static str {
         match self {
             Self::Caller => "its caller ended it",
+            Self::Agent => "the agent ends",
             Self::Nobody => "nobody waits for it any more",
             Self::Job => "the job ended",
             Self::Time => "the time is over",
@@ -117,8 +119,12 @@ impl Why {
 
     /// What whoever reads the numbers must know.
     fn note(self) -> Option<String> {
-        let note = "counting ended before its time: root has another job's file operations counted";
-        (self == Self::Root).then(|| note.into())
+        let why = match self {
+            Self::Agent => "the agent was stopped",
+            Self::Root => "root has another job's file operations counted",
+            _ => return None,
+        };
+        Some(format!("counting ended before its time: {why}"))
     }
 }
 
@@ -130,7 +136,7 @@ impl Dive {
     pub fn start(
         self,
         mut turn: Turn,
-        stop: Receiver<()>,
+        stop: Receiver<Why>,
         tell: UnboundedSender<Told>,
     ) -> Result<()> {
         let count = move || {
@@ -146,7 +152,7 @@ impl Dive {
     fn count(
         &self,
         turn: &mut Turn,
-        stop: &Receiver<()>,
+        stop: &Receiver<Why>,
         tell: &UnboundedSender<Told>,
     ) -> Result<()> {
         let job = &self.subject.record.job().job;
@@ -169,7 +175,7 @@ impl Dive {
     fn counted(
         &self,
         turn: &mut Turn,
-        stop: &Receiver<()>,
+        stop: &Receiver<Why>,
         tell: &UnboundedSender<Told>,
     ) -> Result<(u64, Duration, Why)> {
         let begin = Instant::now();
@@ -202,7 +208,7 @@ impl Dive {
         let why = loop {
             let left = self.most.saturating_sub(begin.elapsed());
             match stop.recv_timeout(left.min(PAUSE)) {
-                Ok(()) => break Why::Caller,
+                Ok(why) => break why,
                 Err(RecvTimeoutError::Disconnected) => break Why::Nobody,
                 Err(RecvTimeoutError::Timeout) => {}
             }

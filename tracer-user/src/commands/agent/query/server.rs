@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::{Mutex as Asking, Semaphore, mpsc, oneshot},
+    sync::{Mutex as Asking, Semaphore, mpsc, oneshot, watch},
     task::LocalSet,
     time::{Instant, sleep, timeout, timeout_at},
 };
@@ -56,6 +56,8 @@ pub(super) struct Server {
     clients: Mutex<BTreeMap<u32, usize>>,
     /// Who has the file operations of a job counted.
     place: place::Place,
+    /// Whether the agent ends; those who count listen until they are answered.
+    ending: watch::Sender<bool>,
     log: Arc<Log>,
 }
 
@@ -64,11 +66,12 @@ impl Server {
         ask: mpsc::Sender<Ask>,
         interval: Arc<AtomicU64>,
         group: Option<u32>,
+        ending: watch::Sender<bool>,
         log: Arc<Log>,
     ) -> Self {
         let (heads, clients, place) = (Mutex::default(), Mutex::default(), place::Place::default());
         let asked = ask.clone();
-        Self { ask: Asking::new(ask), asked, interval, group, heads, clients, place, log }
+        Self { ask: Asking::new(ask), asked, interval, group, heads, clients, place, ending, log }
     }
 
     /// Serves whoever comes, until the loop is gone.
@@ -100,6 +103,7 @@ impl Server {
         let Ok(caller) = Caller::of(&stream, self.group) else { return };
         let held = self.enter(caller.uid);
         let mut deadline = Instant::now() + DEADLINE;
+        let mut counting = None;
         let answer = match &held {
             Some(_) => {
                 // A client that is late has its own deadline to blame.
@@ -107,7 +111,8 @@ impl Server {
                 match line.and_then(|line| Request::parse(&line)) {
                     Ok(Request::Io { job, for_ns }) => {
                         let most = Duration::from_nanos(for_ns);
-                        let answer = self.dive(caller, job, most, &stream).await;
+                        let ending = counting.insert(self.ending.subscribe());
+                        let answer = self.dive(caller, job, most, &stream, ending).await;
                         deadline = Instant::now() + DEADLINE;
                         answer
                     }

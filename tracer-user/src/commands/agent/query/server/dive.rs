@@ -7,7 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::{net::UnixStream, sync::mpsc::unbounded_channel, time::sleep};
+use tokio::{
+    net::UnixStream,
+    sync::{mpsc::unbounded_channel, watch},
+    time::sleep,
+};
 
 use super::{
     Ask, Caller, PAUSE, Server,
@@ -17,7 +21,7 @@ use crate::{
     base::values::Time,
     commands::agent::query::{
         Used,
-        dive::{Dive, Told, whole},
+        dive::{Dive, Told, Why, whole},
     },
     record::running::{LONGEST_IO, SHORTEST_IO, answer_records, answer_so_far},
 };
@@ -26,13 +30,15 @@ use crate::{
 const HANDING_OVER: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Counts the file operations of `job` for `most`, until the job ends or the client says no more; the answer.
+    /// Counts the file operations of `job` for `most`, until the job or the agent ends or the client says no more; the
+    /// answer.
     pub(super) async fn dive(
         &self,
         caller: Caller,
         job: String,
         most: Duration,
         stream: &UnixStream,
+        ending: &mut watch::Receiver<bool>,
     ) -> Result<Vec<u8>> {
         ensure!(
             (SHORTEST_IO..=LONGEST_IO).contains(&most),
@@ -47,14 +53,20 @@ impl Server {
         let (tell, mut told) = unbounded_channel();
         let log = Arc::clone(&self.log);
         Dive { subject, caller, most, log }.start(turn, stopped, tell)?;
-        let (mut before, mut found, mut is_heard) = (None, None, true);
+        let (mut before, mut found) = (None, None);
+        let (mut is_heard, mut is_ending) = (true, false);
         loop {
             let told = tokio::select! {
                 told = told.recv() => told.context("the thread that counts has failed")?,
                 () = said(stream), if is_heard => {
                     is_heard = false;
                     // It may be over already.
-                    let _ = stop.send(());
+                    let _ = stop.send(Why::Caller);
+                    continue;
+                }
+                _ = ending.wait_for(|ends| *ends), if !is_ending => {
+                    is_ending = true;
+                    let _ = stop.send(Why::Agent);
                     continue;
                 }
             };
@@ -65,7 +77,13 @@ impl Server {
                     let _ = stream.try_write(&answer_so_far(so_far)?);
                 }
                 // While it is detached.
-                Told::Counted(counted) => found = Some((counted, self.used(&root).await?)),
+                Told::Counted(counted) => {
+                    found = Some((counted, self.used(&root).await?));
+                    // What is loaded goes with the agent.
+                    if is_ending {
+                        break;
+                    }
+                }
                 Told::Ended(ended) => break ended?,
             }
         }
