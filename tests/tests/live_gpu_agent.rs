@@ -92,6 +92,50 @@ fn a_gpu_is_held_for_as_long_as_its_job_lives_and_no_longer() {
     assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
 }
 
+/// Its steps are told apart: each has the device while it is on it, and the job at all other times.
+#[test]
+fn a_gpu_of_a_job_with_steps_is_held_once() {
+    let fake = Fake::new(&scenario(&["GPU-steps"]));
+    let shaped = Shaped::make(&[""]);
+    let agent = agent(&fake, "steps = true");
+    let stalls = Stalls::watch();
+    agent.wait_for("readings", PATIENCE, |_| agent.sampler_thread()).unwrap();
+    let place = shaped.job(USER, 86, "step_0");
+    let begin = Instant::now();
+    let held = [("SLURM_JOB_ID", "86"), ("SLURM_JOB_GPUS", "0"), ("SLURM_JOB_UID", "65534")];
+    let mut running = Running(place.command("sleep").arg("600").envs(held).spawn().unwrap());
+    let of = |now: &Points, step: &str, field: &str| {
+        let is_it = |point: &&jobtrace_tests::agent::Point| {
+            point.measurement == "job_gpu" && point.tag("job") == "86" && point.tag("step") == step
+        };
+        now.0.iter().filter(is_it).filter_map(|point| point.number(field)).sum::<u64>()
+    };
+    let grows = |what: &str, step: &str, from: u64| {
+        let ns =
+            |now: &Points| Some(of(now, step, "held_ns")).filter(|ns| *ns > from + 3_000_000_000);
+        agent.wait_for(what, PATIENCE, ns).unwrap()
+    };
+    let idle_ns = grows("the job has it while nobody uses it", "", 0);
+    let processes = vec![Process { pid: running.0.id(), memory: Some(MIB), ..Process::default() }];
+    let gpus = vec![Gpu { processes, utilization: 100, ..gpu("GPU-steps") }];
+    fake.set(&Scenario { gpus, ..Scenario::default() });
+    grows("the step that is on it has it", "0", 0);
+    fake.set(&scenario(&["GPU-steps"]));
+    grows("and then the job again", "", idle_ns);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    shaped.remove_job(USER, 86);
+    let lived_s = begin.elapsed().as_secs_f64();
+    agent.settle().unwrap();
+    let points = agent.stop().unwrap();
+    let seconds = |step: &str, field: &str| of(&points, step, field) as f64 / 1e9;
+    let held_s = seconds("", "held_ns") + seconds("0", "held_ns");
+    let stall_s = stalls.longest().as_secs_f64();
+    let is_near = (lived_s - 1.5 - stall_s..=lived_s + 1.5 + stall_s).contains(&held_s);
+    assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
+    assert!(seconds("0", "busy_ns") > 2.0 && seconds("0", "used_ns") == seconds("0", "held_ns"));
+}
+
 #[test]
 fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
     tried_again(|| {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    claim::Claims,
+    claim::{Claims, Holder},
     reading::ProcessReading,
     shared::{SamplerSettings, Shared},
     totals::STALE_NS,
@@ -57,7 +57,7 @@ impl Ending {
     }
 }
 
-impl<K: Ord + Clone + Send + 'static> Sampler<K> {
+impl<K: Holder + Send + 'static> Sampler<K> {
     /// Starts the thread. `owner` tells whose a process is; it is called with each process of each reading,
     /// under the lock that [`Self::groups_for`] takes, so it must not block.
     ///

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    claim::Claims,
+    claim::{Claims, Holder},
     idle::Stretch,
     job::{JobDevices, Open},
     reading::{Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading},
@@ -60,7 +60,7 @@ impl<K> Default for Totals<K> {
     }
 }
 
-impl<K: Ord + Clone> Totals<K> {
+impl<K: Holder> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
     pub fn add(&mut self, reading: &GpuReading, owner: impl Fn(&ProcessReading) -> Option<K>) {
         self.read_ns = reading.monotonic_ns;
@@ -118,14 +118,15 @@ impl<K: Ord + Clone> Totals<K> {
         let users = parts.values().filter(|part| part.is_working).count();
         // A device that the numbers cannot mean does not speak against them.
         if self.are_numbered(&read.device.vendor) {
-            let is_refuted = |job: &&K| {
-                let own = self.claims.get(*job);
+            let is_refuted = |job: &K| {
+                let own = self.claims.get(job);
                 own.is_some_and(|own| own.is_relative && !own.have(&read.device, |_| true))
             };
-            let refuted: Vec<K> = parts.keys().filter(is_refuted).cloned().collect();
+            let refuted: Vec<K> = parts.keys().map(Holder::job).filter(is_refuted).collect();
             self.refuted.extend(refuted);
         }
-        let holders = self.claimed_by(&read.device);
+        let mut holders = self.claimed_by(&read.device);
+        holders.retain(|job| !parts.keys().any(|part| part != job && part.job() == *job));
         // Drivers that do not tell processes, or not those of a container: who alone has it uses it.
         let is_busy = read.busy.is_some_and(|busy| busy.sm_ppm > 0);
         let is_untold = users == 0 && !others && is_busy && holders.len() == 1;

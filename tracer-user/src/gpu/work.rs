@@ -14,6 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cards::Cards,
+    claim::Holder,
     nvml::Nvidia,
     reading::{GpuReading, ProcessReading},
     shared::{SamplerSettings, Shared},
@@ -34,7 +35,7 @@ struct Due {
     at: Instant,
 }
 
-impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
+impl<K: Holder, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     /// Samples until it is stopped, or for want of devices.
     pub fn run(&self) {
         let mut sources = self.sources();
