@@ -278,6 +278,7 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     grows("the other goes on", b, "GPU-b");
     fake.set(&well());
     grows("it is back", a, "GPU-a");
+    assert!(agent.log().contains("GPU 0 (NVIDIA H100 80GB HBM3) is back"), "{}", agent.log());
 
     running.0.kill().unwrap();
     running.0.wait().unwrap();
