@@ -95,14 +95,16 @@ fn a_gpu_is_held_for_as_long_as_its_job_lives_and_no_longer() {
 /// Its steps are told apart: each has the device while it is on it, and the job at all other times.
 #[test]
 fn a_gpu_of_a_job_with_steps_is_held_once() {
-    let fake = Fake::new(&scenario(&["GPU-steps"]));
+    // Its number is one that no job of the tests beside this one has.
+    let uuids = ["GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-steps"];
+    let fake = Fake::new(&scenario(&uuids));
     let shaped = Shaped::make(&[""]);
     let agent = agent(&fake, "steps = true");
     let stalls = Stalls::watch();
     agent.wait_for("readings", PATIENCE, |_| agent.sampler_thread()).unwrap();
     let place = shaped.job(USER, 86, "step_0");
     let begin = Instant::now();
-    let held = [("SLURM_JOB_ID", "86"), ("SLURM_JOB_GPUS", "0"), ("SLURM_JOB_UID", "65534")];
+    let held = [("SLURM_JOB_ID", "86"), ("SLURM_JOB_GPUS", "5"), ("SLURM_JOB_UID", "65534")];
     let mut running = Running(place.command("sleep").arg("600").envs(held).spawn().unwrap());
     let of = |now: &Points, step: &str, field: &str| {
         let is_it = |point: &&jobtrace_tests::agent::Point| {
@@ -117,10 +119,11 @@ fn a_gpu_of_a_job_with_steps_is_held_once() {
     };
     let idle_ns = grows("the job has it while nobody uses it", "", 0);
     let processes = vec![Process { pid: running.0.id(), memory: Some(MIB), ..Process::default() }];
-    let gpus = vec![Gpu { processes, utilization: 100, ..gpu("GPU-steps") }];
-    fake.set(&Scenario { gpus, ..Scenario::default() });
+    let mut works = scenario(&uuids);
+    (works.gpus[5].processes, works.gpus[5].utilization) = (processes, 100);
+    fake.set(&works);
     grows("the step that is on it has it", "0", 0);
-    fake.set(&scenario(&["GPU-steps"]));
+    fake.set(&scenario(&uuids));
     grows("and then the job again", "", idle_ns);
     running.0.kill().unwrap();
     running.0.wait().unwrap();
