@@ -178,6 +178,20 @@ fn how_many_copies_fit_is_not_told_where_gpus_would_run_out_first() {
 }
 
 #[test]
+fn as_many_copies_fit_as_have_the_memory_that_it_is_told_to_ask_for() {
+    let mut job = killed_at(100);
+    job.facts.remove(REASON);
+    job.totals.exit = Some(Exit { code: Some(0), signal: None });
+    job.facts.set(const { fact("node_memory_bytes") }, 64 * GIB);
+    job.facts.set(const { fact("node_cores") }, 128);
+    let next = report(vec![job]).next;
+    let said: Vec<_> = next.iter().map(|next| format!("{}: {}", next.what, next.why)).collect();
+    assert!(said[0].starts_with("--mem=24G"), "{said:?}");
+    let copies = "2 copies fit on a node: 8 cores and 24 GiB each; memory runs out first";
+    assert!(said.iter().any(|said| said == copies), "{said:?}");
+}
+
+#[test]
 fn what_did_not_end_by_itself_teaches_only_what_it_lacked() {
     let said = |change: &dyn Fn(&mut Record)| {
         let mut job = with_gpus(job(), 2, 1);
