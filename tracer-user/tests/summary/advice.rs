@@ -211,6 +211,7 @@ fn what_did_not_end_by_itself_teaches_only_what_it_lacked() {
         ("preempted", &reason("preempted")),
         ("node_failed", &reason("node_failed")),
         ("out of memory, nobody knows with how much", &reason("out_of_memory")),
+        ("a task killed for memory, and nobody knows more", &|job| set(job, Fault::oom_kills, 1)),
         ("still running", &|job| job.facts.remove(END)),
     ] {
         let (options, is_said) = said(change);
