@@ -47,7 +47,11 @@ pub(super) fn unseen(facts: &Facts, record: &Record, who: &Who) -> Vec<String> {
     if record.totals.stats.groups(&GPU).next().is_some() {
         said.push("a GPU is busy while any kernel runs on it, however small".into());
     }
-    said.extend(footer::lost(facts));
+    let of_whom = match record.job().manager.as_str() {
+        "run" => "",
+        _ => "; of all jobs on its nodes: `dropped_slot` and the like in docs/METRICS.md",
+    };
+    said.extend(footer::lost(facts).map(|lost| lost + of_whom));
     said.extend(footer::missing(facts).map(|missing| format!("hooks: {missing}")));
     said
 }

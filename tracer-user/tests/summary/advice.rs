@@ -177,6 +177,18 @@ fn how_many_copies_fit_is_not_told_where_gpus_would_run_out_first() {
     assert!(!with.iter().any(|what| what.contains("copies")), "{with:?}");
 }
 
+/// A run of a second has no reading between its ends.
+#[test]
+fn memory_that_nobody_looked_at_has_no_average() {
+    let words = |byte_s| {
+        let mut job = job();
+        set(&mut job, Memory::used_byte_s, byte_s);
+        report(vec![job]).used.into_iter().find(|bar| bar.name == "Memory").unwrap().words
+    };
+    assert!(words(5_000 * GIB).contains(" on average"), "{}", words(5_000 * GIB));
+    assert!(!words(0).contains(" on average"), "{}", words(0));
+}
+
 #[test]
 fn as_many_copies_fit_as_have_the_memory_that_it_is_told_to_ask_for() {
     let mut job = killed_at(100);
