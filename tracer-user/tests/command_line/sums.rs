@@ -96,8 +96,9 @@ fn what_is_not_known_is_empty_in_the_csv() {
     let usage = list("usage", dir.path(), &["--csv"]);
     let expected = "key,jobs,core_hours_held,core_hours_used,gpu_hours_held,gpu_hours_used,\
                     memory_gib_hours_held,memory_gib_hours_used,cpu_only_core_hours,unknown,\
-                    cpu_only_alone_core_hours,idle_core_hours,idle_gpu_hours,policies\n\
-                    ada,1,8.000,2.000,,,,,,0,,6.000,,\n";
+                    cpu_only_alone_core_hours,idle_core_hours,idle_gpu_hours,policies,\
+                    not_counted_core_hours\n\
+                    ada,1,8.000,2.000,,,,,,0,,6.000,,,\n";
     assert_eq!(usage.stdout, expected);
 }
 
@@ -149,4 +150,26 @@ fn idle_gpus_are_in_a_column_of_their_own_and_weigh_in_the_order() {
     assert!(lines[2].starts_with("7 "), "{}", table.stdout);
     let first = &rows("usage", dir.path(), &["--by", "user"])[0];
     assert_eq!((&first["key"], &first["idle_gpu_hours"]), (&"ada".into(), &9.0.into()));
+}
+
+/// Its probes were detached for half of the time: what it did then is neither work nor idle.
+#[test]
+fn time_in_which_nothing_was_counted_is_not_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = job(dir.path(), 1, "ada", "n1", BEGIN, 2);
+    write(dir.path(), &Head { uncounted_ns: Some(HOUR), ..known });
+    let row = &rows("usage", dir.path(), &[])[0];
+    let hours = ["core_hours_held", "core_hours_used", "idle_core_hours", "not_counted_core_hours"];
+    assert_eq!(hours.map(|name| row[name].as_f64().unwrap()), [4.0, 2.0, 2.0, 4.0]);
+    let table = list("usage", dir.path(), &[]).stdout;
+    let said =
+        "not in these sums: 4.00 core hours held while agents had detached what counts their use";
+    assert!(table.contains(said) && table.contains("50 %"), "{table}");
+    let row = &rows("jobs", dir.path(), &[])[0];
+    assert_eq!(
+        (&row["idle_core_ns"], &row["core_held_ns"]),
+        (&(2 * HOUR).into(), &(8 * HOUR).into())
+    );
+    let table = list("jobs", dir.path(), &[]).stdout;
+    assert!(table.contains("50 %"), "{table}");
 }

@@ -4,7 +4,11 @@ use clap::ValueEnum;
 
 use super::{By, Row};
 use crate::{
-    base::{text::clean, units::percent, values::UtcOffset},
+    base::{
+        text::clean,
+        units::{counted, percent},
+        values::UtcOffset,
+    },
     report::{
         list::{self, Column, columns},
         text::hours_shown,
@@ -12,7 +16,7 @@ use crate::{
     view::Style,
 };
 
-static COLUMNS: [Column<Row>; 14] = [
+static COLUMNS: [Column<Row>; 15] = [
     ("key", |row| row.key.clone()),
     ("jobs", |row| row.jobs.to_string()),
     ("core_hours_held", |row| of(row.core_hours_held, row.core_hours_held)),
@@ -27,6 +31,7 @@ static COLUMNS: [Column<Row>; 14] = [
     ("idle_core_hours", |row| of(row.core_hours_held, row.idle_core_hours)),
     ("idle_gpu_hours", |row| of(row.gpu_hours_held, row.idle_gpu_hours)),
     ("policies", |row| row.policies.join(" ")),
+    ("not_counted_core_hours", |row| of(row.not_counted_core_hours, row.not_counted_core_hours)),
 ];
 
 /// Hours of those held; where none are known to be held, how many were used is unknown too.
@@ -85,7 +90,15 @@ pub fn table(rows: &[Row], by: By, offset: UtcOffset, style: &Style) -> String {
     let mut text = columns(&head, &cells, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], style);
     let unknown: u64 = rows.iter().map(|row| row.unknown).sum();
     if unknown > 0 {
-        text += &format!("not in these sums: {unknown} records that lack what was held or used\n");
+        let records = counted(unknown, "record");
+        text += &format!("not in these sums: {records} without what was held or used\n");
+    }
+    let not_counted: f64 = rows.iter().map(|row| row.not_counted_core_hours).sum();
+    if not_counted > 0.0 {
+        let hours = hours_shown(not_counted);
+        text += &format!(
+            "not in these sums: {hours} core hours held while agents had detached what counts their use\n"
+        );
     }
     text
 }
