@@ -9,6 +9,7 @@ pub mod held;
 pub mod hierarchies;
 pub mod job;
 mod kept;
+pub mod pace;
 pub mod parts;
 pub mod place;
 mod placement;

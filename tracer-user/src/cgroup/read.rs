@@ -6,12 +6,16 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    formats::{parse_hierarchical_limit, parse_limit, parse_number, parse_stall_ns, parse_stat},
+    formats::{
+        HIERARCHICAL_LIMIT, limited, parse_limit, parse_number, parse_stall_ns, parse_stat,
+        parse_stats,
+    },
     held::{
         Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_cores_of, read_file, read_memory_limit,
         read_memory_limit_above,
     },
     kept::KeptFile,
+    pace::Pace,
     place::{Place, Places},
     tasks::Tasks,
     tree::children,
@@ -85,6 +89,58 @@ struct MemoryStat {
     limit: Option<u64>,
 }
 
+/// `memory.current` has moved where it is by more than this part of what it was another.
+const MOVED_PART: u64 = 100;
+
+/// What is not read each time: what is told of it is what was read just now, or nothing.
+struct Seldom {
+    /// The time of the readings to come.
+    now_ns: u64,
+    memory: Pace,
+    /// `memory.current` when `memory.stat` was read last.
+    memory_bytes: u64,
+    tasks: Pace,
+    /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
+    tasks_moved: u64,
+    tasks_listed: u64,
+}
+
+impl Seldom {
+    fn from(now_ns: u64) -> Self {
+        let pace = || Pace::from(now_ns);
+        Self {
+            now_ns,
+            memory: pace(),
+            memory_bytes: 0,
+            tasks: pace(),
+            tasks_moved: 0,
+            tasks_listed: 0,
+        }
+    }
+
+    /// Whether what the memory is of is to be read, where `current` bytes are charged; it is then.
+    fn reads_memory(&mut self, current: Option<u64>) -> bool {
+        let Some(current) = current else { return true };
+        let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
+        let reads = moved || self.memory.is_due(self.now_ns);
+        if reads {
+            self.memory.note_read(self.now_ns);
+            self.memory_bytes = current;
+        }
+        reads
+    }
+
+    /// Whether tasks are to be listed; they are then.
+    fn lists_tasks(&mut self) -> bool {
+        let lists = self.tasks_moved != self.tasks_listed || self.tasks.is_due(self.now_ns);
+        if lists {
+            self.tasks.note_read(self.now_ns);
+            self.tasks_listed = self.tasks_moved;
+        }
+        lists
+    }
+}
+
 impl MemoryFiles {
     fn of(places: &Places) -> Option<Self> {
         let own = |place: &&Place| place.own;
@@ -106,16 +162,17 @@ impl MemoryFiles {
         })
     }
 
+    /// What is charged, swap and limits.
     fn read_stat(&mut self) -> MemoryStat {
         let names = self.names;
-        let parsed = |text: &str| MemoryStat {
-            anon: parse_stat(text, names.anon),
-            file: parse_stat(text, names.file),
-            shmem: parse_stat(text, names.shmem),
-            swap: parse_stat(text, "total_swap"),
-            limit: parse_hierarchical_limit(text),
-        };
-        self.stat.read(|text| Some(parsed(text))).unwrap_or_default()
+        let keys = [names.anon, names.file, names.shmem, "total_swap", HIERARCHICAL_LIMIT];
+        let parsed = |text: &str| Some(parse_stats(text, keys));
+        let [anon, file, shmem, swap, limit] = self.stat.read(parsed).unwrap_or_default();
+        let swap = self.swap.as_mut().map_or(swap, |file| file.read(parse_number));
+        // v1's names the smallest of all, its own too.
+        let own = |own: &mut KeptFile| own.read(parse_limit);
+        let limit = limit.map_or_else(|| own(&mut self.limit), limited);
+        MemoryStat { anon, file, shmem, swap, limit }
     }
 }
 
@@ -141,6 +198,8 @@ pub struct CgroupReader {
     stalls: Vec<Stalls>,
     throttle: Option<Throttle>,
     tasks: Tasks,
+    /// Of one of many jobs; the only one is read as a whole each time.
+    seldom: Option<Seldom>,
 }
 
 impl CgroupReader {
@@ -150,9 +209,18 @@ impl CgroupReader {
         Self::holding(places, read_cores_held(places, pid))
     }
 
-    /// A reader of another's job at `places`, whose cores its cgroups tell.
-    pub fn of_job(places: &Places) -> Self {
-        Self::holding(places, read_cores_of(places))
+    /// A reader of another's job at `places`, one of many, whose cores its cgroups tell. What costs much to read and did
+    /// not change much is read seldom, as [`Pace`] says, from `now_ns` (CLOCK_MONOTONIC) on.
+    pub fn of_job(places: &Places, now_ns: u64) -> Self {
+        let seldom = Some(Seldom::from(now_ns));
+        Self { seldom, ..Self::holding(places, read_cores_of(places)) }
+    }
+
+    /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when by the probes `tasks_moved` tasks had come or ended.
+    pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
+        if let Some(seldom) = &mut self.seldom {
+            (seldom.now_ns, seldom.tasks_moved) = (now_ns, tasks_moved);
+        }
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -168,6 +236,7 @@ impl CgroupReader {
             stalls: stalls(places),
             throttle: Throttle::find(places),
             tasks: Tasks::of(places),
+            seldom: None,
         }
     }
 
@@ -199,15 +268,14 @@ impl CgroupReader {
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
         if let Some(files) = &mut self.memory {
-            let stat = files.read_stat();
             let current = files.current.read(parse_number);
             let peak = files.peak.read(parse_number);
-            let swap = files.swap.as_mut().map_or(stat.swap, |file| file.read(parse_number));
-            let own = files.limit.read(parse_limit);
-            let known = [self.limit_above, own, stat.limit];
-            group.set(Memory::limit_bytes, known.into_iter().flatten().min());
+            let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
+            let stat = reads_stat.then(|| files.read_stat()).unwrap_or_default();
+            let limits = [self.limit_above.filter(|_| reads_stat), stat.limit];
+            group.set(Memory::limit_bytes, limits.into_iter().flatten().min());
             group.set(Memory::current_bytes, current);
-            let MemoryStat { anon, file, shmem, .. } = stat;
+            let MemoryStat { anon, file, shmem, swap, .. } = stat;
             group.set(Memory::anon_bytes, anon);
             group.set(Memory::file_bytes, file);
             group.set(Memory::shmem_bytes, shmem);
@@ -256,7 +324,8 @@ impl CgroupReader {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, self.cores_held);
         group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
-        group.set(Cpu::tasks, self.tasks.count());
+        let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
+        group.set(Cpu::tasks, self.tasks.count(lists));
         group
     }
 }
