@@ -27,6 +27,8 @@ const WINDOW_BYTES: usize = 64 << 10;
 /// A ring buffer whose items this process takes.
 pub struct Ring {
     fd: OwnedFd,
+    /// Programs that are not loaded yet name the map by this descriptor of it.
+    _map: Option<Map>,
     /// Of its data, a power of two.
     bytes: usize,
     consumer: Mapping,
@@ -39,15 +41,16 @@ impl Ring {
     ///
     /// # Errors
     /// When it is none, or the kernel refuses to map it.
-    pub fn map(map: &Map, name: &str) -> Result<Self> {
-        let Map::RingBuf(map) = map else {
+    pub fn map(map: Map, name: &str) -> Result<Self> {
+        let Map::RingBuf(data) = &map else {
             return Err(anyhow!("map {name} of the BPF object is no ring buffer"));
         };
-        let info = map.info().with_context(|| format!("cannot ask about the map {name}"))?;
-        let fd = map.fd().as_fd().try_clone_to_owned();
+        let info = data.info().with_context(|| format!("cannot ask about the map {name}"))?;
+        let fd = data.fd().as_fd().try_clone_to_owned();
         let fd = fd.with_context(|| format!("cannot hold the map {name}"))?;
-        Self::over(fd, info.max_entries() as usize)
-            .with_context(|| format!("cannot map the map {name}"))
+        let ring = Self::over(fd, info.max_entries() as usize);
+        let ring = ring.with_context(|| format!("cannot map the map {name}"))?;
+        Ok(Self { _map: Some(map), ..ring })
     }
 
     /// Over what `fd` shows, with so many bytes of data: its two positions on a page each, and the data twice.
@@ -56,7 +59,7 @@ impl Ring {
         let page = page_size();
         let consumer = Mapping::of(&fd, ProtFlags::READ | ProtFlags::WRITE, 0, page)?;
         let producer = Mapping::of(&fd, ProtFlags::READ, page, page)?;
-        Ok(Self { fd, bytes, consumer, producer, window: None })
+        Ok(Self { fd, _map: None, bytes, consumer, producer, window: None })
     }
 
     /// Hands all items that are complete to `take`, in their order; each leaves the ring after that.

@@ -51,7 +51,7 @@ impl Slots {
             ids: IdTable::new(take("IDS")?)?,
             flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS")?,
             offers: Offers::new(take)?,
-            ring: Ring::map(&take("EVENTS")?, "EVENTS")?,
+            ring: Ring::map(take("EVENTS")?, "EVENTS")?,
             block_table: layout.block_table(),
             no_room: 0,
             removed: Removed::default(),
