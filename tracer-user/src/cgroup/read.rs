@@ -271,7 +271,7 @@ impl CgroupReader {
             let current = files.current.read(parse_number);
             let peak = files.peak.read(parse_number);
             let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
-            let stat = reads_stat.then(|| files.read_stat()).unwrap_or_default();
+            let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
             let limits = [self.limit_above.filter(|_| reads_stat), stat.limit];
             group.set(Memory::limit_bytes, limits.into_iter().flatten().min());
             group.set(Memory::current_bytes, current);
