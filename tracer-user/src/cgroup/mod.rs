@@ -15,6 +15,7 @@ pub mod place;
 mod placement;
 pub mod read;
 pub mod remove;
+mod seldom;
 pub(crate) mod settings;
 pub mod stale;
 mod tasks;

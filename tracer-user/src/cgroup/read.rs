@@ -15,8 +15,8 @@ use super::{
         read_memory_limit_above,
     },
     kept::KeptFile,
-    pace::Pace,
     place::{Place, Places},
+    seldom::Seldom,
     tasks::Tasks,
     tree::children,
 };
@@ -89,58 +89,6 @@ struct MemoryStat {
     limit: Option<u64>,
 }
 
-/// `memory.current` has moved where it is by more than this part of what it was another.
-const MOVED_PART: u64 = 100;
-
-/// What is not read each time: what is told of it is what was read just now, or nothing.
-struct Seldom {
-    /// The time of the readings to come.
-    now_ns: u64,
-    memory: Pace,
-    /// `memory.current` when `memory.stat` was read last.
-    memory_bytes: u64,
-    tasks: Pace,
-    /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
-    tasks_moved: u64,
-    tasks_listed: u64,
-}
-
-impl Seldom {
-    fn from(now_ns: u64) -> Self {
-        let pace = || Pace::from(now_ns);
-        Self {
-            now_ns,
-            memory: pace(),
-            memory_bytes: 0,
-            tasks: pace(),
-            tasks_moved: 0,
-            tasks_listed: 0,
-        }
-    }
-
-    /// Whether what the memory is of is to be read, where `current` bytes are charged; it is then.
-    fn reads_memory(&mut self, current: Option<u64>) -> bool {
-        let Some(current) = current else { return true };
-        let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
-        let reads = moved || self.memory.is_due(self.now_ns);
-        if reads {
-            self.memory.note_read(self.now_ns);
-            self.memory_bytes = current;
-        }
-        reads
-    }
-
-    /// Whether tasks are to be listed; they are then.
-    fn lists_tasks(&mut self) -> bool {
-        let lists = self.tasks_moved != self.tasks_listed || self.tasks.is_due(self.now_ns);
-        if lists {
-            self.tasks.note_read(self.now_ns);
-            self.tasks_listed = self.tasks_moved;
-        }
-        lists
-    }
-}
-
 impl MemoryFiles {
     fn of(places: &Places) -> Option<Self> {
         let own = |place: &&Place| place.own;
@@ -210,7 +158,7 @@ impl CgroupReader {
     }
 
     /// A reader of another's job at `places`, one of many, whose cores its cgroups tell. What costs much to read and did
-    /// not change much is read seldom, as [`Pace`] says, from `now_ns` (CLOCK_MONOTONIC) on.
+    /// not change much is read seldom, as [`Pace`](super::pace::Pace) says, from `now_ns` (CLOCK_MONOTONIC) on.
     pub fn of_job(places: &Places, now_ns: u64) -> Self {
         let seldom = Some(Seldom::from(now_ns));
         Self { seldom, ..Self::holding(places, read_cores_of(places)) }
@@ -219,7 +167,7 @@ impl CgroupReader {
     /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when by the probes `tasks_moved` tasks had come or ended.
     pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
         if let Some(seldom) = &mut self.seldom {
-            (seldom.now_ns, seldom.tasks_moved) = (now_ns, tasks_moved);
+            seldom.set_now(now_ns, tasks_moved);
         }
     }
 
