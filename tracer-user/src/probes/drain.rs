@@ -10,7 +10,7 @@ use tracer_ebpf::records::CpuRecord;
 
 use super::{
     blocks::Blocks,
-    clock::ahead_of_run_queues,
+    clock::RunQueueClock,
     options::Options,
     own,
     readings::Readings,
@@ -50,6 +50,7 @@ pub struct Probes {
     /// From when on all programs were attached, CLOCK_MONOTONIC.
     since_ns: u64,
     own: own::Spent,
+    clock: RunQueueClock,
 }
 
 /// What loading or taking over found.
@@ -67,9 +68,19 @@ pub(super) struct Parts {
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options) -> Self {
         let Parts { set, records, slots, blocks, waits, readings, since_ns } = parts;
-        let (closed, own) = (BTreeMap::new(), own::Spent::default());
-        let reclaims = !options.whole_node;
-        Self { set, records, slots, readings, blocks, waits, closed, reclaims, since_ns, own }
+        Self {
+            set,
+            records,
+            slots,
+            readings,
+            blocks,
+            waits,
+            closed: BTreeMap::new(),
+            reclaims: !options.whole_node,
+            since_ns,
+            own: own::Spent::default(),
+            clock: RunQueueClock::default(),
+        }
     }
 
     /// Pins what is attached, and gives the set its name.
@@ -199,7 +210,7 @@ impl Probes {
 
     /// Adds what runs now to `on_cpu_ns`.
     fn add_running(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, cpus: &[CpuRecord]) {
-        let ahead = ahead_of_run_queues(|| self.records.read_cpus());
+        let ahead = self.clock.ahead(|| self.records.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
         for cpu in &self.running_now(cpus) {
