@@ -9,7 +9,7 @@ mod spread;
 mod table;
 
 pub use row::Row;
-pub use table::{csv, table};
+pub use table::{csv, json, table};
 
 use std::{
     collections::HashMap,

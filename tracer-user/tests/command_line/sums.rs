@@ -55,7 +55,7 @@ fn sums_are_those_over_the_list() {
     assert_eq!((jobs.status, jobs.stdout.lines().count()), (0, 8), "{}", jobs.stdout);
     for by in ["user", "account", "partition", "node", "hour", "weekday"] {
         let of_rows = rows("usage", dir.path(), &["--by", by]);
-        let sum = |name: &str| of_rows.iter().map(|row| row[name].as_f64().unwrap()).sum::<f64>();
+        let sum = |name: &str| of_rows.iter().filter_map(|row| row[name].as_f64()).sum::<f64>();
         for (hours, ns) in [
             ("core_hours_held", "core_held_ns"),
             ("core_hours_used", "on_cpu_ns"),
@@ -90,7 +90,7 @@ fn an_end_before_the_start_takes_nothing_from_the_sums() {
 }
 
 #[test]
-fn what_is_not_known_is_empty_in_the_csv() {
+fn what_is_not_known_is_empty_in_the_csv_and_null_in_json() {
     let dir = tempfile::tempdir().unwrap();
     job(dir.path(), 1, "ada", "n1", BEGIN, 2);
     let usage = list("usage", dir.path(), &["--csv"]);
@@ -100,6 +100,11 @@ fn what_is_not_known_is_empty_in_the_csv() {
                     not_counted_core_hours\n\
                     ada,1,8.000,2.000,,,,,,0,,6.000,,,\n";
     assert_eq!(usage.stdout, expected);
+    let row = &rows("usage", dir.path(), &[])[0];
+    assert_eq!((&row["core_hours_held"], &row["unknown"]), (&8.0.into(), &0.into()));
+    for name in ["gpu_hours_held", "idle_gpu_hours", "memory_gib_hours_held"] {
+        assert!(row[name].is_null() && row.get(name).is_some(), "{name}: {row}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! The rows of `jobtrace usage` as a table and as CSV.
+//! The rows of `jobtrace usage` as a table, as CSV and as JSON.
 
+use anyhow::{Context, Result};
 use clap::ValueEnum;
+use serde_json::Value;
 
 use super::{By, Row};
 use crate::{
@@ -10,6 +12,7 @@ use crate::{
         values::UtcOffset,
     },
     report::{
+        json::lines,
         list::{self, Column, columns},
         text::hours_shown,
     },
@@ -42,6 +45,29 @@ fn of(held: f64, hours: f64) -> String {
 /// The rows as CSV, with a line of names.
 pub fn csv(rows: &[Row]) -> String {
     list::csv(&COLUMNS, rows)
+}
+
+/// Columns in which none is known to be none, and not unknown: CSV leaves them empty to be read.
+const NONE_IS_KNOWN: [&str; 3] =
+    ["cpu_only_core_hours", "cpu_only_alone_core_hours", "not_counted_core_hours"];
+
+/// The rows as JSON, one a line; hours that are not known, which CSV leaves empty, are null.
+///
+/// # Errors
+/// None that its input could cause.
+pub fn json(rows: &[Row]) -> Result<String> {
+    let known = |row: &Row| {
+        let mut value = serde_json::to_value(row).context("cannot write a row as json")?;
+        for (name, cell) in COLUMNS.iter().filter(|(name, _)| !NONE_IS_KNOWN.contains(name)) {
+            if let Some(number) = value.get_mut(name).filter(|value| value.is_number())
+                && cell(row).is_empty()
+            {
+                *number = Value::Null;
+            }
+        }
+        Ok(value)
+    };
+    lines(&rows.iter().map(known).collect::<Result<Vec<_>>>()?)
 }
 
 /// The rows for a terminal.
