@@ -98,55 +98,6 @@ fn a_file_system_in_memory_reads_no_device() {
     agree.end();
 }
 
-/// Copies within the kernel: of a cached file, of one that is not, and from a pipe. Says nothing; fails where one is short.
-const COPIES: &str = "
-import os, sys
-own = sys.argv[1]
-def copy(source, target):
-    with open(own + '/' + source, 'rb') as read, open(own + '/' + target, 'wb') as write:
-        assert os.sendfile(write.fileno(), read.fileno(), 0, 4 << 20) == 4 << 20
-def drop(name):
-    with open(own + '/' + name, 'rb') as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-for name in ['warm', 'cold']:
-    with open(own + '/' + name, 'wb') as file:
-        file.write(b'x' * (4 << 20))
-drop('cold')
-copy('warm', 'of_warm')
-copy('cold', 'of_cold')
-read, write = os.pipe()
-with open(own + '/piped', 'wb') as file:
-    for _ in range(64):
-        os.write(write, b'y' * 65536)
-        assert os.splice(read, file.fileno(), 65536) == 65536
-";
-
-#[test]
-fn what_a_copy_writes_is_not_fetched_and_what_leaves_a_pipe_is_told_of_its_file() {
-    let disk = Ext4::mount(96 * MIB).unwrap();
-    let own = disk.path().to_str().unwrap();
-    let job = Traced::run(&["--io"], &["python3", "-c", COPIES, own]);
-    assert!(job.output.status.success(), "{:?}", job.output);
-    let mut agree = Agreement::new();
-    let number = |op: &str, field: &str| of_op(&job, disk.path(), op, field);
-    agree.exact("sendfile: bytes", number("sendfile", "bytes"), 8 * MIB);
-    agree.exact("sendfile: fetched", number("sendfile", "fetched_bytes"), 4 * MIB);
-    agree.exact("splice: bytes", number("splice", "bytes"), 4 * MIB);
-    agree.exact("splice: fetched", number("splice", "fetched_bytes"), 0);
-    // To open a file may read the file system's own tables.
-    for (name, field, amounts) in [
-        ("warm", "fetched_bytes", 0..=64 * PAGE),
-        ("cold", "fetched_bytes", 4 * MIB..=4 * MIB + 64 * PAGE),
-        ("piped", "written_bytes", 4 * MIB..=4 * MIB),
-        ("piped", "writes", 64..=64),
-    ] {
-        let found = file(&job, &format!("{own}/{name}"))[field].as_u64().unwrap();
-        agree.between(&format!("{name}: {field}"), found, amounts);
-    }
-    agree.end();
-}
-
 /// Writes 48 MiB to a disk.
 fn writes(disk: &Ext4) -> Traced {
     let script = "

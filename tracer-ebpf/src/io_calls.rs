@@ -35,10 +35,6 @@ const MOVES: u32 = 1 << 9;
 const LOCKS: u32 = 1 << 10;
 /// Flag: the fourth argument is where in the file it begins; -1: where the file stands.
 const AT_OFFSET: u32 = 1 << 11;
-/// Flag: what it moves goes to the third argument, a descriptor.
-const TO_THIRD: u32 = 1 << 12;
-/// Flag: what it moves goes to the first argument, a descriptor.
-const TO_FIRST: u32 = 1 << 13;
 
 /// A call's word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,18 +73,6 @@ impl IoCall {
         Self(self.0 | AT_OFFSET)
     }
 
-    /// The same, where what it moves goes to the third argument.
-    #[must_use]
-    pub const fn to_third(self) -> Self {
-        Self(self.0 | TO_THIRD)
-    }
-
-    /// The same, where what it moves goes to the first argument.
-    #[must_use]
-    pub const fn to_first(self) -> Self {
-        Self(self.0 | TO_FIRST)
-    }
-
     /// Whether it is an operation at all.
     #[inline(always)]
     pub const fn is_some(self) -> bool {
@@ -125,18 +109,6 @@ impl IoCall {
         self.0 & AT_OFFSET != 0
     }
 
-    /// Whether what it moves goes to a descriptor that it is not told of, which is noted when it begins.
-    #[inline(always)]
-    pub const fn goes_on(self) -> bool {
-        self.0 & (TO_FIRST | TO_THIRD) != 0
-    }
-
-    /// Whether that is the third argument.
-    #[inline(always)]
-    pub const fn goes_to_third(self) -> bool {
-        self.0 & TO_THIRD != 0
-    }
-
     /// Whether it is an operation for some values of the second argument alone.
     #[inline(always)]
     pub const fn is_lock_by_command(self) -> bool {
@@ -164,12 +136,8 @@ mod tests {
         assert!(!call.is_lock_by_command() && call.locks().is_lock_by_command());
         assert!(!call.is_at_offset() && call.at_offset().is_at_offset());
         assert!(call.is_some() && !NONE.is_some());
-        assert!(!call.goes_on() && call.to_first().goes_on() && !call.to_first().goes_to_third());
-        assert!(call.to_third().goes_on() && call.to_third().goes_to_third());
         assert!(IoCall::new(0, place::UNKNOWN).is_some());
-        assert!(
-            call.at().moves().locks().at_offset().to_first().to_third().0 <= u32::from(u16::MAX)
-        );
+        assert!(call.at().moves().locks().at_offset().0 <= u32::from(u16::MAX));
     }
 
     #[test]

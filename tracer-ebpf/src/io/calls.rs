@@ -131,15 +131,11 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     // SAFETY: the task's own, or that of another that shares its place: the tag tells.
     let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
     let is_closed = call.place() == place::CLOSED;
-    let mut place = match is_closed {
-        true if is_known => Place::noted(begun),
+    let place = match is_closed {
+        true if is_known => Place::closed_by(begun),
         true => Place::UNKNOWN,
         false => Place::of_call(task, registers, call, result),
     };
-    // What comes out of a pipe is an operation on the file that it goes to.
-    if call.goes_to_third() && is_known && place.file.id.is_stream() {
-        place = Place::noted(begun);
-    }
     let operation = Operation {
         now_ns: now,
         took_ns: is_known.then(|| now - begun.start_ns),
@@ -166,10 +162,8 @@ fn begin(task: impl Pointer, registers: Kernel) {
     }
     let pid: u32 = load(task, TASK_PID);
     let Some(begun) = in_flight(pid) else { return };
-    let noted = if call.place() == place::CLOSED || call.goes_on() {
-        let first: u32 = load(registers, CALL_FIRST);
-        let descriptor = if call.goes_to_third() { load(registers, CALL_THIRD) } else { first };
-        Place::of_descriptor(task, descriptor)
+    let closed = if call.place() == place::CLOSED {
+        Place::of_descriptor(task, load(registers, CALL_FIRST))
     } else {
         Place::UNKNOWN
     };
@@ -179,8 +173,8 @@ fn begin(task: impl Pointer, registers: Kernel) {
         *begun = InFlight {
             tag: tag(pid, number),
             cell: (*begun).cell,
-            file: noted.file.id,
-            system: noted.system.block,
+            file: closed.file.id,
+            system: closed.system.block,
             start_ns: bpf_ktime_get_ns(),
             switches,
             device_bytes: device_bytes(task),

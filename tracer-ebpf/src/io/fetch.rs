@@ -31,8 +31,6 @@ use crate::{
 
 /// A task's `flags` (linux/sched.h): it works for io_uring, and has the registers of the task that made it.
 const PF_IO_WORKER: u32 = 0x10;
-/// The kernel's numbers of devices have so many bits below the major number (linux/kdev_t.h).
-const MINOR_BITS: u32 = 20;
 /// In place of a call's number: a page fault.
 const NO_CALL: u32 = u32::MAX;
 
@@ -110,9 +108,7 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     // SAFETY: as above.
     unsafe {
         if number != NO_CALL && is_operation((*begun).tag, pid) {
-            if (*begun).file.inode == 0 || !is_of(&(*begun).file, inode) {
-                (*begun).pages += pages;
-            }
+            (*begun).pages += pages;
             return;
         }
     }
@@ -161,17 +157,6 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     let now_ns = unsafe { bpf_ktime_get_ns() };
     files::count_fault(id, pid, now_ns, is_first, besides.meanwhile.fetched_bytes());
     count(cpu, device, op::MMAP, block, besides);
-}
-
-/// Whether the inode at `address` is that of `file`, which an operation writes to. A file of a system without a device
-/// may have its pages on another: that of an overlay in its layer, by the same number.
-#[inline(always)]
-fn is_of(file: &FileId, address: u64) -> bool {
-    let Some(inode) = Inode::at(address) else { return false };
-    if inode.number() != file.inode {
-        return false;
-    }
-    file.device >> MINOR_BITS == 0 || device_of(inode.system()) == file.device
 }
 
 #[inline(always)]

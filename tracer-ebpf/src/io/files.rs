@@ -128,12 +128,6 @@ pub fn count(
                 cell.write_end = offset + moved;
             }
         }
-        // Known by its number alone: a splice out of a pipe to it.
-        _ if call.goes_to_third() && file.address == 0 => {
-            cell.writes += 1;
-            cell.written_bytes += moved;
-            cell.write_ns += took_ns;
-        }
         _ if call.is_moving() => {
             cell.reads += 1;
             cell.read_bytes += moved;
@@ -268,27 +262,9 @@ pub fn name_of_closed(file: &FileId) -> Option<&'static FileName> {
 }
 
 /// The name that the open file at `address` has now, until this CPU reads another.
-#[inline(always)]
+#[inline(never)]
 pub fn read_name(address: u64) -> Option<&'static FileName> {
     let name = name()?;
-    // SAFETY: this CPU's own; behind the name there is room for a word.
-    unsafe { (&raw mut (*name)[1]).cast::<u64>().write_volatile(address) };
-    if io_read_name() == 0 {
-        return None;
-    }
-    // SAFETY: as above.
-    Some(unsafe { &(*name)[0] })
-}
-
-/// Reads it; gives 0 where there is no room for one. The verifier looks at a function with a name outside once, and not
-/// for each state in which it is called, which was half of what it looked at. Such a one is given no address that has a
-/// type: the file's lies where the name is read to.
-#[unsafe(no_mangle)]
-#[inline(never)]
-pub extern "C" fn io_read_name() -> u32 {
-    let Some(name) = name() else { return 0 };
-    // SAFETY: this CPU's own.
-    let address = unsafe { (&raw const (*name)[1]).cast::<u64>().read_volatile() };
     let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
     let mut length = 0_usize;
     let mut level = 0;
@@ -314,9 +290,10 @@ pub extern "C" fn io_read_name() -> u32 {
         level += 1;
     }
     // SAFETY: as above.
-    unsafe { (*name)[0].length = length as u32 };
-    1
+    unsafe {
+        (*name)[0].length = length as u32;
+        Some(&(*name)[0])
+    }
 }
 
 const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);
-const _: () = assert!(size_of::<FileName>() % size_of::<u64>() == 0);

@@ -113,9 +113,9 @@ impl Place {
         Self { system: System { device: file.id.device, block }, file }
     }
 
-    /// What a call that has begun so closes, or moves something to.
+    /// What a call that has begun so closes.
     #[inline(always)]
-    pub fn noted(begun: &InFlight) -> Self {
+    pub fn closed_by(begun: &InFlight) -> Self {
         Self {
             system: System { device: begun.file.device, block: begun.system },
             file: File { address: 0, id: begun.file, size_bytes: 0 },

@@ -53,15 +53,8 @@ static ROWS: &[Row] = &[
     moving(op::WRITE, place::FIRST, calls![SYS_write SYS_writev]),
     moving_at(op::WRITE, calls![SYS_pwrite64 SYS_pwritev SYS_pwritev2]),
     moving(op::COPY, place::FIRST, calls![SYS_copy_file_range]),
-    Row {
-        call: IoCall::new(op::SENDFILE, place::SECOND).moves().to_first(),
-        numbers: calls![SYS_sendfile],
-    },
-    Row {
-        call: IoCall::new(op::SPLICE, place::FIRST).moves().to_third(),
-        numbers: calls![SYS_splice],
-    },
-    moving(op::SPLICE, place::FIRST, calls![SYS_tee SYS_vmsplice]),
+    moving(op::SENDFILE, place::SECOND, calls![SYS_sendfile]),
+    moving(op::SPLICE, place::FIRST, calls![SYS_splice SYS_tee SYS_vmsplice]),
     at(op::OPEN, place::OPENED, calls![SYS_openat SYS_openat2]),
     row(op::OPEN, place::OPENED, calls![SYS_open_by_handle_at]),
     row(op::CLOSE, place::CLOSED, calls![SYS_close]),
