@@ -70,7 +70,7 @@ impl Rules {
         }
         for row in ROWS {
             let is_stack = row.about == About::Stack;
-            // What is told is ASCII, and without the rest of Unicode a pattern takes a tenth of the memory.
+            // What is told is ASCII; with all of Unicode's letters it would take long to make them.
             let pattern = match is_stack {
                 true => format!("(?-u){}", row.pattern),
                 false => format!("(?-u)^(?:{})$", row.pattern),

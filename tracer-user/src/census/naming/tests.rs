@@ -328,10 +328,3 @@ fn numbers_alone_where_no_more_is_wanted() {
     assert_eq!((software.unknown_packages, software.own_modules), (2, 0));
     assert!(software.gpu_library && software.stacks.is_empty() && software.programs.is_empty());
 }
-
-#[test]
-fn rules_are_made_soon() {
-    let begin = std::time::Instant::now();
-    Rules::new(Site::default()).unwrap();
-    eprintln!("{:?}", begin.elapsed());
-}
