@@ -50,7 +50,8 @@ impl Listing {
 
 /// Name and version in the name of a distribution's folder or file.
 pub fn parse(entry: &str) -> Option<(String, Option<String>)> {
-    let stem = [".dist-info", ".egg-info", ".egg"].iter().find_map(|end| entry.strip_suffix(end))?;
+    let stem =
+        [".dist-info", ".egg-info", ".egg"].iter().find_map(|end| entry.strip_suffix(end))?;
     // `numpy-1.24.2-py3.11.egg-info`, `x-1-py3.9-linux-x86_64.egg`.
     let stem = match stem.split_once("-py") {
         Some((stem, python)) if python.starts_with(|c: char| c.is_ascii_digit()) => stem,

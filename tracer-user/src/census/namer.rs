@@ -182,17 +182,15 @@ impl Shared {
             if let Some((lease, job)) = state.jobs.iter_mut().find(|(_, job)| job.is_due) {
                 job.is_due = false;
                 let mut seen = job.seen.clone();
-                let program = |(path, n): (&String, &u64)| SeenProgram { path: path.clone(), executions: *n };
+                let program =
+                    |(path, n): (&String, &u64)| SeenProgram { path: path.clone(), executions: *n };
                 seen.programs = job.programs.iter().map(program).collect();
                 seen.lost = seen.lost.saturating_add(job.beyond);
                 let lease = *lease;
                 state.at = Some(lease);
                 return Some((lease, seen));
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
 }

@@ -20,8 +20,14 @@ use crate::model::{
 };
 
 /// Modules that Python's own start brings, whatever is imported then.
-const STARTUP: [&str; 6] =
-    ["_distutils_hack", "sitecustomize", "usercustomize", "_virtualenv", "distutils-precedence", "__pycache__"];
+const STARTUP: [&str; 6] = [
+    "_distutils_hack",
+    "sitecustomize",
+    "usercustomize",
+    "_virtualenv",
+    "distutils-precedence",
+    "__pycache__",
+];
 /// Names of files that are scripts: somebody wrote them, and they are nobody's program.
 const SCRIPTS: [&str; 9] = [".py", ".sh", ".pl", ".R", ".r", ".jl", ".rb", ".csh", ".bash"];
 
@@ -73,7 +79,12 @@ impl Naming {
         let of_library = |library: &SeenLibrary| {
             let (site, name) = site_of(&library.path)?;
             let interpreter = library.by.clone();
-            Some(SeenPackage { site: site.into(), site_inode: None, name: name.into(), interpreter })
+            Some(SeenPackage {
+                site: site.into(),
+                site_inode: None,
+                name: name.into(),
+                interpreter,
+            })
         };
         let all = seen.packages.iter().cloned().chain(seen.libraries.iter().filter_map(of_library));
         // One that tells its folder's inode stands for one that does not.
@@ -199,8 +210,7 @@ impl Naming {
         software: &mut Software,
         stacks: &mut BTreeSet<Stack>,
     ) {
-        let (mut named, mut own, mut unknown) =
-            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut named, mut own, mut unknown) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for package in Self::packages(seen) {
             let Some(name) = import_name(&package.name) else { continue };
             if STARTUP.contains(&name) || !package.site.ends_with("-packages") {
@@ -243,12 +253,7 @@ impl Naming {
     }
 
     /// Adds the stacks that `path` is in; gives the one that tells a version.
-    fn add_stacks(
-        &self,
-        path: &str,
-        place: &Place,
-        stacks: &mut BTreeSet<Stack>,
-    ) -> Option<Match> {
+    fn add_stacks(&self, path: &str, place: &Place, stacks: &mut BTreeSet<Stack>) -> Option<Match> {
         let mut found = None;
         let outer = &path[..path.len() - place.path.len()];
         let image = self.rules.stacks(path).into_iter();
@@ -264,7 +269,9 @@ impl Naming {
                 (false, _) => of.name.clone(),
             };
             let is_named = is_container
-                || name.as_deref().is_some_and(|name| self.said(name, place.is_public) == Said::Yes);
+                || name
+                    .as_deref()
+                    .is_some_and(|name| self.said(name, place.is_public) == Said::Yes);
             let of_stack = |text: &Option<String>| text.clone().filter(|_| is_named);
             stacks.insert(Stack {
                 kind: kind.to_owned(),

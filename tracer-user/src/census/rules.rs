@@ -77,7 +77,8 @@ impl Rules {
             };
             let regex = Regex::new(&pattern).with_context(|| format!("rule {}", row.name))?;
             let tells = row.name.to_owned();
-            let rule = Compiled { about: row.about, tells, regex, what: row.tells, is_sites: false };
+            let rule =
+                Compiled { about: row.about, tells, regex, what: row.tells, is_sites: false };
             rules.push((rule, is_stack));
         }
         let at = |of_path: bool| {
@@ -112,8 +113,7 @@ impl Rules {
         let is_container = |tells: &str| CONTAINERS.contains(&tells);
         for at in found.iter().map(|at| self.of_paths[at]) {
             let rule = &self.rules[at];
-            let is_known =
-                |known: &Match| is_container(&known.tells) == is_container(&rule.tells);
+            let is_known = |known: &Match| is_container(&known.tells) == is_container(&rule.tells);
             if rule.about == About::Stack && !stacks.iter().any(is_known) {
                 stacks.extend(rule.apply(path));
             }

@@ -57,13 +57,15 @@ impl Site {
             let known = file.table().iter().find(|(name, _)| name.get_ref().as_ref() == key);
             known.map_or(0, |(name, _)| name.span().start)
         };
-        let rules = site.rule.iter().filter_map(|rule| Some((of_key("rule"), rule.compile().err()?)));
+        let rules =
+            site.rule.iter().filter_map(|rule| Some((of_key("rule"), rule.compile().err()?)));
         let mut mistakes: Vec<_> = rules.collect();
         for (key, patterns) in [("allow", &site.allow), ("deny", &site.deny)] {
             let wrong = patterns.iter().filter_map(|pattern| whole(pattern).err());
             mistakes.extend(wrong.map(|wrong| (of_key(key), wrong)));
         }
-        let relative = site.public.iter().filter(|folder| !folder.starts_with('/') || *folder == "/");
+        let relative =
+            site.public.iter().filter(|folder| !folder.starts_with('/') || *folder == "/");
         mistakes.extend(relative.map(|folder| {
             (of_key("public"), format!("`{folder}` is no folder below /: write its whole path"))
         }));

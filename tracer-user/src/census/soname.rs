@@ -44,7 +44,8 @@ fn split(name: &str) -> Option<(&str, Option<&str>)> {
 
 /// Whether it is a module for Python: `_x.cpython-311-x86_64-linux-gnu.so`, `x.abi3.so`.
 fn is_extension(stem: &str, name: &str) -> bool {
-    [".cpython-", ".abi3", ".pypy"].iter().any(|mark| name.contains(mark)) && !stem.starts_with("lib")
+    [".cpython-", ".abi3", ".pypy"].iter().any(|mark| name.contains(mark))
+        && !stem.starts_with("lib")
 }
 
 /// Without what a wheel's repair put there: `libx-0123abcd`, `libopenblasp-r0-0123abcd.3.23.dev`, the latter's version.

@@ -24,6 +24,8 @@ pub mod seen;
 pub mod slow_ops;
 pub mod snapshot;
 pub mod software;
+pub mod software_point;
+pub mod software_text;
 pub mod source;
 pub mod tables;
 pub mod totals;

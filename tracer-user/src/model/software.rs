@@ -12,9 +12,7 @@ pub const MOST_NAMES: usize = 256;
 pub const LONGEST_NAME: usize = 64;
 
 /// How much is told.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Numbers, and whether a GPU's library was loaded.
@@ -193,7 +191,8 @@ impl Software {
             let of_all = programs.entry((program.name, program.version, program.kind)).or_default();
             *of_all = of_all.saturating_add(program.executions);
         }
-        let program = |((name, version, kind), executions)| Program { name, version, kind, executions };
+        let program =
+            |((name, version, kind), executions)| Program { name, version, kind, executions };
         self.programs = programs.into_iter().map(program).collect();
         join(&mut self.libraries, &other.libraries);
         join(&mut self.packages, &other.packages);

@@ -16,8 +16,7 @@ fn naming_of(level: Level, site: Site) -> Naming {
 }
 
 fn naming() -> &'static Naming {
-    static NAMING: LazyLock<Naming> =
-        LazyLock::new(|| naming_of(Level::Names, Site::default()));
+    static NAMING: LazyLock<Naming> = LazyLock::new(|| naming_of(Level::Names, Site::default()));
     &NAMING
 }
 
@@ -119,10 +118,7 @@ fn stacks_by_their_paths() {
             "/sw/spack/linux-x86_64_v3/openmpi-5.0.8-abcdefghijklmnopqrstuvwxyz234567/bin/mpirun",
             "spack openmpi 5.0.8 -",
         ),
-        (
-            "/nix/store/0c1ym9zrgxp5qx0lybmyqnnhv1v8hxyn-bash-5.2p15/bin/bash",
-            "nix bash 5.2p15 -",
-        ),
+        ("/nix/store/0c1ym9zrgxp5qx0lybmyqnnhv1v8hxyn-bash-5.2p15/bin/bash", "nix bash 5.2p15 -"),
         ("/opt/conda/bin/python3.11", "conda base - -"),
         ("/apps/miniforge3/envs/pangeo/bin/python3.11", "conda pangeo - -"),
         ("/home/ada/miniconda3/envs/secret/bin/python3.11", "conda - - -"),
@@ -146,20 +142,65 @@ fn stacks_by_their_paths() {
 #[test]
 fn libraries_by_their_sonames_and_places() {
     for (path, name, version, what) in [
-        ("/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblasp-r0.3.21.so", "libopenblasp", "0.3.21", "OpenBLAS"),
-        ("/home/ada/v/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff651d7f.so", "libscipy_openblas64_", "-", "OpenBLAS"),
+        (
+            "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblasp-r0.3.21.so",
+            "libopenblasp",
+            "0.3.21",
+            "OpenBLAS",
+        ),
+        (
+            "/home/ada/v/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff651d7f.so",
+            "libscipy_openblas64_",
+            "-",
+            "OpenBLAS",
+        ),
         ("/opt/intel/oneapi/mkl/2024.0/lib/libmkl_core.so.2", "libmkl_core", "2024.0", "MKL"),
         ("/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4", "libmpi", "40.30.4", "OpenMPI"),
         ("/usr/lib/x86_64-linux-gnu/libmpi.so.12.2.1", "libmpi", "12.2.1", "MPICH"),
-        ("/opt/intel/oneapi/mpi/2021.9.0/lib/release/libmpi.so.12.0.0", "libmpi", "2021.9.0", "IntelMPI"),
-        ("/opt/cray/pe/mpich/8.1.27/ofi/gnu/9.1/lib/libmpi_gnu_91.so.12.0.0", "libmpi_gnu_91", "8.1.27", "CrayMPICH"),
-        ("/usr/local/cuda-12.4/targets/x86_64-linux/lib/libcudart.so.12.4.127", "libcudart", "12.4", "CUDA"),
-        ("/home/ada/v/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9", "libcudnn", "9", "cuDNN"),
-        ("/home/ada/v/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "libnccl", "2", "NCCL"),
+        (
+            "/opt/intel/oneapi/mpi/2021.9.0/lib/release/libmpi.so.12.0.0",
+            "libmpi",
+            "2021.9.0",
+            "IntelMPI",
+        ),
+        (
+            "/opt/cray/pe/mpich/8.1.27/ofi/gnu/9.1/lib/libmpi_gnu_91.so.12.0.0",
+            "libmpi_gnu_91",
+            "8.1.27",
+            "CrayMPICH",
+        ),
+        (
+            "/usr/local/cuda-12.4/targets/x86_64-linux/lib/libcudart.so.12.4.127",
+            "libcudart",
+            "12.4",
+            "CUDA",
+        ),
+        (
+            "/home/ada/v/lib/python3.11/site-packages/nvidia/cudnn/lib/libcudnn.so.9",
+            "libcudnn",
+            "9",
+            "cuDNN",
+        ),
+        (
+            "/home/ada/v/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2",
+            "libnccl",
+            "2",
+            "NCCL",
+        ),
         ("/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14", "libcuda", "550.54.14", "NVIDIA-driver"),
         ("/opt/rocm-6.0.2/lib/libamdhip64.so.6.0.60002", "libamdhip64", "6.0.2", "ROCm"),
-        ("/home/ada/v/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so", "libtorch_cuda", "-", "PyTorch"),
-        ("/apps/easybuild/software/HDF5/1.14.3-gompi-2023b/lib/libhdf5.so.310.3.0", "libhdf5", "1.14.3", "HDF5"),
+        (
+            "/home/ada/v/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so",
+            "libtorch_cuda",
+            "-",
+            "PyTorch",
+        ),
+        (
+            "/apps/easybuild/software/HDF5/1.14.3-gompi-2023b/lib/libhdf5.so.310.3.0",
+            "libhdf5",
+            "1.14.3",
+            "HDF5",
+        ),
         ("/usr/lib/x86_64-linux-gnu/libexpat.so.1.8.10", "libexpat", "1.8.10", "-"),
     ] {
         let software = named(&of_libraries(&[path]));
@@ -276,7 +317,8 @@ fn what_a_site_installed_has_its_name() {
 
 #[test]
 fn compiled_modules_tell_their_packages() {
-    let mut seen = of_libraries(&[&format!("{VENV}/numpy/core/_x.cpython-312-x86_64-linux-gnu.so")]);
+    let mut seen =
+        of_libraries(&[&format!("{VENV}/numpy/core/_x.cpython-312-x86_64-linux-gnu.so")]);
     seen.means = Means::Extensions;
     let software = named(&seen);
     assert_eq!((&*software.packages[0].name, software.is_partial()), ("numpy", true));
