@@ -17,7 +17,7 @@ mod rules;
 mod site;
 mod soname;
 
-pub use aliases::normal;
+pub use aliases::{candidates, normal};
 pub use listing::tops;
 pub use namer::{Namer, Options};
 pub use rows::{About, ROWS};
