@@ -99,14 +99,9 @@ pub static KEYS: &[Key] = &[
         "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and devices left out: `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
     ),
     key(
-        SOFTWARE,
-        "object",
-        "Which software ran, where somebody watched for that (`census` of the agent's configuration, `run --software`); absent: nobody did. An import is not yet a use, and a failed one counts. Nothing of a user's own has a name here (docs/PRIVACY.md).",
-    ),
-    key(
         "software.level",
         "string",
-        "How much is told: `counts`, `names` or `full`; of several nodes the least.",
+        "How much is told of the software that ran: `counts`, `names` or `full`; of several nodes the least. All of `software` is absent where nobody watched for it (`census` of the agent's configuration, `run --software`). An import is not yet a use, and a failed one counts; nothing of a user's own has a name here (docs/PRIVACY.md).",
     ),
     key(
         "software.by",
