@@ -86,6 +86,11 @@ impl Slots {
         Ok(())
     }
 
+    /// What other objects find slots by: the table of cgroups and the slots' flags.
+    pub(super) fn shared(&self) -> (&MapData, &MapData) {
+        (self.ids.data(), self.flags.data())
+    }
+
     /// The banks, and who has which.
     pub(super) fn banks(&mut self) -> &mut Banks {
         &mut self.banks
