@@ -20,4 +20,4 @@ pub(crate) mod soname;
 pub use aliases::{candidates, normal};
 pub use namer::{Namer, Options};
 pub use rows::{About, ROWS};
-pub use site::{DEFAULT_FILE, Site, SiteRule};
+pub use site::{DEFAULT_FILE, Site, SiteRule, default_file};

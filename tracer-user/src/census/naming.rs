@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use super::{
-    aliases::is_known,
+    aliases::{candidates, is_known, normal},
     listing::Listing,
     place::{Place, file_name, site_of},
     rules::{CONTAINERS, Match, Rules, is_fit},
@@ -230,7 +230,12 @@ impl Naming {
                 (Installed::Unread, None) => false,
             };
             let is_told = (place.is_public || found.is_some()) && !is_own || is_known(name);
-            let distribution = found.map(|found| found.name.clone()).filter(|name| is_fit(name));
+            let distribution = match (installed, found) {
+                (_, Some(found)) => Some(normal(&found.name)),
+                (Installed::Unread, None) if is_known(name) => usual(name),
+                _ => None,
+            };
+            let distribution = distribution.filter(|name| is_fit(name));
             let said = distribution.as_deref().unwrap_or(name);
             let is_said = [name, said].map(|name| self.said(name, is_told));
             if is_said != [Said::Yes; 2] {
@@ -298,6 +303,15 @@ fn import_name(entry: &str) -> Option<&str> {
         return egg.split('-').next();
     }
     entry.split('.').next().filter(|name| !name.is_empty())
+}
+
+/// The distribution of a well-known module, where there is one alone.
+fn usual(name: &str) -> Option<String> {
+    match candidates(name) {
+        None => Some(normal(name)),
+        Some([one]) => Some((*one).to_owned()),
+        Some(_) => None,
+    }
 }
 
 /// The version of Python that a package is for.

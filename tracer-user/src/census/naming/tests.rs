@@ -285,9 +285,9 @@ fn packages_of_a_users_environment_are_named_and_own_ones_counted() {
     let expected = [
         ("_cffi_backend", None, None),
         ("numpy", Some("numpy"), Some("2.4.6")),
-        ("rare_but_public", Some("rare_but_public"), Some("0.3")),
+        ("rare_but_public", Some("rare-but-public"), Some("0.3")),
         ("six", Some("six"), Some("1.16.0")),
-        ("sklearn", Some("scikit_learn"), Some("1.5.0")),
+        ("sklearn", Some("scikit-learn"), Some("1.5.0")),
     ];
     assert_eq!(told, expected);
     assert_eq!((software.own_modules, software.unknown_packages), (2, 0));
@@ -298,9 +298,20 @@ fn packages_of_a_users_environment_are_named_and_own_ones_counted() {
 
 #[test]
 fn where_nobody_can_read_the_folder_only_the_well_known_have_names() {
-    let software = named(&of_packages(VENV, &["numpy", "sklearn", "rare_but_public", "google"]));
-    let told: Vec<_> = software.packages.iter().map(|of| &*of.name).collect();
-    assert_eq!(told, ["google", "numpy", "sklearn"]);
+    let software = named(&of_packages(
+        VENV,
+        &["numpy", "sklearn", "rare_but_public", "google", "yaml", "cv2"],
+    ));
+    let told: Vec<_> =
+        software.packages.iter().map(|of| (&*of.name, of.distribution.as_deref())).collect();
+    let expected = [
+        ("cv2", None),
+        ("google", None),
+        ("numpy", Some("numpy")),
+        ("sklearn", Some("scikit-learn")),
+        ("yaml", Some("pyyaml")),
+    ];
+    assert_eq!(told, expected, "one that several may bring has none");
     assert_eq!((software.own_modules, software.unknown_packages), (0, 1));
 }
 
