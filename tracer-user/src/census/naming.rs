@@ -31,6 +31,9 @@ const STARTUP: [&str; 6] = [
 /// Names of files that are scripts: somebody wrote them, and they are nobody's program.
 const SCRIPTS: [&str; 9] = [".py", ".sh", ".pl", ".R", ".r", ".jl", ".rb", ".csh", ".bash"];
 
+/// Families that have no other name, wherever they lie.
+const PLAIN: [&str; 6] = ["libcuda", "libcudart", "libcudnn", "libnccl", "libamdhip64", "libmpi"];
+
 /// What is told, and by which rules.
 pub struct Naming {
     level: Level,
@@ -126,12 +129,16 @@ impl Naming {
 
     /// Whether `name` may be told of what lies at a `public` place or not.
     fn said(&self, name: &str, public: bool) -> Said {
-        let has = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name));
+        let is_allowed = || self.allow.iter().any(|pattern| pattern.is_match(name));
         let is_told = is_fit(name)
             && self.level > Level::Counts
-            && !has(&self.deny)
-            && (public || has(&self.allow));
+            && !self.is_denied(name)
+            && (public || is_allowed());
         if is_told { Said::Yes } else { Said::No }
+    }
+
+    fn is_denied(&self, name: &str) -> bool {
+        self.deny.iter().any(|pattern| pattern.is_match(name))
     }
 
     fn add_programs(&self, seen: &Seen, software: &mut Software, stacks: &mut BTreeSet<Stack>) {
@@ -142,11 +149,13 @@ impl Naming {
             let rule = self.rules.program(place.path, file);
             let found = self.add_stacks(path, &place, stacks);
             let name = rule.as_ref().and_then(|rule| rule.name.clone());
-            let name = name.unwrap_or_else(|| file.to_owned());
+            let is_ours = rule.as_ref().is_some_and(|rule| !rule.is_sites);
+            let shown = if is_ours && !place.is_public { unadorned(file) } else { file };
+            let name = name.unwrap_or_else(|| shown.to_owned());
             let is_script = SCRIPTS.iter().any(|end| name.ends_with(end));
             // What a rule knows is no secret wherever it lies.
             let is_public = (place.is_public && !is_script) || rule.is_some();
-            if self.said(&name, is_public) == Said::No {
+            if self.said(&name, is_public) == Said::No || self.is_denied(file) {
                 software.other_programs += 1;
                 continue;
             }
@@ -191,7 +200,15 @@ impl Naming {
             let of_place = found.filter(|_| place.is_public).and_then(|of| of.version);
             let version = of_rule.or(of_place).or(soname.version).filter(|text| is_fit(text));
             let what = rule.filter(|rule| !rule.is_base).map(|rule| rule.tells);
-            named.insert(Library { name: soname.family, version, what });
+            if place.is_public || PLAIN.contains(&&*soname.family) {
+                named.insert(Library { name: soname.family, version, what });
+            } else {
+                // Its maker may have put a word of his own into its name.
+                let is_number =
+                    |text: &String| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+                let name = what.clone().unwrap_or_else(|| soname.family.clone());
+                named.insert(Library { name, version: version.filter(is_number), what });
+            }
         }
         // Those of a known whole first: the rest is of less interest where there are too many.
         let mut named: Vec<_> = named.into_iter().collect();
@@ -289,6 +306,16 @@ impl Naming {
             }
         }
         found
+    }
+}
+
+/// The name of a user's own build of a well-known program, without what the user may have put behind it: `lmp` of
+/// `lmp_thesis`.
+fn unadorned(file: &str) -> &str {
+    let stem = [".exe", ".x"].iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
+    match stem.find(['_', '.', '-']) {
+        None => file,
+        Some(at) => &file[..at],
     }
 }
 

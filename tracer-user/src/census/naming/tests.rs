@@ -84,6 +84,19 @@ fn a_users_own_programs_and_scripts_have_no_names() {
 }
 
 #[test]
+fn a_users_own_build_of_what_is_well_known_has_no_word_of_the_users() {
+    let seen = of_programs(&["/home/ada/lmp_thesis", "/home/ada/pw.x", "/home/ada/gmx_mpi"]);
+    let told: Vec<_> = named(&seen).programs.iter().map(|of| of.name.clone()).collect();
+    assert_eq!(told, ["gmx", "lmp", "pw.x"]);
+    let software =
+        named(&of_libraries(&["/home/ada/libtorch_thesis.so.1.ada", "/home/ada/libcudart.so.12"]));
+    let told: Vec<_> =
+        software.libraries.iter().map(|of| (&*of.name, of.version.as_deref())).collect();
+    assert_eq!(told, [("PyTorch", None), ("libcudart", Some("12"))]);
+    assert!(software.gpu_library);
+}
+
+#[test]
 fn stacks_by_their_paths() {
     for (path, expected) in [
         ("/usr/bin/bash", ""),
@@ -150,7 +163,7 @@ fn libraries_by_their_sonames_and_places() {
         ),
         (
             "/home/ada/v/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff651d7f.so",
-            "libscipy_openblas64_",
+            "OpenBLAS",
             "-",
             "OpenBLAS",
         ),
@@ -191,7 +204,7 @@ fn libraries_by_their_sonames_and_places() {
         ("/opt/rocm-6.0.2/lib/libamdhip64.so.6.0.60002", "libamdhip64", "6.0.2", "ROCm"),
         (
             "/home/ada/v/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so",
-            "libtorch_cuda",
+            "PyTorch",
             "-",
             "PyTorch",
         ),
