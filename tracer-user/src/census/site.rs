@@ -183,10 +183,8 @@ mod tests {
         let text = default_file();
         assert_eq!(parse(&text).unwrap(), Site::default());
         let is_example = |line: &&str| {
-            line.starts_with("#[[")
-                || line.starts_with(|c: char| c == '#')
-                    && line.contains(" = ")
-                    && !line.starts_with("# ")
+            let is_text = line.starts_with("# ") || *line == "#";
+            line.starts_with('#') && !is_text
         };
         let examples: Vec<_> = text.lines().filter(is_example).map(|line| &line[1..]).collect();
         let site = parse(&examples.join("\n")).unwrap();
