@@ -15,12 +15,14 @@ pub(super) struct Ran {
     earlier: Option<Software>,
     /// Whether a line has told what is known now.
     is_told: bool,
+    /// Whether one has beside the end: who looks for jobs that ended finds both at one time.
+    end_told: bool,
 }
 
 impl Ran {
     /// Of a job that an agent before this one knew.
     pub fn resumed(earlier: Option<Software>) -> Self {
-        Self { earlier, is_told: false }
+        Self { earlier, ..Self::default() }
     }
 }
 
@@ -38,7 +40,7 @@ impl Details {
         self.late |= self.end_told;
     }
 
-    /// The line of what it ran, where that is not told yet: beside `info`, its `job_info`, with the same stamp.
+    /// The line of what it ran, where that is not told yet, and at its end: beside `info`, its `job_info`, with the same stamp.
     pub fn due_software(
         &mut self,
         origin: &Origin,
@@ -46,8 +48,11 @@ impl Details {
         user: &UserTag,
         info: &Point,
     ) -> Option<Point> {
-        let software = self.record.totals.software.as_ref().filter(|_| !self.ran.is_told)?;
-        self.ran.is_told = true;
+        let software = self.record.totals.software.as_ref()?;
+        if self.ran.is_told && self.ran.end_told >= self.end_told {
+            return None;
+        }
+        (self.ran.is_told, self.ran.end_told) = (true, self.end_told);
         Some(point(origin, job, software, user, info.time_ns))
     }
 }
@@ -89,12 +94,13 @@ mod tests {
         details.set_software(software(1));
         assert_eq!(lines(&mut details, 800 * SECOND, false), (true, false), "the same");
         details.set_software(software(2));
-        details.set_ended(810 * SECOND);
-        assert_eq!(lines(&mut details, 820 * SECOND, false), (true, true));
+        assert_eq!(lines(&mut details, 1200 * SECOND, false), (true, true));
+        details.set_ended(1210 * SECOND);
+        assert_eq!(lines(&mut details, 1610 * SECOND, false), (true, true), "beside its end");
         // What is named after the end is told once more.
         details.set_software(software(3));
-        assert_eq!(lines(&mut details, 830 * SECOND, true), (true, true));
-        assert_eq!(lines(&mut details, 840 * SECOND, true), (false, false));
+        assert_eq!(lines(&mut details, 1620 * SECOND, true), (true, true));
+        assert_eq!(lines(&mut details, 1630 * SECOND, true), (false, false));
     }
 
     #[test]
