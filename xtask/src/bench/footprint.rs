@@ -74,8 +74,9 @@ const SCENES: [Scene; 8] = [
 const PEERS_SPAN_S: u64 = 10;
 /// From when on the agent reads as seldom as it ever does what costs much to read.
 const SETTLED: Duration = Duration::from_secs(60);
-/// Slots of the agent beyond its jobs', where it needs more than by default.
+/// Slots of the agent beyond its jobs', where it needs more than by default, and the most that it may have.
 const MORE_SLOTS: usize = 200;
+const MOST_SLOTS: usize = 1023;
 
 /// One tracer in one scene.
 pub struct Row {
@@ -152,7 +153,7 @@ pub fn measure(place: &Place, tracers: &[Tracer], quick: bool) -> Result<Vec<Row
 }
 
 fn watch(place: &Place, tracer: Tracer, scene: Scene, settled: Duration) -> Result<Taken> {
-    let slots = (scene.jobs > 200).then_some(scene.jobs + MORE_SLOTS);
+    let slots = (scene.jobs > 200).then_some(MOST_SLOTS.min(scene.jobs + MORE_SLOTS));
     let hierarchy = (scene.shape == Shape::Unified).then_some("v2");
     let mut beside =
         tracer.start(place, Setting { interval_s: scene.interval_s, slots, hierarchy })?;
