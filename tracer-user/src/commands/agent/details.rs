@@ -16,6 +16,7 @@ mod values;
 use super::{asking::Asking, state::Counted};
 use crate::{
     base::identity::Capacity,
+    cgroup::pace::Pace,
     gpu::Claims,
     model::{
         gaps::{Gaps, NO_SLOT},
@@ -47,6 +48,8 @@ pub struct Details {
     pub is_step: bool,
     /// How often its programs were asked.
     pub asking: Asking,
+    /// When its tasks are to be looked at for its owner, once they were.
+    pub owner_pace: Option<Pace>,
     /// What its scheduler's environment and its paths tell.
     facts: Facts,
     /// The GPUs that its environment names.
@@ -104,6 +107,7 @@ impl Details {
             made_by: None,
             is_step: false,
             asking: Asking::default(),
+            owner_pace: None,
             facts: Facts::default(),
             claims: None,
             files: Files::default(),

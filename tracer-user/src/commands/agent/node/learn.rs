@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
     base::clock::monotonic_ns,
+    cgroup::pace::Pace,
     commands::agent::{asking, log::Log},
     model::job::Job,
     resolve::process,
@@ -136,6 +137,7 @@ impl Jobs {
 
     /// Looks for the owners of jobs whose user is unknown.
     pub fn find_users(&mut self, slots: &mut Slots) {
+        let now_ns = monotonic_ns();
         let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
         let nameless: Vec<_> = nameless
             .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
@@ -143,6 +145,12 @@ impl Jobs {
         for (job, root, ended_ns) in &nameless {
             let Some(details) = self.details.get_mut(job) else { continue };
             if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
+                // Root's alone so far, and a look at all of its directories.
+                let pace = details.owner_pace.get_or_insert_with(|| Pace::from(now_ns));
+                if !pace.is_due(now_ns) {
+                    continue;
+                }
+                pace.note_read(now_ns);
                 let pids = self.view.pids(root).into_iter().take(MOST_TASKS);
                 let mut uids = pids.filter_map(process::read_uid);
                 details.uid = uids.find(|uid| *uid != 0);
