@@ -127,7 +127,8 @@ fn job_software() -> String {
         "\n## {JOB_SOFTWARE}\n\n\
          Which software a job ran on this node, where the agent watches for that (`census`): one series for each job and\n\
          node, with names in fields and never in tags, of bounded length. Nothing of a user's own has a name here\n\
-         ([PRIVACY.md](PRIVACY.md)); an import is not yet a use. The tag `user` is absent, or hashed, where the site\n\
+         ([PRIVACY.md](PRIVACY.md)); an import is not yet a use. The agent writes it beside `job_info`, when there is more\n\
+         to tell and once the job has ended. The tag `user` is absent, or hashed, where the site\n\
          wants that. A field that is unknown is absent. In the JSON: `software` ([RECORD.md](RECORD.md)).\n\n\
          | field | type | meaning |\n| --- | --- | --- |\n",
     );

@@ -7,7 +7,7 @@
 /// brought by many: nobody can tell which.
 #[rustfmt::skip]
 static ALIASES: &[(&str, &[&str])] = &[
-    ("sklearn", &["scikit-learn", "scikit-learn-intelex"]), ("skimage", &["scikit-image"]), ("PIL", &["pillow", "pillow-simd"]),
+    ("sklearn", &["scikit-learn"]), ("skimage", &["scikit-image"]), ("PIL", &["pillow", "pillow-simd"]),
     ("yaml", &["pyyaml"]), ("_yaml", &["pyyaml"]), ("cv2", &["opencv-python", "opencv-python-headless", "opencv-contrib-python", "opencv-contrib-python-headless", "opencv"]),
     ("bs4", &["beautifulsoup4"]), ("dateutil", &["python-dateutil"]), ("attr", &["attrs"]), ("attrs", &["attrs"]), ("OpenSSL", &["pyopenssl"]),
     ("Crypto", &["pycryptodome", "pycrypto"]), ("Cryptodome", &["pycryptodomex"]), ("serial", &["pyserial"]), ("usb", &["pyusb"]), ("zmq", &["pyzmq"]),

@@ -8,17 +8,16 @@
 
 mod aliases;
 mod lister;
-mod listing;
+pub(crate) mod listing;
 mod namer;
-mod naming;
+pub(crate) mod naming;
 mod place;
 mod rows;
-mod rules;
+pub(crate) mod rules;
 mod site;
-mod soname;
+pub(crate) mod soname;
 
 pub use aliases::{candidates, normal};
-pub use listing::tops;
 pub use namer::{Namer, Options};
 pub use rows::{About, ROWS};
-pub use site::{DEFAULT_FILE, Site, SiteRule};
+pub use site::{DEFAULT_FILE, Site, SiteRule, default_file};

@@ -73,8 +73,6 @@ struct Job {
     is_due: bool,
     /// What is named so far.
     named: Option<Software>,
-    /// What an agent before this one had named.
-    earlier: Option<Software>,
 }
 
 impl Namer {
@@ -102,18 +100,9 @@ impl Namer {
         self.shared.changed.notify_all();
     }
 
-    /// What an agent before this one had named of `lease`.
-    pub fn resume(&self, lease: Lease, earlier: Software) {
-        self.shared.lock().jobs.entry(lease).or_default().earlier = Some(earlier);
-    }
-
     /// What is named of `lease` so far; `None` where nothing is. Never waits for a disk.
     pub fn take(&self, lease: Lease) -> Option<Software> {
-        let state = self.shared.lock();
-        let job = state.jobs.get(&lease)?;
-        let mut software = job.named.clone();
-        Software::merge_known(&mut software, job.earlier.as_ref());
-        software
+        self.shared.lock().jobs.get(&lease)?.named.clone()
     }
 
     /// Forgets `lease`, whose record is final.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 
 use super::{
-    aliases::is_known,
+    aliases::{candidates, is_known, normal},
     listing::Listing,
     place::{Place, file_name, site_of},
     rules::{CONTAINERS, Match, Rules, is_fit},
@@ -30,6 +30,9 @@ const STARTUP: [&str; 6] = [
 ];
 /// Names of files that are scripts: somebody wrote them, and they are nobody's program.
 const SCRIPTS: [&str; 9] = [".py", ".sh", ".pl", ".R", ".r", ".jl", ".rb", ".csh", ".bash"];
+
+/// Families that have no other name, wherever they lie.
+const PLAIN: [&str; 6] = ["libcuda", "libcudart", "libcudnn", "libnccl", "libamdhip64", "libmpi"];
 
 /// What is told, and by which rules.
 pub struct Naming {
@@ -126,12 +129,16 @@ impl Naming {
 
     /// Whether `name` may be told of what lies at a `public` place or not.
     fn said(&self, name: &str, public: bool) -> Said {
-        let has = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name));
+        let is_allowed = || self.allow.iter().any(|pattern| pattern.is_match(name));
         let is_told = is_fit(name)
             && self.level > Level::Counts
-            && !has(&self.deny)
-            && (public || has(&self.allow));
+            && !self.is_denied(name)
+            && (public || is_allowed());
         if is_told { Said::Yes } else { Said::No }
+    }
+
+    fn is_denied(&self, name: &str) -> bool {
+        self.deny.iter().any(|pattern| pattern.is_match(name))
     }
 
     fn add_programs(&self, seen: &Seen, software: &mut Software, stacks: &mut BTreeSet<Stack>) {
@@ -142,11 +149,13 @@ impl Naming {
             let rule = self.rules.program(place.path, file);
             let found = self.add_stacks(path, &place, stacks);
             let name = rule.as_ref().and_then(|rule| rule.name.clone());
-            let name = name.unwrap_or_else(|| file.to_owned());
+            let is_ours = rule.as_ref().is_some_and(|rule| !rule.is_sites);
+            let shown = if is_ours && !place.is_public { unadorned(file) } else { file };
+            let name = name.unwrap_or_else(|| shown.to_owned());
             let is_script = SCRIPTS.iter().any(|end| name.ends_with(end));
             // What a rule knows is no secret wherever it lies.
             let is_public = (place.is_public && !is_script) || rule.is_some();
-            if self.said(&name, is_public) == Said::No {
+            if self.said(&name, is_public) == Said::No || self.is_denied(file) {
                 software.other_programs += 1;
                 continue;
             }
@@ -191,7 +200,15 @@ impl Naming {
             let of_place = found.filter(|_| place.is_public).and_then(|of| of.version);
             let version = of_rule.or(of_place).or(soname.version).filter(|text| is_fit(text));
             let what = rule.filter(|rule| !rule.is_base).map(|rule| rule.tells);
-            named.insert(Library { name: soname.family, version, what });
+            if place.is_public || PLAIN.contains(&&*soname.family) {
+                named.insert(Library { name: soname.family, version, what });
+            } else {
+                // Its maker may have put a word of his own into its name.
+                let is_number =
+                    |text: &String| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+                let name = what.clone().unwrap_or_else(|| soname.family.clone());
+                named.insert(Library { name, version: version.filter(is_number), what });
+            }
         }
         // Those of a known whole first: the rest is of less interest where there are too many.
         let mut named: Vec<_> = named.into_iter().collect();
@@ -230,7 +247,12 @@ impl Naming {
                 (Installed::Unread, None) => false,
             };
             let is_told = (place.is_public || found.is_some()) && !is_own || is_known(name);
-            let distribution = found.map(|found| found.name.clone()).filter(|name| is_fit(name));
+            let distribution = match (installed, found) {
+                (_, Some(found)) => Some(normal(&found.name)),
+                (Installed::Unread, None) if is_known(name) => usual(name),
+                _ => None,
+            };
+            let distribution = distribution.filter(|name| is_fit(name));
             let said = distribution.as_deref().unwrap_or(name);
             let is_said = [name, said].map(|name| self.said(name, is_told));
             if is_said != [Said::Yes; 2] {
@@ -287,6 +309,16 @@ impl Naming {
     }
 }
 
+/// The name of a user's own build of a well-known program, without what the user may have put behind it: `lmp` of
+/// `lmp_thesis`.
+fn unadorned(file: &str) -> &str {
+    let stem = [".exe", ".x"].iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
+    match stem.find(['_', '.', '-']) {
+        None => file,
+        Some(at) => &file[..at],
+    }
+}
+
 /// The name that is imported, of an entry of a folder of modules; `None` where it is none.
 fn import_name(entry: &str) -> Option<&str> {
     let is_no_module = [".libs", ".dist-info", ".egg-info", ".data", ".pth", ".egg-link"];
@@ -298,6 +330,15 @@ fn import_name(entry: &str) -> Option<&str> {
         return egg.split('-').next();
     }
     entry.split('.').next().filter(|name| !name.is_empty())
+}
+
+/// The distribution of a well-known module, where there is one alone.
+fn usual(name: &str) -> Option<String> {
+    match candidates(name) {
+        None => Some(normal(name)),
+        Some([one]) => Some((*one).to_owned()),
+        Some(_) => None,
+    }
 }
 
 /// The version of Python that a package is for.

@@ -4,7 +4,7 @@
 //! Pure: looks at the path alone.
 
 /// Folders whose contents the site or its distribution installed.
-const PUBLIC: [&str; 28] = [
+const PUBLIC: [&str; 27] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -32,7 +32,6 @@ const PUBLIC: [&str; 28] = [
     "/hpc",
     "/global/software",
     "/shared/software",
-    "/run/host/usr",
 ];
 /// Those of a container's image that are surely a distribution's: the rest may be what its user put there.
 const PUBLIC_IN_IMAGE: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
@@ -157,6 +156,17 @@ mod tests {
         let public = ["/proj/tools/".to_owned()];
         assert!(Place::of("/proj/tools/bin/x", &public).is_public);
         assert!(!Place::of("/proj/toolsets/bin/x", &public).is_public);
+    }
+
+    #[test]
+    fn the_document_for_data_protection_names_each_folder() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/PRIVACY.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for folder in PUBLIC.iter().chain(&OWN_IN_IMAGE).chain(&HOMES) {
+            let is_lib = folder.starts_with("/lib");
+            let name = if is_lib { "/lib*" } else { folder };
+            assert!(text.contains(&format!("`{name}`")), "docs/PRIVACY.md does not name {folder}");
+        }
     }
 
     #[test]

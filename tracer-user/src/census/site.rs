@@ -1,14 +1,14 @@
 //! What a site says of its software: rules of its own, folders that are its, names to tell and not to tell. Its file is
 //! `/etc/jobtrace/software.toml`.
 
-use std::path::Path;
+use std::{fmt::Write, path::Path};
 
 use anyhow::Result;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::rows::About;
-use crate::base::{config_file::ConfigFile, suggest};
+use super::rows::{About, ROWS};
+use crate::base::{config_file::ConfigFile, suggest, text::wrap};
 
 /// The file that is read where none is named.
 pub const DEFAULT_FILE: &str = "/etc/jobtrace/software.toml";
@@ -74,6 +74,49 @@ impl Site {
     }
 }
 
+/// Columns of the file that packages install.
+const COLUMNS: usize = 96;
+
+/// The commented file that packages install, which changes nothing: what may be set, and what the built-in rules tell.
+pub fn default_file() -> String {
+    let mut text = String::from(
+        "\
+# Names of the software that jobs run, for the agent's census (`census` in jobtrace.toml) and `jobtrace run --software`.
+# Told is what is known to be public; a user's own has no name. See PRIVACY.md.
+#
+# Folders whose software may be named, besides /usr, /opt, /apps, /sw, /cvmfs and the like:
+#public = [\"/proj/tools\"]
+#
+# Names that are never told, and names that always are: regular expressions for whole names.
+#deny = [\"institute-.*\", \"vasp.*\"]
+#allow = [\"our-solver\"]
+#
+# Rules of one's own, tried before the built-in ones: regular expressions for any part of a path, whose groups `name`,
+# `version` and `toolchain` give the answer. `about` is program, library or stack; `name` is the kind of a program or stack,
+# or what a library belongs to; with `gpu = true` it computes on GPUs.
+#[[rule]]
+#name = \"solver\"
+#about = \"program\"
+#pattern = '^/proj/solver/(?<version>[\\d.]+)/bin/(?<name>\\w+)$'
+#
+# What the built-in rules tell:
+",
+    );
+    for (about, word) in
+        [(About::Program, "programs"), (About::Library, "libraries"), (About::Stack, "stacks")]
+    {
+        let mut names: Vec<_> =
+            ROWS.iter().filter(|row| row.about == about).map(|row| row.name).collect();
+        names.dedup();
+        let line = format!("{word}: {}", names.join(", "));
+        for (at, line) in wrap(&line, COLUMNS).iter().enumerate() {
+            let indent = if at == 0 { "" } else { "  " };
+            let _ = writeln!(text, "#   {indent}{line}");
+        }
+    }
+    text
+}
+
 impl SiteRule {
     /// Its pattern, ready to be tried.
     ///
@@ -133,6 +176,22 @@ mod tests {
         assert_eq!((site.rule.len(), site.rule[0].about), (1, About::Program));
         assert_eq!((&*site.public[0], &*site.deny[0]), ("/proj/tools", "secret"));
         assert_eq!(parse("").unwrap(), Site::default());
+    }
+
+    #[test]
+    fn the_file_of_packages_changes_nothing_and_its_examples_are_right() {
+        let text = default_file();
+        assert_eq!(parse(&text).unwrap(), Site::default());
+        let is_example = |line: &&str| {
+            let is_text = line.starts_with("# ") || *line == "#";
+            line.starts_with('#') && !is_text
+        };
+        let examples: Vec<_> = text.lines().filter(is_example).map(|line| &line[1..]).collect();
+        let site = parse(&examples.join("\n")).unwrap();
+        assert_eq!((site.public.len(), site.deny.len(), site.allow.len()), (1, 2, 1));
+        let path = "/proj/solver/2.1/bin/solve";
+        assert_eq!(&site.rule[0].compile().unwrap().captures(path).unwrap()["version"], "2.1");
+        assert!(text.contains("OpenBLAS") && text.contains("easybuild"), "{text}");
     }
 
     #[test]

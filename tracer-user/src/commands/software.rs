@@ -1,9 +1,6 @@
 //! `jobtrace software`: which programs, libraries and Python packages jobs ran.
 
-use std::{
-    cell::OnceCell,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -14,12 +11,12 @@ use crate::{
         say::{print, say},
         values::Time,
     },
-    record::{days::Wanted, folders::Folders, head::HeadIn},
+    record::{days::Wanted, head::HeadIn},
     report::{
         json::lines,
         software::{By, Row, Software, Whole, csv, table, unused, unused_csv, unused_table},
     },
-    source::Source,
+    source::{Place, Source},
     view::Style,
 };
 
@@ -48,7 +45,7 @@ Examples:
 pub struct Args {
     /// Where they are.
     #[command(flatten)]
-    pub folders: Folders,
+    pub place: Place,
     /// What the rows are
     #[arg(long, value_enum, default_value_t = By::Package)]
     pub by: By,
@@ -108,7 +105,7 @@ const NONE: &str = "nothing is known of the software of these jobs: set `census`
 /// # Errors
 /// When there is no such folder, or the list of what is installed cannot be read; the message names the cure.
 pub fn run(args: &Args) -> Result<u8> {
-    let source = Source::Folders(&args.folders, OnceCell::new());
+    let source = args.place.open()?;
     let installed = args.installed.as_deref().map(|path| config_file::read(Some(path), ""));
     let installed = installed.transpose()?.flatten().map(|(text, _)| text);
     let (text, said) = list(args, installed.as_deref(), &source)?;
@@ -161,7 +158,7 @@ fn sums(args: &Args, source: &Source) -> Result<(Vec<Row>, Whole)> {
         }
         is_wanted
     };
-    let wanted = Wanted { since_ns, ..Wanted::default() };
+    let wanted = Wanted { since_ns, with_software: true, ..Wanted::default() };
     source.fold(&wanted, || Software::new(by), add, |of_one| software.merge(of_one))?;
     Ok(software.rows())
 }

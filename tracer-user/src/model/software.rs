@@ -69,7 +69,7 @@ pub struct Library {
 pub struct Package {
     /// The name it is imported by: `sklearn`.
     pub name: String,
-    /// The name it is installed by: `scikit-learn`.
+    /// The name it is installed by, as all spellings are compared (PEP 503): `scikit-learn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<String>,
     /// Its version.

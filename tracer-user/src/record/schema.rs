@@ -138,7 +138,7 @@ pub static KEYS: &[Key] = &[
     key(
         "software.packages",
         "list of objects",
-        "Python packages that were imported, at most 256 of a node: `name` (as it is imported), `distribution` (as it is installed), `version`, `python` (`3.11`). The standard library is not among them.",
+        "Python packages that were imported, at most 256 of a node: `name` (as it is imported), `distribution` (as it is installed, in small letters with hyphens), `version`, `python` (`3.11`). The standard library is not among them.",
     ),
     key(
         "software.own_modules",

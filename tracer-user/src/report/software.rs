@@ -7,7 +7,7 @@ mod row;
 mod table;
 mod together;
 
-pub use installed::{Unused, unused};
+pub use installed::{Unused, parse as parse_installed, unused};
 pub use row::{Companion, Row, Version};
 pub use table::{csv, table, unused_csv, unused_table};
 

@@ -48,18 +48,6 @@ fn what_is_told_in_parts_is_named_as_a_whole() {
 }
 
 #[test]
-fn what_an_earlier_agent_named_stays() {
-    let namer = Namer::new(Options::default()).unwrap();
-    let earlier = Software { own_modules: 4, since_begin: true, ..Software::default() };
-    namer.resume(7, earlier.clone());
-    assert_eq!(namer.take(7), Some(earlier));
-    namer.tell(7, Seen { programs: vec![program("/usr/bin/bash", 1)], ..Seen::default() });
-    assert!(namer.settle(LONG));
-    let software = namer.take(7).unwrap();
-    assert_eq!((software.programs.len(), software.own_modules), (1, 4));
-}
-
-#[test]
 fn what_is_too_much_is_counted() {
     let namer = Namer::new(Options::default()).unwrap();
     let programs = (0..MOST_SIGHTINGS + 5).map(|n| program(&format!("/usr/bin/p{n}"), 1)).collect();

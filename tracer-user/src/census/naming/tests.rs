@@ -84,6 +84,19 @@ fn a_users_own_programs_and_scripts_have_no_names() {
 }
 
 #[test]
+fn a_users_own_build_of_what_is_well_known_has_no_word_of_the_users() {
+    let seen = of_programs(&["/home/ada/lmp_thesis", "/home/ada/pw.x", "/home/ada/gmx_mpi"]);
+    let told: Vec<_> = named(&seen).programs.iter().map(|of| of.name.clone()).collect();
+    assert_eq!(told, ["gmx", "lmp", "pw.x"]);
+    let software =
+        named(&of_libraries(&["/home/ada/libtorch_thesis.so.1.ada", "/home/ada/libcudart.so.12"]));
+    let told: Vec<_> =
+        software.libraries.iter().map(|of| (&*of.name, of.version.as_deref())).collect();
+    assert_eq!(told, [("PyTorch", None), ("libcudart", Some("12"))]);
+    assert!(software.gpu_library);
+}
+
+#[test]
 fn stacks_by_their_paths() {
     for (path, expected) in [
         ("/usr/bin/bash", ""),
@@ -150,7 +163,7 @@ fn libraries_by_their_sonames_and_places() {
         ),
         (
             "/home/ada/v/lib/python3.11/site-packages/numpy.libs/libscipy_openblas64_-ff651d7f.so",
-            "libscipy_openblas64_",
+            "OpenBLAS",
             "-",
             "OpenBLAS",
         ),
@@ -191,7 +204,7 @@ fn libraries_by_their_sonames_and_places() {
         ("/opt/rocm-6.0.2/lib/libamdhip64.so.6.0.60002", "libamdhip64", "6.0.2", "ROCm"),
         (
             "/home/ada/v/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so",
-            "libtorch_cuda",
+            "PyTorch",
             "-",
             "PyTorch",
         ),
@@ -285,9 +298,9 @@ fn packages_of_a_users_environment_are_named_and_own_ones_counted() {
     let expected = [
         ("_cffi_backend", None, None),
         ("numpy", Some("numpy"), Some("2.4.6")),
-        ("rare_but_public", Some("rare_but_public"), Some("0.3")),
+        ("rare_but_public", Some("rare-but-public"), Some("0.3")),
         ("six", Some("six"), Some("1.16.0")),
-        ("sklearn", Some("scikit_learn"), Some("1.5.0")),
+        ("sklearn", Some("scikit-learn"), Some("1.5.0")),
     ];
     assert_eq!(told, expected);
     assert_eq!((software.own_modules, software.unknown_packages), (2, 0));
@@ -298,9 +311,20 @@ fn packages_of_a_users_environment_are_named_and_own_ones_counted() {
 
 #[test]
 fn where_nobody_can_read_the_folder_only_the_well_known_have_names() {
-    let software = named(&of_packages(VENV, &["numpy", "sklearn", "rare_but_public", "google"]));
-    let told: Vec<_> = software.packages.iter().map(|of| &*of.name).collect();
-    assert_eq!(told, ["google", "numpy", "sklearn"]);
+    let software = named(&of_packages(
+        VENV,
+        &["numpy", "sklearn", "rare_but_public", "google", "yaml", "cv2"],
+    ));
+    let told: Vec<_> =
+        software.packages.iter().map(|of| (&*of.name, of.distribution.as_deref())).collect();
+    let expected = [
+        ("cv2", None),
+        ("google", None),
+        ("numpy", Some("numpy")),
+        ("sklearn", Some("scikit-learn")),
+        ("yaml", Some("pyyaml")),
+    ];
+    assert_eq!(told, expected, "one that several may bring has none");
     assert_eq!((software.own_modules, software.unknown_packages), (0, 1));
 }
 

@@ -99,6 +99,7 @@ fn trend(row: &Row) -> String {
     match row.trend() {
         _ if row.jobs < 4 => String::new(),
         None => "new".to_owned(),
+        Some(change) if change.abs() < 0.005 => "0 %".to_owned(),
         Some(change) if change < 0.0 => format!("-{}", percent(-change)),
         Some(change) => format!("+{}", percent(change)),
     }
