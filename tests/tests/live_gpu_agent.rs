@@ -92,6 +92,53 @@ fn a_gpu_is_held_for_as_long_as_its_job_lives_and_no_longer() {
     assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
 }
 
+/// Its steps are told apart: each has the device while it is on it, and the job at all other times.
+#[test]
+fn a_gpu_of_a_job_with_steps_is_held_once() {
+    // Its number is one that no job of the tests beside this one has.
+    let uuids = ["GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-steps"];
+    let fake = Fake::new(&scenario(&uuids));
+    let shaped = Shaped::make(&[""]);
+    let agent = agent(&fake, "steps = true");
+    let stalls = Stalls::watch();
+    agent.wait_for("readings", PATIENCE, |_| agent.sampler_thread()).unwrap();
+    let place = shaped.job(USER, 86, "step_0");
+    let begin = Instant::now();
+    let held = [("SLURM_JOB_ID", "86"), ("SLURM_JOB_GPUS", "5"), ("SLURM_JOB_UID", "65534")];
+    let mut running = Running(place.command("sleep").arg("600").envs(held).spawn().unwrap());
+    let of = |now: &Points, step: &str, field: &str| {
+        let is_it = |point: &&jobtrace_tests::agent::Point| {
+            point.measurement == "job_gpu" && point.tag("job") == "86" && point.tag("step") == step
+        };
+        now.0.iter().filter(is_it).filter_map(|point| point.number(field)).sum::<u64>()
+    };
+    let grows = |what: &str, step: &str, from: u64| {
+        let ns =
+            |now: &Points| Some(of(now, step, "held_ns")).filter(|ns| *ns > from + 3_000_000_000);
+        agent.wait_for(what, PATIENCE, ns).unwrap()
+    };
+    let idle_ns = grows("the job has it while nobody uses it", "", 0);
+    let processes = vec![Process { pid: running.0.id(), memory: Some(MIB), ..Process::default() }];
+    let mut works = scenario(&uuids);
+    (works.gpus[5].processes, works.gpus[5].utilization) = (processes, 100);
+    fake.set(&works);
+    grows("the step that is on it has it", "0", 0);
+    fake.set(&scenario(&uuids));
+    grows("and then the job again", "", idle_ns);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    shaped.remove_job(USER, 86);
+    let lived_s = begin.elapsed().as_secs_f64();
+    agent.settle().unwrap();
+    let points = agent.stop().unwrap();
+    let seconds = |step: &str, field: &str| of(&points, step, field) as f64 / 1e9;
+    let held_s = seconds("", "held_ns") + seconds("0", "held_ns");
+    let stall_s = stalls.longest().as_secs_f64();
+    let is_near = (lived_s - 1.5 - stall_s..=lived_s + 1.5 + stall_s).contains(&held_s);
+    assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
+    assert!(seconds("0", "busy_ns") > 2.0 && seconds("0", "used_ns") == seconds("0", "held_ns"));
+}
+
 #[test]
 fn each_job_is_told_its_own_gpus_and_why_they_were_idle() {
     tried_again(|| {
@@ -234,6 +281,7 @@ fn a_driver_that_comes_late_hangs_and_loses_a_gpu_holds_up_nothing() {
     grows("the other goes on", b, "GPU-b");
     fake.set(&well());
     grows("it is back", a, "GPU-a");
+    assert!(agent.log().contains("GPU 0 (NVIDIA H100 80GB HBM3) is back"), "{}", agent.log());
 
     running.0.kill().unwrap();
     running.0.wait().unwrap();

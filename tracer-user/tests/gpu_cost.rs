@@ -52,9 +52,9 @@ fn eight_gpus_once_a_second_cost_less_than_half_a_percent_of_a_core() {
     let settings =
         SamplerSettings { period, library: Some(fake.library()), ..SamplerSettings::default() };
     let sampler =
-        Sampler::start(settings, move |process| (process.pid == pid).then_some(())).unwrap();
+        Sampler::start(settings, move |process| (process.pid == pid).then_some(1)).unwrap();
     let readings = || {
-        let groups = sampler.groups_for(&(), monotonic_ns());
+        let groups = sampler.groups_for(&1, monotonic_ns());
         groups
             .first()
             .and_then(|group| group.hist(tables::Gpu::power_watts))

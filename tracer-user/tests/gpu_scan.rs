@@ -26,7 +26,7 @@ fn looking_for_the_processes_on_a_card_costs_less_than_one_percent_of_a_core() {
         root: tree.root().to_owned(),
         ..SamplerSettings::default()
     };
-    let sampler = Sampler::start(settings, |_| Some(())).unwrap();
+    let sampler = Sampler::start(settings, |_| Some(1)).unwrap();
     let wait_for = |readings| {
         let start = Instant::now();
         while sampler.cost().readings < readings {

@@ -8,14 +8,19 @@ use rustix::mm::{Advice, madvise};
 /// From this size on memory has pages of its own, which are the node's again as soon as it is freed.
 #[cfg(target_env = "gnu")]
 const LARGE_BYTES: libc::c_int = 1 << 20;
+/// So much freed memory is kept for what comes next: given back after each interval, the kernel would clear it for the
+/// next one.
+#[cfg(target_env = "gnu")]
+const KEPT_BYTES: libc::c_int = 1 << 20;
 
 /// Has large blocks given back whenever they are freed. Else glibc takes the largest so far for small: what a start
 /// needs in turn, several MiB each, would add up.
 pub fn give_back_large() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets a number of the allocator's. Where it is refused, blocks stay longer.
+    // SAFETY: sets numbers of the allocator's. Where they are refused, blocks stay longer or shorter.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
     }
 }
 

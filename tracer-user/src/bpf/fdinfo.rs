@@ -1,4 +1,4 @@
-//! What /proc/self/fdinfo tells of programs and maps.
+//! What /proc/self/fdinfo tells of maps, and the run statistics of programs.
 
 use std::{
     collections::BTreeMap,
@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd},
 };
 
-use super::programs::Programs;
+use super::{lookup::statistics, programs::Programs};
 
 /// Run statistics of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,14 +21,12 @@ pub struct ProgramRuns {
     pub missed: u64,
 }
 
-/// Run statistics of every program that is loaded, from /proc/self/fdinfo.
+/// Run statistics of every program that is loaded.
 pub fn program_runs(programs: &Programs) -> Vec<ProgramRuns> {
     let runs = |(name, program): (&str, &aya::programs::Program)| {
         let fd = program.fd().ok()?;
-        let info = read(fd.as_fd())?;
-        let number = |key| number(&info, key).unwrap_or(0);
-        let (time_ns, count) = (number("run_time_ns"), number("run_cnt"));
-        Some(ProgramRuns { name: name.into(), time_ns, count, missed: number("recursion_misses") })
+        let [time_ns, count, missed] = statistics(fd.as_fd()).ok()?;
+        Some(ProgramRuns { name: name.into(), time_ns, count, missed })
     };
     programs.iter().filter_map(runs).collect()
 }

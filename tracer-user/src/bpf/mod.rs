@@ -21,6 +21,7 @@ pub(crate) mod pins;
 pub(crate) mod preemption;
 pub mod privileges;
 pub(crate) mod programs;
+pub(crate) mod ring;
 pub(crate) mod rodata;
 pub(crate) mod set;
 #[cfg(test)]

@@ -10,19 +10,40 @@ pub fn parse_number(text: &str) -> Option<u64> {
 
 /// A limit in bytes: `memory.max` (`max` is none), `memory.limit_in_bytes` (a huge number is none).
 pub fn parse_limit(text: &str) -> Option<u64> {
-    parse_number(text).filter(|bytes| *bytes < NO_LIMIT_FROM)
+    parse_number(text).and_then(limited)
 }
 
-/// The limit that v1's `memory.stat` names, the smallest of all ancestors: also of those that a
-/// container's mount does not show.
+/// The key in v1's `memory.stat` of the smallest limit, of the cgroup and all ancestors: also of those that a container's
+/// mount does not show.
+pub const HIERARCHICAL_LIMIT: &str = "hierarchical_memory_limit";
+
+/// The limit that v1's `memory.stat` names.
 pub fn parse_hierarchical_limit(stat: &str) -> Option<u64> {
-    parse_stat(stat, "hierarchical_memory_limit").filter(|bytes| *bytes < NO_LIMIT_FROM)
+    parse_stat(stat, HIERARCHICAL_LIMIT).and_then(limited)
+}
+
+/// A number of bytes as a limit; a huge one is none.
+pub fn limited(bytes: u64) -> Option<u64> {
+    Some(bytes).filter(|bytes| *bytes < NO_LIMIT_FROM)
 }
 
 /// The value of `key` in a file of `key value` lines: `memory.stat`, `cpu.stat`.
 pub fn parse_stat(text: &str, key: &str) -> Option<u64> {
     let value = |line: &str| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok();
     text.lines().find_map(value)
+}
+
+/// The same of several keys, by one look at each line: of `memory.stat`, the longest.
+pub fn parse_stats<const N: usize>(text: &str, keys: [&str; N]) -> [Option<u64>; N] {
+    let mut values = [None; N];
+    for (key, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+        if let Some(at) = keys.iter().position(|wanted| *wanted == key)
+            && values[at].is_none()
+        {
+            values[at] = value.trim().parse().ok();
+        }
+    }
+    values
 }
 
 /// Bytes read and written, all devices, of v2's `io.stat` (`8:0 rbytes=1 wbytes=2 …`) or v1's
@@ -114,7 +135,11 @@ mod tests {
         assert_eq!(parse_stat("nr_throttled 3\nthrottled_time 42\n", "throttled_time"), Some(42));
         for hostile in ["", "anon", "anon ", "anon x", "anon -1", "anonymous 5", " anon 5", "\0"] {
             assert_eq!(parse_stat(hostile, "anon"), None, "{hostile:?}");
+            assert_eq!(parse_stats(hostile, ["anon"]), [None], "{hostile:?}");
         }
+        let keys = ["total_rss", "swap", "rss", "absent"];
+        assert_eq!(parse_stats(v1, keys), keys.map(|key| parse_stat(v1, key)));
+        assert_eq!(parse_stats("a 1\na 2\nb x\nb 3", ["a", "b"]), [Some(1), Some(3)]);
     }
 
     #[test]

@@ -217,8 +217,8 @@ impl JobCgroup {
     }
 }
 
-/// Whether the job is to have a cgroup of its own in `hierarchy`; `in_v2`: it has one in v2 already.
-fn is_used(hierarchy: &Hierarchy, in_v2: bool) -> bool {
+/// Whether a run is to have a cgroup of its own in `hierarchy`; `in_v2`: it has one in v2 already.
+pub fn is_used(hierarchy: &Hierarchy, in_v2: bool) -> bool {
     if hierarchy.number == 0 {
         return true;
     }

@@ -1,4 +1,4 @@
-//! A cgroup's file that is read again and again: it stays open, so that a reading is one call and not three, and no
+//! A cgroup's files that are read again and again: they stay open, so that a reading is one call and not three, and no
 //! path is looked up.
 
 use std::{
@@ -10,12 +10,17 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use rustix::io::pread;
+use rustix::{
+    fs::{Mode, OFlags, fstat, openat},
+    io::{pread, read},
+};
 
 use crate::base::open_files;
 
 /// More than `memory.stat` has, the longest that each job has.
 const ROOM_BYTES: usize = 8 << 10;
+/// A list comes in pieces of a page, which hold as many lines as fit: a smaller one is the last.
+const LAST_BYTES: usize = (4 << 10) - 64;
 /// Most that are kept open, those of some two hundred jobs: the kernel has a page for each.
 const MOST: u64 = 2_048;
 /// And the part of the files which this process may open.
@@ -90,6 +95,60 @@ impl KeptFile {
         let found = look(&file)?;
         self.open = Open::keep(file);
         Some(found)
+    }
+}
+
+/// A cgroup's directory that stays open, for files in it that cannot: no path is looked up.
+pub struct KeptDirectory {
+    path: PathBuf,
+    open: Option<Open>,
+}
+
+impl KeptDirectory {
+    /// That at `path`, whether or not it is there.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, open: None }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Closes it until it is asked again.
+    pub fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Lines of its file `name`, and the links of the directory: one for each below it, and two. `None` where it is gone
+    /// or refused.
+    pub fn count(&mut self, name: &str) -> Option<(u64, u64)> {
+        let count = |directory: &File| {
+            Some((count_lines(directory, name)?, fstat(directory).ok()?.st_nlink))
+        };
+        if let Some(found) = self.open.as_ref().and_then(|open| count(&open.0)) {
+            return Some(found);
+        }
+        // Its cgroup may be gone, and another be there by now.
+        self.open = None;
+        let directory = File::open(&self.path).ok()?;
+        let found = count(&directory)?;
+        self.open = Open::keep(directory);
+        Some(found)
+    }
+}
+
+/// Lines of the file `name` in `directory`.
+fn count_lines(directory: &File, name: &str) -> Option<u64> {
+    let file = openat(directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut lines = 0;
+    loop {
+        let mut room = [MaybeUninit::uninit(); ROOM_BYTES];
+        let (text, _) = read(&file, &mut room).ok()?;
+        lines += memchr::memchr_iter(b'\n', text).count() as u64;
+        if text.len() < LAST_BYTES {
+            return Some(lines);
+        }
     }
 }
 

@@ -6,13 +6,17 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    formats::{parse_hierarchical_limit, parse_limit, parse_number, parse_stall_ns, parse_stat},
+    formats::{
+        HIERARCHICAL_LIMIT, limited, parse_limit, parse_number, parse_stall_ns, parse_stat,
+        parse_stats,
+    },
     held::{
         Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_cores_of, read_file, read_memory_limit,
         read_memory_limit_above,
     },
     kept::KeptFile,
     place::{Place, Places},
+    seldom::Seldom,
     tasks::Tasks,
     tree::children,
 };
@@ -106,16 +110,17 @@ impl MemoryFiles {
         })
     }
 
+    /// What is charged, swap and limits.
     fn read_stat(&mut self) -> MemoryStat {
         let names = self.names;
-        let parsed = |text: &str| MemoryStat {
-            anon: parse_stat(text, names.anon),
-            file: parse_stat(text, names.file),
-            shmem: parse_stat(text, names.shmem),
-            swap: parse_stat(text, "total_swap"),
-            limit: parse_hierarchical_limit(text),
-        };
-        self.stat.read(|text| Some(parsed(text))).unwrap_or_default()
+        let keys = [names.anon, names.file, names.shmem, "total_swap", HIERARCHICAL_LIMIT];
+        let parsed = |text: &str| Some(parse_stats(text, keys));
+        let [anon, file, shmem, swap, limit] = self.stat.read(parsed).unwrap_or_default();
+        let swap = self.swap.as_mut().map_or(swap, |file| file.read(parse_number));
+        // v1's names the smallest of all, its own too.
+        let own = |own: &mut KeptFile| own.read(parse_limit);
+        let limit = limit.map_or_else(|| own(&mut self.limit), limited);
+        MemoryStat { anon, file, shmem, swap, limit }
     }
 }
 
@@ -141,6 +146,8 @@ pub struct CgroupReader {
     stalls: Vec<Stalls>,
     throttle: Option<Throttle>,
     tasks: Tasks,
+    /// Of one of many jobs; the only one is read as a whole each time.
+    seldom: Option<Seldom>,
 }
 
 impl CgroupReader {
@@ -150,9 +157,18 @@ impl CgroupReader {
         Self::holding(places, read_cores_held(places, pid))
     }
 
-    /// A reader of another's job at `places`, whose cores its cgroups tell.
-    pub fn of_job(places: &Places) -> Self {
-        Self::holding(places, read_cores_of(places))
+    /// A reader of another's job at `places`, one of many, whose cores its cgroups tell. What costs much to read and did
+    /// not change much is read seldom, as [`Pace`](super::pace::Pace) says, from `now_ns` (CLOCK_MONOTONIC) on.
+    pub fn of_job(places: &Places, now_ns: u64) -> Self {
+        let seldom = Some(Seldom::from(now_ns));
+        Self { seldom, ..Self::holding(places, read_cores_of(places)) }
+    }
+
+    /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when by the probes `tasks_moved` tasks had come or ended.
+    pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
+        if let Some(seldom) = &mut self.seldom {
+            seldom.set_now(now_ns, tasks_moved);
+        }
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -168,6 +184,7 @@ impl CgroupReader {
             stalls: stalls(places),
             throttle: Throttle::find(places),
             tasks: Tasks::of(places),
+            seldom: None,
         }
     }
 
@@ -199,15 +216,14 @@ impl CgroupReader {
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
         if let Some(files) = &mut self.memory {
-            let stat = files.read_stat();
             let current = files.current.read(parse_number);
             let peak = files.peak.read(parse_number);
-            let swap = files.swap.as_mut().map_or(stat.swap, |file| file.read(parse_number));
-            let own = files.limit.read(parse_limit);
-            let known = [self.limit_above, own, stat.limit];
-            group.set(Memory::limit_bytes, known.into_iter().flatten().min());
+            let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
+            let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
+            let limits = [self.limit_above.filter(|_| reads_stat), stat.limit];
+            group.set(Memory::limit_bytes, limits.into_iter().flatten().min());
             group.set(Memory::current_bytes, current);
-            let MemoryStat { anon, file, shmem, .. } = stat;
+            let MemoryStat { anon, file, shmem, swap, .. } = stat;
             group.set(Memory::anon_bytes, anon);
             group.set(Memory::file_bytes, file);
             group.set(Memory::shmem_bytes, shmem);
@@ -256,7 +272,8 @@ impl CgroupReader {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, self.cores_held);
         group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
-        group.set(Cpu::tasks, self.tasks.count());
+        let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
+        group.set(Cpu::tasks, self.tasks.count(lists));
         group
     }
 }

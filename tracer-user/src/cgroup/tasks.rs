@@ -1,13 +1,12 @@
 //! How many tasks are in a job's cgroups.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use super::{
-    formats::parse_number, held::read_file, kept::KeptFile, place::Places, tree::children,
+    formats::parse_number,
+    kept::{KeptDirectory, KeptFile},
+    place::Places,
+    tree::children,
 };
 
 /// The tasks of a job: as the kernel counts them or, where it does not, as it lists them.
@@ -33,33 +32,39 @@ impl Tasks {
     /// Closes its files until it is asked again.
     pub fn close(&mut self) {
         self.counts.iter_mut().for_each(KeptFile::close);
+        self.listed.iter_mut().for_each(Listed::close);
     }
 
-    /// How many there are now; `None` where the job has no cgroup of its own.
-    pub fn count(&mut self) -> Option<u64> {
+    /// How many there are now; `None` where the job has no cgroup of its own, or the kernel only lists them and `lists`
+    /// says that they are not to be counted.
+    pub fn count(&mut self, lists: bool) -> Option<u64> {
         let counted = self.counts.iter_mut().find_map(|file| file.read(parse_number));
-        counted.or_else(|| self.listed.as_mut()?.count())
+        counted.or_else(|| self.listed.as_mut().filter(|_| lists)?.count())
     }
 }
 
 /// A cgroup that lists its tasks in the file `name`, with all below it.
 struct Listed {
-    directory: PathBuf,
+    directory: KeptDirectory,
     name: &'static str,
-    /// Links of the directory when it was listed: one for each below it, and two.
+    /// Links of the directory when it was listed.
     links: u64,
     below: Vec<Self>,
 }
 
 impl Listed {
     fn new(directory: PathBuf, name: &'static str) -> Self {
-        Self { directory, name, links: 0, below: Vec::new() }
+        Self { directory: KeptDirectory::new(directory), name, links: 0, below: Vec::new() }
+    }
+
+    fn close(&mut self) {
+        self.directory.close();
+        self.below.iter_mut().for_each(Self::close);
     }
 
     /// Tasks in it and below; one below that goes away meanwhile counts nothing.
     fn count(&mut self) -> Option<u64> {
-        let own = read_file(&self.directory, self.name)?.lines().count() as u64;
-        let links = links(&self.directory)?;
+        let (own, links) = self.directory.count(self.name)?;
         if links == self.links {
             let below = self.below.iter_mut().map(Self::count).sum::<Option<u64>>();
             // One may have gone and another come.
@@ -68,12 +73,8 @@ impl Listed {
             }
         }
         self.links = links;
-        let found = children(&self.directory).into_iter();
+        let found = children(self.directory.path()).into_iter();
         self.below = found.map(|directory| Self::new(directory, self.name)).collect();
         Some(own + self.below.iter_mut().filter_map(Self::count).sum::<u64>())
     }
-}
-
-fn links(directory: &Path) -> Option<u64> {
-    Some(fs::metadata(directory).ok()?.nlink())
 }

@@ -26,10 +26,11 @@ use crate::{
 #[command(override_usage = "jobtrace compare <JOB|FILE>... [OPTIONS]")]
 #[command(after_long_help = "\
 Examples:
-  Run something on 1, 2 and 4 cores, three times each, and compare:
+  Run something on 1 and 2 cores, three times each, and compare (jobtrace is bound to them too, so that it knows how many
+  there are):
       for i in 1 2 3; do
-          jobtrace run --quiet --save runs/ --name solve -- taskset -c 0 ./solve
-          ...
+          taskset -c 0   jobtrace run --quiet --save runs/ --name solve -- ./solve
+          taskset -c 0,1 jobtrace run --quiet --save runs/ --name solve -- ./solve
       done
       jobtrace compare solve --from runs/
   Jobs of the cluster, by their ids:

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     io::Write,
     path::{Path, PathBuf},
 };
@@ -11,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     base::{
         say::{print, say},
-        text::clean,
+        text::{clean, command_line},
     },
     files::target::Target,
     record::{
@@ -129,13 +130,23 @@ pub fn text(args: &Args, source: &Source) -> Result<String> {
 /// The arguments with which the same job is found again.
 fn again(args: &Args, name: &str) -> String {
     let place = &args.place;
-    let options: Vec<String> = match &place.influx.influx {
-        _ if is_file(name) => Vec::new(),
-        Some(url) => vec![format!(" --influx {url}")],
-        None if place.folders.from == [Path::new(DEFAULT_DIR)] => Vec::new(),
-        None => place.folders.from.iter().map(|dir| format!(" --from {}", dir.display())).collect(),
+    let mut words = match name.starts_with('-') {
+        true => vec![OsStr::new("--"), OsStr::new(name)],
+        false => vec![OsStr::new(name)],
     };
-    name.to_owned() + &options.concat()
+    let mut options = Vec::new();
+    match &place.influx.influx {
+        _ if is_file(name) => {}
+        Some(_) => options.extend(place.influx.words()),
+        None if place.folders.from == [Path::new(DEFAULT_DIR)] => {}
+        None => {
+            let folders = place.folders.from.iter().map(|dir| dir.as_os_str());
+            options.extend(folders.flat_map(|dir| [OsStr::new("--from"), dir]));
+        }
+    }
+    let at = if words.len() > 1 { 0 } else { 1 };
+    words.splice(at..at, options);
+    command_line(words)
 }
 
 /// The job of `records`, with what its scheduler tells of it.

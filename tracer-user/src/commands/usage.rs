@@ -12,13 +12,10 @@ use crate::{
         values::{Time, UtcOffset},
     },
     record::{days::Wanted, head::HeadIn},
-    report::{
-        json::lines,
-        usage::{
-            By, Usage, csv,
-            policies::{DEFAULT_FILE, Policies},
-            table,
-        },
+    report::usage::{
+        By, Usage, csv, json,
+        policies::{DEFAULT_FILE, Policies},
+        table,
     },
     source::{Place, Source},
     view::Style,
@@ -110,7 +107,7 @@ pub fn list(args: &Args, source: &Source) -> Result<String> {
     }
     Ok(match (args.csv, args.json) {
         (true, _) => csv(&rows),
-        (_, true) => lines(&rows)?,
+        (_, true) => json(&rows)?,
         _ => table(&rows, by, offset, &Style::for_stdout()) + &over,
     })
 }

@@ -6,11 +6,28 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::reading::Device;
+use crate::model::{job::Job, lease::Lease};
 
 /// More numbers than any node has GPUs: a range beyond is somebody's joke.
 const MOST: u64 = 1024;
 /// Shortest beginning of a UUID that names one, `GPU-` and four digits.
 const LEAST_UUID: usize = 8;
+
+/// Who has devices and uses them.
+pub trait Holder: Ord + Clone {
+    /// Whose devices it uses: of a step its job, which has them while none of its steps is on them.
+    fn job(&self) -> Self {
+        self.clone()
+    }
+}
+
+impl Holder for Lease {}
+
+impl Holder for Job {
+    fn job(&self) -> Self {
+        Self { step: String::new(), ..self.clone() }
+    }
+}
 
 /// One GPU, as somebody names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

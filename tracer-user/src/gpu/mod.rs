@@ -27,7 +27,7 @@ mod waits;
 mod work;
 
 pub use cards::FoundCard;
-pub use claim::{Claim, Claims};
+pub use claim::{Claim, Claims, Holder};
 pub use look::{FoundGpus, NoAnswer, look, look_at_cards};
 pub use member::is_inside;
 pub use reading::{

@@ -2,6 +2,7 @@
 //! answers again, and a state that is too old is unknown.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     io,
     sync::{
@@ -14,10 +15,10 @@ use std::{
 };
 
 use super::{
-    claim::Claims,
+    claim::{Claims, Holder},
     reading::ProcessReading,
     shared::{SamplerSettings, Shared},
-    totals::STALE_NS,
+    totals::{SLOW, STALE_NS},
     work::{Asking, Work},
 };
 use crate::model::group::Group;
@@ -57,7 +58,7 @@ impl Ending {
     }
 }
 
-impl<K: Ord + Clone + Send + 'static> Sampler<K> {
+impl<K: Holder + Send + 'static> Sampler<K> {
     /// Starts the thread. `owner` tells whose a process is; it is called with each process of each reading,
     /// under the lock that [`Self::groups_for`] takes, so it must not block.
     ///
@@ -82,7 +83,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (end, ended) = sync_channel(1);
-        let work = Work { shared: Arc::clone(&shared), settings, owner };
+        let work = Work { shared: Arc::clone(&shared), settings, owner, read_ns: Cell::new(None) };
         let thread = thread::Builder::new().name("gpu".into()).spawn(move || {
             // Even where this one is to end meanwhile: the next waits for it, and so for the one before.
             if let Some(before) = before {
@@ -146,10 +147,7 @@ impl<K: Ord + Clone + Send + 'static> Sampler<K> {
         let mut totals = self.shared.totals();
         let since_ns = self.shared.asking_since_ns.load(Ordering::Relaxed);
         if since_ns != 0 && now_ns.saturating_sub(since_ns) > STALE_NS {
-            totals.note(
-                None,
-                "the GPU driver did not answer for more than 5 s: GPU values have a gap".into(),
-            );
+            totals.note(None, SLOW.into());
         }
         totals.groups_for(job, now_ns)
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    claim::Claims,
+    claim::{Claims, Holder},
     idle::Stretch,
     job::{JobDevices, Open},
     reading::{Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading},
@@ -16,6 +16,10 @@ use crate::model::group::Group;
 pub const MAX_GAP_NS: u64 = 5_000_000_000;
 /// Makers whose devices schedulers hand out, where there are several: never the chip of a console.
 const MAKERS: [&str; 2] = ["nvidia", "amd"];
+/// Losses of a device that are said.
+const MOST_LOSSES: u32 = 4;
+/// What is said of a driver that is slower than that.
+pub const SLOW: &str = "the GPU driver took more than 5 s to answer: GPU values have gaps";
 /// A state older than this is unknown: the driver has not answered since.
 pub const STALE_NS: u64 = 5_000_000_000;
 
@@ -35,6 +39,8 @@ pub struct Totals<K> {
     /// When the last reading ended.
     read_ns: u64,
     notes: Vec<(Option<String>, String)>,
+    /// Devices that were lost, by uuid: whether they are now, and how often.
+    lost: BTreeMap<String, (bool, u32)>,
 }
 
 /// A device as last seen.
@@ -56,11 +62,12 @@ impl<K> Default for Totals<K> {
             numbered: None,
             read_ns: 0,
             notes: Vec::new(),
+            lost: BTreeMap::new(),
         }
     }
 }
 
-impl<K: Ord + Clone> Totals<K> {
+impl<K: Holder> Totals<K> {
     /// Adds a reading; `owner` tells whose a process is. Readings come in the order of their times.
     pub fn add(&mut self, reading: &GpuReading, owner: impl Fn(&ProcessReading) -> Option<K>) {
         self.read_ns = reading.monotonic_ns;
@@ -71,6 +78,7 @@ impl<K: Ord + Clone> Totals<K> {
         self.numbered = MAKERS.into_iter().find(is_meant);
         let mut open: BTreeMap<K, Open> = BTreeMap::new();
         for device in &reading.devices {
+            self.is_back(&device.device);
             self.add_device(reading, device, &owner, &mut open);
         }
         for (job, open) in open {
@@ -118,14 +126,15 @@ impl<K: Ord + Clone> Totals<K> {
         let users = parts.values().filter(|part| part.is_working).count();
         // A device that the numbers cannot mean does not speak against them.
         if self.are_numbered(&read.device.vendor) {
-            let is_refuted = |job: &&K| {
-                let own = self.claims.get(*job);
+            let is_refuted = |job: &K| {
+                let own = self.claims.get(job);
                 own.is_some_and(|own| own.is_relative && !own.have(&read.device, |_| true))
             };
-            let refuted: Vec<K> = parts.keys().filter(is_refuted).cloned().collect();
+            let refuted: Vec<K> = parts.keys().map(Holder::job).filter(is_refuted).collect();
             self.refuted.extend(refuted);
         }
-        let holders = self.claimed_by(&read.device);
+        let mut holders = self.claimed_by(&read.device);
+        holders.retain(|job| !parts.keys().any(|part| part != job && part.job() == *job));
         // Drivers that do not tell processes, or not those of a container: who alone has it uses it.
         let is_busy = read.busy.is_some_and(|busy| busy.sm_ppm > 0);
         let is_untold = users == 0 && !others && is_busy && holders.len() == 1;
@@ -237,13 +246,42 @@ impl<K: Ord + Clone> Totals<K> {
         }
     }
 
+    /// Says in the words of `text` that the device of that uuid was lost, each time, unless it comes and goes.
+    pub fn lose(&mut self, uuid: &str, text: String) {
+        let (is_lost, times) = self.lost.entry(uuid.to_owned()).or_default();
+        *times = times.saturating_add(u32::from(!*is_lost));
+        if !std::mem::replace(is_lost, true) && *times <= MOST_LOSSES {
+            self.notes.push((Some(uuid.to_owned()), text));
+        }
+    }
+
+    /// Says of one that was lost that it answers again.
+    fn is_back(&mut self, device: &Device) {
+        let is_part = !device.parent.is_empty();
+        let uuid = if is_part { &device.parent } else { &device.uuid };
+        let Some((is_lost @ true, times)) = self.lost.get_mut(uuid) else { return };
+        *is_lost = false;
+        let name = match is_part {
+            true => format!("GPU {}", device.index),
+            false => format!("GPU {} ({})", device.number(), device.model),
+        };
+        let text = match *times {
+            MOST_LOSSES => format!("{name} is back; further losses of it are not told"),
+            _ => format!("{name} is back"),
+        };
+        if *times <= MOST_LOSSES {
+            self.notes.push((Some(uuid.clone()), text));
+        }
+    }
+
     /// What must be said to the owner of `job`: of all GPUs, and of those that it was on.
     pub fn notes_for(&self, job: &K) -> Vec<String> {
         let of = self.jobs.get(job);
-        let concerns = |uuid: &Option<String>| match uuid {
-            None => true,
-            Some(uuid) => of.is_some_and(|of| of.devices.contains_key(uuid)),
+        let is_on = |uuid: &String| {
+            let mut devices = of.into_iter().flat_map(|of| of.devices.values());
+            devices.any(|used| used.device.uuid == *uuid || used.device.parent == *uuid)
         };
+        let concerns = |uuid: &Option<String>| uuid.as_ref().is_none_or(is_on);
         let notes = self.notes.iter().filter(|(uuid, _)| concerns(uuid));
         notes.map(|(_, text)| text.clone()).collect()
     }

@@ -2,6 +2,7 @@
 //! while.
 
 use std::{
+    cell::Cell,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -14,10 +15,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     cards::Cards,
+    claim::Holder,
     nvml::Nvidia,
     reading::{GpuReading, ProcessReading},
     shared::{SamplerSettings, Shared},
     source::{Answers, GpuSource, Presence},
+    totals::{MAX_GAP_NS, SLOW},
 };
 use crate::base::clock::monotonic_ns;
 
@@ -26,6 +29,8 @@ pub(super) struct Work<K, F> {
     pub shared: Arc<Shared<K>>,
     pub settings: SamplerSettings,
     pub owner: F,
+    /// When the last reading with devices ended.
+    pub read_ns: Cell<Option<u64>>,
 }
 
 /// A source, and when it is to be asked next.
@@ -34,7 +39,7 @@ struct Due {
     at: Instant,
 }
 
-impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
+impl<K: Holder, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
     /// Samples until it is stopped, or for want of devices.
     pub fn run(&self) {
         let mut sources = self.sources();
@@ -61,6 +66,7 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
 
     /// One reading of all sources that are due at `now`; one that is not to be asked again is taken out.
     fn read(&self, sources: &mut Vec<Due>, now: Instant) {
+        let began_ns = monotonic_ns();
         let asking = Asking::begin(&self.shared);
         let (mut answers, mut is_any) = (Answers::default(), false);
         sources.retain_mut(|due| {
@@ -89,8 +95,17 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         let failures = answers.failures.len() as u64;
         let mut totals = self.shared.totals();
         totals.add(&reading, &self.owner);
-        for (uuid, text) in answers.notes.into_iter().chain(answers.failures) {
+        for (uuid, text) in answers.notes {
             totals.note(uuid.as_deref(), text);
+        }
+        for (uuid, text) in answers.failures {
+            match uuid {
+                Some(uuid) => totals.lose(&uuid, text),
+                None => totals.note(None, text),
+            }
+        }
+        if self.is_slow(began_ns, reading.monotonic_ns, is_any) {
+            totals.note(None, SLOW.into());
         }
         drop(totals);
         let cpu = clock_gettime(ClockId::ThreadCPUTime);
@@ -99,6 +114,17 @@ impl<K: Ord + Clone, F: Fn(&ProcessReading) -> Option<K>> Work<K, F> {
         self.shared.readings.fetch_add(u64::from(is_any), Ordering::Relaxed);
         self.shared.failures.fetch_add(failures, Ordering::Relaxed);
         self.shared.came.notify_one();
+    }
+
+    /// Whether a reading from `began_ns` to `ended_ns`, with devices or without `any`, took so long that it is too far
+    /// from the one before it.
+    fn is_slow(&self, began_ns: u64, ended_ns: u64, any: bool) -> bool {
+        let before_ns = self.read_ns.replace(any.then_some(ended_ns));
+        let took_ns = ended_ns.saturating_sub(began_ns);
+        before_ns.is_some_and(|before_ns| {
+            let span_ns = ended_ns.saturating_sub(before_ns);
+            any && span_ns > MAX_GAP_NS && took_ns > span_ns / 2
+        })
     }
 
     pub fn is_stopped(&self) -> bool {

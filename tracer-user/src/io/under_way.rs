@@ -125,6 +125,7 @@ fn look(processes: &BTreeSet<u32>, tell: &Sender<Found>) {
                 parse(&fs::read_to_string(format!("{folder}/syscall")).ok()?)?;
             let call = IoCall(u32::from(*table.get(number as usize)?));
             let is_one = call.is_some() && (!call.is_lock_by_command() || is_lock(arguments[1]));
+            let is_one = is_one && !(call.place() == place::OPENED && waits_for_partner(&folder));
             let path = is_one.then(|| path(&folder, call, &arguments)).flatten()?;
             let program = fs::read_to_string(format!("{folder}/comm")).unwrap_or_default();
             let program = program.trim_end_matches('\n').to_owned();
@@ -145,6 +146,14 @@ fn parse(text: &str) -> Option<(u32, [u64; 6])> {
         *argument = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
     }
     Some((number, arguments))
+}
+
+/// Whether who opens a named pipe waits for somebody to open its other end. Known by the kernel's function: to ask for
+/// the type of what the path leads to may hang, as opening does where a server hangs.
+fn waits_for_partner(folder: &str) -> bool {
+    fs::read_to_string(format!("{folder}/wchan")).is_ok_and(|function| {
+        ["wait_for_partner", "fifo_open"].iter().any(|name| function.starts_with(name))
+    })
 }
 
 /// What `call` is on; `None` where that is no file: a pipe, a socket, a device.
@@ -191,6 +200,24 @@ mod tests {
         for text in ["running\n", "-1 0x7ffd 0x7f12\n", "", "262 0x1"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn who_waits_for_the_other_end_of_a_named_pipe_is_in_no_operation() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut reader = std::process::Command::new("cat").arg(&pipe).spawn().unwrap();
+        let reads = BTreeSet::from([reader.id()]);
+        let until = Instant::now() + Duration::from_secs(20);
+        let waits = || waits_for_partner(&format!("/proc/{0}/task/{0}", reader.id()));
+        while !waits() {
+            assert!(Instant::now() < until, "the kernel says of no function that it waits there");
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(threads_in_operations(reads), []);
+        drop(fs::File::options().write(true).open(&pipe).unwrap());
+        assert!(reader.wait().unwrap().success());
     }
 
     #[test]

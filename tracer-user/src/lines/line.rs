@@ -3,12 +3,9 @@
 //! Refuses whatever one of them reads differently: unsigned integers, NaN, empty or repeated keys,
 //! control characters, lines that Telegraf cannot hold.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-    io::Write as _,
-};
+use std::{borrow::Cow, io::Write as _};
 
+use super::seen::Seen;
 use crate::{
     base::tag::clean,
     model::point::{FieldValue, Name, Point},
@@ -71,47 +68,63 @@ pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
         Precision::Nanoseconds => time_ns,
         Precision::Seconds => time_ns / 1_000_000_000,
     };
-    let tail = format!(" {time}\n");
-    let (mut line, mut is_first) = (begin, true);
-    let mut written = HashSet::with_capacity(point.fields.len());
-    if head.len() <= MAX_HEAD_BYTES {
-        for (key, value) in &point.fields {
-            let Some(key) = clean_key(key).filter(|_| can_be_written(value)) else { continue };
-            if tags.contains_key(&key) || written.contains(&key) {
-                continue;
-            }
-            let field = out.len();
-            out.push(if is_first { b' ' } else { b',' });
-            push_key(&key, out);
-            out.push(b'=');
-            push_value(value, out);
-            written.insert(key);
-            if !is_first && out.len() - line + tail.len() >= MAX_LINE_BYTES {
-                let field = out.split_off(field);
-                out.extend_from_slice(tail.as_bytes());
-                line = out.len();
-                out.extend_from_within(head.clone());
-                out.push(b' ');
-                out.extend_from_slice(&field[1..]);
-            }
-            is_first = false;
+    let mut room = itoa::Buffer::new();
+    let time = room.format(time).as_bytes();
+    let tail_bytes = time.len() + 2;
+    let (mut line, mut is_first, mut seen) = (begin, true, Seen::default());
+    for (key, _) in &tags {
+        seen.add(key, |_| false);
+    }
+    let fields = if head.len() <= MAX_HEAD_BYTES { &point.fields[..] } else { &[] };
+    for (at, (key, value)) in fields.iter().enumerate() {
+        let Some(key) = clean_key(key).filter(|_| can_be_written(value)) else { continue };
+        // A tag stands before a field, and the first field before others.
+        let is_known = |key: &str| {
+            let is_same = |(known, value): &(Name, FieldValue)| {
+                can_be_written(value) && clean_key(known).is_some_and(|known| known == key)
+            };
+            tags.iter().any(|(tag, _)| tag == key) || fields[..at].iter().any(is_same)
+        };
+        if !seen.add(&key, is_known) {
+            continue;
         }
+        let field = out.len();
+        out.push(if is_first { b' ' } else { b',' });
+        push_key(&key, out);
+        out.push(b'=');
+        push_value(value, out);
+        if !is_first && out.len() - line + tail_bytes >= MAX_LINE_BYTES {
+            let field = out.split_off(field);
+            push_time(time, out);
+            line = out.len();
+            out.extend_from_within(head.clone());
+            out.push(b' ');
+            out.extend_from_slice(&field[1..]);
+        }
+        is_first = false;
     }
     if is_first {
         out.truncate(begin);
     } else {
-        out.extend_from_slice(tail.as_bytes());
+        push_time(time, out);
     }
 }
 
-/// Tags by their key, as they will be written: sorted, unique, none empty.
-fn clean_tags(tags: &[(Name, String)]) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
-    let mut clean_tags = BTreeMap::new();
+fn push_time(time: &[u8], out: &mut Vec<u8>) {
+    out.push(b' ');
+    out.extend_from_slice(time);
+    out.push(b'\n');
+}
+
+/// Tags as they will be written: sorted by their keys, unique, none empty.
+fn clean_tags(tags: &[(Name, String)]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
+    let mut clean_tags = Vec::with_capacity(tags.len());
     for (key, value) in tags {
-        if let (Some(key), Some(value)) = (clean_key(key), clean(value, MAX_TAG_BYTES)) {
-            clean_tags.entry(key).or_insert(value);
-        }
+        clean_tags.extend(clean_key(key).zip(clean(value, MAX_TAG_BYTES)));
     }
+    // The first of a repeated key stands: the order of equal ones stays.
+    clean_tags.sort_by(|(one, _), (other, _)| one.cmp(other));
+    clean_tags.dedup_by(|(later, _), (first, _)| later == first);
     clean_tags
 }
 
@@ -132,11 +145,15 @@ fn push_key(text: &str, out: &mut Vec<u8>) {
 }
 
 fn push_escaped(text: &str, special: &[u8], out: &mut Vec<u8>) {
-    for byte in text.bytes() {
-        if special.contains(&byte) {
+    let bytes = text.as_bytes();
+    if !bytes.iter().any(|byte| special.contains(byte)) {
+        return out.extend_from_slice(bytes);
+    }
+    for byte in bytes {
+        if special.contains(byte) {
             out.push(b'\\');
         }
-        out.push(byte);
+        out.push(*byte);
     }
 }
 
@@ -146,23 +163,24 @@ fn can_be_written(value: &FieldValue) -> bool {
 }
 
 fn push_value(value: &FieldValue, out: &mut Vec<u8>) {
-    // Writing to memory does not fail.
-    let _ = match value {
-        FieldValue::Integer(number) => write!(out, "{}i", (*number).min(i64::MAX as u64)),
+    match value {
+        FieldValue::Integer(number) => {
+            let mut room = itoa::Buffer::new();
+            let number = room.format((*number).min(i64::MAX as u64));
+            out.extend_from_slice(number.as_bytes());
+            out.push(b'i');
+        }
         FieldValue::Float(number) => {
-            // Display never writes an exponent, whose forms the consumers do not agree on.
+            // Display never writes an exponent, whose forms the consumers do not agree on. Writing to memory does not
+            // fail.
             let begin = out.len();
-            let written = write!(out, "{number}");
+            let _ = write!(out, "{number}");
             if !out[begin..].contains(&b'.') {
                 out.extend_from_slice(b".0");
             }
-            written
         }
-        FieldValue::Text(text) => {
-            push_quoted(text, out);
-            Ok(())
-        }
-    };
+        FieldValue::Text(text) => push_quoted(text, out),
+    }
 }
 
 fn push_quoted(text: &str, out: &mut Vec<u8>) {

@@ -14,5 +14,6 @@ pub mod hlog;
 pub mod line;
 pub mod profile;
 pub mod read;
+mod seen;
 pub mod spool;
 pub mod writer;

@@ -20,6 +20,9 @@ pub const NO_SLOT: &str = "slot";
 /// No agent was running.
 pub const NO_AGENT: &str = "agent";
 
+/// What counts scheduling was shed: time on CPU, waits and sleep.
+pub const SCHED: &str = "sched";
+
 /// All of a job's, one of each kind, in the order of their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -60,6 +63,11 @@ impl Gaps {
             }
             Err(at) => self.0.insert(at, gap.clone()),
         }
+    }
+
+    /// For how long `what` was not counted, all nodes added up.
+    pub fn of(&self, what: &str) -> u64 {
+        self.0.iter().find(|gap| gap.what == what).map_or(0, |gap| gap.for_ns)
     }
 
     /// In the order of their names.

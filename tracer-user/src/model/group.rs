@@ -134,19 +134,12 @@ impl Group {
     /// What came between `older` and this one, both cumulative, of the same series.
     pub fn since(&self, older: &Self) -> Self {
         debug_assert!(self.same_series(older));
-        let mut interval = self.clone();
-        for (field, value, old) in interval.beside(older) {
-            match (field.kind, value, old) {
-                (Kind::Counter, Some(Value::Number(new)), Some(Value::Number(old))) => {
-                    *new = new.saturating_sub(*old);
-                }
-                (_, Some(Value::Histogram(new)), Some(Value::Histogram(old))) => {
-                    *new = new.since(old);
-                }
-                _ => {}
-            }
+        let values = self.fields().zip(&older.values);
+        Self {
+            measurement: self.measurement,
+            tags: self.tags.clone(),
+            values: values.map(|((field, new), old)| less(field.kind, new, old)).collect(),
         }
-        interval
     }
 
     /// Adds the values of `other`, of the same series and time: another CPU, cgroup, step or node.
@@ -180,6 +173,19 @@ impl Group {
         let fields = self.measurement.fields.iter();
         let values = self.values.iter_mut().zip(&other.values);
         fields.zip(values).map(|(field, (value, other))| (field, value, other))
+    }
+}
+
+/// What came to a field of `kind` between `old` and `new`.
+fn less(kind: Kind, new: &Option<Value>, old: &Option<Value>) -> Option<Value> {
+    match (kind, new, old) {
+        (Kind::Counter, Some(Value::Number(new)), Some(Value::Number(old))) => {
+            Some(Value::Number(new.saturating_sub(*old)))
+        }
+        (_, Some(Value::Histogram(new)), Some(Value::Histogram(old))) => {
+            Some(Value::Histogram(new.since(old)))
+        }
+        _ => new.clone(),
     }
 }
 

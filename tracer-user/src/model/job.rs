@@ -1,6 +1,6 @@
 //! Which job a slot belongs to, and the merging of slots into jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::Measurement;
@@ -8,7 +8,6 @@ use tracer_ebpf::table::Measurement;
 use super::{
     group::{Group, merge_all},
     lease::Lease,
-    snapshot::Interval,
 };
 
 /// What tells a job apart from every other of this cluster: the tags of its lines.
@@ -94,12 +93,16 @@ pub struct Losses {
     pub shed: Vec<&'static str>,
 }
 
-/// Merges the leases of `interval` into jobs by `jobs`; one without a job is the node's.
-pub fn attribute(interval: &Interval, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
+/// Merges the leases of an interval into jobs by `jobs`; one without a job is the node's. Most jobs have one lease, whose
+/// groups become theirs.
+pub fn attribute(slots: BTreeMap<Lease, Vec<Group>>, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
     let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();
-    for (lease, groups) in &interval.slots {
-        let job = jobs.get(lease).cloned().unwrap_or_else(Job::system);
-        merge_all(merged.entry(job).or_default(), groups);
+    for (lease, groups) in slots {
+        let job = jobs.get(&lease).cloned().unwrap_or_else(Job::system);
+        match merged.entry(job) {
+            Entry::Vacant(first) => drop(first.insert(groups)),
+            Entry::Occupied(mut known) => merge_all(known.get_mut(), &groups),
+        }
     }
     merged.into_iter().map(|(job, groups)| JobStats { job, groups }).collect()
 }

@@ -1,6 +1,8 @@
 //! Points made of a job's values by their tables.
 
-use tracer_ebpf::table::{Kind, Unit};
+use std::sync::LazyLock;
+
+use tracer_ebpf::table::{Field, Kind, Unit};
 
 use super::{
     group::{Group, Value},
@@ -8,7 +10,7 @@ use super::{
     info::{Exit, Facts, JobInfo},
     job::{Job, JobStats},
     point::{FieldValue, Name, Origin, Point},
-    tables::{INTERVAL, JOB_INFO, fact},
+    tables::{ALL, INTERVAL, JOB_INFO, fact},
 };
 
 /// One point for each series of `stats` in which anything happened.
@@ -87,22 +89,49 @@ fn fields_of(group: &Group) -> Vec<(Name, FieldValue)> {
                 fields.push((field.name.into(), number_value(field.unit, *number)));
             }
             Some(Value::Histogram(hist)) => {
-                let mut push = |suffix: &str, value| {
-                    fields.push((format!("{}_{suffix}", field.name).into(), value));
-                };
-                push("count", FieldValue::Integer(hist.count()));
-                push("sum", number_value(field.unit, hist.sum));
+                let number = |number| number_value(field.unit, number);
+                let [count, sum, ends @ ..] = hist_names(field);
+                fields.push((count, FieldValue::Integer(hist.count())));
+                fields.push((sum, number(hist.sum)));
                 if let (Some(min), Some(quantiles)) = (hist.min(), hist.quantiles()) {
-                    push("min", number_value(field.unit, min));
-                    push("max", number_value(field.unit, hist.max));
-                    for ((name, _), value) in QUANTILES.iter().zip(quantiles) {
-                        push(name, number_value(field.unit, value));
-                    }
+                    let values = [min, hist.max].into_iter().chain(quantiles).map(number);
+                    fields.extend(ends.into_iter().zip(values));
                 }
             }
         }
     }
     fields
+}
+
+/// Fields that a histogram is told by.
+const PARTS: usize = 4 + QUANTILES.len();
+
+/// Their names, by the address of the histogram's field in its table: made once, not for each line.
+static HIST_NAMES: LazyLock<Vec<(usize, [&'static str; PARTS])>> = LazyLock::new(|| {
+    let hists = ALL.iter().flat_map(|table| table.fields);
+    let hists = hists.filter(|field| field.kind == Kind::Histogram);
+    let made = |field| (address(field), make_names(field).map(|name| &*name.leak()));
+    let mut names: Vec<_> = hists.map(made).collect();
+    names.sort_unstable();
+    names
+});
+
+fn address(field: &Field) -> usize {
+    std::ptr::from_ref(field).addr()
+}
+
+fn make_names(field: &Field) -> [String; PARTS] {
+    let quantiles = QUANTILES.map(|(name, _)| name);
+    let mut suffixes = ["count", "sum", "min", "max"].into_iter().chain(quantiles);
+    std::array::from_fn(|_| format!("{}_{}", field.name, suffixes.next().unwrap_or_default()))
+}
+
+/// The names of the fields that histogram `field` is told by: count, sum, min, max and the quantiles.
+fn hist_names(field: &'static Field) -> [Name; PARTS] {
+    match HIST_NAMES.binary_search_by_key(&address(field), |(address, _)| *address) {
+        Ok(at) => HIST_NAMES[at].1.map(Name::from),
+        Err(_) => make_names(field).map(Name::from),
+    }
 }
 
 /// A number in its public unit.

@@ -5,7 +5,7 @@ use tracer_ebpf::table::{Field, Measurement};
 
 use super::{
     files::Files,
-    gaps::Gaps,
+    gaps::{self, Gaps},
     group::{Group, Value, follow_all},
     info::{Exit, JobInfo},
     job::{Job, JobStats},
@@ -92,6 +92,11 @@ impl RunTotals {
             software: None,
             notes: Vec::new(),
         }
+    }
+
+    /// The part of the elapsed time in which scheduling was counted, on average over `nodes`.
+    pub fn counted_ns(&self, nodes: usize) -> u64 {
+        self.elapsed_ns.saturating_sub(self.gaps.of(gaps::SCHED) / nodes.max(1) as u64)
     }
 
     /// Leaves in `unknown` what is unknown indeed: a file may tell what the probes cannot. Measurements are named by

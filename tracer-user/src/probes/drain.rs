@@ -11,7 +11,7 @@ use tracer_ebpf::records::CpuRecord;
 use super::{
     blocks::Blocks,
     census::Census,
-    clock::ahead_of_run_queues,
+    clock::RunQueueClock,
     options::Options,
     own,
     readings::Readings,
@@ -54,6 +54,7 @@ pub struct Probes {
     /// From when on all programs were attached, CLOCK_MONOTONIC.
     since_ns: u64,
     own: own::Spent,
+    clock: RunQueueClock,
 }
 
 /// What loading or taking over found.
@@ -71,8 +72,6 @@ pub(super) struct Parts {
 impl Probes {
     pub(super) fn new(parts: Parts, options: &Options) -> Self {
         let Parts { set, records, slots, blocks, waits, readings, since_ns } = parts;
-        let (closed, own) = (BTreeMap::new(), own::Spent::default());
-        let reclaims = !options.whole_node;
         Self {
             set,
             records,
@@ -81,10 +80,11 @@ impl Probes {
             blocks,
             waits,
             census: None,
-            closed,
-            reclaims,
+            closed: BTreeMap::new(),
+            reclaims: !options.whole_node,
             since_ns,
-            own,
+            own: own::Spent::default(),
+            clock: RunQueueClock::default(),
         }
     }
 
@@ -225,7 +225,7 @@ impl Probes {
 
     /// Adds what runs now to `on_cpu_ns`.
     fn add_running(&mut self, slots: &mut BTreeMap<Lease, Vec<Group>>, cpus: &[CpuRecord]) {
-        let ahead = ahead_of_run_queues(|| self.records.read_cpus());
+        let ahead = self.clock.ahead(|| self.records.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
         for cpu in &self.running_now(cpus) {

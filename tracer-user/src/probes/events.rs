@@ -2,14 +2,16 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
-use aya::maps::{MapData, RingBuf};
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::{
     ids::HIERARCHIES,
     records::{LIFE_HEADER_BYTES, LifeEvent, life},
 };
 
-use crate::model::lease::{Lease, Slot};
+use crate::{
+    bpf::ring::Ring,
+    model::lease::{Lease, Slot},
+};
 
 /// Which cgroup: table of its hierarchy (0 the tasks', 1 block I/O's where that is another) and id, the
 /// inode of its directory.
@@ -79,15 +81,15 @@ pub(crate) struct Raw {
     pub path: PathBuf,
 }
 
-/// Takes everything out of `ring`; `note` sees each event before it is gone from there.
-pub(super) fn drain(ring: &mut RingBuf<MapData>, mut note: impl FnMut(&Raw)) -> Vec<Raw> {
+/// Takes everything out of `ring`; `note` sees each event before it is gone from there. What cannot be
+/// read stays there; what the kernel finds no room for then is counted.
+pub(super) fn drain(ring: &mut Ring, mut note: impl FnMut(&Raw)) -> Vec<Raw> {
     let mut events = Vec::new();
-    // An item leaves the ring when it is dropped.
-    while let Some(item) = ring.next() {
-        let event = parse(&item);
+    let _ = ring.drain(|item| {
+        let event = parse(item);
         event.iter().for_each(&mut note);
         events.extend(event);
-    }
+    });
     events
 }
 

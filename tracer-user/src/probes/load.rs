@@ -19,7 +19,12 @@ use super::{
     waits::Waits,
 };
 use crate::{
-    base::{both, clock::monotonic_ns, layout::Layout, memory::give_back_freed},
+    base::{
+        both,
+        clock::monotonic_ns,
+        layout::Layout,
+        memory::{give_back_code, give_back_freed},
+    },
     bpf::{
         attach::{Checked, attach_all, check, verify_planned},
         btf::Btf,
@@ -83,6 +88,10 @@ pub fn load(layout: &Layout, options: &Options) -> Result<Probes, LoadError> {
     let (mut records, mut slots, blocks, waits) =
         parts_of(&mut ebpf, layout, options).map_err(LoadError::Unsupported)?;
     let mut programs = Programs::loaded(ebpf, sample_every);
+    // What the start ran so far, and what it needs now, are the most that it takes.
+    if options.whole_node {
+        give_back_code();
+    }
     let kernel = type_ids.to_aya().map_err(LoadError::Unsupported)?;
     let verified =
         prepare(&mut programs, slots.banks(), &kernel, &checked).map_err(LoadError::Unsupported)?;

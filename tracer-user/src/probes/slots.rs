@@ -7,7 +7,6 @@ mod told;
 use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use aya::maps::{MapData, RingBuf};
 use tracer_ebpf::ids::{INHERITED, TELL_EXECS};
 
 use offers::Offers;
@@ -18,7 +17,7 @@ use super::{
 };
 use crate::{
     base::layout::Layout,
-    bpf::{maps::TakeMap, words::Words},
+    bpf::{maps::TakeMap, ring::Ring, words::Words},
     model::lease::{Lease, Slot},
 };
 
@@ -32,7 +31,7 @@ pub struct Slots {
     flags: Words,
     offers: Offers,
     /// Cgroups made and removed, programs executed.
-    ring: RingBuf<MapData>,
+    ring: Ring,
     /// Table of the block hierarchy's ids.
     block_table: u32,
     /// Cgroups that this side found no room for in the kernel's table.
@@ -52,7 +51,7 @@ impl Slots {
             ids: IdTable::new(take("IDS")?)?,
             flags: Words::map(take("SLOT_FLAGS")?, "SLOT_FLAGS")?,
             offers: Offers::new(take)?,
-            ring: take("EVENTS")?.try_into().context("map EVENTS")?,
+            ring: Ring::map(take("EVENTS")?, "EVENTS")?,
             block_table: layout.block_table(),
             no_room: 0,
             removed: Removed::default(),

@@ -11,6 +11,7 @@ use super::{
     words::{Lend, Words},
 };
 use crate::model::{
+    gaps::SCHED,
     info::Facts,
     needed::Needed,
     software::Software,
@@ -86,6 +87,8 @@ head! {
     seen: u64 = |record| Some(record.timeline.end_ns());
     /// Time for which it was counted.
     elapsed_ns: u64 = |record| Some(record.totals.elapsed_ns);
+    /// Part of it in which scheduling was not counted: time on CPU, waits and sleep.
+    uncounted_ns: u64 = |record| Some(record.totals.gaps.of(SCHED)).filter(|ns| *ns > 0);
     /// Why it ended, if that is known.
     end_reason: Text = |record| text(record, const { fact("end_reason") });
     /// Quality of service.
@@ -160,6 +163,16 @@ head! {
     python_processes_most: u64 = |record| of_software(record, |of| of.python_processes_most);
     /// 1: a library was loaded that computes on GPUs.
     gpu_library: u64 = |record| of_software(record, |of| Some(of.gpu_library.into()));
+}
+
+impl<Text> Head<Text> {
+    /// Core time held while scheduling was counted: what was used of the rest nobody knows.
+    pub fn core_counted_ns(&self) -> Option<u64> {
+        let (held_ns, elapsed_ns) = (self.core_held_ns?, self.elapsed_ns.unwrap_or(0));
+        let counted_ns = elapsed_ns.saturating_sub(self.uncounted_ns.unwrap_or(0));
+        let ns = (u128::from(held_ns) * u128::from(counted_ns)).checked_div(elapsed_ns.into());
+        Some(ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(held_ns))
+    }
 }
 
 impl Head {

@@ -68,8 +68,9 @@ impl Record {
     /// Adds an interval of `span_ns`, which began where the one before ended: the job did `groups`, and the
     /// tracing `own`.
     pub fn add(&mut self, span_ns: u64, groups: &[Group], own: &[Group]) {
-        self.totals.add(self.timeline.end_ns(), span_ns, groups, own);
-        self.timeline.add(span_ns, groups);
+        let begin_ns = self.timeline.end_ns();
+        self.timeline.add_after(&self.totals.stats.groups, span_ns, groups);
+        self.totals.add(begin_ns, span_ns, groups, own);
     }
 
     /// Whose it is.

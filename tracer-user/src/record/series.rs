@@ -8,7 +8,7 @@ use tracer_ebpf::{
 use crate::model::{
     group::Group,
     held::used_bytes,
-    tables::{BLOCK, Block, GPU, Gpu, MEMORY, NET, Net, SCHED, Sched},
+    tables::{BLOCK, Block, GPU, Gpu, MEMORY, Memory, NET, Net, SCHED, Sched},
 };
 
 /// What is told over time: one value a column.
@@ -27,11 +27,19 @@ pub struct Series {
 }
 
 impl Series {
-    /// Its value in an interval in which the job did `groups`; `None` where that is unknown.
-    pub fn value(&self, groups: &[Group]) -> Option<u64> {
-        (self.of)(groups)
+    /// Its value in an interval in which the job did `groups`, after all that it did `before`; `None` where that is
+    /// unknown. Memory of which only the charge was read is what it was when it was read last.
+    pub fn value(&self, groups: &[Group], before: &[Group]) -> Option<u64> {
+        let is_charged = || {
+            let memory = groups.iter().find(|group| group.is(&MEMORY));
+            memory.is_some_and(|memory| memory.number(Memory::current_bytes).is_some())
+        };
+        let held = || (self.name == MEMORY_BYTES && is_charged()).then(|| (self.of)(before))?;
+        (self.of)(groups).or_else(held)
     }
 }
+
+const MEMORY_BYTES: &str = "memory_bytes";
 
 /// How many there are.
 pub const WIDTH: usize = SERIES.len();
@@ -60,7 +68,7 @@ pub static SERIES: [Series; 9] = [
         of: |groups| total(groups, &SCHED, |group| Some(group.hist(Sched::blocked_ns)?.sum)),
     },
     Series {
-        name: "memory_bytes",
+        name: MEMORY_BYTES,
         kind: Kind::Peak,
         unit: Unit::Bytes,
         help: "Most anonymous and shared memory of any reading, without the page cache.",

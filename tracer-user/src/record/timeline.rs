@@ -147,7 +147,12 @@ impl Timeline {
     /// Adds the next `span_ns`, in which the job did `groups`: sums are spread evenly over it. What comes without
     /// a span, late, is the last column's.
     pub fn add(&mut self, span_ns: u64, groups: &[Group]) {
-        let values = std::array::from_fn(|at| SERIES[at].value(groups));
+        self.add_after(&[], span_ns, groups);
+    }
+
+    /// The same of a job of which all that it did `before` is known.
+    pub fn add_after(&mut self, before: &[Group], span_ns: u64, groups: &[Group]) {
+        let values = std::array::from_fn(|at| SERIES[at].value(groups, before));
         let until_ns = self.end_ns.saturating_add(span_ns).min(LATEST_NS);
         while until_ns > self.start_ns + MOST_COLUMNS * self.width_ns {
             self.double();

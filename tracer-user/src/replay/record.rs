@@ -21,7 +21,7 @@ pub struct Recorder {
 
 enum Out {
     Plain(Target),
-    Gz(GzEncoder<Target>),
+    Gz(Box<GzEncoder<Target>>),
 }
 
 impl Recorder {
@@ -35,7 +35,7 @@ impl Recorder {
         // Each line of it is readable from now on.
         target.keep();
         let out = if is_gz(target.path()) {
-            Out::Gz(GzEncoder::new(target, Compression::fast()))
+            Out::Gz(Box::new(GzEncoder::new(target, Compression::fast())))
         } else {
             Out::Plain(target)
         };

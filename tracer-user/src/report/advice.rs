@@ -211,7 +211,12 @@ fn copies(facts: &Facts, advice: &[Advice]) -> Option<Next> {
     let request = &facts.request;
     // How many GPUs the node has nobody tells.
     let is_plain = request.ended_itself && facts.nodes.iter().all(|node| node.gpus == 0);
-    let memory = memory_enough(facts).filter(|_| is_plain)?;
+    // Each as large as it is told to ask for.
+    let asked = advice.iter().find_map(|one| match one.ask {
+        Some(Ask::Memory(bytes)) => Some(bytes),
+        _ => None,
+    });
+    let memory = asked.or_else(|| memory_enough(facts)).filter(|_| is_plain)?;
     let fewer = advice.iter().find_map(|one| match one.ask {
         Some(Ask::Cores(cores)) => Some(cores.saturating_mul(request.tasks_per_node())),
         _ => None,

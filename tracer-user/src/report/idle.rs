@@ -20,7 +20,7 @@ pub(super) enum Cores {
 impl Cores {
     /// What `head` tells.
     pub fn of<Text>(head: &Head<Text>) -> Self {
-        match (head.core_held_ns, head.on_cpu_ns) {
+        match (head.core_counted_ns(), head.on_cpu_ns) {
             (Some(held), Some(used)) => Self::Left(held.saturating_sub(used)),
             (None, Some(used)) if head.step.is_some() => Self::Used(used),
             _ => Self::Unknown,

@@ -53,6 +53,8 @@ pub struct Row {
     pub millicores_held: Option<u64>,
     /// Core time held.
     pub core_held_ns: Option<u64>,
+    /// Part of it in which it was counted what was used.
+    pub core_counted_ns: Option<u64>,
     /// Memory needed on the fullest node, at least.
     pub memory_used_peak_bytes: Option<u64>,
     /// And at most, where nobody knows it better.
@@ -127,6 +129,7 @@ impl From<&Run> for Row {
                 })
                 .reduce(u64::saturating_add),
             core_held_ns: sum(|head| head.core_held_ns),
+            core_counted_ns: sum(Head::core_counted_ns),
             memory_used_peak_bytes: most(|head| head.memory_used_peak_bytes),
             memory_used_most_bytes: most(|head| head.memory_used_most_bytes),
             memory_limit_bytes: most(|head| head.memory_limit_bytes),

@@ -15,8 +15,8 @@ const LINES_EACH: usize = 2;
 /// Resources: with a title, two findings and where the rest is, that makes ten lines.
 const RESOURCES: usize = 4;
 
-/// The lines, each ended by a line feed and none wider than the style's width. `all` are the arguments of the command
-/// that tells the rest.
+/// The lines, each ended by a line feed and none but the last wider than the style's width. `all` are the arguments of the
+/// command that tells the rest, as a shell takes them.
 pub fn short(report: &Report, all: &str, style: &Style) -> String {
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
     let who = &report.who;
@@ -44,8 +44,8 @@ pub fn short(report: &Report, all: &str, style: &Style) -> String {
             lines.push(Line::new().plain(lead).with(of.tone, line));
         }
     }
-    lines.push(
-        Line::new().faint(format!("  all of it: jobtrace report {}", clean(all, style.unicode))),
-    );
-    joined(&[lines], &style)
+    // To be copied, so it is never cut.
+    let rest =
+        Line::new().faint(format!("  all of it: jobtrace report {}", clean(all, style.unicode)));
+    joined(&[lines], &style) + &rest.render(&Style { width: usize::MAX, ..style }) + "\n"
 }

@@ -9,7 +9,7 @@ mod spread;
 mod table;
 
 pub use row::Row;
-pub use table::{csv, table};
+pub use table::{csv, json, table};
 
 use std::{
     collections::HashMap,
@@ -309,7 +309,7 @@ mod tests {
         let style = crate::view::Style { width: 80, color: false, unicode: true };
         assert!(
             table(&rows, By::Node, UtcOffset::default(), &style)
-                .contains("not in these sums: 1 records")
+                .contains("not in these sums: 1 record without what was held or used")
         );
     }
 }

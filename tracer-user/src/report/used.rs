@@ -141,7 +141,9 @@ fn memory(facts: &Facts) -> Bar {
 fn mean_memory(facts: &Facts) -> Option<u64> {
     let ns_times_bytes = u128::from(facts.number(Memory::used_byte_s)?) * 1_000_000_000;
     let mean = ns_times_bytes.checked_div(u128::from(facts.totals.elapsed_ns))?;
-    let is_worth = facts.request.nodes == 1 && facts.totals.elapsed_ns >= LEAST_FOR_A_MEAN_NS;
+    // Where nobody looked in between nothing was added up.
+    let is_worth =
+        mean > 0 && facts.request.nodes == 1 && facts.totals.elapsed_ns >= LEAST_FOR_A_MEAN_NS;
     is_worth.then(|| u64::try_from(mean).ok())?
 }
 

@@ -44,7 +44,7 @@ impl Demand {
         }
         let on_cpu_ns = sched.number(Sched::on_cpu_ns)?;
         let waiting_ns = sched.hist(Sched::run_queue_wait_ns)?.sum;
-        let whole = || Self::over(totals.elapsed_ns, held, on_cpu_ns, waiting_ns);
+        let whole = || Self::over(totals.counted_ns(1), held, on_cpu_ns, waiting_ns);
         Some(course.and_then(|course| Self::by_columns(course, held)).unwrap_or_else(whole))
     }
 
@@ -67,8 +67,8 @@ impl Demand {
             let span_ns = to_ns.saturating_sub(from_ns.max(course.begin_ns()));
             Some(Self::over(span_ns, held, column[on_cpu]?, column[waiting]?))
         };
-        let columns: Option<Vec<Self>> = course.columns().enumerate().map(column).collect();
-        columns?.into_iter().reduce(|a, b| Self {
+        // What was not counted says nothing of what was.
+        course.columns().enumerate().filter_map(column).reduce(|a, b| Self {
             busiest_millicores: a.busiest_millicores.max(b.busiest_millicores),
             ..a.and(b)
         })
@@ -132,6 +132,11 @@ mod tests {
         let told = Demand::by_columns(&course, 2_000).unwrap();
         assert_eq!((told.wanted_ns, told.missed_ns, told.crowded_ns), (7 * S / 2, 0, 6 * S));
         assert_eq!(told.busiest_millicores, 2_000);
+        // In the second of these nobody counted.
+        let columns = [column(S, S), [None; series::WIDTH], column(S, 0)];
+        let course = Timeline::of(S, 4 * S, S, &columns).unwrap();
+        let told = Demand::by_columns(&course, 2_000).unwrap();
+        assert_eq!((told.wanted_ns, told.missed_ns), (3 * S, S));
         let unknown = Timeline::of(S, 2 * S, S, &[[None; series::WIDTH]]).unwrap();
         assert_eq!(Demand::by_columns(&unknown, 2_000), None);
     }

@@ -216,16 +216,26 @@ impl<'a> Facts<'a> {
         parts.iter().flatten().fold(0, |sum: u64, part| sum.saturating_add(*part))
     }
 
-    /// Elapsed time in which surely every task slept: what even the sum of all busy time leaves.
+    /// Elapsed time in which scheduling was counted.
+    pub fn counted_ns(&self) -> u64 {
+        self.totals.counted_ns(self.nodes.len())
+    }
+
+    /// Whether that is too little of it to say what cores were used for.
+    pub fn is_hardly_counted(&self) -> bool {
+        self.counted_ns() < self.totals.elapsed_ns / 2
+    }
+
+    /// Counted time in which surely every task slept: what even the sum of all busy time leaves.
     pub fn all_asleep_ns(&self) -> Option<u64> {
         let is_known = |ns: &Option<u64>| ns.is_some();
         let known = [self.on_cpu_ns, self.waiting_ns, self.blocked_ns].iter().all(is_known);
-        known.then(|| self.totals.elapsed_ns.saturating_sub(self.busy_ns()))
+        known.then(|| self.counted_ns().saturating_sub(self.busy_ns()))
     }
 
-    /// What the shares of time are shares of: the elapsed time, or all busy time where that is more.
+    /// What the shares of time are shares of: the counted time, or all busy time where that is more.
     pub fn whole_ns(&self) -> u64 {
-        self.totals.elapsed_ns.max(self.busy_ns())
+        self.counted_ns().max(self.busy_ns())
     }
 
     /// `ns` as a share of [`Facts::whole_ns`]; 0 where nothing is known.
@@ -262,7 +272,7 @@ impl<'a> Facts<'a> {
 
     /// What [`Facts::share`] is a share of, in words.
     pub fn whole_name(&self) -> &'static str {
-        if self.busy_ns() > self.totals.elapsed_ns { "its tasks' time" } else { "the time" }
+        if self.busy_ns() > self.counted_ns() { "its tasks' time" } else { "the time" }
     }
 
     /// Core time held, used or not.
@@ -293,7 +303,7 @@ impl<'a> Facts<'a> {
     /// Cores that it could have used on average, in thousandths.
     pub fn wanted_millicores(&self) -> Option<u64> {
         let wanted = self.demand.map(|demand| demand.wanted_ns);
-        millicores(wanted.or(self.on_cpu_ns)?, self.totals.elapsed_ns)
+        millicores(wanted.or(self.on_cpu_ns)?, self.counted_ns())
     }
 
     /// Cores that it could have used at its busiest moment, in thousandths.
@@ -304,6 +314,6 @@ impl<'a> Facts<'a> {
 
     /// Cores busy on average, in thousandths.
     pub fn used_millicores(&self) -> Option<u64> {
-        millicores(self.on_cpu_ns?, self.totals.elapsed_ns)
+        millicores(self.on_cpu_ns?, self.counted_ns())
     }
 }

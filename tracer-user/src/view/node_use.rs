@@ -46,7 +46,7 @@ impl NodeUse {
     /// Of the node that `totals` are of.
     pub fn of(totals: &RunTotals) -> Self {
         let on_cpu_ns = totals.stats.group(&SCHED).and_then(|group| group.number(Sched::on_cpu_ns));
-        let mean = millicores(on_cpu_ns.unwrap_or(0), totals.elapsed_ns).unwrap_or(0);
+        let mean = millicores(on_cpu_ns.unwrap_or(0), totals.counted_ns(1)).unwrap_or(0);
         let memory = totals.stats.group(&MEMORY);
         let charged = |memory: &Group| {
             memory.number(Memory::peak_bytes).zip(memory.number(Memory::limit_bytes))

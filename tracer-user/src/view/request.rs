@@ -3,7 +3,7 @@
 use crate::{
     model::{
         gaps::{Gap, NO_AGENT, NO_SLOT},
-        tables::{Fact, fact},
+        tables::{FAULT, Fact, Fault, fact},
     },
     record::Record,
 };
@@ -71,7 +71,10 @@ impl Request {
             node_memory_bytes: number(const { fact("node_memory_bytes") }),
             took_ns: took_ns(record),
             has_ended,
-            ended_itself: has_ended && end_reason.is_empty() && !has_failed(record),
+            ended_itself: has_ended
+                && end_reason.is_empty()
+                && !has_failed(record)
+                && !is_doubtful(record),
             end_reason,
         }
     }
@@ -101,6 +104,14 @@ fn took_ns(record: &Record) -> u64 {
         || record.totals.gaps.iter().any(not_at_all);
     let counted_ns = record.totals.elapsed_ns;
     if is_part { end_ns.saturating_sub(start_ns).max(counted_ns) } else { counted_ns }
+}
+
+/// Whether tasks of it were killed for memory and nobody knows whether it went on without them.
+fn is_doubtful(record: &Record) -> bool {
+    let is_well = record.totals.exit.is_some_and(|exit| exit.code == Some(0))
+        || record.facts.number(const { fact("exit") }) == Some(0);
+    let kills = record.totals.stats.group(&FAULT).and_then(|fault| fault.number(Fault::oom_kills));
+    !is_well && kills > Some(0)
 }
 
 /// Whether its exit status is known and tells of a failure.

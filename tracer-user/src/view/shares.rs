@@ -58,10 +58,11 @@ pub fn rows(facts: &Facts) -> Vec<Row> {
 /// What the bars are shares of.
 pub fn aside(facts: &Facts) -> String {
     let whole = units::long_duration(facts.whole_ns());
-    if facts.busy_ns() > facts.totals.elapsed_ns {
-        format!("all tasks added up: 100 % = {whole}, more than elapsed")
+    let time = if facts.counted_ns() < facts.totals.elapsed_ns { "counted" } else { "elapsed" };
+    if facts.busy_ns() > facts.counted_ns() {
+        format!("all tasks added up: 100 % = {whole}, more than {time}")
     } else {
-        format!("all tasks added up; 100 % = the {whole} elapsed")
+        format!("all tasks added up; 100 % = the {whole} {time}")
     }
 }
 

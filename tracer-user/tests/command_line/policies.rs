@@ -69,7 +69,7 @@ fn who_is_over_a_policy_is_told_with_the_numbers() {
     assert_eq!((of("ada"), of("bob")), (serde_json::json!(["idle_gpus"]), serde_json::json!([])));
     let all = "[most]\nsays = 'has most'\nabove = { core_hours_of_all_percent = 50 }\n";
     let csv = usage(&dir, all, &["--csv", "--by", "account"]);
-    assert!(csv.stdout.lines().any(|line| line.ends_with(",most")), "{}", csv.stdout);
+    assert!(csv.stdout.lines().any(|line| line.ends_with(",most,")), "{}", csv.stdout);
     let none = usage(&dir, "", &[]);
     assert!(!none.stdout.contains("policy"), "{}", none.stdout);
 }

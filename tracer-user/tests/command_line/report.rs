@@ -156,6 +156,17 @@ fn ten_lines_say_what_it_used_and_where_the_rest_is() {
     let all =
         format!("  all of it: jobtrace report 6142-1795250571 --from {}", dir.path().display());
     assert_eq!(lines[lines.len() - 1], all);
+    // The command is to be copied: as a shell takes it, however long.
+    let odd = dir.path().join(format!("it's a folder; touch {}", "x".repeat(60)));
+    fs::create_dir(&odd).unwrap();
+    let owner = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    for path in owner.filter(|path| *path != odd) {
+        fs::rename(&path, odd.join(path.file_name().unwrap())).unwrap();
+    }
+    let ended = report(&odd, &["6142-1795250571", "--short", "--no-sched"]);
+    let quoted = odd.display().to_string().replace('\'', r"'\''");
+    let all = format!("  all of it: jobtrace report 6142-1795250571 --from '{quoted}'");
+    assert_eq!(ended.stdout.lines().last(), Some(&*all));
     let both = report(dir.path(), &["6142-1795250571", "--short", "--json"]);
     assert_eq!(both.status, 2);
     assert!(both.stderr.contains("cannot be used with"), "{}", both.stderr);

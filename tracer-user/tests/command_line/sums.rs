@@ -55,7 +55,7 @@ fn sums_are_those_over_the_list() {
     assert_eq!((jobs.status, jobs.stdout.lines().count()), (0, 8), "{}", jobs.stdout);
     for by in ["user", "account", "partition", "node", "hour", "weekday"] {
         let of_rows = rows("usage", dir.path(), &["--by", by]);
-        let sum = |name: &str| of_rows.iter().map(|row| row[name].as_f64().unwrap()).sum::<f64>();
+        let sum = |name: &str| of_rows.iter().filter_map(|row| row[name].as_f64()).sum::<f64>();
         for (hours, ns) in [
             ("core_hours_held", "core_held_ns"),
             ("core_hours_used", "on_cpu_ns"),
@@ -90,15 +90,21 @@ fn an_end_before_the_start_takes_nothing_from_the_sums() {
 }
 
 #[test]
-fn what_is_not_known_is_empty_in_the_csv() {
+fn what_is_not_known_is_empty_in_the_csv_and_null_in_json() {
     let dir = tempfile::tempdir().unwrap();
     job(dir.path(), 1, "ada", "n1", BEGIN, 2);
     let usage = list("usage", dir.path(), &["--csv"]);
     let expected = "key,jobs,core_hours_held,core_hours_used,gpu_hours_held,gpu_hours_used,\
                     memory_gib_hours_held,memory_gib_hours_used,cpu_only_core_hours,unknown,\
-                    cpu_only_alone_core_hours,idle_core_hours,idle_gpu_hours,policies\n\
-                    ada,1,8.000,2.000,,,,,,0,,6.000,,\n";
+                    cpu_only_alone_core_hours,idle_core_hours,idle_gpu_hours,policies,\
+                    not_counted_core_hours\n\
+                    ada,1,8.000,2.000,,,,,,0,,6.000,,,\n";
     assert_eq!(usage.stdout, expected);
+    let row = &rows("usage", dir.path(), &[])[0];
+    assert_eq!((&row["core_hours_held"], &row["unknown"]), (&8.0.into(), &0.into()));
+    for name in ["gpu_hours_held", "idle_gpu_hours", "memory_gib_hours_held"] {
+        assert!(row[name].is_null() && row.get(name).is_some(), "{name}: {row}");
+    }
 }
 
 #[test]
@@ -149,4 +155,26 @@ fn idle_gpus_are_in_a_column_of_their_own_and_weigh_in_the_order() {
     assert!(lines[2].starts_with("7 "), "{}", table.stdout);
     let first = &rows("usage", dir.path(), &["--by", "user"])[0];
     assert_eq!((&first["key"], &first["idle_gpu_hours"]), (&"ada".into(), &9.0.into()));
+}
+
+/// Its probes were detached for half of the time: what it did then is neither work nor idle.
+#[test]
+fn time_in_which_nothing_was_counted_is_not_idle() {
+    let dir = tempfile::tempdir().unwrap();
+    let known = job(dir.path(), 1, "ada", "n1", BEGIN, 2);
+    write(dir.path(), &Head { uncounted_ns: Some(HOUR), ..known });
+    let row = &rows("usage", dir.path(), &[])[0];
+    let hours = ["core_hours_held", "core_hours_used", "idle_core_hours", "not_counted_core_hours"];
+    assert_eq!(hours.map(|name| row[name].as_f64().unwrap()), [4.0, 2.0, 2.0, 4.0]);
+    let table = list("usage", dir.path(), &[]).stdout;
+    let said =
+        "not in these sums: 4.00 core hours held while agents had detached what counts their use";
+    assert!(table.contains(said) && table.contains("50 %"), "{table}");
+    let row = &rows("jobs", dir.path(), &[])[0];
+    assert_eq!(
+        (&row["idle_core_ns"], &row["core_held_ns"]),
+        (&(2 * HOUR).into(), &(8 * HOUR).into())
+    );
+    let table = list("jobs", dir.path(), &[]).stdout;
+    assert!(table.contains("50 %"), "{table}");
 }

@@ -224,7 +224,7 @@ fn what_was_given_up_is_asked_again_of_the_next_driver() {
     until(|| (sampler.notes_for(&1).len() == 2).then_some(()));
     fake.set(&state());
     wait(&sampler, 1, |group| group.number(tables::Gpu::temperature_max_celsius).is_some());
-    assert_eq!(sampler.notes_for(&1).len(), 2, "{:?}", sampler.notes());
+    assert_eq!(sampler.notes_for(&1).len(), 3, "{:?}", sampler.notes());
 }
 
 #[test]
@@ -321,8 +321,9 @@ fn a_lost_device_comes_back_and_the_others_go_on() {
             after.number(tables::Gpu::energy_joules) > before.number(tables::Gpu::energy_joules)
         );
         let notes = sampler.notes_for(&1);
-        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!(notes.len(), 2, "{notes:?}");
         assert!(notes[0].contains("was lost for a time or for good"), "{notes:?}");
+        assert_eq!(notes[1], "GPU 0 (NVIDIA H100 80GB HBM3) is back");
         assert_eq!(sampler.notes_for(&2), [""; 0]);
     }
 }

@@ -31,13 +31,33 @@ fn nobody_waits_for_a_driver_that_hangs() {
     assert_eq!(readings(&later), stuck);
     let notes = sampler.notes_for(&1);
     assert!(start.elapsed() < Duration::from_millis(50), "{:?}", start.elapsed());
-    assert_eq!(notes, ["the GPU driver did not answer for more than 5 s: GPU values have a gap"]);
+    assert_eq!(notes, ["the GPU driver took more than 5 s to answer: GPU values have gaps"]);
     sampler.groups_for(&1, monotonic_ns() + 6_000_000_000);
     assert_eq!(sampler.notes_for(&1).len(), 1, "said once");
     state.gpus[0].hang_ms.clear();
     fake.set(&state);
     let back = wait(&sampler, 1, |group| readings(group) > stuck + 3);
     assert_eq!(back.number(tables::Gpu::processes), Some(1));
+}
+
+/// Each call answers in time, and all of them together do not.
+#[test]
+fn a_driver_that_is_slow_is_said_to_leave_gaps() {
+    let mut state = scenario(vec![gpu("GPU-a", vec![process(ONE, GIB)])]);
+    let fake = Fake::new(&state);
+    let sampler = start(&fake);
+    wait(&sampler, 1, |group| readings(group) >= 3);
+    for function in
+        ["nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature", "nvmlDeviceGetClockInfo"]
+    {
+        state.gpus[0].hang_ms.insert(function.into(), 1_300);
+    }
+    fake.set(&state);
+    let before = sampler.cost().readings;
+    // Nobody asks for values meanwhile.
+    until(|| (sampler.cost().readings >= before + 2).then_some(()));
+    let notes = sampler.notes_for(&1);
+    assert_eq!(notes, ["the GPU driver took more than 5 s to answer: GPU values have gaps"]);
 }
 
 #[test]

@@ -323,6 +323,7 @@ fn nothing_read_leads_out_of_the_folder_and_what_is_too_large_is_named() {
 fn each_field_of_a_head_is_written_and_explained() {
     let mut record = full();
     record.totals.stats.job.step = "0".into();
+    record.totals.gaps.add("sched", 1_000_000_000, 3_000_000_000);
     // What was charged for a moment nobody saw.
     let memory = record.totals.stats.groups.iter_mut().find(|group| group.is(&tables::MEMORY));
     memory.unwrap().set(tables::Memory::peak_bytes, 1 << 40);

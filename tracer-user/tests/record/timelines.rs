@@ -268,3 +268,25 @@ fn a_year_fits() {
     assert!((8 << 30..8_592_000_000).contains(&totals(&timeline)[3].unwrap()));
     assert!((121..=240).contains(&timeline.columns().count()));
 }
+
+#[test]
+fn memory_of_which_only_the_charge_was_read_is_what_it_was() {
+    let memory = |used: Option<u64>, charged: Option<u64>| {
+        let mut memory = Group::unknown(&MEMORY, vec![]);
+        memory.set(Memory::anon_bytes, used);
+        memory.set(Memory::shmem_bytes, used.map(|_| 0));
+        memory.set(Memory::current_bytes, charged);
+        vec![memory]
+    };
+    let second = FIRST_WIDTH_NS;
+    let begin_ns = 1_795_305_600 * second;
+    let mut record = Record::new(&Origin::default(), Job::default(), JobInfo::default(), begin_ns);
+    for (used, charged) in
+        [(None, Some(9)), (Some(7), Some(9)), (None, Some(9)), (None, None), (Some(5), Some(6))]
+    {
+        record.add(second, &memory(used, charged), &[]);
+    }
+    let at = SERIES.iter().position(|series| series.name == "memory_bytes").unwrap();
+    let columns: Vec<_> = record.timeline.columns().map(|column| column[at]).collect();
+    assert_eq!(columns[..5], [None, Some(7), Some(7), None, Some(5)], "unknown is not what was");
+}

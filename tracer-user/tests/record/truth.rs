@@ -165,7 +165,7 @@ fn told(details: &mut Details, counts: &[(u64, u64)]) -> (Option<u64>, Option<u6
     for (at, (stalled_us, throttled_us)) in (1..).zip(counts) {
         write_counts(&places.0[0], *stalled_us, *throttled_us);
         let mut groups = Vec::new();
-        details.read(|| places.clone(), &mut groups);
+        details.read(|| places.clone(), &mut groups, BEGIN + at * SECOND);
         let mut interval = since_all(&groups, &before);
         before = groups;
         details.add(&mut interval, &Losses::default(), BEGIN + at * SECOND);
@@ -205,7 +205,7 @@ fn a_job_without_a_slot_has_a_record_of_what_its_files_show() {
     // Then it has one: its counts are those from there on, in the same file.
     details.set_served_from(BEGIN + 35 * SECOND);
     let mut first = written(8);
-    details.read(|| places.clone(), &mut first);
+    details.read(|| places.clone(), &mut first, BEGIN + 40 * SECOND);
     details.add(&mut first, &Losses::default(), BEGIN + 40 * SECOND);
     let later = details.record(&origin(), &job());
     assert_eq!(later.totals.elapsed_ns, 5 * SECOND);

@@ -177,6 +177,32 @@ fn how_many_copies_fit_is_not_told_where_gpus_would_run_out_first() {
     assert!(!with.iter().any(|what| what.contains("copies")), "{with:?}");
 }
 
+/// A run of a second has no reading between its ends.
+#[test]
+fn memory_that_nobody_looked_at_has_no_average() {
+    let words = |byte_s| {
+        let mut job = job();
+        set(&mut job, Memory::used_byte_s, byte_s);
+        report(vec![job]).used.into_iter().find(|bar| bar.name == "Memory").unwrap().words
+    };
+    assert!(words(5_000 * GIB).contains(" on average"), "{}", words(5_000 * GIB));
+    assert!(!words(0).contains(" on average"), "{}", words(0));
+}
+
+#[test]
+fn as_many_copies_fit_as_have_the_memory_that_it_is_told_to_ask_for() {
+    let mut job = killed_at(100);
+    job.facts.remove(REASON);
+    job.totals.exit = Some(Exit { code: Some(0), signal: None });
+    job.facts.set(const { fact("node_memory_bytes") }, 64 * GIB);
+    job.facts.set(const { fact("node_cores") }, 128);
+    let next = report(vec![job]).next;
+    let said: Vec<_> = next.iter().map(|next| format!("{}: {}", next.what, next.why)).collect();
+    assert!(said[0].starts_with("--mem=24G"), "{said:?}");
+    let copies = "2 copies fit on a node: 8 cores and 24 GiB each; memory runs out first";
+    assert!(said.iter().any(|said| said == copies), "{said:?}");
+}
+
 #[test]
 fn what_did_not_end_by_itself_teaches_only_what_it_lacked() {
     let said = |change: &dyn Fn(&mut Record)| {
@@ -197,6 +223,7 @@ fn what_did_not_end_by_itself_teaches_only_what_it_lacked() {
         ("preempted", &reason("preempted")),
         ("node_failed", &reason("node_failed")),
         ("out of memory, nobody knows with how much", &reason("out_of_memory")),
+        ("a task killed for memory, and nobody knows more", &|job| set(job, Fault::oom_kills, 1)),
         ("still running", &|job| job.facts.remove(END)),
     ] {
         let (options, is_said) = said(change);

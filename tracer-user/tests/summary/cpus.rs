@@ -3,7 +3,7 @@
 use jobtrace::{
     model::tables::{CPU, Cpu, SCHED, Sched},
     record::Record,
-    report::{Report, Whole},
+    report::{self, Report, Whole},
     view::{Style, render},
 };
 
@@ -93,6 +93,66 @@ fn of_two_readings_nobody_tells_why_several_tasks_waited() {
     assert!(text.ends_with(": more runnable tasks than cores, or other work beside it"), "{text}");
     assert!(told(3, 8).iter().all(Option::is_some), "three tell");
     assert!(told(2, 0)[0].is_some(), "a task alone has no other to wait for");
+}
+
+/// Nobody knows how many tasks there were, or what cores it may use, but it computed and waited like one.
+#[test]
+fn what_waits_as_one_task_would_does_so_for_others() {
+    let told = |on_cpu_s, waiting_s, forks, held| {
+        let mut job = node("n1", 2, [on_cpu_s, waiting_s], 2, on_cpu_s);
+        job.totals.intervals = if held { 2 } else { 60 };
+        set(&mut job, Sched::forks, forks);
+        job.totals.stats.groups.retain(|group| held || !group.is(&CPU));
+        [of("node_busy", vec![job.clone()]), of("waited_for_cpu", vec![job])]
+    };
+    for held in [true, false] {
+        let [busy, crowded] = told(25, 35, 8, held);
+        let said = "waited for a CPU 58 % of the time it could have run, as one task alone: usually other work runs there";
+        assert_eq!((busy.as_deref(), crowded), (Some(said), None));
+        // A crowd for a moment, and several all the time.
+        assert!(told(15, 30, 8, held)[0].is_none() && told(15, 30, 8, held)[1].is_some());
+        assert!(told(60, 60, 8, held)[0].is_none() && told(60, 60, 8, held)[1].is_some());
+    }
+}
+
+/// The agent had detached the probes that count it.
+#[test]
+fn shares_are_those_of_the_time_that_was_counted() {
+    let shed = |seconds: u64| {
+        let mut job = node("n1", 2, [30, 0], 1, 30);
+        let begin_ns = job.timeline.begin_ns();
+        job.totals.gaps.add("sched", begin_ns, begin_ns + seconds * S);
+        job.totals.gaps.add("block", begin_ns, begin_ns + S);
+        let report = Report::of(&Whole::of(vec![job]).unwrap(), true);
+        (report::render(&report, &Style { width: 100, color: false, unicode: true }), report)
+    };
+    let (text, report) = shed(30);
+    for said in [
+        "100 % = the 30.0 s counted",
+        "1 of 2 cores used on average",
+        "for 30.0 s time on CPU, waits and sleep were not counted",
+        "for 1.00 s `block` was not counted",
+    ] {
+        assert!(text.replace("\n          ", " ").contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains("all tasks asleep"), "{text}");
+    assert_eq!(report.advice.iter().find(|one| one.rule == "all_asleep").map(|one| one.rule), None);
+    let (text, report) = shed(58);
+    let rules: Vec<_> = report.advice.iter().map(|one| one.rule).collect();
+    assert!(!rules.contains(&"all_asleep") && !rules.contains(&"idle_cores"), "{rules:?} {text}");
+}
+
+/// A sleep counts when it ends.
+#[test]
+fn nobody_knows_what_a_sleep_is_for_that_has_not_ended() {
+    let mut job = record(fixtures::hardly());
+    for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&SCHED)) {
+        group.set_hist(Sched::sleep_ns, hist(&[(3 * MS, 1)]));
+        group.set(Sched::sleep_child_ns, MS);
+        group.set(Sched::sleep_child_waits, 1);
+    }
+    let text = told(vec![job]).into_iter().find(|(rule, _)| *rule == "all_asleep").unwrap().1;
+    assert!(text.ends_with(", mostly in sleeps that have not ended, so that nobody knows what for, or without tasks"), "{text}");
 }
 
 #[test]

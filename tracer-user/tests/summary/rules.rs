@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use jobtrace::{
     model::{
         files::{FileCounts, FileUse},
+        info::Exit,
         tables::{Fault, IO, Memory, Sched},
     },
     record::Record,
@@ -128,6 +129,8 @@ fn rules_are_silent_below_their_least_time() {
 fn at_most_five_are_shown_the_dearest_first_with_the_schedulers_own_option() {
     let mut record = slurm(fixtures::gpus::gpus_held(), 60);
     set(&mut record, Fault::oom_kills, 1);
+    // It went on without that task.
+    record.totals.exit = Some(Exit { code: Some(0), signal: None });
     let report = Report::of(&Whole::of(vec![record]).unwrap(), true);
     let rules: Vec<_> = report.advice.iter().map(|advice| advice.rule).collect();
     assert!(rules.len() <= 5 && rules[0] == "out_of_memory", "{rules:?}");

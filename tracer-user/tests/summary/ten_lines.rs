@@ -29,11 +29,13 @@ fn ten_lines_at_most_however_much_there_is_to_say() {
             );
             let lines: Vec<_> = text.lines().collect();
             assert!((4..=10).contains(&lines.len()), "{text}");
-            assert!(lines.iter().all(|line| jobtrace::base::text::width(line) <= width), "{text}");
+            let fits = |line: &&str| jobtrace::base::text::width(line) <= width;
+            assert!(lines[..lines.len() - 1].iter().all(fits), "{text}");
             assert!(!text.contains('\u{1b}'), "{text}");
             assert!(lines[0].starts_with("jobtrace: "), "{text}");
             let last = lines[lines.len() - 1];
-            assert!(last.starts_with("  all of it: jobtrace report "), "{text}");
+            let whole = "  all of it: jobtrace report 4711 --from /shared/records";
+            assert_eq!(last, whole, "{text}");
         }
     }
     let report = Report::of(&Whole::of(vec![slurm(fixtures::serial(), 60)]).unwrap(), true);

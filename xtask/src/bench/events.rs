@@ -4,7 +4,7 @@
 
 use super::empties::{Empties, Floor, Runs, counter_of, hook_of, kind_of};
 use super::found::Found;
-use super::tracers::{Place, Tracer, USUAL_INTERVAL_S};
+use super::tracers::{Place, Setting, Tracer};
 use super::watch::Watch;
 use super::workload::Kind;
 use super::workload::{Workload, jobtrace};
@@ -132,7 +132,7 @@ fn run(
         memory.map_bytes = memory.map_bytes.max(watch.all_map_bytes());
         memory.peak_rss_bytes = memory.peak_rss_bytes.max(watch.peak_rss_bytes);
     } else {
-        let beside = tracer.start(place, USUAL_INTERVAL_S, None)?;
+        let beside = tracer.start(place, Setting::default())?;
         let earlier = beside.attached.read_programs()?;
         let before = empties.read_runs()?;
         workload.run_plain()?;

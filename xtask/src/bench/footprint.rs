@@ -2,52 +2,88 @@
 //! agent says of itself meanwhile.
 
 use super::found::told;
-use super::jobs::{JOB_DIGITS, Jobs};
-use super::tracers::{Place, Tracer};
+use super::jobs::{JOB_DIGITS, Jobs, Shape};
+use super::tracers::{Place, Setting, Tracer};
 use super::watch::{read_cpu, read_rss_bytes};
 use crate::process::say;
 use anyhow::{Context, Result, ensure};
 use flate2::read::MultiGzDecoder;
 use std::fs::{self, File};
 use std::io::Read;
+use std::num::NonZero;
 use std::path::Path;
+use std::process::{Child, Command};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A node, and how long a tracer is watched there.
-#[derive(Clone, Copy)]
-struct Scene {
-    jobs: usize,
-    /// Whether each job executes ten programs a second, of which the agent never learns whose they are.
-    executes: bool,
-    interval_s: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// Jobs on the node.
+    pub jobs: usize,
+    /// How their cgroups lie.
+    pub shape: Shape,
+    /// What goes on there besides.
+    pub load: Load,
+    /// Between two readings.
+    pub interval_s: u64,
     span_s: u64,
 }
 
-const fn scene(jobs: usize, executes: bool, interval_s: u64, span_s: u64) -> Scene {
-    Scene { jobs, executes, interval_s, span_s }
+/// What the jobs do beyond waking up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Nothing.
+    Calm,
+    /// Each executes ten programs a second, of which the agent never learns whose they are.
+    Executes,
+    /// Nothing, beside one that keeps each CPU busy.
+    Busy,
+}
+
+impl Load {
+    /// What it is called in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "nothing",
+            Self::Executes => "they execute",
+            Self::Busy => "busy CPUs",
+        }
+    }
+}
+
+impl Scene {
+    /// One of so many jobs, watched for `span_s`.
+    pub const fn of(jobs: usize, shape: Shape, load: Load, interval_s: u64, span_s: u64) -> Self {
+        Self { jobs, shape, load, interval_s, span_s }
+    }
 }
 
 /// Of all tracers the first two, of the agent all: 255 jobs and the rest of the node take 256 slots.
-const SCENES: [Scene; 4] = [
-    scene(100, false, 10, 60),
-    scene(100, false, 1, 20),
-    scene(255, false, 1, 10),
-    scene(100, true, 10, 60),
+const SCENES: [Scene; 8] = [
+    Scene::of(100, Shape::Flat, Load::Calm, 10, 60),
+    Scene::of(100, Shape::Flat, Load::Calm, 1, 30),
+    Scene::of(100, Shape::Nested, Load::Calm, 1, 30),
+    Scene::of(100, Shape::Unified, Load::Calm, 1, 30),
+    Scene::of(255, Shape::Flat, Load::Calm, 1, 10),
+    Scene::of(100, Shape::Flat, Load::Executes, 10, 60),
+    Scene::of(100, Shape::Flat, Load::Busy, 1, 20),
+    Scene::of(1000, Shape::Nested, Load::Calm, 10, 60),
 ];
 /// A peer is watched so long at most, seconds.
 const PEERS_SPAN_S: u64 = 10;
-/// Slots of the agent, where it needs more than by default.
-const SLOTS: usize = 400;
+/// From when on the agent reads as seldom as it ever does what costs much to read.
+const SETTLED: Duration = Duration::from_secs(60);
+/// Slots of the agent beyond its jobs', where it needs more than by default, and the most that it may have.
+const MORE_SLOTS: usize = 200;
+const MOST_SLOTS: usize = 1023;
 
 /// One tracer in one scene.
 pub struct Row {
     /// The tracer.
     pub tracer: &'static str,
-    /// Jobs on the node.
-    pub jobs: usize,
-    /// Between two readings.
-    pub interval_s: u64,
+    /// Where it was watched.
+    pub scene: Scene,
     /// What was seen, or why nothing was.
     pub taken: Result<Taken, String>,
 }
@@ -80,6 +116,8 @@ pub struct Said {
     pub execs_per_s: f64,
     /// What it took for each of them more than beside jobs that execute none; `None` beside such.
     pub exec_ns: Option<f64>,
+    /// Intervals that began late.
+    pub late: u64,
 }
 
 /// Watches each tracer that tells at intervals; quickly, in the second scene for a moment.
@@ -87,10 +125,12 @@ pub struct Said {
 /// # Errors
 /// When the jobs cannot be made.
 pub fn measure(place: &Place, tracers: &[Tracer], quick: bool) -> Result<Vec<Row>> {
-    let scenes = if quick { &[scene(100, false, 1, 3)][..] } else { &SCENES };
+    let quickly = [Scene::of(100, Shape::Nested, Load::Calm, 1, 3)];
+    let scenes = if quick { &quickly[..] } else { &SCENES };
     let mut rows = Vec::new();
     for (number, &scene) in scenes.iter().enumerate() {
-        let jobs = Jobs::start(scene.jobs, scene.executes)?;
+        let jobs = Jobs::start(scene.jobs, scene.shape, scene.load == Load::Executes)?;
+        let _busy = (scene.load == Load::Busy).then(Busy::start).transpose()?;
         let is_agent = |tracer: &Tracer| matches!(tracer, Tracer::Agent);
         for tracer in tracers.iter().filter(|tracer| tracer.has_interval()) {
             if number >= 2 && !is_agent(tracer) {
@@ -98,21 +138,31 @@ pub fn measure(place: &Place, tracers: &[Tracer], quick: bool) -> Result<Vec<Row
             }
             let most_s = if is_agent(tracer) { u64::MAX } else { PEERS_SPAN_S };
             let scene = Scene { span_s: scene.span_s.min(most_s), ..scene };
-            let (interval_s, id) = (scene.interval_s, tracer.id());
-            say(format_args!("{id}, {} jobs, every {interval_s} s", jobs.count()));
-            let taken = told(watch(place, *tracer, scene));
-            rows.push(Row { tracer: id, jobs: scene.jobs, interval_s, taken });
+            let (interval_s, id, shape) = (scene.interval_s, tracer.id(), scene.shape.name());
+            say(format_args!("{id}, {} jobs, {shape}, every {interval_s} s", jobs.count()));
+            let settled = if is_agent(tracer) && !quick { SETTLED } else { Duration::ZERO };
+            rows.push(Row {
+                tracer: id,
+                scene,
+                taken: told(watch(place, *tracer, scene, settled)),
+            });
         }
     }
     charge_execs(&mut rows);
     Ok(rows)
 }
 
-fn watch(place: &Place, tracer: Tracer, scene: Scene) -> Result<Taken> {
-    let slots = (scene.jobs > 200).then_some(SLOTS);
-    let mut beside = tracer.start(place, scene.interval_s, slots)?;
+fn watch(place: &Place, tracer: Tracer, scene: Scene, settled: Duration) -> Result<Taken> {
+    let slots = (scene.jobs > 200).then_some(MOST_SLOTS.min(scene.jobs + MORE_SLOTS));
+    let hierarchy = (scene.shape == Shape::Unified).then_some("v2");
+    let mut beside =
+        tracer.start(place, Setting { interval_s: scene.interval_s, slots, hierarchy })?;
+    sleep(settled);
     // In the middle between two readings, so that the span has a whole number of them.
-    sleep(Duration::from_millis(scene.interval_s * 500));
+    let interval = Duration::from_secs(scene.interval_s);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let in_it = Duration::from_nanos((since.as_nanos() % interval.as_nanos()) as u64);
+    sleep(interval + interval / 2 - in_it);
     let attached = &mut beside.attached;
     let (begin, cpu_before) = (Instant::now(), read_cpu(attached.process())?);
     sleep(Duration::from_secs(scene.span_s));
@@ -159,6 +209,7 @@ fn said(lines: &str, scene: Scene) -> Result<Said> {
     // Others' jobs may be there too.
     let counted = values(lines, OWN, "jobs").last().copied().unwrap_or(0);
     ensure!(counted >= scene.jobs as u64, "the agent counted {counted} jobs of {}", scene.jobs);
+    let late = values(lines, OWN, "late_intervals").iter().sum();
     let dropped: u64 = values(lines, OWN, "dropped_slot").iter().sum();
     ensure!(dropped == 0, "{dropped} cgroups found no slot");
     let mut drains = values(lines, OWN, "drain_ns");
@@ -172,6 +223,7 @@ fn said(lines: &str, scene: Scene) -> Result<Said> {
         least_drain_ns,
         execs_per_s: execs as f64 / jobs_span_s,
         exec_ns: None,
+        late,
     })
 }
 
@@ -186,6 +238,29 @@ fn values(lines: &str, measurement: &str, field: &str) -> Vec<u64> {
         fields.find(|(name, _)| *name == field)?.1.strip_suffix('i')?.parse().ok()
     };
     lines.lines().filter(is_own).filter_map(value).collect()
+}
+
+/// Something that keeps each CPU busy; it ends with the value.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn start() -> Result<Self> {
+        let mut busy = Self(Vec::new());
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            let hog = Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+            busy.0.push(hog.context("start what keeps a CPU busy")?);
+        }
+        Ok(busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
 }
 
 /// Beside executing jobs the agent takes more than in the first scene: for each program so much.
@@ -211,12 +286,14 @@ mod tests {
         let lines = "jobtrace_self,host=n1,job=_system jobs=9i,drain_ns=7i,load=1.5 3\n\
                      job_sched,host=n1,job=990007,user=root execs=8i,interval_ns=2000000000i 3\n\
                      job_sched,host=n1,job=5 drain_ns=1i,execs=1i 3\n\
-                     jobtrace_self,host=n1,job=_system drain_ns=5i 4\njobtrace_self,host=n1,job=_system jobs=1i,drain_ns=6i 5\n";
+                     jobtrace_self,host=n1,job=_system drain_ns=5i 4\njobtrace_self,host=n1,job=_system jobs=1i,late_intervals=2i,drain_ns=6i 5\n";
         assert_eq!(values(lines, OWN, "drain_ns"), [7, 5, 6]);
         assert!(values(lines, OWN, "load").is_empty(), "no integer");
         assert_eq!(values(lines, "job_sched,", "execs"), [8], "of the bench's jobs alone");
-        let found = said(lines, scene(1, true, 1, 1)).expect("all is there");
+        let scene = |jobs| Scene::of(jobs, Shape::Flat, Load::Executes, 1, 1);
+        let found = said(lines, scene(1)).expect("all is there");
         assert_eq!((found.drain_ns, found.least_drain_ns, found.execs_per_s), (6, 5, 4.0));
-        assert!(said(lines, scene(2, true, 1, 1)).is_err(), "a job is missing");
+        assert_eq!(found.late, 2);
+        assert!(said(lines, scene(2)).is_err(), "a job is missing");
     }
 }

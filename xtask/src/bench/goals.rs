@@ -176,7 +176,8 @@ pub fn slowdown(pairs: &Pairs) -> String {
     format!("{:+.2} % ({} pairs{interval})", 100.0 * spread.median, pairs.count())
 }
 
-fn goal(met: Option<bool>, text: String, found: &str) -> Goal {
+/// A goal that is met or not, if that is known.
+pub fn goal(met: Option<bool>, text: String, found: &str) -> Goal {
     let verdict = match met {
         Some(true) => Verdict::Met,
         Some(false) => Verdict::NotMet,

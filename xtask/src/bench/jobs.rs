@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What Slurm makes a directory in, where it is v1.
-const CONTROLLERS: [&str; 6] = ["freezer", "memory", "cpuset", "cpuacct", "devices", "pids"];
+/// What Slurm makes directories in, where it is v1: in the first two it always does.
+const CONTROLLERS: [&str; 4] = ["freezer", "memory", "cpuset", "cpuacct"];
 /// Numbers of jobs that no scheduler here has given.
 const FIRST_JOB: usize = 990_001;
 /// What they begin with.
@@ -21,6 +21,28 @@ const TRIES: u32 = 200;
 /// The process of a job: wakes every 100 ms until its input ends (`read` then returns 1), and does `$1`.
 const LOOP: &str = "while read -rt 0.1; [ $? -gt 128 ]; do $1; done";
 
+/// How the cgroups of the jobs lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A directory for each job: v2's, or v1's of freezer and memory.
+    Flat,
+    /// With a step and a task below it: in v2, or in four hierarchies of v1.
+    Nested,
+    /// As nested, in v2 alone, also where v1 has the controllers.
+    Unified,
+}
+
+impl Shape {
+    /// What it is called in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Nested => "nested",
+            Self::Unified => "nested, v2 alone",
+        }
+    }
+}
+
 /// The jobs; they end, and their cgroups go, with the value.
 pub struct Jobs {
     processes: Vec<Child>,
@@ -29,29 +51,30 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Starts `count` jobs; the process of each executes a program at each wake where `executes`. They are of
-    /// root's, and no environment tells more of them.
+    /// Starts `count` jobs of that `shape`; the process of each executes a program at each wake where `executes`. They are
+    /// of root's, and no environment tells more of them.
     ///
     /// # Errors
     /// When a cgroup cannot be made or a process not be started.
-    pub fn start(count: usize, executes: bool) -> Result<Self> {
+    pub fn start(count: usize, shape: Shape, executes: bool) -> Result<Self> {
         let mut jobs = Self { processes: Vec::new(), directories: Vec::new() };
         let hierarchies = Hierarchies::read()?;
         // Beside v1 the unified hierarchy has no controllers, and Slurm does not use it.
-        let is_v1 = hierarchies.v1("memory").is_some();
+        let is_v1 = shape != Shape::Unified && hierarchies.v1("memory").is_some();
+        let used = if shape == Shape::Flat { &CONTROLLERS[..2] } else { &CONTROLLERS[..] };
         let mut roots: Vec<&Hierarchy> = match is_v1 {
-            true => CONTROLLERS.iter().filter_map(|name| hierarchies.v1(name)).collect(),
+            true => used.iter().filter_map(|name| hierarchies.v1(name)).collect(),
             false => hierarchies.v2.iter().collect(),
         };
         roots.dedup_by_key(|hierarchy| hierarchy.number);
         let top = format!("jobtrace-bench-{}", std::process::id());
         for number in FIRST_JOB..FIRST_JOB + count {
-            let path = match is_v1 {
-                true => format!("{top}/slurm/uid_1000/job_{number}/step_0/task_0"),
-                false => {
-                    format!("{top}/system.slice/slurmstepd.scope/job_{number}/step_0/user/task_0")
-                }
+            let (above, below) = match is_v1 {
+                true => ("slurm/uid_1000", "step_0/task_0"),
+                false => ("system.slice/slurmstepd.scope", "step_0/user/task_0"),
             };
+            let below = if shape == Shape::Flat { "" } else { below };
+            let path = format!("{top}/{above}/job_{number}/{below}");
             let made = roots.iter().map(|root| jobs.make(root, &path));
             let leaves = made.collect::<Result<Vec<_>>>()?;
             jobs.processes.push(spawn(&leaves, executes)?);
@@ -67,7 +90,7 @@ impl Jobs {
     /// Makes the directory `path` in `root`, and those above it.
     fn make(&mut self, root: &Hierarchy, path: &str) -> Result<PathBuf> {
         let mut directory = root.mount.clone();
-        for part in path.split('/') {
+        for part in path.split('/').filter(|part| !part.is_empty()) {
             let parent = directory.clone();
             directory.push(part);
             if directory.exists() {

@@ -2,6 +2,7 @@
 //! what a user would pick instead) under one list of workloads: time in BPF programs for each event, the
 //! slowdown of whole workloads, what the tracers take themselves, and whether jobtrace's goals are met.
 
+mod agent_goals;
 mod attached;
 mod beside;
 mod empties;
@@ -60,6 +61,7 @@ Examples:
   cargo xtask bench --peers --quick               does everything work here? (figures mean nothing)
   cargo xtask bench --only switch                 the switch path alone
   cargo xtask bench --only compute --pairs 25
+  cargo xtask bench --only agent                  what the agent takes itself, by its goals
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
   cargo xtask bench --only io --write             ns that `run --io` adds to a call, into docs/OVERHEAD.md
@@ -228,6 +230,7 @@ fn measure(args: &Args, scratch: &Path) -> Result<Option<Report>> {
     }
     let (events, slowdowns, shares) = (&report.events, &report.slowdowns, &report.shares);
     report.goals = goals::check(events, slowdowns, shares, &RUN_QUEUE_BY_CGROUP_IDS);
+    report.goals.extend(agent_goals::check(&report.footprints));
     Ok(Some(report))
 }
 

@@ -11,7 +11,7 @@ use super::goals::{Goal, Verdict, slowdown};
 use super::pairs::Pairs;
 use super::roll;
 use super::shares::Shares;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use xtask::markdown::{Table, mib, or_dash};
 use xtask::sections::Section;
 
@@ -190,16 +190,20 @@ impl Report {
 
     fn footprints(&self) -> String {
         let mut table = Table::new(
-            "tracer | >jobs | >interval | >watched | >of one core | >resident | >at its peak | \
-             >BPF maps | >drain | >programs a second | >for each",
+            "tracer | >jobs | cgroups | beside | >interval | >watched | >of one core | >resident | \
+             >at its peak | >BPF maps | >drain | >late | >programs a second | >for each",
         );
-        for footprint::Row { tracer, jobs, interval_s, taken } in &self.footprints {
-            let interval = format!("{interval_s} s");
+        for footprint::Row { tracer, scene, taken } in &self.footprints {
+            let interval = format!("{} s", scene.interval_s);
+            let (jobs, shape, load) = (&scene.jobs, scene.shape.name(), scene.load.name());
             let taken = match taken {
                 Ok(taken) => taken,
                 Err(why) => {
                     let (why, no) = (format!("failed: {why}"), &"–");
-                    table.row([tracer, jobs, &interval, &why, no, no, no, no, no, no, no]);
+                    let mut row: Vec<&dyn Display> =
+                        vec![tracer, jobs, &shape, &load, &interval, &why];
+                    row.resize(14, no);
+                    table.cells(row);
                     continue;
                 }
             };
@@ -208,6 +212,8 @@ impl Report {
             table.row([
                 tracer,
                 jobs,
+                &shape,
+                &load,
                 &interval,
                 &format_args!("{:.0} s", taken.span.as_secs_f64()),
                 &format_args!("{:.3} %", 100.0 * taken.core_ratio),
@@ -217,6 +223,7 @@ impl Report {
                 &or_dash(said, |said| {
                     format!("{:.2} ms ({:.2})", ms(said.drain_ns), ms(said.least_drain_ns))
                 }),
+                &or_dash(said, |said| said.late.to_string()),
                 &or_dash(said, |said| format!("{:.0}", said.execs_per_s)),
                 &or_dash(said.and_then(|said| said.exec_ns), |ns| format!("{:.1} µs", ns / 1e3)),
             ]);

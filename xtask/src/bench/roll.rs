@@ -3,7 +3,7 @@
 
 use super::found::told;
 use super::peers::Peer;
-use super::tracers::{Place, Tracer, USUAL_INTERVAL_S};
+use super::tracers::{Place, Setting, Tracer};
 use super::workload::jobtrace;
 use crate::process::{find, output, say};
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub fn call(place: &Place, tracers: Vec<Tracer>) -> (Vec<Tracer>, Vec<Entry>) {
 
 fn look(place: &Place, tracer: Tracer) -> Result<Seen, String> {
     let look = || {
-        let beside = tracer.start(place, USUAL_INTERVAL_S, None)?;
+        let beside = tracer.start(place, Setting::default())?;
         let programs = beside.attached.read_programs()?.into_iter().map(|program| program.name);
         let programs: BTreeSet<String> = programs.collect();
         let map_bytes = beside.attached.watch.all_map_bytes();

@@ -2,7 +2,7 @@
 //! by the kernel's own account of the programs and of the job.
 
 use super::found::Found;
-use super::tracers::{Place, Tracer, USUAL_INTERVAL_S};
+use super::tracers::{Place, Setting, Tracer};
 use super::workload::Workload;
 use crate::bpf::{self, Program};
 use crate::process::say;
@@ -47,7 +47,7 @@ pub fn measure(place: &Place, workloads: &[Workload], rounds: usize) -> Result<V
 fn one(place: &Place, job: &Workload, rounds: usize) -> Result<Shares> {
     let _statistics = bpf::enable_stats()?;
     say(format_args!("{}: what the agent's programs take", job.name));
-    let beside = Tracer::Agent.start(place, USUAL_INTERVAL_S, None)?;
+    let beside = Tracer::Agent.start(place, Setting::default())?;
     let sum = |of: fn(&Program) -> u64, all: &[Program]| all.iter().map(of).sum::<u64>();
     let mut shares = Vec::new();
     for _ in 0..rounds {

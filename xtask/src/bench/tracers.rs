@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The agent's own interval, by default.
-pub const USUAL_INTERVAL_S: u64 = 10;
+const USUAL_INTERVAL_S: u64 = 10;
 
 /// How often a tracer tells while a workload is timed. A thread that waits for all others feels each reading: one of the
 /// usual interval would come after the workload's end.
@@ -57,6 +57,25 @@ pub struct Beside {
     pub attached: Attached,
     /// Its folder.
     pub folder: tempfile::TempDir,
+    /// That of its state: in memory, as /run is.
+    _state: tempfile::TempDir,
+}
+
+/// How a tracer is set; by default as it is by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Between two readings.
+    pub interval_s: u64,
+    /// Slots of the agent, where not as many as it has by itself.
+    pub slots: Option<usize>,
+    /// The hierarchy by which the agent tells jobs apart, where it is not to choose.
+    pub hierarchy: Option<&'static str>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self { interval_s: USUAL_INTERVAL_S, slots: None, hierarchy: None }
+    }
 }
 
 impl Tracer {
@@ -112,23 +131,23 @@ impl Tracer {
         }
     }
 
-    /// Starts it, where it is a process beside the workload. The agent has room for so many slots, and by
-    /// default as many as it has by itself.
+    /// Starts it, where it is a process beside the workload.
     ///
     /// # Errors
     /// When it is none, is not installed or does not get ready.
-    pub fn start(&self, place: &Place, interval_s: u64, slots: Option<usize>) -> Result<Beside> {
+    pub fn start(&self, place: &Place, setting: Setting) -> Result<Beside> {
         let folder = tempfile::tempdir_in(&place.scratch).context("make a folder for a tracer")?;
+        let state = tempfile::tempdir_in("/dev/shm").context("make a folder in memory")?;
         let (command, needs_programs) = match self {
             Self::Empty | Self::Run => bail!("{} is no process of its own", self.id()),
-            Self::Agent => (agent(folder.path(), interval_s, slots)?, true),
+            Self::Agent => (agent(folder.path(), state.path(), setting)?, true),
             Self::Peer(peer) => {
-                let command = peer.command(folder.path(), place.v2.as_deref(), interval_s)?;
-                (command, peer.needs_programs())
+                let v2 = place.v2.as_deref();
+                (peer.command(folder.path(), v2, setting.interval_s)?, peer.needs_programs())
             }
         };
         let attached = Attached::start(command, folder.path(), needs_programs)?;
-        Ok(Beside { attached, folder })
+        Ok(Beside { attached, folder, _state: state })
     }
 
     /// Runs the workload with it; nanoseconds per operation.
@@ -143,7 +162,8 @@ impl Tracer {
             }
             Self::Run => workload.run_traced(),
             Self::Agent | Self::Peer(_) => {
-                let beside = self.start(place, interval_s(workload.kind), None)?;
+                let interval_s = interval_s(workload.kind);
+                let beside = self.start(place, Setting { interval_s, ..Setting::default() })?;
                 let time_ns = workload.run_plain()?;
                 beside.attached.end()?;
                 Ok(time_ns)
@@ -152,12 +172,14 @@ impl Tracer {
     }
 }
 
-/// `jobtrace agent` with its configuration, spool and state in `folder`.
-fn agent(folder: &Path, interval_s: u64, slots: Option<usize>) -> Result<Command> {
-    let [spool, state, records] = ["spool", "state", "records"].map(|name| folder.join(name));
+/// `jobtrace agent` with its configuration, spool and records in `folder`.
+fn agent(folder: &Path, state: &Path, setting: Setting) -> Result<Command> {
+    let [spool, records] = ["spool", "records"].map(|name| folder.join(name));
+    let Setting { interval_s, slots, hierarchy } = setting;
     let slots = slots.map_or(String::new(), |slots| format!("slots = {slots}\n"));
+    let hierarchy = hierarchy.map_or(String::new(), |name| format!("hierarchy = {name:?}\n"));
     let text = format!(
-        "interval = \"{interval_s}s\"\n{slots}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n\
+        "interval = \"{interval_s}s\"\n{slots}{hierarchy}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n\
          [records]\ndir = {records:?}\n"
     );
     let config = folder.join("jobtrace.toml");

@@ -12,6 +12,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use xtask::root;
 
+/// All tests. The programs that tests start (`tests/src/bin`) are built as such alone: they hold no tests, and one
+/// without Rust's start-up would run in place of its tests.
+const ALL: [&str; 3] = ["--lib", "--test", "*"];
 const PROGRAM: &str = "JOBTRACE_BIN";
 const OBJECT: &str = "JOBTRACE_BPF_OBJECT";
 /// Programs with tests that mostly wait, and how many of their tests run at a time; those that do not wait take turns
@@ -29,7 +32,7 @@ pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
     let hostility = if hostile { Some(Hostility::begin()?) } else { None };
     let mut sum = Tally::default();
     let mut well = true;
-    for program in programs(&[])? {
+    for program in programs(&ALL)? {
         let mut command = as_root(&program, &[PROGRAM, OBJECT]);
         let threads = format!("--test-threads={}", at_a_time(&program));
         command.arg(threads).current_dir(root().join("tests"));
@@ -88,6 +91,25 @@ mod tests {
     fn tests_run_one_at_a_time_but_where_they_mostly_wait() {
         let of = |name: &str| at_a_time(&Path::new("/t/deps").join(name));
         assert_eq!((of("live_agent-1f"), of("live_findings-2e")), (1, 3));
+    }
+
+    #[test]
+    fn what_tests_start_holds_no_tests() {
+        let with_tests = |path: &Path| std::fs::read_to_string(path).unwrap().contains("#[test]");
+        let mut folders = vec![root().join("tests/src/bin")];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    seen += 1;
+                    assert!(!with_tests(&path), "nobody runs the tests in {}", path.display());
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
     }
 
     #[test]

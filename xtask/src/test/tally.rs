@@ -17,7 +17,7 @@ pub struct Tally {
     pub failed: u64,
     /// Tests that were left out; the house has none.
     pub ignored: u64,
-    /// Names of those that failed, each with its program's where that is known.
+    /// Names of those that failed, each with its program's where that is known; else how a program failed.
     pub names: Vec<String>,
 }
 
@@ -64,6 +64,10 @@ pub fn run(command: &mut Command) -> Result<(Tally, bool)> {
         }
     }
     let status = child.wait().with_context(|| format!("wait for {}", in_words(command)))?;
+    // A program that crashes, or runs no test at all, would else fail the run without a name.
+    if !status.success() && tally.names.is_empty() {
+        tally.names.push(with_program(command, &status.to_string()));
+    }
     Ok((tally, status.success()))
 }
 
@@ -117,6 +121,8 @@ mod tests {
         let (tally, well) = run(Command::new("sh").args(["-c", &script]))?;
         assert_eq!((tally.to_string().as_str(), well), ("4 passed, 0 failed", false));
         assert_eq!(tally.names, ["a::b"]);
+        let (tally, well) = run(Command::new("sh").args(["-c", "kill -ABRT $$"]))?;
+        assert!(!well && tally.names.len() == 1 && tally.names[0].contains("signal: 6"));
         Ok(())
     }
 

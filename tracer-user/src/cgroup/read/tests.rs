@@ -244,3 +244,53 @@ fn kills_without_a_count_or_a_cgroup_of_the_jobs_own_are_unknown() {
     place.own = false;
     assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place]), 0), None), None);
 }
+
+/// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended.
+fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
+    reader.set_now(second * 1_000_000_000, moved);
+    (reader.read_memory(), reader.read_cpu())
+}
+
+#[test]
+fn of_many_jobs_what_is_not_read_again_is_unknown_and_what_moved_is_read() {
+    let (_mount, place) = place(3, &["memory"], "job");
+    let charge = |current: u64, rss: u64| {
+        let stat = format!(
+            "rss 9\nhierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss {rss}\ntotal_shmem 1\ntotal_swap 2\n"
+        );
+        let files = [
+            ("memory.usage_in_bytes", format!("{current}\n")),
+            ("memory.max_usage_in_bytes", "9000\n".into()),
+            ("memory.stat", stat),
+            ("tasks", "1\n2\n".into()),
+        ];
+        files.iter().for_each(|(name, text)| fs::write(place.directory.join(name), text).unwrap());
+    };
+    let mut reader = CgroupReader::of_job(&Places(vec![place.clone()]), 0);
+    let fields = [Memory::anon_bytes, Memory::shmem_bytes, Memory::swap_bytes, Memory::limit_bytes];
+    let told = |memory: &Group| fields.map(|field| memory.number(field));
+    let all = |rss| [Some(rss), Some(1), Some(2), Some(8192)];
+    charge(1000, 500);
+    // Young: each second.
+    for second in 1..=10 {
+        let (memory, cpu) = at(&mut reader, second, 0);
+        assert_eq!((told(&memory), cpu.number(Cpu::tasks)), (all(500), Some(2)), "{second}");
+    }
+    let (memory, cpu) = at(&mut reader, 100, 0);
+    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), (all(500), Some(2)));
+    charge(1010, 501);
+    let (memory, cpu) = at(&mut reader, 101, 0);
+    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), ([None; 4], None), "unknown, not old");
+    let each = [Memory::current_bytes, Memory::peak_bytes, Memory::used_peak_bytes];
+    assert_eq!(each.map(|field| memory.number(field)), [Some(1010), Some(9000), Some(501)]);
+    // More than a hundredth more, or less, than when it was read; a task that came.
+    charge(1011, 502);
+    assert_eq!(told(&at(&mut reader, 102, 0).0), all(502));
+    charge(1000, 503);
+    assert_eq!(told(&at(&mut reader, 103, 0).0), all(503));
+    let (memory, cpu) = at(&mut reader, 104, 1);
+    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), ([None; 4], Some(2)));
+    // After a few seconds at the latest; and at long intervals each time.
+    assert_eq!(told(&at(&mut reader, 109, 1).0), all(503));
+    assert_eq!(told(&at(&mut reader, 119, 1).0), all(503));
+}

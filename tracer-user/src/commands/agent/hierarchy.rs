@@ -13,6 +13,7 @@ use crate::{
     base::layout::Layout,
     cgroup::{
         hierarchies::{Hierarchies, Hierarchy},
+        job::is_used,
         place::{Place, Places},
     },
     probes::Cgroup,
@@ -70,6 +71,13 @@ impl View {
             None => "v2".into(),
             Some(controller) => format!("v1 {controller}"),
         }
+    }
+
+    /// Whether what `jobtrace run` starts has cgroups of its own in the chosen hierarchy: where not, its tasks count
+    /// elsewhere, and so must what else of it is charged to cgroups.
+    pub fn sees_runs(&self) -> bool {
+        let in_v2 = self.hierarchies.v2.is_some();
+        self.tables().any(|(table, hierarchy)| table == 0 && is_used(hierarchy, in_v2))
     }
 
     fn tables(&self) -> impl Iterator<Item = (u32, &Hierarchy)> {
@@ -232,6 +240,15 @@ mod tests {
         let pure =
             Hierarchies { v2: Some(hierarchy(0, &["cpu", "io", "memory"], mount)), v1: Vec::new() };
         assert_eq!(chosen(pure, "auto").unwrap(), (0, Some(0), "v2".into()));
+    }
+
+    #[test]
+    fn runs_are_seen_where_their_tasks_are() {
+        let mount = Path::new("/none");
+        let sees = |hierarchies, wanted| View::choose(hierarchies, wanted).unwrap().sees_runs();
+        assert!(!sees(hybrid(mount), "freezer") && sees(hybrid(mount), "memory"));
+        assert!(sees(hybrid(mount), "v2"));
+        assert!(sees(Hierarchies { v2: None, ..hybrid(mount) }, "freezer"));
     }
 
     #[test]

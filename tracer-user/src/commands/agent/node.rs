@@ -218,7 +218,7 @@ impl Node {
         self.gpus.add_to(&mut interval, &self.jobs, log);
         self.overhead.saw_cgroups(self.slots.take_cgroup_events());
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
-        let mut jobs = attribute(&interval, self.jobs.tracker.owners());
+        let mut jobs = attribute(std::mem::take(&mut interval.slots), self.jobs.tracker.owners());
         self.forget_unseen(&mut jobs);
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);

@@ -96,16 +96,16 @@ impl Pipeline {
     pub fn take(&mut self, snapshot: Snapshot) {
         if let Some(previous) = &self.previous {
             let interval = snapshot.since(previous);
-            self.add(&interval, snapshot.monotonic_ns);
+            self.add(interval, snapshot.monotonic_ns);
         } else {
             self.record.timeline = Timeline::new(snapshot.wall_ns);
         }
         self.previous = Some(snapshot);
     }
 
-    fn add(&mut self, interval: &Interval, monotonic_ns: u64) {
+    fn add(&mut self, interval: Interval, monotonic_ns: u64) {
         // A run tells of its own job: the rest of the node would be told by every run at once.
-        let jobs = attribute(interval, &self.jobs);
+        let jobs = attribute(interval.slots, &self.jobs);
         let mut stats = jobs.into_iter().find(|stats| stats.job == self.job);
         if let Some(stats) = &mut stats {
             let before = &self.record.totals.stats.groups;
@@ -115,7 +115,7 @@ impl Pipeline {
         self.record.add(interval.span_ns, groups, &interval.own);
         self.latency.add(interval.end_wall_ns, interval.span_ns, groups);
         let time_ns = interval.end_wall_ns;
-        let own = JobStats { job: self.job.clone(), groups: interval.own.clone() };
+        let own = JobStats { job: self.job.clone(), groups: interval.own };
         let mut points = job_points(&self.origin, &own, time_ns);
         if let Some(stats) = &stats {
             points.extend(job_points(&self.origin, stats, time_ns));

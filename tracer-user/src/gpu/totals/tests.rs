@@ -49,6 +49,34 @@ fn energy(totals: &Totals<u32>, job: u32) -> Option<u64> {
     group(totals, job, 0).number(Gpu::energy_joules)
 }
 
+/// The last word on it is what it is now, and one that comes and goes says no more than a few.
+#[test]
+fn each_loss_of_a_device_and_its_return_are_said() {
+    let part =
+        Device { uuid: "MIG-a".into(), parent: "GPU-a".into(), index: 2, ..Device::default() };
+    for is_part in [false, true] {
+        let mut totals = Totals::default();
+        let reading = || match is_part {
+            true => DeviceReading {
+                device: Arc::new(part.clone()),
+                ..device(None, &[process(10, 5, None)])
+            },
+            false => device(None, &[process(10, 5, None)]),
+        };
+        add(&mut totals, 1, reading());
+        for at_s in 2..10 {
+            totals.lose("GPU-a", "it was lost".into());
+            totals.lose("GPU-a", "it was lost".into());
+            add(&mut totals, at_s, reading());
+        }
+        let notes = totals.notes_for(&1);
+        let back = if is_part { "GPU 2 is back" } else { "GPU 0 () is back" };
+        assert_eq!(notes[..4], ["it was lost", back, "it was lost", back]);
+        assert_eq!(notes[7..], [format!("{back}; further losses of it are not told")]);
+        assert_eq!((notes.len(), totals.notes_for(&2)), (8, vec![]));
+    }
+}
+
 #[test]
 fn energy_is_that_of_the_time_on_the_device() {
     let (none, own): (&[_], &[_]) = (&[], &[process(10, 0, None)]);

@@ -153,6 +153,9 @@ fn incomplete(facts: &Facts, is_late: bool) -> Option<String> {
         Some("has not ended".to_owned())
     } else if has_failed || !facts.request.end_reason.is_empty() {
         Some(state)
+    } else if facts.counted_ns() < facts.totals.elapsed_ns {
+        let time = long_duration(facts.totals.elapsed_ns - facts.counted_ns());
+        Some(format!("was not counted for {time}, in which the agent had detached its probes"))
     } else if is_late {
         Some(format!("was counted for its last {} only", long_duration(facts.totals.elapsed_ns)))
     } else {

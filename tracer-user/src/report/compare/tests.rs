@@ -202,6 +202,11 @@ fn what_is_unknown_or_another_work_is_refused() {
     );
     let forced = compare(&all, Options { force: true, ..Options::default() }).unwrap();
     assert!(
+        text(&forced).lines().next().unwrap().contains("not the same work"),
+        "{}",
+        text(&forced)
+    );
+    assert!(
         text(&forced).contains("Not the same  their commands differ: ./solve -n 1 of 1.0, ./other")
     );
 }

@@ -24,7 +24,11 @@ pub fn render(comparison: &Comparison, style: &Style) -> String {
 
 fn sizes(of: &Comparison, style: &Style) -> Vec<Line> {
     let runs: usize = of.sizes.iter().map(|size| size.jobs.len()).sum();
-    let work = if of.weak { "work that grows with the size" } else { "the same work" };
+    let work = match (of.weak, of.differences.is_empty()) {
+        (true, _) => "work that grows with the size",
+        (false, true) => "the same work",
+        (false, false) => "not the same work, or not all of it (--force)",
+    };
     let aside = format!("{work}: {runs} runs at {} sizes, by {}", of.sizes.len(), of.by.in_words());
     let name = if of.name.is_empty() { "Runs" } else { &of.name };
     let mut lines = heading(name, &aside, style);

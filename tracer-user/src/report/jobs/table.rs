@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All columns of the CSV.
-static COLUMNS: [Column<Row>; 26] = [
+static COLUMNS: [Column<Row>; 27] = [
     ("job", |row| row.job.clone()),
     ("manager", |row| row.manager.clone()),
     ("user", |row| row.user.clone()),
@@ -42,6 +42,7 @@ static COLUMNS: [Column<Row>; 26] = [
     ("net_bytes", |row| number(row.net_bytes)),
     ("idle_core_ns", |row| row.idle_core_ns.to_string()),
     ("idle_gpu_ns", |row| row.idle_gpu_ns.to_string()),
+    ("core_counted_ns", |row| number(row.core_counted_ns)),
 ];
 
 /// The rows as CSV, with a line of names.
@@ -86,7 +87,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             moment(row.start)[..16].to_owned(),
             duration(row.elapsed_ns),
             row.nodes.to_string(),
-            share(row.on_cpu_ns, row.core_held_ns),
+            share(row.on_cpu_ns, row.core_counted_ns),
             row.memory_shown(style.unicode),
             gpus,
             hours_shown(row.idle_core_ns as f64 / HOUR_NS),

@@ -15,7 +15,7 @@ pub struct Row {
     pub key: String,
     /// Jobs: an id that is used again, or requeued, is another one.
     pub jobs: u64,
-    /// Core hours held.
+    /// Core hours held, while it was counted what was used.
     pub core_hours_held: f64,
     /// Core hours on CPU.
     pub core_hours_used: f64,
@@ -35,6 +35,8 @@ pub struct Row {
     pub cpu_only_core_hours: f64,
     /// Those of them in which no other job was on the node, so that nobody was kept waiting.
     pub cpu_only_alone_core_hours: f64,
+    /// Core hours held while what counts their use was detached: in no other sum.
+    pub not_counted_core_hours: f64,
     /// Records that lack what they held or used: not in the sums.
     pub unknown: u64,
     /// The site's policies that it is over.
@@ -48,7 +50,10 @@ impl Row {
         let hours = |ns: Option<u64>| ns.unwrap_or(0) as f64 / HOUR_NS as f64 * share;
         match Cores::of(head) {
             Cores::Left(_) => {
-                self.core_hours_held += hours(head.core_held_ns);
+                let counted_ns = head.core_counted_ns();
+                self.core_hours_held += hours(counted_ns);
+                let lacking_ns = head.core_held_ns.zip(counted_ns).map(|(all, part)| all - part);
+                self.not_counted_core_hours += hours(lacking_ns);
                 self.core_hours_used += hours(head.on_cpu_ns);
             }
             Cores::Used(_) => {}
@@ -91,6 +96,7 @@ impl Row {
     pub(super) fn add(&mut self, more: &Self) {
         self.core_hours_held += more.core_hours_held;
         self.core_hours_used += more.core_hours_used;
+        self.not_counted_core_hours += more.not_counted_core_hours;
         self.idle_core_hours += more.idle_core_hours;
         self.gpu_hours_held += more.gpu_hours_held;
         self.gpu_hours_used += more.gpu_hours_used;

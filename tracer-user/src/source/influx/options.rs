@@ -1,6 +1,6 @@
 //! The options that name a database, as `jobtrace push` names them.
 
-use std::path::PathBuf;
+use std::{ffi::OsStr, path::PathBuf};
 
 use crate::{base::values::Time, server::target::Place};
 
@@ -47,6 +47,27 @@ pub struct Options {
 }
 
 impl Options {
+    /// The words of a command line that name the same.
+    pub fn words(&self) -> Vec<&OsStr> {
+        let texts = [
+            ("--influx", &self.influx),
+            ("--influx-database", &self.influx_database),
+            ("--influx-retention-policy", &self.influx_retention_policy),
+            ("--influx-org", &self.influx_org),
+            ("--influx-bucket", &self.influx_bucket),
+            ("--influx-user", &self.influx_user),
+        ]
+        .map(|(name, text)| (name, text.as_ref().map(OsStr::new)));
+        let files = [
+            ("--influx-password-file", &self.influx_password_file),
+            ("--influx-token-file", &self.influx_token_file),
+            ("--influx-ca", &self.influx_ca),
+        ]
+        .map(|(name, file)| (name, file.as_ref().map(|file| file.as_os_str())));
+        let given = |(name, value): (&'static str, Option<_>)| Some([OsStr::new(name), value?]);
+        texts.into_iter().chain(files).filter_map(given).flatten().collect()
+    }
+
     /// The names that tell one database from another in a server.
     pub fn place(&self) -> Place {
         Place {

@@ -48,7 +48,7 @@ const CHILD: Cause = (Sched::sleep_child_ns, Sched::sleep_child_waits);
 type Cause = (Handle<Number>, Handle<Number>);
 
 pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
-    let asleep_ns = facts.all_asleep_ns()?;
+    let asleep_ns = facts.all_asleep_ns().filter(|_| !facts.is_hardly_counted())?;
     let share = facts.judged(asleep_ns);
     let why = main_cause(facts).unwrap_or_else(|| {
         ": it waited for timers, locks, the network or other programs, not for CPU or disk".into()
@@ -67,6 +67,10 @@ pub(super) fn all_asleep(facts: &Facts) -> Option<Finding> {
 /// nothing else is there.
 fn main_cause(facts: &Facts) -> Option<String> {
     let child_ns = facts.waited(CHILD)?.ns;
+    // Sleep counts when it ends.
+    if (facts.asleep_ns? as f64) < facts.all_asleep_ns()? as f64 * MOSTLY {
+        return Some(", mostly in sleeps that have not ended, so that nobody knows what for, or without tasks".into());
+    }
     let else_ns = facts.asleep_ns?.saturating_sub(child_ns);
     if (else_ns as f64) < facts.all_asleep_ns()? as f64 * MOSTLY {
         return Some(", mostly for children, which did not compute either".into());
@@ -142,7 +146,7 @@ pub(super) fn fills(facts: &Facts, idle: u64) -> bool {
     let children_ns = facts.waited(CHILD).map_or(0, |children| children.ns);
     let asleep_ns = facts.asleep_ns.unwrap_or(0).saturating_sub(children_ns);
     let waiting_ns = asleep_ns.saturating_add(facts.blocked_ns.unwrap_or(0));
-    millicores(waiting_ns, facts.totals.elapsed_ns)
+    millicores(waiting_ns, facts.counted_ns())
         .is_some_and(|tasks| tasks as f64 >= idle as f64 * FILL)
 }
 
@@ -178,7 +182,7 @@ fn often(facts: &Facts, cause: Cause, of: &str, usually: &str) -> Option<Finding
 
 /// How many tasks slept for `cause` on average, in thousandths.
 fn sleepers(facts: &Facts, cause: Cause) -> Option<u64> {
-    millicores(facts.waited(cause)?.ns, facts.totals.elapsed_ns)
+    millicores(facts.waited(cause)?.ns, facts.counted_ns())
 }
 
 /// Cores, in thousandths, many of which were idle.

@@ -36,6 +36,9 @@ pub(super) const IDLE_CORES: Rule = Rule {
 };
 
 fn idle_cores(facts: &Facts) -> Option<Finding> {
+    if facts.is_hardly_counted() {
+        return None;
+    }
     let (used, held) = (facts.used_millicores()?, facts.held_millicores.filter(|h| *h > 1000)?);
     // Those that it could have used are not idle for want of work.
     let wanted = facts.wanted_millicores()?;

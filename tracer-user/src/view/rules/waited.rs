@@ -5,7 +5,7 @@ use super::{Facts, Finding, LEAST_NS, Rule, Saves, Tone};
 use crate::{
     base::units::{cores, duration, percent},
     model::tables::{Cpu, Sched},
-    view::facts::WAITED,
+    view::{facts::WAITED, node_use::millicores},
 };
 
 /// Throttling behind this part of the wait for a CPU is its cause.
@@ -17,6 +17,8 @@ const BOUND: f64 = 0.6;
 const FULL: f64 = 0.8;
 /// Tasks that never left one CPU are bound to it from fewer cores on: these are so many times the one.
 const ONE_ALONE: f64 = 1.2;
+/// Tasks on a CPU or waiting for one on average, in thousandths, of one task that did nothing else.
+const ONE_TASK: std::ops::RangeInclusive<u64> = 850..=1_100;
 /// Where all cores were full nothing is lost but what changing tasks costs: nearly any other finding is worth more.
 const CROWDED_WEIGHT: f64 = 0.1;
 
@@ -65,7 +67,12 @@ pub(super) const BOUND_TO_FEW: Rule = Rule {
 pub(super) const NODE_BUSY: Rule = Rule {
     id: "node_busy",
     least_ns: LEAST_NS,
-    threshold: || of_the_time("at moments at which it did not get all cores allowed"),
+    threshold: || {
+        of_the_time(
+            "at moments at which it did not get all cores allowed; where its tasks or cores are not known, if it was on a \
+             CPU or waited for one as long as one task that does nothing else",
+        )
+    },
     source: "",
     advice: "run it when the node is less busy, or ask for cores that nobody else uses (Slurm: --exclusive; all of the \
              node is then charged)",
@@ -120,8 +127,16 @@ fn quota(facts: &Facts) -> Option<Finding> {
     Some(Finding::new(facts.share(waiting_ns), Tone::Warn, text))
 }
 
+/// Whether it looks like one task that was runnable all the time, where nobody knows how many there were, or cores.
+fn is_like_one(facts: &Facts) -> bool {
+    let runnable_ns =
+        facts.on_cpu_ns.zip(facts.waiting_ns).map(|(on, waiting)| on.saturating_add(waiting));
+    let runnable = runnable_ns.and_then(|ns| millicores(ns, facts.counted_ns()));
+    facts.demand.is_none() && runnable.is_some_and(|tasks| ONE_TASK.contains(&tasks))
+}
+
 fn crowded(facts: &Facts) -> Option<Finding> {
-    if quota(facts).is_some() || bound(facts).is_some() {
+    if quota(facts).is_some() || bound(facts).is_some() || is_like_one(facts) {
         return None;
     }
     let Some((demand, held)) = facts.demand.zip(facts.held_millicores) else {
@@ -146,7 +161,7 @@ fn bound(facts: &Facts) -> Option<Finding> {
         wanted >= ran_on as f64 * ONE_ALONE
     } else {
         // Of several nodes the busiest CPUs of all are added up.
-        let elapsed_ns = facts.totals.elapsed_ns as f64 * facts.nodes.len() as f64;
+        let elapsed_ns = facts.counted_ns() as f64 * facts.nodes.len() as f64;
         let is_full = facts.number(Sched::busiest_cpu_ns)? as f64 >= elapsed_ns * FULL;
         ran_on as f64 <= wanted * BOUND && is_full
     };
@@ -170,6 +185,11 @@ fn node_busy(facts: &Facts) -> Option<Finding> {
     let is_sure =
         facts.number(Sched::forks) == Some(0) && facts.number(Cpu::throttled_ns).is_some();
     let usually = if is_sure { "" } else { "usually " };
+    if is_like_one(facts) {
+        let text = format!("{}, as one task alone: {usually}other work runs there", waited(facts));
+        let weight = facts.share(facts.waiting_ns?);
+        return facts.has_waited().then(|| Finding::new(weight, Tone::Warn, text).at_a_price());
+    }
     let text = format!(
         "{} though it did not fill {}: {usually}other work runs there",
         waited_for(facts, facts.demand?.missed_ns),

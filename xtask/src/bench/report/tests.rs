@@ -1,6 +1,6 @@
 //! Every figure has its row.
 
-use super::super::{events, shares};
+use super::super::{events, jobs::Shape, shares};
 use super::*;
 use std::time::Duration;
 
@@ -31,10 +31,12 @@ fn every_figure_has_its_row_and_so_has_every_failure() {
             least_drain_ns: 900_000,
             execs_per_s: 980.2,
             exec_ns: Some(2_340.0),
+            late: 3,
         }),
     };
     let silent = footprint::Taken { said: None, ..taken.clone() };
-    let footprint = |tracer, taken| footprint::Row { tracer, jobs: 100, interval_s: 10, taken };
+    let scene = footprint::Scene::of(100, Shape::Nested, footprint::Load::Busy, 10, 60);
+    let footprint = |tracer, taken| footprint::Row { tracer, scene, taken };
     let seen = roll::Seen { programs: vec!["a".into(), "b".into()], map_bytes: 3 << 19 };
     let entry = |id, seen| roll::Entry { id, tells: "all", version: "1.0".to_owned(), seen };
     let share = shares::Share { programs_ns: 100_000, runs: 900, job_ns: 1_000_000_000 };
@@ -75,9 +77,9 @@ fn every_figure_has_its_row_and_so_has_every_failure() {
         "| pipe | x | 100 ns | +5.00 % (3 pairs) | +4.0 to +6.0 % |",
         "| pipe | y | – | failed: ended | – |",
         "| pipe | 1000 ms | 900 | 0.010 % | 0.005 to 0.020 % |",
-        "| x | 100 | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | 1.23 ms (0.90) | 980 | 2.3 µs |",
-        "| y | 100 | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | – | – | – |",
-        "| z | 100 | 10 s | failed: ended | – |",
+        "| x | 100 | nested | busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | 1.23 ms (0.90) | 3 | 980 | 2.3 µs |",
+        "| y | 100 | nested | busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | – | – | – | – |",
+        "| z | 100 | nested | busy CPUs | 10 s | failed: ended | – | – | – | – | – | – | – | – |",
     ] {
         assert!(text.contains(row), "{row}\n{text}");
     }

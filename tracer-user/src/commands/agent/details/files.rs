@@ -4,7 +4,7 @@ use crate::{
     cgroup::{place::Places, read::CgroupReader},
     model::{
         group::{Group, Value},
-        tables::{CPU, Cpu, FAULT, Fault, MEMORY},
+        tables::{CPU, Cpu, FAULT, Fault, MEMORY, SCHED, Sched},
     },
 };
 use tracer_ebpf::table::Kind;
@@ -54,9 +54,9 @@ impl Files {
         (self.readings, self.began_before) = (0, false);
     }
 
-    /// Adds `job_memory` and `job_cpu` now, from the directories `places`; none without a directory. `probed` are the
-    /// groups of the probes, which lack what this kernel cannot tell them.
-    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
+    /// Adds `job_memory` and `job_cpu` at `now_ns` (CLOCK_MONOTONIC), from the directories `places`; none without a
+    /// directory. `probed` are the groups of the probes, which lack what this kernel cannot tell them.
+    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
         let is_first = self.readings == 0;
         let mut moved = false;
         if self.readings < SETTLING {
@@ -65,7 +65,7 @@ impl Files {
             if !places.0.is_empty() {
                 self.has_block = Some(has_block(&places));
             }
-            let fresh = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places));
+            let fresh = (!places.0.is_empty()).then(|| CgroupReader::of_job(&places, now_ns));
             moved = match (&self.reader, &fresh) {
                 (Some(before), Some(now)) => !before.throttles_as(now),
                 // Of a quota that others share the job's time is but a part.
@@ -77,6 +77,7 @@ impl Files {
         let is_before = is_first && self.began_before;
         self.before = Before { stalls: is_before, throttled: is_before || moved, kills: false };
         if let Some(reader) = &mut self.reader {
+            reader.set_now(now_ns, tasks_moved(probed));
             self.before.kills = reader.add_oom_kills(probed) && is_before;
             probed.extend([reader.read_memory(), reader.read_cpu()]);
         }
@@ -98,6 +99,13 @@ impl Files {
             }
         }
     }
+}
+
+/// Tasks that came and ended so far, as far as the probes know.
+fn tasks_moved(probed: &[Group]) -> u64 {
+    let Some(sched) = probed.iter().find(|group| group.is(&SCHED)) else { return 0 };
+    let moves = [Sched::forks, Sched::exits].map(|field| sched.number(field).unwrap_or(0));
+    moves.into_iter().fold(0, u64::wrapping_add)
 }
 
 /// Whether the kernel charges block I/O to the cgroups at `places`: under v2 those below a cgroup that has the io

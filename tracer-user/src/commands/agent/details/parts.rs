@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Details;
 use crate::{
-    cgroup::{parts::PartFiles, place::Places},
+    cgroup::{pace::Pace, parts::PartFiles, place::Places},
     model::parts::Part,
     probes::Cgroup,
     resolve::Answer,
@@ -21,6 +21,8 @@ pub struct LivePart {
     path: PathBuf,
     /// The files of its cgroups, once they were looked for.
     files: Option<PartFiles>,
+    /// When they are to be read.
+    pace: Pace,
 }
 
 impl Details {
@@ -48,14 +50,23 @@ impl Details {
             let (step, task) = (step.clone(), task.clone());
             parts.begin(Part { step, task, begin, ..Part::default() });
         }
-        self.live_parts.push(LivePart { cgroup, step: step.clone(), task, path, files: None });
+        let pace = Pace::from(monotonic_ns);
+        self.live_parts.push(LivePart {
+            cgroup,
+            step: step.clone(),
+            task,
+            path,
+            files: None,
+            pace,
+        });
     }
 
-    /// Reads what the cgroups of some parts counted up to `now_ns` (CLOCK_MONOTONIC).
+    /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC).
     pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, now_ns: u64) {
         let wall_ns = self.wall_at(now_ns);
         let count = self.live_parts.len().min(AT_ONCE);
-        for live in &mut self.live_parts[..count] {
+        for live in self.live_parts[..count].iter_mut().filter(|live| live.pace.is_due(now_ns)) {
+            live.pace.note_read(now_ns);
             let files = live.files.get_or_insert_with(|| PartFiles::of(&places(&live.path)));
             if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
                 part.read(files.read(), wall_ns);

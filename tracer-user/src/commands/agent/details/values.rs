@@ -14,12 +14,12 @@ use crate::{
 };
 
 impl Details {
-    /// Adds the job's cgroup files now: `job_memory` and `job_cpu`, from its directories `places`. None
-    /// without a directory. `probed` are the groups of the probes, which lack what this kernel cannot tell
-    /// them.
-    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>) {
+    /// Adds the job's cgroup files at `now_ns` (CLOCK_MONOTONIC): `job_memory` and `job_cpu`, from its directories
+    /// `places`. None without a directory. `probed` are the groups of the probes, which lack what this kernel cannot
+    /// tell them.
+    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
         if self.ended.is_none() {
-            self.files.read(places, probed);
+            self.files.read(places, probed, now_ns);
         }
     }
 
@@ -56,7 +56,7 @@ impl Details {
     /// is known, but nothing that adds up over time: those amounts count from when on it has a slot, all alike.
     pub fn add_unserved(&mut self, places: impl FnOnce() -> Places, now_ns: u64) -> Vec<Group> {
         let mut groups = Vec::new();
-        self.read(places, &mut groups);
+        self.read(places, &mut groups, now_ns);
         groups.retain_mut(Group::keep_states);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
         let own_ns = self.own_span_ns(now_ns);

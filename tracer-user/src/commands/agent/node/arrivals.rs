@@ -15,6 +15,7 @@ use crate::{
         asking::Asking,
         details::{Details, read_start_wall_ns},
         log::Log,
+        tracker::Owner,
     },
     probes::{Cgroup, Event},
 };
@@ -141,7 +142,8 @@ impl Jobs {
     pub fn made(&mut self, arrival: Arrival, slots: &mut Slots, log: &Log) {
         let Arrival { cgroup, lease, fresh, ref path, start_wall_ns, made_by } = arrival;
         let (answer, maker) = self.believed(cgroup, path, made_by);
-        let owner = self.naming.owner(path, &answer);
+        let is_seen = |owner: &Owner| owner.job.manager != "run" || self.view.sees_runs();
+        let owner = self.naming.owner(path, &answer).filter(is_seen);
         if let Some(owner) = &owner {
             self.tell_apart(&owner.job, &answer, maker, slots, log);
             // No interval may have ended since its end.

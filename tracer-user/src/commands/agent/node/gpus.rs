@@ -79,15 +79,16 @@ impl Gpus {
     }
 
     /// Tells the sampler who was given which GPU. Of what tells it the first counts: the site's file, the
-    /// device cgroup (v1), the scheduler's environment.
+    /// device cgroup (v1), the scheduler's environment. Steps have what their job has.
     pub(super) fn claim_for(&self, jobs: &Jobs) {
         if !self.has_any() {
             return;
         }
         let site = self.held_dir().map(|dir| read_site(dir)).unwrap_or_default();
         let mut claims = BTreeMap::new();
-        for (job, tracked) in jobs.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()) {
-            let of_site = site.get(&job.job).filter(|_| job.step.is_empty());
+        let living = jobs.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none());
+        for (job, tracked) in living.filter(|(job, _)| job.step.is_empty()) {
+            let of_site = site.get(&job.job);
             let of_cgroup = || {
                 let list = jobs.view.read_devices(&tracked.root)?;
                 Some(devices(&list)).filter(|claims| !claims.of.is_empty())

@@ -79,16 +79,15 @@ impl Jobs {
 
     /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks.
     pub fn read_files(&mut self, snapshot: &mut Snapshot) {
+        let now_ns = snapshot.monotonic_ns;
         for (job, tracked) in self.tracker.jobs() {
-            if let Some(details) = self.details.get_mut(job) {
-                details.read_parts(|path| self.view.places(path), snapshot.monotonic_ns);
-            }
+            let Some(details) = self.details.get_mut(job) else { continue };
+            details.read_parts(|path| self.view.places(path), now_ns);
             // Whose files they are now is not known where some is charged apart.
             if tracked.apart.is_empty()
-                && let (Some(lease), Some(details)) = (tracked.lease, self.details.get_mut(job))
-                && let Some(groups) = snapshot.slots.get_mut(&lease)
+                && let Some(groups) = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease))
             {
-                details.read(|| self.view.places(&tracked.root), groups);
+                details.read(|| self.view.places(&tracked.root), groups, now_ns);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Devices that were given to a job, used by it or not.
 
 use super::{idle::looked, *};
+use crate::model::job::Job;
 
 /// A MIG instance does not tell how busy it is; nor does a process of a shared device with some drivers.
 #[test]
@@ -130,4 +131,45 @@ fn a_schedulers_numbers_do_not_mean_the_chip_of_the_console() {
     alone.claim([(1, Claims { of: [Claim::Minor(0)].into(), is_relative: false })].into());
     alone.add(&reading(1, vec![chip]), |_| None);
     assert_eq!(held(&alone), ["PCI-0"], "a node of such cards");
+}
+
+/// `steps = true`: the job has its devices from its begin to its end, its steps those that they are on.
+#[test]
+fn a_device_is_held_by_the_steps_that_are_on_it_else_by_their_job() {
+    let job = |step: &str| Job { job: "7".into(), step: step.into(), ..Job::default() };
+    let owner = |process: &ProcessReading| Some(job(&(process.pid / 10 - 1).to_string()));
+    let seconds = |totals: &Totals<Job>, step: &str| {
+        let group = totals.groups_for(&job(step), 9 * S).pop();
+        let of = |group: Group| {
+            [Gpu::held_ns, Gpu::used_ns, Gpu::readings_shared]
+                .map(|field| group.number(field).unwrap())
+        };
+        group.map(of).map(|[held, used, shared]| [held / S, used / S, shared])
+    };
+    for claim in [Claim::Uuid("GPU-a".into()), Claim::Index(0)] {
+        let mut totals = Totals::default();
+        totals.claim([(job(""), Claims { of: [claim].into(), is_relative: true })].into());
+        for (at, processes) in [
+            (1, vec![]),
+            (2, vec![process(10, 5, None)]),
+            (3, vec![process(20, 5, None)]),
+            (4, vec![]),
+        ] {
+            let busy = Some(Busy::default());
+            let devices = vec![DeviceReading { busy, ..device(None, &processes) }];
+            totals.add(&GpuReading { monotonic_ns: at * S, period_ns: S, devices }, owner);
+        }
+        assert_eq!(seconds(&totals, ""), Some([1, 0, 0]), "before and after its steps");
+        assert_eq!(seconds(&totals, "0"), Some([1, 1, 0]));
+        assert_eq!(seconds(&totals, "1"), Some([1, 1, 0]));
+    }
+    // A step that is elsewhere speaks against its job's numbers.
+    let mut totals = Totals::default();
+    totals.claim([(job(""), Claims { of: [Claim::Index(0)].into(), is_relative: true })].into());
+    let other = Arc::new(Device { index: 1, uuid: "GPU-b".into(), ..Device::default() });
+    let on_other = DeviceReading { device: other, ..device(None, &[process(10, 5, None)]) };
+    for (at, read) in [(1, on_other), (2, device(None, &[]))] {
+        totals.add(&GpuReading { monotonic_ns: at * S, period_ns: S, devices: vec![read] }, owner);
+    }
+    assert_eq!((seconds(&totals, ""), seconds(&totals, "0")), (None, Some([0, 0, 0])));
 }

@@ -1,0 +1,63 @@
+//! What of one of many jobs is not read each time, and what has it read at once: signs that it changed.
+//!
+//! Pure: times and signs come as arguments.
+
+use super::pace::Pace;
+
+/// `memory.current` has moved where it differs from what it was by more than this part of it.
+const MOVED_PART: u64 = 100;
+
+/// What is not read each time: what is told of it is what was read just now, or nothing.
+pub(super) struct Seldom {
+    /// The time of the readings to come.
+    now_ns: u64,
+    memory: Pace,
+    /// `memory.current` when `memory.stat` was read last.
+    memory_bytes: u64,
+    tasks: Pace,
+    /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
+    tasks_moved: u64,
+    tasks_listed: u64,
+}
+
+impl Seldom {
+    /// From `now_ns` on (CLOCK_MONOTONIC).
+    pub fn from(now_ns: u64) -> Self {
+        let pace = || Pace::from(now_ns);
+        Self {
+            now_ns,
+            memory: pace(),
+            memory_bytes: 0,
+            tasks: pace(),
+            tasks_moved: 0,
+            tasks_listed: 0,
+        }
+    }
+
+    /// The readings to come are of `now_ns`, when by the probes `tasks_moved` tasks had come or ended.
+    pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
+        (self.now_ns, self.tasks_moved) = (now_ns, tasks_moved);
+    }
+
+    /// Whether what the memory is of is to be read, where `current` bytes are charged; it is then.
+    pub fn reads_memory(&mut self, current: Option<u64>) -> bool {
+        let Some(current) = current else { return true };
+        let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
+        let reads = moved || self.memory.is_due(self.now_ns);
+        if reads {
+            self.memory.note_read(self.now_ns);
+            self.memory_bytes = current;
+        }
+        reads
+    }
+
+    /// Whether tasks are to be listed; they are then.
+    pub fn lists_tasks(&mut self) -> bool {
+        let lists = self.tasks_moved != self.tasks_listed || self.tasks.is_due(self.now_ns);
+        if lists {
+            self.tasks.note_read(self.now_ns);
+            self.tasks_listed = self.tasks_moved;
+        }
+        lists
+    }
+}
