@@ -7,6 +7,7 @@ mod told;
 use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
+use aya::maps::MapData;
 use tracer_ebpf::ids::{INHERITED, TELL_EXECS};
 
 use offers::Offers;
