@@ -172,4 +172,13 @@ kernel_fields! {
     URING_OPCODE = "io_kiocb.opcode",
     URING_FILE = "io_kiocb.file",
     URING_RESULT = "io_uring_cqe.res",
+    FILE_MODE = "file.f_mode",
+    BINARY_FILE = "linux_binprm.file",
+    TASK_MM = "task_struct.mm",
+    MM_EXECUTABLE = "mm_struct.exe_file",
+    INODE_ALIASES = "inode.i_dentry.first",
+    DENTRY_ALIAS = "dentry.d_u.d_alias|dentry.d_alias",
+    DENTRY_INODE = "dentry.d_inode",
+    // Length in the upper half, and behind it the address of the name.
+    DENTRY_LENGTH = "dentry.d_name.hash_len|dentry.__d_name.hash_len",
 }

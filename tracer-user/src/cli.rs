@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, compare, doctor, findings, io, jobs, push, report, resolve, run, top, usage,
+    agent, compare, doctor, findings, io, jobs, push, report, resolve, run, software, top, usage,
 };
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
@@ -27,6 +27,7 @@ pub enum Command {
     Compare(compare::Args),
     Jobs(jobs::Args),
     Usage(usage::Args),
+    Software(software::Args),
     Top(top::Args),
     Io(io::Args),
     Findings(findings::Args),

@@ -22,7 +22,7 @@ use crate::{
     lines::clustercockpit::METRICS,
     model::{
         buckets::BucketStyle,
-        tables::{self, FACTS, JOB_INFO, total_name},
+        tables::{self, FACTS, JOB_INFO, JOB_SOFTWARE, SOFTWARE_FIELDS, total_name},
     },
 };
 
@@ -79,6 +79,7 @@ pub fn metrics() -> String {
         text.push_str(&section(table));
     }
     text.push_str(&job_info());
+    text.push_str(&job_software());
     text.push_str(&job_hist());
     text.push_str(&hooks::section());
     text.push_str(&clustercockpit());
@@ -118,6 +119,22 @@ fn job_info() -> String {
         example(&tables::BLOCK, Some("read"), Kind::Counter),
         example(&tables::NET, Some("tcp"), Kind::Counter),
     );
+    text
+}
+
+fn job_software() -> String {
+    let mut text = format!(
+        "\n## {JOB_SOFTWARE}\n\n\
+         Which software a job ran on this node, where the agent watches for that (`census`): one series for each job and\n\
+         node, with names in fields and never in tags, of bounded length. Nothing of a user's own has a name here\n\
+         ([PRIVACY.md](PRIVACY.md)); an import is not yet a use. The agent writes it beside `job_info`, when there is more\n\
+         to tell and once the job has ended. The tag `user` is absent, or hashed, where the site\n\
+         wants that. A field that is unknown is absent. In the JSON: `software` ([RECORD.md](RECORD.md)).\n\n\
+         | field | type | meaning |\n| --- | --- | --- |\n",
+    );
+    for (name, form, help) in SOFTWARE_FIELDS {
+        let _ = writeln!(text, "| `{name}` | {form} | {help} |");
+    }
     text
 }
 

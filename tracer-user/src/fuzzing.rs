@@ -1,13 +1,24 @@
 //! What the fuzz targets (`tests/fuzz`) reach and no interface shows: parsers of what the kernel and other
 //! processes write. Not for anybody else.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use crate::{
     bpf::fdinfo,
+    census::{
+        Site,
+        listing::{self, Distribution, Listing},
+        naming::{Installed, Naming},
+        rules::Rules,
+        soname,
+    },
     cgroup::{place::Places, settings},
     gpu::{cards::fdinfo::DrmClient, member},
     launch::signals,
+    model::{
+        seen::Seen,
+        software::{Level, Software},
+    },
     probes::{Cgroup, events},
     resolve::{held, process},
 };
@@ -53,4 +64,26 @@ pub fn drm_client(before: &str, now: &str, elapsed_ns: u64) -> Option<(Option<u6
     let (before, now) = (DrmClient::parse(before)?, DrmClient::parse(now)?);
     let shares = now.shares(&before, elapsed_ns).into_values().collect();
     Some((now.memory_bytes(), shares))
+}
+
+/// What is told of `seen` at its fullest, where these entries and lists of files are in each folder of modules.
+pub fn software(seen: &Seen, entries: &[&str], record: &str) -> Software {
+    static NAMING: LazyLock<Naming> = LazyLock::new(|| {
+        let rules = Rules::new(Site::default()).expect("our rules");
+        Naming::new(Level::Full, rules).expect("no patterns of a site's")
+    });
+    let mut listing = Listing::default();
+    for (name, version) in entries.iter().filter_map(|entry| listing::parse(entry)) {
+        let key = crate::census::normal(&name);
+        for top in listing::tops(record) {
+            listing.tops.insert(top.to_owned(), key.clone());
+        }
+        listing.distributions.insert(key, Distribution { name, version, is_own: false });
+    }
+    NAMING.software(seen, |_| Installed::Listed(&listing))
+}
+
+/// The family of the soname of the file at `path`.
+pub fn soname_family(path: &str) -> Option<String> {
+    soname::parse(path).map(|soname| soname.family)
 }

@@ -4,6 +4,7 @@
 
 pub mod base;
 pub mod bpf;
+pub mod census;
 pub mod cgroup;
 pub mod cli;
 pub mod commands;

@@ -7,7 +7,8 @@ use jobtrace::{
     base::say::{Level, say_at},
     cli::{Cli, Command},
     commands::{
-        agent, compare, doctor, findings, io, jobs, push, report, resolve, run, top, usage,
+        agent, compare, doctor, findings, io, jobs, push, report, resolve, run, software, top,
+        usage,
     },
     probes,
 };
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Usage(args) => usage::run(&args),
+        Command::Software(args) => software::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Io(args) => io::run(&args),
         Command::Findings(args) => findings::run(&args),

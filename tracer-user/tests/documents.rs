@@ -16,7 +16,9 @@ use jobtrace::{
         job::{Job, JobStats, Losses},
         point::{Origin, Point},
         points::info_point,
-        tables::{self, FACTS},
+        software::{Library, Package, Program, Software, Stack},
+        software_point::{UserTag, point},
+        tables::{self, FACTS, SOFTWARE_FIELDS},
     },
     resolve::{Resolver, facts::JobFacts},
 };
@@ -88,6 +90,27 @@ fn infos() -> Vec<Point> {
     vec![of_run, details.due_info(&origin(), &job(), 9, false).unwrap()]
 }
 
+/// The line of `job_software` of a job of which everything is known.
+fn of_software() -> Point {
+    let text = || Some("3.11".to_owned());
+    let name = || "x".to_owned();
+    let software = Software {
+        by: [Default::default()].into(),
+        programs: vec![Program {
+            name: name(),
+            version: text(),
+            kind: Some("python".into()),
+            executions: 1,
+        }],
+        libraries: vec![Library { name: name(), ..Library::default() }],
+        packages: vec![Package { name: name(), ..Package::default() }],
+        stacks: vec![Stack { kind: name(), ..Stack::default() }],
+        python_processes_most: Some(1),
+        ..Software::default()
+    };
+    point(&origin(), &job(), &software, &UserTag::On, 9)
+}
+
 /// The rows of `name` in METRICS.md.
 fn section(text: &str, name: &str) -> String {
     let (_, rest) = text.split_once(&format!("\n## {name}\n")).expect(name);
@@ -99,6 +122,7 @@ fn what_is_written_is_explained() {
     let text = docs::metrics();
     let (introduction, _) = text.split_once("\n## ").unwrap();
     let mut all = infos();
+    all.push(of_software());
     let stats = JobStats { job: job(), groups: groups() };
     for style in BucketStyle::value_variants() {
         all.extend(points(&origin(), &stats, Profile::Full, *style, 9, 10));
@@ -142,6 +166,9 @@ fn what_is_written_is_explained() {
     }
     for fact in FACTS {
         assert!(seen.contains(&("job_info".into(), fact.name.into())), "{}", fact.name);
+    }
+    for (field, ..) in SOFTWARE_FIELDS {
+        assert!(seen.contains(&("job_software".into(), (*field).into())), "{field}");
     }
     assert!(seen.len() > 300, "{}", seen.len());
 }

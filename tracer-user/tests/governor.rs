@@ -44,18 +44,18 @@ impl Node {
 fn the_dearest_goes_first_and_the_scheduler_last() {
     // sched, major, full, block, net, life cycle; limit 1 %
     for (ratios, shed) in [
-        ([0.004, 0.001, 0.003, 0.001, 0.0, 0.0], vec![]),
-        ([0.005, 0.0, 0.006, 0.004, 0.0, 0.0], vec![Family::FullFault]),
-        ([0.005, 0.0, 0.008, 0.009, 0.0, 0.0], vec![Family::Block, Family::FullFault]),
+        ([0.004, 0.001, 0.003, 0.001, 0.0, 0.0, 0.0], vec![]),
+        ([0.005, 0.0, 0.006, 0.004, 0.0, 0.0, 0.0], vec![Family::FullFault]),
+        ([0.005, 0.0, 0.008, 0.009, 0.0, 0.0, 0.0], vec![Family::Block, Family::FullFault]),
         (
-            [0.020, 0.001, 0.006, 0.004, 0.0, 0.0],
+            [0.020, 0.001, 0.006, 0.004, 0.0, 0.0, 0.0],
             vec![Family::FullFault, Family::Block, Family::Sched],
         ),
-        ([0.005, 0.0, 0.004, 0.004, 0.012, 0.0], vec![Family::Net, Family::FullFault]),
+        ([0.005, 0.0, 0.004, 0.004, 0.012, 0.0, 0.0], vec![Family::Net, Family::FullFault]),
         // Not worth it: a thousandth of what is too much.
-        ([0.030, 0.0, 0.000_02, 0.000_02, 0.0, 0.0], vec![Family::Sched]),
+        ([0.030, 0.0, 0.000_02, 0.000_02, 0.0, 0.0, 0.0], vec![Family::Sched]),
         // What keeps the slots right stays, whatever it costs.
-        ([0.0, 0.0, 0.0, 0.0, 0.0, 0.5], vec![]),
+        ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5], vec![]),
     ] {
         let mut node = Node::new(0.01, ratios);
         let found: Vec<_> = node
@@ -73,7 +73,7 @@ fn the_dearest_goes_first_and_the_scheduler_last() {
 
 #[test]
 fn three_in_a_row_and_then_back_off_that_doubles_up_to_an_hour() {
-    let mut node = Node::new(0.01, [0.002, 0.0, 0.05, 0.0, 0.0, 0.0]);
+    let mut node = Node::new(0.01, [0.002, 0.0, 0.05, 0.0, 0.0, 0.0, 0.0]);
     let actions = node.actions(6 * 3600);
     assert_eq!(actions[0], (30, Action::Shed(Family::FullFault)));
     let back_offs: Vec<u64> = actions.chunks_exact(2).map(|pair| pair[1].0 - pair[0].0).collect();
@@ -94,7 +94,7 @@ fn a_short_peak_sheds_nothing() {
 
 #[test]
 fn who_behaved_for_an_hour_begins_with_a_minute_again() {
-    let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0, 0.0]);
+    let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0, 0.0, 0.0]);
     node.actions(1000);
     node.ratios[Family::Block as usize] = 0.001;
     let calm = node.actions(3 * 3600);
@@ -140,13 +140,13 @@ fn what_was_measured_here_stands_for_the_figures_from_elsewhere() {
 #[test]
 fn who_lives_on_the_switch_hook_goes_and_comes_with_it() {
     // Nothing but major faults: their probe cannot be shed without the switch hook.
-    let mut node = Node::new(0.01, [0.001, 0.05, 0.0, 0.0, 0.0, 0.0]);
+    let mut node = Node::new(0.01, [0.001, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0]);
     assert_eq!(node.actions(30), [(30, Action::Shed(Family::Sched))]);
     assert!(!node.governor.is_shed(Family::MajorFault));
     assert!(!node.governor.is_running(Family::MajorFault));
     assert_eq!(node.step().ratio, Some(0.0));
     // Both are shed, the one that needs the other earlier: it waits for that other.
-    let mut node = Node::new(0.01, [0.02, 0.0, 0.05, 0.0, 0.0, 0.0]);
+    let mut node = Node::new(0.01, [0.02, 0.0, 0.05, 0.0, 0.0, 0.0, 0.0]);
     let restored: Vec<_> = node
         .actions(200)
         .into_iter()
@@ -160,7 +160,7 @@ fn who_lives_on_the_switch_hook_goes_and_comes_with_it() {
 
 #[test]
 fn other_settings_count_at_once() {
-    let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0, 0.0]);
+    let mut node = Node::new(0.01, [0.0, 0.0, 0.0, 0.05, 0.0, 0.0, 0.0]);
     node.governor.set(Limits { patience: 1, first_back_off_ns: S, ..Limits::with_limit(0.01) });
     assert_eq!(node.step().action, Some(Action::Shed(Family::Block)));
     assert_eq!(node.step().action, Some(Action::Restore(Family::Block)));

@@ -4,6 +4,7 @@
 use crate::process::say;
 use anyhow::{Context, Result, bail};
 use jobtrace::{
+    census,
     commands::{agent::config::Config, push::options::Options},
     report::usage::policies,
 };
@@ -11,8 +12,8 @@ use std::fs;
 use xtask::{grafana, root, sections};
 
 /// Writes docs/METRICS.md, docs/RECORD.md and docs/FINDINGS.md from their tables, docs/CLI.md from the command line's definition, the
-/// packages' jobtrace.toml and push.toml from the configurations' keys, policies.toml from its measures, and
-/// docs/grafana: dashboards in InfluxQL, Flux, SQL and PromQL, from one description.
+/// packages' jobtrace.toml and push.toml from the configurations' keys, policies.toml from its measures, software.toml
+/// from the census's rules, and docs/grafana: dashboards in InfluxQL, Flux, SQL and PromQL, from one description.
 #[derive(clap::Args)]
 pub struct Args {
     /// Compare with the files and write nothing
@@ -34,6 +35,7 @@ pub fn run(args: &Args) -> Result<()> {
         ("xtask/dist/jobtrace.toml".to_owned(), Config::default_file()?),
         ("xtask/dist/push.toml".to_owned(), Options::default_file()),
         ("xtask/dist/policies.toml".to_owned(), policies::default_file()),
+        ("xtask/dist/software.toml".to_owned(), census::default_file()),
     ];
     let dashboards = grafana::all()?;
     for written in &dashboards {

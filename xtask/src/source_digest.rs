@@ -24,8 +24,10 @@ pub struct Object {
 pub const ALWAYS: Object = Object { target: "always", file: "tracer-ebpf/object/always.bpf.o" };
 /// The programs that count file operations, on request.
 pub const IO: Object = Object { target: "io", file: "tracer-ebpf/object/io.bpf.o" };
+/// The programs that see which software jobs run, on request.
+pub const CENSUS: Object = Object { target: "census", file: "tracer-ebpf/object/census.bpf.o" };
 /// All of them: one for what always runs, and one for each thing that runs on request.
-pub const OBJECTS: &[Object] = &[ALWAYS, IO];
+pub const OBJECTS: &[Object] = &[ALWAYS, IO, CENSUS];
 /// The record beside them: digests of the sources and of each object, and who built them.
 pub const RECORD: &str = "tracer-ebpf/object/SOURCE.sha256";
 

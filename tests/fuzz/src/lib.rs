@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use targets::{
     agent_state, btf, cgroup_files, cgroup_path, config, drm_client, environ, line_protocol,
-    lines_read, mounts, proc_cgroup, proc_files, query, record, recording, ring_event, spool,
+    lines_read, mounts, proc_cgroup, proc_files, query, record, recording, ring_event, software,
+    spool,
 };
 
 /// What is fed with bytes.
@@ -50,6 +51,7 @@ pub static TARGETS: &[Target] = &[
     target("record", "the record of a job, and what is made of it", record::run),
     target("recording", "recordings, and all that is made of them", recording::run),
     target("ring_event", "events of cgroups from the ring buffer", ring_event::run),
+    target("software", "paths and lists of software", software::run),
     target("spool", "names and contents of files found in the spool", spool::run),
 ];
 

@@ -16,6 +16,7 @@ pub mod query;
 pub mod record;
 pub mod recording;
 pub mod ring_event;
+pub mod software;
 pub mod spool;
 
 use std::sync::LazyLock;

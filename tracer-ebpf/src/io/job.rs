@@ -5,14 +5,14 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     kernel_fields::fields::*,
-    settings::globals::{JOB_CGROUP, JOB_RUNS, TASKS_IN_V1},
+    settings::globals::{JOB_CGROUP, JOB_RUNS},
     tables::io::IoCpu,
 };
 
 use crate::{
     kernel::{Kernel, Pointer, global, load},
     maps::{STATE, cpu},
-    task::Task,
+    task::{Task, cgroup_of},
     tasks,
 };
 
@@ -116,17 +116,4 @@ fn is_inside<P: Pointer>(task: P) -> bool {
         depth += 1;
     }
     false
-}
-
-/// The cgroup that `task` is in, as `task_cgroup` of the shared part gives it, whatever the task is known by: a generic
-/// function there would have the programs that always run compiled otherwise.
-#[inline(always)]
-fn cgroup_of<P: Pointer>(task: P) -> P {
-    let set: P = load(task, TASK_CGROUPS);
-    if global(&TASKS_IN_V1) != 0 {
-        let css: P = load(set, CSS_SET_SUBSYS);
-        load(css, CSS_CGROUP)
-    } else {
-        load(set, CSS_SET_DFL_CGRP)
-    }
 }

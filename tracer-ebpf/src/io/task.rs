@@ -3,11 +3,14 @@
 //! is decided.
 
 use aya_ebpf::helpers::generated::{bpf_get_current_task, bpf_get_current_task_btf};
-use tracer_ebpf::kernel_fields::Marked;
+use tracer_ebpf::{
+    kernel_fields::{Marked, fields::*},
+    settings::globals::TASKS_IN_V1,
+};
 
 use crate::{
     file::word_at,
-    kernel::{Kernel, Pointer, Word, global},
+    kernel::{Kernel, Pointer, Word, global, load},
 };
 
 /// What the running task is known by.
@@ -26,7 +29,7 @@ impl Task for Kernel {
 
 /// The address of a kernel struct, of which the verifier knows nothing.
 #[derive(Clone, Copy)]
-pub struct Address(u64);
+pub struct Address(pub u64);
 
 impl Task for Address {
     #[inline(always)]
@@ -64,5 +67,18 @@ impl Word for Address {
     #[inline(always)]
     fn of_word(word: u64) -> Self {
         Self(word)
+    }
+}
+
+/// The cgroup that `task` is in, as `task_cgroup` of the shared part gives it, whatever the task is known by: a generic
+/// function there would have the programs that always run compiled otherwise.
+#[inline(always)]
+pub fn cgroup_of<P: Pointer>(task: P) -> P {
+    let set: P = load(task, TASK_CGROUPS);
+    if global(&TASKS_IN_V1) != 0 {
+        let css: P = load(set, CSS_SET_SUBSYS);
+        load(css, CSS_CGROUP)
+    } else {
+        load(set, CSS_SET_DFL_CGRP)
     }
 }

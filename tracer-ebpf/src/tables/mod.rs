@@ -1,6 +1,7 @@
 //! What the kernel keeps of jobs: each struct, and the table that names and explains its fields.
 
 pub mod block;
+pub mod census;
 pub mod fault;
 pub mod in_flight;
 pub mod io;

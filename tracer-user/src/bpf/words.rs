@@ -10,7 +10,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 pub struct Words {
     base: NonNull<u64>,
     len: usize,
-    _map: MapData,
+    map: MapData,
 }
 
 // SAFETY: on our side the mapping belongs to this value alone; all accesses are volatile.
@@ -34,7 +34,12 @@ impl Words {
         };
         let base = base.with_context(|| format!("cannot map the map {name}"))?;
         let base = NonNull::new(base.cast()).with_context(|| format!("map {name} is at 0"))?;
-        Ok(Self { base, len, _map: map })
+        Ok(Self { base, len, map })
+    }
+
+    /// The map.
+    pub fn data(&self) -> &MapData {
+        &self.map
     }
 
     /// The word at `index`; 0 past the end.

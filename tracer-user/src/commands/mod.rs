@@ -11,5 +11,6 @@ pub mod push;
 pub mod report;
 pub mod resolve;
 pub mod run;
+pub mod software;
 pub mod top;
 pub mod usage;

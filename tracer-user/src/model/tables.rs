@@ -4,6 +4,7 @@ mod facts;
 mod gpu;
 mod node;
 mod own;
+mod software;
 
 pub use tracer_ebpf::tables::{
     block::{BLOCK, Block},
@@ -23,6 +24,7 @@ pub use self::{
     gpu::{GPU, Gpu, XID, Xid},
     node::{NODE_MOUNT, NODE_NET, NodeMount, NodeNet},
     own::{Own, SELF},
+    software::{JOB_SOFTWARE, SOFTWARE_FIELDS, SoftwareField},
 };
 
 measurement! {

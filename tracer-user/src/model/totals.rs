@@ -10,6 +10,7 @@ use super::{
     info::{Exit, JobInfo},
     job::{Job, JobStats},
     parts::{Part, Parts},
+    software::Software,
     tables::{self, BLOCK, Block, CPU, Cpu, SCHED, Sched},
 };
 
@@ -67,6 +68,8 @@ pub struct RunTotals {
     pub parts: Parts,
     /// The files that it used most, where it was asked for them.
     pub files: Files,
+    /// The software that it ran, where somebody watched for that.
+    pub software: Option<Software>,
     /// Things the reader must know: a hook missing, processes left behind, output lost.
     pub notes: Vec<String>,
 }
@@ -86,6 +89,7 @@ impl RunTotals {
             gaps: Gaps::default(),
             parts: Parts::default(),
             files: Files::default(),
+            software: None,
             notes: Vec::new(),
         }
     }

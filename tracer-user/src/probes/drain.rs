@@ -10,6 +10,7 @@ use tracer_ebpf::records::CpuRecord;
 
 use super::{
     blocks::Blocks,
+    census::Census,
     clock::RunQueueClock,
     options::Options,
     own,
@@ -27,6 +28,7 @@ use crate::{
         lease::{Lease, Slot},
         snapshot::Snapshot,
         source::Source,
+        tables::Own,
     },
 };
 
@@ -43,6 +45,8 @@ pub struct Probes {
     pub(super) readings: Readings,
     pub(super) blocks: Blocks,
     pub(super) waits: Waits,
+    /// Which software jobs run, where somebody asks.
+    pub census: Option<Census>,
     /// Last values of the leases that ended since the last snapshot.
     closed: BTreeMap<Lease, Vec<Group>>,
     /// Whether snapshots free what has ended; the whole node's agent does so itself.
@@ -75,6 +79,7 @@ impl Probes {
             readings,
             blocks,
             waits,
+            census: None,
             closed: BTreeMap::new(),
             reclaims: !options.whole_node,
             since_ns,
@@ -108,9 +113,15 @@ impl Probes {
         !self.readings.unknown().contains(&"job_block")
     }
 
+    /// The slot of `lease`; `None` where it has none any more.
+    pub fn slot_of(&self, lease: Lease) -> Option<Slot> {
+        self.slots.held().slot(lease)
+    }
+
     /// Run statistics of the loaded programs.
     pub fn program_runs(&self) -> Vec<ProgramRuns> {
-        self.set.runs()
+        let census = self.census.iter().flat_map(|census| census.set.runs());
+        self.set.runs().into_iter().chain(census).collect()
     }
 
     /// Waits until no CPU is seen running a task of `lease`, for a few milliseconds at most: a task that
@@ -170,7 +181,11 @@ impl Probes {
     pub fn close(&mut self, lease: Lease, groups: Vec<Group>) -> Result<()> {
         self.closed.insert(lease, groups);
         self.readings.forget(lease);
-        if let Some(slot) = self.slots.held().slot(lease) {
+        let slot = self.slots.held().slot(lease);
+        if let Some(census) = &mut self.census {
+            census.end(lease, slot);
+        }
+        if let Some(slot) = slot {
             self.slots.banks().clear(slot)?;
             self.blocks.free(slot);
             self.waits.free(slot);
@@ -245,7 +260,8 @@ impl Source for Probes {
         slots.append(&mut self.closed);
         let map_bytes = self.own.map_bytes.read(self.slots.banks().all());
         self.own.drain += begin.elapsed();
-        let own = self.own.read(&self.set, &cpus, map_bytes, self.slots.no_room());
+        let mut own = self.own.read(&self.set, &cpus, map_bytes, self.slots.no_room());
+        own.set(Own::dropped_sighting, self.census.as_ref().map(Census::lost));
         Ok(Some(Snapshot {
             wall_ns: wall_ns(),
             monotonic_ns: monotonic_ns(),

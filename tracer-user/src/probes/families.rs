@@ -130,6 +130,19 @@ families! {
         shed: Some(Own::shed_net),
         full_only: false,
     };
+    /// Programs executed, libraries mapped, Python modules opened: `job_software`, where it is asked for.
+    Census = FamilyRow {
+        name: "census",
+        event: "programs executed",
+        counted_by: &[Field(Sched::execs)],
+        event_ns: 600,
+        source: "not measured on this kernel: a prototype's 500 ns for a program executed, and what it maps",
+        gives: "job_software",
+        needs: None,
+        sheddable: true,
+        shed: Some(Own::shed_census),
+        full_only: false,
+    };
     /// Cgroups made and removed, forks, execs, out of memory.
     LifeCycle = FamilyRow {
         name: "life_cycle",

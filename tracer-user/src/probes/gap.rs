@@ -17,6 +17,10 @@ impl Probes {
     /// # Errors
     /// When a pinned attachment cannot be removed.
     pub fn detach(&mut self, family: Family) -> Result<()> {
+        if let (Family::Census, Some(census)) = (family, &mut self.census) {
+            census.detached();
+            return family.hooks().rev().try_for_each(|row| census.set.detach(row.hook.program));
+        }
         family.hooks().rev().try_for_each(|row| self.set.detach(row.hook.program))?;
         if family.hooks().any(|row| FAULT_BEGINS.contains(&row.hook.group)) {
             // Of these nobody would tell the end of one and the begin of the next apart.
@@ -30,6 +34,12 @@ impl Probes {
     /// # Errors
     /// When the kernel refuses one that it took before, or the tasks' records cannot be cleared.
     pub fn attach(&mut self, family: Family) -> Result<()> {
+        if let (Family::Census, Some(census)) = (family, &mut self.census) {
+            let there: Vec<_> = census.set.there().collect();
+            there.into_iter().try_for_each(|hook| census.set.attach(hook))?;
+            census.attached();
+            return Ok(());
+        }
         family.hooks().try_for_each(|row| self.attach_hook(&row.hook))
     }
 
@@ -59,7 +69,8 @@ impl Probes {
 
     /// Every hook, and how it fared.
     pub fn hooks(&self) -> impl Iterator<Item = (&'static HookRow, &HookState)> {
-        HOOKS.iter().zip(self.set.states())
+        let census = self.census.iter().flat_map(super::Census::hooks);
+        HOOKS.iter().zip(self.set.states()).chain(census)
     }
 
     /// The hooks that this kernel lacks, and why; of alternatives the last, which asks for least of a kernel.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 
-use super::{families::Family, needs::SOCKET_CGROUP};
+use super::{census::CENSUS_HOOKS, families::Family, needs::SOCKET_CGROUP};
 use crate::{base::layout::Layout, bpf::hook::Hook};
 
 pub use rows::HOOKS;
@@ -52,7 +52,7 @@ impl HookRow {
 impl Family {
     /// Its hooks, in the order of their attaching.
     pub fn hooks(self) -> impl DoubleEndedIterator<Item = &'static HookRow> {
-        HOOKS.iter().filter(move |row| row.family == self)
+        HOOKS.iter().chain(&CENSUS_HOOKS).filter(move |row| row.family == self)
     }
 
     /// The fields it gives, or a whole measurement. One that also lives on another family goes with the

@@ -2,7 +2,7 @@
 //! [`tracer_ebpf::ids`].
 
 use anyhow::{Context, Result, ensure};
-use aya::maps::Map;
+use aya::maps::{Map, MapData};
 use tracer_ebpf::ids::{self, HIERARCHIES, KERNEL_WAYS_FROM, SETS, SLOT_BITS, WAYS};
 
 use super::events::Cgroup;
@@ -20,6 +20,11 @@ impl IdTable {
     /// When the map cannot be mapped.
     pub fn new(map: Map) -> Result<Self> {
         Words::map(map, "IDS").map(Self)
+    }
+
+    /// The map itself.
+    pub fn data(&self) -> &MapData {
+        self.0.data()
     }
 
     /// Maps cgroup `id` of table `hierarchy` to `slot`.

@@ -7,6 +7,7 @@ mod block_cells;
 mod blocks;
 mod calls;
 mod cells;
+mod census;
 mod clock;
 #[doc(hidden)]
 pub mod decode;
@@ -34,6 +35,7 @@ mod take_over;
 mod unknown;
 mod waits;
 
+pub use census::{CENSUS_HOOKS, Census, Room};
 pub use development::development;
 pub use drain::Probes;
 pub use empty::hold_empty;

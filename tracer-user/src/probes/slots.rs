@@ -7,6 +7,7 @@ mod told;
 use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
+use aya::maps::MapData;
 use tracer_ebpf::ids::{INHERITED, TELL_EXECS};
 
 use offers::Offers;
@@ -83,6 +84,11 @@ impl Slots {
         let used = self.leases.used().map(|(_, slot)| slot);
         self.banks.keep_only(&used.chain(self.leases.spare()).collect::<Vec<_>>());
         Ok(())
+    }
+
+    /// What other objects find slots by: the table of cgroups and the slots' flags.
+    pub(super) fn shared(&self) -> (&MapData, &MapData) {
+        (self.ids.data(), self.flags.data())
     }
 
     /// The banks, and who has which.

@@ -48,6 +48,8 @@ pub struct Wanted<'a> {
     pub since_ns: u64,
     /// Those with one of these texts in their line, and some of others; without any, all.
     pub texts: Vec<&'a str>,
+    /// With what they ran: a database has lines of its own for that.
+    pub with_software: bool,
 }
 
 impl Days {

@@ -10,7 +10,7 @@ use tracer_ebpf::table::Unit;
 
 use super::{
     Record,
-    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, THREADS},
+    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
     series::SERIES,
     timeline::Timeline,
 };
@@ -87,6 +87,9 @@ impl Serialize for Document<'_> {
         }
         if !totals.files.latency.is_empty() {
             map.serialize_entry(LATENCY, &totals.files.latency)?;
+        }
+        if let Some(software) = &totals.software {
+            map.serialize_entry(SOFTWARE, software)?;
         }
         map.serialize_entry("timeline", &Columns(&self.0.timeline))?;
         if !totals.gaps.is_empty() {

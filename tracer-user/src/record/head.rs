@@ -14,6 +14,7 @@ use crate::model::{
     gaps::SCHED,
     info::Facts,
     needed::Needed,
+    software::Software,
     tables::{Block, Cpu, Fact, Fault, Gpu, MEMORY, Memory, Net, Own, SELF, Sched, fact},
 };
 
@@ -139,6 +140,29 @@ head! {
     gpu_held_ns: u64 = |record| sum(record, Gpu::held_ns);
     /// Part of it in which a kernel ran on them.
     gpu_busy_ns: u64 = |record| sum(record, Gpu::busy_ns);
+    /// The job array that it belongs to.
+    array_job: Text = |record| text(record, const { fact("array_job") });
+    /// How much is told of its software: `counts`, `names`, `full`, or `opted_out`; absent: nobody watched.
+    software: Text = |record| software(record, |of| match of.opted_out {
+        true => "opted_out".to_owned(),
+        false => of.level.name().to_owned(),
+    });
+    /// 1: something of it is missing.
+    software_partial: u64 = |record| of_software(record, |of| Some(of.is_partial().into()));
+    /// Programs, as in `job_software`: names with their versions, at most 8 KiB, then how many have none.
+    programs: Text = |record| software(record, Software::programs_text);
+    /// Libraries, in the same form, by what they belong to.
+    libraries: Text = |record| software(record, Software::libraries_text);
+    /// Python packages, by the names that they are installed by.
+    packages: Text = |record| software(record, Software::packages_text);
+    /// Stacks that these came from.
+    stacks: Text = |record| software(record, Software::stacks_text);
+    /// Versions of Python.
+    python: Text = |record| software(record, Software::python_text);
+    /// The most Python processes at once.
+    python_processes_most: u64 = |record| of_software(record, |of| of.python_processes_most);
+    /// 1: a library was loaded that computes on GPUs.
+    gpu_library: u64 = |record| of_software(record, |of| Some(of.gpu_library.into()));
 }
 
 impl<Text> Head<Text> {
@@ -210,6 +234,16 @@ fn known(text: &str) -> Option<String> {
 fn text(record: &Record, fact: &'static Fact) -> Option<String> {
     let facts: &Facts = &record.facts;
     known(facts.text(fact))
+}
+
+/// A text of its software; `None` where nobody watched, or there is none.
+fn software(record: &Record, of: impl Fn(&Software) -> String) -> Option<String> {
+    record.totals.software.as_ref().map(of).filter(|text| !text.is_empty())
+}
+
+/// A number of it, where it did not opt out.
+fn of_software(record: &Record, of: impl Fn(&Software) -> Option<u64>) -> Option<u64> {
+    of(record.totals.software.as_ref().filter(|software| !software.opted_out)?)
 }
 
 fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {

@@ -10,6 +10,7 @@ use crate::model::{
     gaps::NO_AGENT,
     group::{follow_all, merge_all},
     info::{Exit, Facts, JobInfo},
+    software::Software,
     tables::{CPU, Cpu, Fact, MEMORY, Memory, fact},
     totals::{Peaks, RunTotals},
 };
@@ -152,6 +153,7 @@ fn join(whole: &mut Record, more: Record, values: fn(&mut RunTotals, &RunTotals)
     totals.gaps.merge(&of_more.gaps);
     totals.parts.merge(&of_more.parts);
     totals.files.merge(&of_more.files);
+    Software::merge_known(&mut totals.software, of_more.software.as_ref());
     for (texts, more) in
         [(&mut totals.notes, &of_more.notes), (&mut totals.unknown, &of_more.unknown)]
     {

@@ -12,7 +12,7 @@ use tracer_ebpf::{
 use super::{
     Record,
     document::SCHEMA,
-    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, THREADS},
+    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
     series::{SERIES, WIDTH},
     timeline::{Column, MOST_COLUMNS, Timeline},
 };
@@ -26,6 +26,7 @@ use crate::model::{
     io_threads::IoThreads,
     job::Job,
     parts::{OtherParts, Part, Parts},
+    software::Software,
     tables,
     totals::{Peaks, RunTotals},
 };
@@ -99,6 +100,8 @@ fn record(json: &Json) -> Result<Record> {
         threads: IoThreads { threads: list(map, THREADS)?, programs: list(map, PROGRAMS)? },
         latency: latency.with_context(|| format!("`{LATENCY}`"))?.unwrap_or_default(),
     };
+    let software = map.get(SOFTWARE).map(Software::deserialize).transpose();
+    totals.software = software.with_context(|| format!("`{SOFTWARE}`"))?;
     totals.unknown = texts(map, "unknown")?;
     totals.notes = texts(map, "notes")?;
     let timeline = timeline(object(map.get("timeline").unwrap_or(&Json::Null), "timeline")?);

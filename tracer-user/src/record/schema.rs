@@ -25,6 +25,9 @@ pub const PROGRAMS: &str = "io_programs";
 /// Key of the durations over time.
 pub const LATENCY: &str = "io_latency";
 
+/// Key of the software.
+pub const SOFTWARE: &str = "software";
+
 /// All of them, in the order of the document.
 pub static KEYS: &[Key] = &[
     key("schema", "integer", "Version of the form. A field that is added does not change it."),
@@ -95,6 +98,69 @@ pub static KEYS: &[Key] = &[
         "object",
         "How long operations on files took over time (`run --io`, `io`), those on pipes, sockets and devices left out: `begin` (of the first column, ns since the Unix epoch), `width_ns` (of each column: a second times a power of two), and `columns`, at most 240, each a list of how many operations took less than 2^12 ns (4.1 µs), then 2^14 ns (16 µs), and so on, four times as long each, to those of 2^34 ns (17 s) and more. An interval is in the column in which its middle lies.",
     ),
+    key(
+        "software.level",
+        "string",
+        "How much is told of the software that ran: `counts`, `names` or `full`; of several nodes the least. All of `software` is absent where nobody watched for it (`census` of the agent's configuration, `run --software`). An import is not yet a use, and a failed one counts; nothing of a user's own has a name here (docs/PRIVACY.md).",
+    ),
+    key(
+        "software.by",
+        "list of strings",
+        "How Python modules were seen: `open` (their files were opened), `read` (their first pages were read), `extensions` (compiled ones were mapped: pure ones are missing).",
+    ),
+    key(
+        "software.since_begin",
+        "boolean",
+        "Whether the job was watched from its begin on, on every node.",
+    ),
+    key("software.lost", "integer", "Sightings that found no room; absent: none."),
+    key(
+        "software.opted_out",
+        "boolean",
+        "True: the job asked that nothing is told of it (`JOBTRACE_CENSUS=off` in its environment), and nothing else is.",
+    ),
+    key(
+        "software.programs",
+        "list of objects",
+        "Programs that were executed, at most 256 of a node: `name`, `version` (of the file's name or its folder's), `kind` (`python`, `shell`, `mpi_launcher`, `compiler`, …), `executions`.",
+    ),
+    key(
+        "software.other_programs",
+        "integer",
+        "Programs without a name here: a user's own, denied ones, those beyond the bound. Of this and the like the largest of all nodes.",
+    ),
+    key(
+        "software.libraries",
+        "list of objects",
+        "Shared libraries that were mapped, at most 256 of a node: `name` (family of the soname: `libopenblas`), `version`, `what` (what it belongs to: `OpenBLAS`, `OpenMPI`, `CUDA`, …). The C library's own parts are told in `full` alone.",
+    ),
+    key("software.other_libraries", "integer", "Libraries without a name here."),
+    key(
+        "software.packages",
+        "list of objects",
+        "Python packages that were imported, at most 256 of a node: `name` (as it is imported), `distribution` (as it is installed, in small letters with hyphens), `version`, `python` (`3.11`). The standard library is not among them.",
+    ),
+    key(
+        "software.own_modules",
+        "integer",
+        "Python modules of a user's own, in their folders of packages.",
+    ),
+    key(
+        "software.unknown_packages",
+        "integer",
+        "Packages without a name here for another reason: nobody could read what is installed beside them, they are denied, or beyond the bound.",
+    ),
+    key(
+        "software.stacks",
+        "list of objects",
+        "Where they came from: `kind` (`conda`, `easybuild`, `spack`, `module`, `container`, `virtualenv`, `nix`, …), `name` (absent: a user's own), `version`, `toolchain`.",
+    ),
+    key(
+        "software.python_processes_most",
+        "integer",
+        "The most Python processes at once on one node.",
+    ),
+    key("software.gpu_library", "boolean", "Whether a library was loaded that computes on GPUs."),
     key(
         "timeline.begin",
         "integer, ns",

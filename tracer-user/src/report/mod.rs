@@ -19,6 +19,7 @@ mod nodes;
 pub mod now;
 mod parts;
 mod short;
+pub mod software;
 mod text;
 mod timeline;
 mod told;

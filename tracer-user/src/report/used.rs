@@ -15,7 +15,7 @@ use crate::{
         tables::{GPU, Gpu, Memory, Sched},
     },
     record::Record,
-    view::{facts::Facts, gpus, line::Tone, resources},
+    view::{facts::Facts, gpus, line::Tone, resources, software},
 };
 
 /// Of those that are worth it, from here on enough is used (jobstats takes 80 % for cores, 25 % for GPUs).
@@ -41,7 +41,13 @@ pub(super) fn bars(facts: &Facts, whole: &Whole) -> Vec<Bar> {
     bars.extend(time(facts));
     bars.extend(disk(facts));
     bars.extend(network(facts));
+    bars.extend(software(facts));
     bars
+}
+
+/// What it ran, where somebody watched for that.
+fn software(facts: &Facts) -> Option<Bar> {
+    software::in_words(facts).map(|words| bar("Software", Tone::Plain, None, words))
 }
 
 fn toned(share: Option<f64>, dull: f64, bad: f64) -> Tone {

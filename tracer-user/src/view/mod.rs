@@ -28,6 +28,7 @@ pub mod rules;
 mod servers;
 pub(crate) mod shares;
 pub(crate) mod slow_ops;
+pub(crate) mod software;
 pub(crate) mod table;
 mod terminal;
 

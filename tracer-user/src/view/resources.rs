@@ -1,4 +1,4 @@
-//! What the job used: CPU of the cores held, memory of its limit, GPUs where any were sampled, disks.
+//! What the job used: CPU of the cores held, memory of its limit, GPUs where any were sampled, disks; what it ran.
 
 use super::{
     Style,
@@ -6,6 +6,7 @@ use super::{
     facts::{Facts, MEMORY_IS_SHORT, Traffic},
     gpus,
     line::{Line, Tone, labelled},
+    software,
 };
 use crate::{
     base::{
@@ -30,6 +31,9 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
     lines.extend(gpus::lines(facts, INDENT, style));
     disks(facts, style, &mut lines);
     network(facts, style, &mut lines);
+    if let Some(words) = software::in_words(facts) {
+        lines.extend(labelled("Ran", INDENT, Tone::Plain, &words, style));
+    }
     lines
 }
 

@@ -16,6 +16,7 @@ mod repeated;
 mod replayed;
 mod report;
 mod resolve;
+mod software;
 mod standard;
 mod sums;
 mod targets;

@@ -71,6 +71,11 @@ fn record() -> impl Strategy<Value = Record> {
             };
             record.totals.files.merge(&more);
         }
+        // Of some nodes nobody knows it, and on a few jobs wanted silence.
+        record.totals.software = end.map(|end| match end % 17 {
+            0 => Software::opted_out(Level::Names),
+            _ => software(["bash", "python", "gmx"][end as usize % 3], end),
+        });
         record.totals.exit = end.map(|end| Exit { code: Some((end % 3) as i32), signal: None });
         record
     })

@@ -20,7 +20,9 @@ use jobtrace::{
         job::Job,
         parts::Part,
         point::Origin,
+        seen::Means,
         slow_ops::SlowOp,
+        software::{Level, Library, Package, Program, Software, Stack},
         tables::{self, BLOCK, FACTS, Fact, GPU, Io, Memory, NET, SCHED, Sched, fact},
     },
     record::{
@@ -109,6 +111,47 @@ fn latency(second: u64, ops: u64) -> IoLatency {
     latency
 }
 
+/// Software of a job, of which everything is known.
+fn software(name: &str, executions: u64) -> Software {
+    let text = |text: &str| Some(text.to_owned());
+    Software {
+        level: Level::Full,
+        by: [Means::Read].into(),
+        since_begin: executions.is_multiple_of(2),
+        lost: executions % 7,
+        opted_out: false,
+        programs: vec![Program {
+            name: name.into(),
+            version: text("3.11"),
+            kind: text("python"),
+            executions,
+        }],
+        other_programs: 1 + executions % 3,
+        libraries: vec![Library {
+            name: "libcudart".into(),
+            version: text("12.4.127"),
+            what: text("CUDA"),
+        }],
+        other_libraries: 2,
+        packages: vec![Package {
+            name: name.into(),
+            distribution: text("x"),
+            version: text("1.0"),
+            python: text("3.11"),
+        }],
+        own_modules: 3,
+        unknown_packages: 4,
+        stacks: vec![Stack {
+            kind: "easybuild".into(),
+            name: text("X"),
+            version: text("1"),
+            toolchain: text("foss-2023b"),
+        }],
+        python_processes_most: Some(executions % 5),
+        gpu_library: true,
+    }
+}
+
 /// A record of which everything is known.
 fn full() -> Record {
     let mut record = begun("n1", 10 * SECOND + 7);
@@ -132,6 +175,7 @@ fn full() -> Record {
         latency: latency(11, 9),
         ..Files::largest(vec![used("/d/a", 7)], vec![used("/d", 7)])
     };
+    record.totals.software = Some(software("python", 9));
     record.totals.unknown = vec!["block".into()];
     record.totals.notes = vec!["a note".into()];
     record
@@ -141,10 +185,12 @@ fn full() -> Record {
 fn each_key_is_explained_and_each_explained_one_is_written() {
     let mut record = full();
     record.totals.stats.job.step = "0".into();
+    // Then nothing else is told: nothing but this test writes both.
+    record.totals.software.as_mut().unwrap().opted_out = true;
     let json: serde_json::Value = serde_json::from_str(&document(&record).unwrap()).unwrap();
     let mut paths = Vec::new();
     for (key, value) in json.as_object().unwrap() {
-        let is_split = ["job", "exit", "peaks", "timeline"].contains(&key.as_str());
+        let is_split = ["job", "exit", "peaks", "software", "timeline"].contains(&key.as_str());
         match value.as_object().filter(|_| is_split) {
             Some(map) => paths.extend(map.keys().map(|inner| format!("{key}.{inner}"))),
             None => paths.push(key.clone()),

@@ -12,6 +12,7 @@ const BOTH: &[&str] = &[
     "/etc/jobtrace/jobtrace.toml",
     "/etc/jobtrace/push.toml",
     "/etc/jobtrace/policies.toml",
+    "/etc/jobtrace/software.toml",
     "/usr/lib/systemd/system/jobtrace.service",
     "/usr/lib/systemd/system/jobtrace-push.service",
     "/usr/share/doc/jobtrace/consumers/influxdb-1.influxql",

@@ -9,6 +9,7 @@ mod files;
 mod learnt;
 mod parts;
 mod saving;
+mod software;
 mod told;
 mod totals;
 mod values;
@@ -33,6 +34,7 @@ use files::Files;
 use parts::LivePart;
 pub use saving::Reach;
 use saving::Saving;
+use software::Ran;
 pub use told::REPEAT_NS;
 
 /// The facts of a job.
@@ -76,6 +78,8 @@ pub struct Details {
     settled: bool,
     /// What of it is saved.
     saving: Saving,
+    /// What is told of the software that it ran.
+    ran: Ran,
 }
 
 impl Details {
@@ -119,6 +123,7 @@ impl Details {
             late: false,
             settled: false,
             saving: Saving::default(),
+            ran: Ran::default(),
         }
     }
 
@@ -155,6 +160,7 @@ impl Details {
         let fresh = RunTotals::new(totals.stats.job.clone(), totals.info.clone());
         let before = std::mem::replace(totals, fresh);
         (totals.gaps, totals.parts, totals.unknown) = (before.gaps, before.parts, before.unknown);
+        totals.software = before.software;
         self.facts.set(const { fact("counted_from") }, Some(wall_ns));
         self.files = Files::of_before();
     }
@@ -200,6 +206,8 @@ impl Details {
             (counted.elapsed_ns, counted.intervals, counted.peaks);
         (totals.stats.groups, totals.own) = (counted.totals, counted.losses);
         (totals.gaps, totals.parts) = (counted.gaps, counted.parts);
+        totals.software.clone_from(&counted.software);
+        details.ran = Ran::resumed(counted.software);
         (details.killed_ns, details.started_s) = (counted.killed_ns, counted.started_s);
         details.record.timeline = counted.timeline;
         // What came late before is in its values.
@@ -225,6 +233,7 @@ impl Details {
             peaks: totals.peaks,
             totals: totals.stats.groups.clone(),
             losses: totals.own.clone(),
+            software: totals.software.clone(),
             timeline: self.record.timeline.clone(),
         }
     }

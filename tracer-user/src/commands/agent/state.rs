@@ -27,6 +27,7 @@ use crate::{
         lease::Lease,
         parts::Parts,
         snapshot::Snapshot,
+        software::Software,
         totals::Peaks,
     },
     probes::{Carried, Cgroup},
@@ -106,6 +107,9 @@ pub struct Counted {
     pub totals: Vec<Group>,
     /// What was lost on the node meanwhile.
     pub losses: Vec<Group>,
+    /// The software that it was seen to run, by names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub software: Option<Software>,
     /// Its values over time.
     pub timeline: Timeline,
 }

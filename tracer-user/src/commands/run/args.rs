@@ -31,6 +31,8 @@ Examples:
       jobtrace run --top -- ./simulate input.toml > simulate.log
   Find out on which files' mount and in which calls the I/O time goes:
       jobtrace run --io -- python train.py
+  Find out which libraries and Python packages it uses:
+      jobtrace run --software --json - -- python train.py | jq .software
   Keep a record of each run, a few kB:
       jobtrace run --save runs/ -- ./simulate input.toml
   Load the line protocol into InfluxDB 1.x:
@@ -68,6 +70,10 @@ pub struct Args {
     /// own operations about 0.5 µs
     #[arg(long)]
     pub io: bool,
+    /// Also tell which software runs: programs, shared libraries and Python packages, with their versions. The
+    /// kernel tells of each the first time; nothing is injected into the command
+    #[arg(long)]
+    pub software: bool,
     /// Look for AMD, Intel and other GPUs in DIR/sys and DIR/proc: for containers in which the host's
     /// are mounted there, and for tests
     #[arg(long, default_value = "/", hide_default_value = true, value_name = "DIR")]
@@ -89,7 +95,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Replay a recording (- for standard input) instead of running a command
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "io", "sysfs_root", "top"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "command", "name", "cluster", "interval", "faults", "waits", "io", "software", "sysfs_root", "top"])]
     pub replay: Option<PathBuf>,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD", required_unless_present = "replay")]

@@ -11,6 +11,7 @@ use super::{
     notes::{left_behind, notes, unknown_io},
     outputs::Outputs,
     pipeline::Pipeline,
+    software,
     top::{self, Taken},
 };
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
         say::say,
     },
     bpf::load::check_namespace,
+    census::Namer,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
     gpu::{self, Sampler},
@@ -82,6 +84,12 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     } else {
         None
     };
+    let namer = if args.software {
+        let begun = software::begin(&mut probes, &cgroup.layout(), &mut notes_before);
+        begun.map_err(|error| notes_before.push(software::unknown(&error))).ok()
+    } else {
+        None
+    };
     let mut header = header(args, notes_before)?;
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
@@ -92,7 +100,7 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
         header.unknown.push("write_back".into());
     }
     let reader = CgroupReader::new(cgroup.places(), 0);
-    let mut source = Live { reader, probes, io, gpus: None };
+    let mut source = Live { reader, probes, io, namer, gpus: None };
     let mut pipeline = Pipeline::new(&header, outputs)?;
     // Before the command is there: all that is in its slot later is its own.
     let before = source.snapshot()?;
@@ -129,6 +137,9 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     let signals = running.into_signals();
     let mut notes = Vec::from_iter(cgroup.lost());
     notes.extend(source.io.iter().flat_map(Io::notes));
+    if let Some(namer) = &source.namer {
+        pipeline.name_software(software::end(&mut source.probes, namer, &mut notes));
+    }
     if lacks_buffered && source.probes.knows_block() {
         let on_node = buffered::on_node().zip(node_before);
         let written = Written {
@@ -243,6 +254,8 @@ fn accept(snapshot: Snapshot, pipeline: &mut Pipeline, recording: &mut Recording
 struct Live {
     probes: Probes,
     io: Option<Io>,
+    /// Names the software that the command runs, where that is asked for.
+    namer: Option<Namer>,
     reader: CgroupReader,
     gpus: Option<Sampler<Lease>>,
 }
@@ -273,6 +286,9 @@ impl Source for Live {
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
         if let Some(io) = &mut self.io {
             groups.extend(io.read()?);
+        }
+        if let Some(namer) = &self.namer {
+            software::tell(&mut self.probes, namer);
         }
         groups.extend(self.gpus.iter().flat_map(|gpus| gpus.groups_for(&LEASE, monotonic_ns())));
         Ok(Some(snapshot))

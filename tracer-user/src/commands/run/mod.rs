@@ -9,6 +9,7 @@ mod notes;
 mod outputs;
 mod pipeline;
 mod saver;
+mod software;
 mod top;
 
 pub use args::Args;

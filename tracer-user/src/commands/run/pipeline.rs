@@ -19,6 +19,7 @@ use crate::{
         point::{Origin, Point},
         points::{ended_facts, info_point, job_points},
         snapshot::{Interval, Snapshot},
+        software::Software,
         tables::{BLOCK, Block, Own, SCHED, Sched},
     },
     record::{Record, timeline::Timeline},
@@ -141,6 +142,11 @@ impl Pipeline {
     /// What is told of its operations on files beside their totals; how long they took over time is known here.
     pub fn name_files(&mut self, files: Files) {
         self.record.totals.files = Files { latency: self.latency.clone(), ..files };
+    }
+
+    /// Which software it ran, where somebody watched for that.
+    pub fn name_software(&mut self, software: Option<Software>) {
+        self.record.totals.software = software;
     }
 
     /// Ends the run, whose end is `end` (wall time and how) where it is known. `go_on` is asked while a

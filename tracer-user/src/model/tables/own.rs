@@ -33,6 +33,8 @@ measurement! {
         "Block completions for which there was no room for a new device and operation.";
     counter dropped_wait_cell: Count,
         "Waits that are missing in job_wait: there was no room for a new file system and kind of call, or the task was in another job when the wait ended. job_sched has them.";
+    counter dropped_sighting: Count,
+        "Programs, libraries and Python modules that found no room, or whose paths are too long: job_software lacks them.";
     counter dropped_cgroup_event: Count,
         "Cgroup events lost because the ring buffer was full.";
     counter dropped_output_bytes: Bytes,
@@ -75,6 +77,8 @@ measurement! {
         "1: the probe of block I/O was detached; unknown: job_block (agent).";
     gauge shed_net: Count,
         "1: the probes of the network were detached; unknown: job_net (agent).";
+    gauge shed_census: Count,
+        "1: the probes of what jobs run were detached; unknown: job_software (agent).";
     gauge hooks_missing: Count,
         "Hooks that this kernel lacks or refuses.";
 }

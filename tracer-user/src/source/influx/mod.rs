@@ -7,6 +7,7 @@ mod ask;
 mod options;
 mod query;
 mod rows;
+mod software;
 mod told;
 
 pub use options::Options;
@@ -23,6 +24,7 @@ use anyhow::{Result, anyhow, ensure};
 use self::{
     ask::{PIECE_ROWS, Server},
     query::Span,
+    software::Ran,
     told::{Info, NOT_IN_LINES},
 };
 use crate::{
@@ -110,6 +112,13 @@ impl Influx {
         self.server
             .ask(&[statement], |_, rows| infos.extend(rows::told(&rows).filter_map(Info::of)))?;
         Ok(infos)
+    }
+
+    /// What jobs ran, as lines in `span` tell.
+    fn software(&self, span: Span) -> Result<Ran> {
+        let mut ran = Ran::default();
+        self.server.ask(&[query::software(span)], |_, rows| ran.add(&rows))?;
+        Ok(ran)
     }
 
     /// Gives the heads of the runs in `span` that `filter` wants and that were not given before.
@@ -254,7 +263,13 @@ impl Influx {
             wanted.first.is_none_or(|first| &**day >= first)
                 && wanted.last.is_none_or(|last| &**day <= last)
         });
-        spans.into_iter().try_for_each(|(_, span)| self.heads(span, "", visit))
+        spans.into_iter().try_for_each(|(_, span)| {
+            let ran = if wanted.with_software { self.software(span)? } else { Ran::default() };
+            self.heads(span, "", &mut |mut head| {
+                ran.tell(&mut head);
+                visit(head);
+            })
+        })
     }
 
     /// The heads of the jobs that are called one of `jobs`: by id, id and step, or name.

@@ -8,8 +8,8 @@ use crate::{
     model::{
         hist::QUANTILES,
         tables::{
-            Block, Cpu, FACTS, Fault, Gpu, INTERVAL, JOB_INFO, Memory, Net, Sched, total_name,
-            total_parts,
+            Block, Cpu, FACTS, Fault, Gpu, INTERVAL, JOB_INFO, JOB_SOFTWARE, Memory, Net,
+            SOFTWARE_FIELDS, Sched, total_name, total_parts,
         },
     },
     record::head::Head,
@@ -93,6 +93,17 @@ pub fn ended(span: Span, filter: &str) -> String {
     format!(
         "SELECT {}{totals} FROM \"{JOB_INFO}\" WHERE \"end\" > 0 AND {}{filter} GROUP BY {} ORDER BY time DESC",
         facts(),
+        within(span),
+        keys()
+    )
+}
+
+/// What each job in `span` ran, as told last.
+pub fn software(span: Span) -> String {
+    let fields: Vec<_> = SOFTWARE_FIELDS.iter().map(|(name, ..)| format!("\"{name}\"")).collect();
+    format!(
+        "SELECT {} FROM \"{JOB_SOFTWARE}\" WHERE {} GROUP BY {} ORDER BY time DESC LIMIT 1",
+        fields.join(", "),
         within(span),
         keys()
     )

@@ -1,0 +1,67 @@
+//! Which software the command runs, where that is asked for: what the kernel saw, named.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result};
+
+use super::identity::LEASE;
+use crate::{
+    base::layout::Layout,
+    census::{DEFAULT_FILE, Namer, Options, Site},
+    model::software::Software,
+    probes::{Family, Probes, Room},
+};
+
+/// How long names are waited for when the command has ended: a folder of modules may be on a file system that hangs.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Has `probes` see it from now on; what of it this kernel does not tell goes to `notes`.
+///
+/// # Errors
+/// When the kernel lets nobody see it, or the site's file is damaged.
+pub fn begin(probes: &mut Probes, layout: &Layout, notes: &mut Vec<String>) -> Result<Namer> {
+    let namer = Namer::new(Options { site: site(Path::new(DEFAULT_FILE))?, ..Options::default() })?;
+    probes.load_census(layout, Room::JOB)?;
+    if let Some(census) = &mut probes.census {
+        census.begin(LEASE);
+        let missing = probes.missing_hooks().filter(|(row, _)| row.family == Family::Census);
+        notes.extend(
+            missing.map(|(row, why)| format!("unknown on this kernel: {} ({why})", row.gives)),
+        );
+    }
+    Ok(namer)
+}
+
+/// The site's settings in `file`, where there is one.
+fn site(file: &Path) -> Result<Site> {
+    if !file.exists() {
+        return Ok(Site::default());
+    }
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    Site::parse(&text, file)
+}
+
+/// Takes what was seen since the last time.
+pub fn tell(probes: &mut Probes, namer: &Namer) {
+    let slot = probes.slot_of(LEASE);
+    let Some(census) = &mut probes.census else { return };
+    census.drain();
+    if let Some(seen) = census.seen(LEASE, slot) {
+        namer.tell(LEASE, seen);
+    }
+}
+
+/// All of it, named, at the command's end.
+pub fn end(probes: &mut Probes, namer: &Namer, notes: &mut Vec<String>) -> Option<Software> {
+    tell(probes, namer);
+    if !namer.settle(PATIENCE) {
+        notes.push("not all of the software could be named in time".into());
+    }
+    namer.take(LEASE)
+}
+
+/// What of it is not known, in words.
+pub fn unknown(error: &anyhow::Error) -> String {
+    format!("which software the command runs is unknown: {error:#}")
+}

@@ -1,0 +1,80 @@
+//! What was seen of the software of a job, as the kernel tells it: raw paths. They stay in memory; what is told of them is
+//! [`super::software`].
+
+use serde::{Deserialize, Serialize};
+
+/// First sightings of one lease. Paths are a set; numbers are the lease's so far, and only grow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Programs that were executed.
+    pub programs: Vec<SeenProgram>,
+    /// Files that were mapped to be executed.
+    pub libraries: Vec<SeenLibrary>,
+    /// Python modules that were opened or read.
+    pub packages: Vec<SeenPackage>,
+    /// The most Python processes at once; `None` where nobody counts them.
+    pub python_processes_most: Option<u64>,
+    /// Sightings that found no room.
+    pub lost: u64,
+    /// How the Python modules were seen.
+    pub means: Means,
+    /// Whether the job was watched from its begin on.
+    pub since_begin: bool,
+    /// Whether the job's environment asks that nothing is told of it.
+    pub opted_out: bool,
+}
+
+/// A program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeenProgram {
+    /// Path of its file.
+    pub path: String,
+    /// How often it was executed.
+    pub executions: u64,
+}
+
+/// A shared library.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeenLibrary {
+    /// Path of its file.
+    pub path: String,
+    /// Path of the executable that mapped it.
+    pub by: String,
+}
+
+/// A Python module's topmost part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SeenPackage {
+    /// Path of the folder that modules are found in: `…/site-packages`, `…/dist-packages`, `…/python3.11`.
+    pub site: String,
+    /// Inode of that folder, where it is known: a path of a container may be another folder's here.
+    pub site_inode: Option<u64>,
+    /// Name in that folder, as on disk: `numpy`, `six.py`, `_cffi_backend.cpython-311-x86_64-linux-gnu.so`.
+    pub name: String,
+    /// Path of the interpreter.
+    pub interpreter: String,
+}
+
+/// How Python modules are seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Means {
+    /// When their files are opened.
+    #[default]
+    Open,
+    /// When their files' first pages are read.
+    Read,
+    /// By the compiled ones' mappings alone: pure ones are missing.
+    Extensions,
+}
+
+impl Means {
+    /// As the record writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Read => "read",
+            Self::Extensions => "extensions",
+        }
+    }
+}
