@@ -1,12 +1,13 @@
 //! A command traced now: cgroup, probes, command, and readings until it ends.
 
-use std::{cell::Cell, io, path::Path, time::Duration};
+use std::{cell::Cell, io, time::Duration};
 
 use anyhow::{Context, Result};
 
 use super::Args;
 use super::{
     buffered::{self, Written},
+    gpus,
     identity::{LEASE, header, name_of},
     notes::{left_behind, notes, unknown_io},
     outputs::Outputs,
@@ -24,7 +25,7 @@ use crate::{
     census::Namer,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
-    gpu::{self, Sampler},
+    gpu::Sampler,
     io::{self as file_io, Io},
     launch::{
         command::{StartError, start},
@@ -117,7 +118,7 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     pipeline.begin();
     let mut recorder = Recording::begin(&mut pipeline, &header);
     // Not before: the command is forked off a process of one thread.
-    source.gpus = gpus(&cgroup, &args.sysfs_root);
+    source.gpus = gpus::start(&cgroup, &args.sysfs_root);
     // Joining its cgroups takes the command milliseconds that are not its own: time begins at its exec.
     if let Some(before) = before {
         let zero = zero(before, source.snapshot(), running.started_ns());
@@ -191,21 +192,15 @@ async fn watch(
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks.tick().await;
+    let ring = software::ring(&source.probes);
     loop {
         tokio::select! {
             biased;
             ended = running.wait() => return ended,
-            () = reading(source.gpus.as_ref()) => source.look(pipeline),
+            () = software::much(ring.as_ref()) => software::take(&mut source.probes),
+            () = gpus::reading(source.gpus.as_ref()) => source.look(pipeline),
             _ = ticks.tick() => read(source, pipeline, recorder),
         }
-    }
-}
-
-/// Waits for the next reading of the GPUs; for ever where they are not sampled.
-async fn reading(gpus: Option<&Sampler<Lease>>) {
-    match gpus {
-        Some(gpus) => gpus.reading().await,
-        None => std::future::pending().await,
     }
 }
 
@@ -293,16 +288,4 @@ impl Source for Live {
         groups.extend(self.gpus.iter().flat_map(|gpus| gpus.groups_for(&LEASE, monotonic_ns())));
         Ok(Some(snapshot))
     }
-}
-
-/// The sampling of the GPUs that processes of the command are on; where there are none, it ends by itself.
-fn gpus(cgroup: &JobCgroup, root: &Path) -> Option<Sampler<Lease>> {
-    let name = cgroup.places().own().next()?.directory.file_name()?.to_str()?.to_owned();
-    let owner = move |process: &gpu::ProcessReading| {
-        gpu::is_inside(&process.cgroups, &name).then_some(LEASE)
-    };
-    let settings =
-        gpu::SamplerSettings { root: root.to_owned(), ..gpu::SamplerSettings::default() };
-    let started = Sampler::start(settings, owner);
-    started.map_err(|error| say(format_args!("GPUs are not sampled: {error}"))).ok()
 }

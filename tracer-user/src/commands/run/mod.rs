@@ -2,7 +2,8 @@
 
 mod args;
 mod buffered;
-pub mod identity;
+pub mod gpus;
+mod identity;
 mod kept;
 mod live;
 mod notes;

@@ -1,15 +1,20 @@
 //! Which software the command runs, where that is asked for: what the kernel saw, named.
 
-use std::{path::Path, time::Duration};
+use std::{
+    os::fd::{BorrowedFd, OwnedFd},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
+use tokio::io::{Interest, unix::AsyncFd};
 
 use super::identity::LEASE;
 use crate::{
     base::layout::Layout,
     census::{DEFAULT_FILE, Namer, Options, Site},
     model::software::Software,
-    probes::{Family, Probes, Room},
+    probes::{Census, Family, Probes, Room},
 };
 
 /// How long names are waited for when the command has ended: a folder of modules may be on a file system that hangs.
@@ -40,6 +45,28 @@ fn site(file: &Path) -> Result<Site> {
     let text = std::fs::read_to_string(file);
     let text = text.with_context(|| format!("cannot read {}", file.display()))?;
     Site::parse(&text, file)
+}
+
+/// What tells that much was seen; `None` where nobody asked for it.
+pub fn ring(probes: &Probes) -> Option<AsyncFd<OwnedFd>> {
+    let descriptor = probes.census.as_ref()?.ring_fd();
+    // SAFETY: the ring's, which is open while `probes` is borrowed.
+    let ring = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().ok()?;
+    // SAFETY: a descriptor that nothing else has, and that is registered nowhere else.
+    unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) }.ok()
+}
+
+/// Waits until so much was seen that it is to be taken before the next reading; for ever where nothing tells.
+pub async fn much(ring: Option<&AsyncFd<OwnedFd>>) {
+    match ring {
+        Some(ring) if ring.readable().await.map(|mut ready| ready.clear_ready()).is_ok() => {}
+        _ => std::future::pending().await,
+    }
+}
+
+/// Takes it.
+pub fn take(probes: &mut Probes) {
+    probes.census.iter_mut().for_each(Census::drain);
 }
 
 /// Takes what was seen since the last time.
