@@ -8,6 +8,19 @@ pub const HOLD: i32 = 0x6a63_0002;
 /// and `bpf_preempt_enable`, which lets it go.
 pub const RELEASE: i32 = 0x6a63_0003;
 
+/// `bpf_iter_task_vma_new`, which begins to go through what a task has mapped (6.7 on),
+pub const TO_MAPPINGS: i32 = 0x6a63_0004;
+/// `bpf_iter_task_vma_next`, which gives one after another,
+pub const NEXT_MAPPING: i32 = 0x6a63_0005;
+/// and `bpf_iter_task_vma_destroy`, which ends that.
+pub const NO_MORE_MAPPINGS: i32 = 0x6a63_0006;
+
 /// All of them: the function, and what stands for it.
-pub const ALL: [(&str, i32); 3] =
-    [("bpf_rdonly_cast", CAST), ("bpf_preempt_disable", HOLD), ("bpf_preempt_enable", RELEASE)];
+pub const ALL: [(&str, i32); 6] = [
+    ("bpf_rdonly_cast", CAST),
+    ("bpf_preempt_disable", HOLD),
+    ("bpf_preempt_enable", RELEASE),
+    ("bpf_iter_task_vma_new", TO_MAPPINGS),
+    ("bpf_iter_task_vma_next", NEXT_MAPPING),
+    ("bpf_iter_task_vma_destroy", NO_MORE_MAPPINGS),
+];

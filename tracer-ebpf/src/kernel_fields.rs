@@ -176,6 +176,8 @@ kernel_fields! {
     BINARY_FILE = "linux_binprm.file",
     TASK_MM = "task_struct.mm",
     MM_EXECUTABLE = "mm_struct.exe_file",
+    VMA_FLAGS = "vm_area_struct.vm_flags",
+    VMA_FILE = "vm_area_struct.vm_file",
     INODE_ALIASES = "inode.i_dentry.first",
     DENTRY_ALIAS = "dentry.d_u.d_alias|dentry.d_alias",
     DENTRY_INODE = "dentry.d_inode",

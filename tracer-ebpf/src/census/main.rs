@@ -16,6 +16,8 @@ mod job;
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
+mod mapped;
+#[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
 mod modules;

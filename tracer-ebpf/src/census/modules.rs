@@ -20,18 +20,18 @@ pub fn may_be(name: Name) -> bool {
     name.bytes > 3 && (ends_in(last, b".pyc") || ends_in(last, b".py") || ends_in(last, b".so"))
 }
 
-/// The file of `dentry`, whose name [`may_be`] a module's, was opened or read by `task` of `job`.
+/// The file of `dentry`, whose name [`may_be`] a module's, was opened or read by `task` of `job`. Whether it is one.
 #[inline(always)]
-pub fn seen<P: Pointer>(task: P, job: Job, dentry: u64) {
-    let Some(program) = Program::of(task) else { return };
+pub fn seen<P: Pointer>(task: P, job: Job, dentry: u64) -> bool {
+    let Some(program) = Program::of(task) else { return false };
     if !program.is_python() {
-        return;
+        return false;
     }
     let (mut entry, mut below, mut level) = (dentry, dentry, 0);
     while level < LEVELS {
         let folder = parent(entry);
         if folder == entry || folder == 0 {
-            return;
+            return false;
         }
         if is_site(Name::of(folder)) {
             let name = Name::of(entry);
@@ -40,12 +40,13 @@ pub fn seen<P: Pointer>(task: P, job: Job, dentry: u64) {
                 && first == word(b"__pycach")
                 && second & 0xff_ffff == word(b"e__");
             note(program, job, folder, if is_cache { below } else { entry });
-            return;
+            return true;
         }
         below = entry;
         entry = folder;
         level += 1;
     }
+    false
 }
 
 /// Whether modules are looked for in folders of that name: `site-packages`, `dist-packages`, `python3.11`.

@@ -120,7 +120,7 @@ pub fn read_path(dentry: u64, sighting: *mut Sighting) {
     }
     // SAFETY: the caller's.
     unsafe {
-        (&raw mut (*sighting).path_bytes).write(length as u32);
+        (&raw mut (*sighting).path_bytes).write(length as u16);
         (&raw mut (*sighting).is_whole).write(is_whole);
     }
 }

@@ -8,13 +8,18 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    file::word_at,
     job::Job,
     kernel::{Kernel, global, load},
     modules,
-    names::Name,
+    names::{Name, ends_in},
     sight::{Program, id_of, is_first, tell},
     task::Task,
 };
+
+/// Names of a file that are looked at: which of them was opened nobody tells, and package managers link files of their
+/// caches into environments.
+const ALIASES: usize = 4;
 
 /// Pages of a file are looked for in the page cache, to be read.
 #[btf_tracepoint(function = "mm_filemap_get_pages")]
@@ -25,18 +30,21 @@ pub fn census_read(ctx: BtfTracePointContext) -> i32 {
     let task = Kernel::current();
     let Some(job) = Job::of(task) else { return 0 };
     let inode: Kernel = load(ctx.arg::<Kernel>(0), MAPPING_HOST);
-    let alias: u64 = load(inode, INODE_ALIASES);
-    if alias == 0 {
-        return 0;
-    }
-    let dentry = alias - global(&globals::DENTRY_ALIAS);
-    let name = Name::of(dentry);
-    if modules::may_be(name) {
-        modules::seen(task, job, dentry);
-    }
     // The linker asks for less than a page; who copies or packs a library, for more.
-    if ctx.arg::<u64>(2) <= 1 && is_library(name) {
-        library(task, job, inode, dentry);
+    let (mut may_be_library, mut may_be_module) = (ctx.arg::<u64>(2) <= 1, true);
+    let (mut alias, mut left) = (load::<u64, _>(inode, INODE_ALIASES), ALIASES);
+    while alias != 0 && left > 0 {
+        let dentry = alias - global(&globals::DENTRY_ALIAS);
+        let name = Name::of(dentry);
+        if may_be_module && modules::may_be(name) {
+            may_be_module = !modules::seen(task, job, dentry);
+        }
+        if may_be_library && is_library(name) {
+            library(task, job, inode, dentry);
+            may_be_library = false;
+        }
+        alias = word_at(alias);
+        left -= 1;
     }
     0
 }
@@ -56,6 +64,10 @@ fn library(task: Kernel, job: Job, inode: Kernel, dentry: u64) -> i32 {
 /// Whether that is a library's name: it has `.so` at its end or before a version.
 #[inline(always)]
 fn is_library(name: Name) -> bool {
+    if ends_in(name.last(), b".so") {
+        // However long it is.
+        return true;
+    }
     let words = name.read();
     let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
     let mut at = 1;

@@ -4,7 +4,7 @@ use aya_ebpf::bindings::{BPF_NOEXIST, BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BP
 use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
     tables::{
-        census::{NAME_BYTES, RING_BYTES, SightKey, Sighting, WOKEN_AT, kind},
+        census::{NAME_BYTES, RING_BYTES, SightKey, Sighting, WOKEN_AT, kind, means},
         io_file::FileId,
     },
 };
@@ -119,8 +119,12 @@ pub fn is_first(key: &SightKey, value: u64, job: Job) -> bool {
     }
 }
 
-/// Tells of `key`, with the path of `dentry` and the name of `entry` (0: none). Where there is no room it is as if it had
-/// not been seen.
+/// In place of an entry: there is none, and the file was found in what a process had mapped. One argument more would be
+/// more than a function has here.
+pub const MAPPED: u64 = 1;
+
+/// Tells of `key`, with the path of `dentry` and the name of `entry` (0: none; or [`MAPPED`]). Where there is no room it is
+/// as if it had not been seen.
 #[inline(never)]
 pub fn tell(key: &SightKey, dentry: u64, entry: u64, job: Job) {
     let Some(mut place) = SIGHTINGS.reserve::<Sighting>(0) else {
@@ -130,8 +134,15 @@ pub fn tell(key: &SightKey, dentry: u64, entry: u64, job: Job) {
     };
     let sighting = place.as_mut_ptr();
     // SAFETY: this event's own.
-    unsafe { (&raw mut (*sighting).key).write(*key) };
-    let name = if entry == 0 { [0; NAME_BYTES / 8] } else { Name::of(entry).read() };
+    unsafe {
+        (&raw mut (*sighting).key).write(*key);
+        (&raw mut (*sighting).means).write(if entry == MAPPED {
+            means::MAPPED
+        } else {
+            means::DONE
+        });
+    }
+    let name = if entry <= MAPPED { [0; NAME_BYTES / 8] } else { Name::of(entry).read() };
     // SAFETY: likewise; as many words.
     unsafe { (&raw mut (*sighting).name).cast::<[u64; NAME_BYTES / 8]>().write(name) };
     read_path(dentry, sighting);

@@ -12,6 +12,14 @@ pub mod kind {
     pub const MODULE: u32 = 3;
 }
 
+/// By what something is seen.
+pub mod means {
+    /// As it was done.
+    pub const DONE: u16 = 0;
+    /// In what a process had mapped.
+    pub const MAPPED: u16 = 1;
+}
+
 /// Things seen of all jobs at once, as many as find room. The kernel's own entry around each is 48 bytes, a bucket 16.
 pub const SIGHTS: u32 = 16_384;
 /// Python processes of all jobs at once.
@@ -53,7 +61,9 @@ pub struct Sighting {
     /// Of what.
     pub key: SightKey,
     /// Bytes of the path.
-    pub path_bytes: u32,
+    pub path_bytes: u16,
+    /// [`means`].
+    pub means: u16,
     /// Whether the path is there up to its file system's root.
     pub is_whole: u32,
     /// A module's name, ended by a zero unless it is cut off.

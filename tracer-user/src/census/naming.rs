@@ -15,7 +15,7 @@ use super::{
     soname,
 };
 use crate::model::{
-    seen::{Seen, SeenLibrary, SeenPackage, SeenProgram},
+    seen::{Means, Seen, SeenLibrary, SeenPackage, SeenProgram},
     software::{Level, Library, MOST_NAMES, Package, Program, Software, Stack},
 };
 
@@ -111,7 +111,10 @@ impl Naming {
         }
         let mut software = Software {
             level: self.level,
-            by: BTreeSet::from([seen.means]),
+            by: [seen.means]
+                .into_iter()
+                .chain(seen.is_partial.then_some(Means::Extensions))
+                .collect(),
             since_begin: seen.since_begin,
             lost: seen.lost,
             python_processes_most: seen.python_processes_most,

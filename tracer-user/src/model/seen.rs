@@ -18,6 +18,8 @@ pub struct Seen {
     pub lost: u64,
     /// How the Python modules were seen.
     pub means: Means,
+    /// Whether compiled modules were mapped that were not seen otherwise: pure ones beside them are missing.
+    pub is_partial: bool,
     /// Whether the job was watched from its begin on.
     pub since_begin: bool,
     /// Whether the job's environment asks that nothing is told of it.
@@ -66,6 +68,8 @@ pub enum Means {
     Read,
     /// By the compiled ones' mappings alone: pure ones are missing.
     Extensions,
+    /// By nothing, nor are libraries: programs alone are told.
+    Programs,
 }
 
 impl Means {
@@ -75,6 +79,7 @@ impl Means {
             Self::Open => "open",
             Self::Read => "read",
             Self::Extensions => "extensions",
+            Self::Programs => "programs",
         }
     }
 }

@@ -162,7 +162,7 @@ impl Software {
     /// Whether something is missing that was there: Python modules without compiled parts, what came before the
     /// watching, what found no room.
     pub fn is_partial(&self) -> bool {
-        self.lost > 0 || !self.since_begin || self.by.contains(&Means::Extensions)
+        self.lost > 0 || !self.since_begin || self.by.iter().any(|means| *means > Means::Read)
     }
 
     /// Versions of Python that ran.

@@ -106,7 +106,7 @@ pub static KEYS: &[Key] = &[
     key(
         "software.by",
         "list of strings",
-        "How Python modules were seen: `open` (their files were opened), `read` (their first pages were read), `extensions` (compiled ones were mapped: pure ones are missing).",
+        "How Python modules were seen: `open` (their files were opened), `read` (their first pages were read), `extensions` (compiled ones were mapped: pure ones are missing; beside `read` those on file systems that read past the page cache, as a tmpfs), `programs` (neither modules nor libraries).",
     ),
     key(
         "software.since_begin",

@@ -16,7 +16,7 @@ pub const SOFTWARE_FIELDS: &[SoftwareField] = &[
     (
         "by",
         "string",
-        "How Python modules were seen: `open`, `read`, or `extensions`, the compiled ones alone.",
+        "How Python modules were seen: `open`, `read`, `extensions`, the compiled ones alone, or `programs`, neither modules nor libraries.",
     ),
     (
         "programs",

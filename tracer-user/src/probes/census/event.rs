@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use tracer_ebpf::tables::{
-    census::{SightKey, Sighting},
+    census::{SightKey, Sighting, means},
     io_file::FileId,
 };
 
@@ -12,6 +12,8 @@ use tracer_ebpf::tables::{
 pub struct Event {
     /// Of what.
     pub key: SightKey,
+    /// Whether it was found in what a process had mapped, and not seen before.
+    pub is_mapped: bool,
     /// A module's name; else empty.
     pub name: String,
     /// The path within the file system; `None` where not all of it is known.
@@ -23,6 +25,7 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     if bytes.len() < size_of::<Sighting>() {
         return None;
     }
+    let short = |at: usize| Some(u16::from_ne_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let long = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let file = |at: usize| {
@@ -41,13 +44,14 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     };
     let name = &bytes[offset_of!(Sighting, name)..offset_of!(Sighting, path)];
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let length = word(offset_of!(Sighting, path_bytes))? as usize;
+    let length = short(offset_of!(Sighting, path_bytes))?.into();
     let path = bytes.get(offset_of!(Sighting, path)..)?;
     let is_whole = word(offset_of!(Sighting, is_whole))? != 0;
     Some(Event {
         key,
+        is_mapped: short(offset_of!(Sighting, means))? == means::MAPPED,
         name: String::from_utf8_lossy(name).into_owned(),
-        inner: is_whole.then(|| joined(&path[..length.min(path.len())])),
+        inner: is_whole.then(|| joined(&path[..path.len().min(length)])),
     })
 }
 
@@ -72,6 +76,7 @@ mod tests {
         let mut sighting = Sighting {
             key,
             path_bytes: 22,
+            means: means::MAPPED,
             is_whole: 1,
             name: [0; NAME_BYTES],
             path: [1; PATH_BYTES + PART_BYTES],
@@ -90,7 +95,7 @@ mod tests {
         };
         let whole = bytes(&sighting);
         let read = parse(&whole).unwrap();
-        assert_eq!((read.key, read.name.as_str()), (key, "numpy"));
+        assert_eq!((read.key, read.name.as_str(), read.is_mapped), (key, "numpy", true));
         assert_eq!(read.inner.as_deref(), Some("/usr/lib/site-packages"));
         assert_eq!(parse(&whole[..whole.len() - 1]), None);
         // One of 64 bytes, and a path of which the beginning found no room.

@@ -29,9 +29,14 @@ const PYTHONS: &str = "the most Python processes at once";
 const MODULES: &str = "the Python packages of job_software but for compiled modules";
 const LIBRARIES: &str = "the libraries of job_software";
 
+const UNREAD: &str = "the libraries of job_software on file systems that read past the page cache";
+const REPLACED: &str = "the same of processes that go on as another program";
+
 /// What Python modules are seen by; the group of its alternatives.
 pub const SEEN_BY_OPENING: [&str; 2] = ["census_open", "census_open_probed"];
 pub const SEEN_BY_READING: &str = "census_read";
+/// What libraries are seen by besides.
+pub const SEEN_BY_MAPPING: [&str; 3] = ["census_map", "census_map_probed", "census_exit_maps"];
 /// What is attached by kernels that give the current task with its type, or by others.
 const TYPED: [&str; 3] = ["census_open", "census_map", "census_read"];
 const PROBED: [&str; 2] = ["census_open_probed", "census_map_probed"];
@@ -48,7 +53,7 @@ const fn row(
 }
 
 /// All of them, in the order of their attaching.
-pub static CENSUS_HOOKS: [HookRow; 9] = {
+pub static CENSUS_HOOKS: [HookRow; 11] = {
     const TASKS: Point = Tracepoint("sched_process_fork", &["*task_struct", "*task_struct"]);
     const EXEC: Point =
         Tracepoint("sched_process_exec", &["*task_struct", "scalar", "*linux_binprm"]);
@@ -57,10 +62,11 @@ pub static CENSUS_HOOKS: [HookRow; 9] = {
     const PAGES: Point =
         Tracepoint("mm_filemap_get_pages", &["*address_space", "scalar", "scalar"]);
     const OPEN: Point = FunctionEntry("security_file_open");
-    const MAP: Point = FunctionEntry("security_mmap_file");
     const TASK: &[&str] = &[JOB[0], JOB[1], JOB[2], JOB[3], "TASK_PID", "TASK_TGID"];
     const OPENS: &[&str] = files!("FILE_MODE", "DENTRY_SUPER");
     const READS: &[&str] = files!("MAPPING_HOST", "INODE_ALIASES", "DENTRY_ALIAS");
+    const LAST_MAPS: &[&str] = files!("VMA_FLAGS", "VMA_FILE", "TASK_FLAGS");
+    const PREPARE: Point = Tracepoint("sched_prepare_exec", &["*task_struct", "*linux_binprm"]);
     let read = row("census_read", "modules", PAGES, READS, MODULES);
     let read = HookRow { hook: Hook { covers: &["libraries"], ..read.hook }, ..read };
     [
@@ -72,10 +78,21 @@ pub static CENSUS_HOOKS: [HookRow; 9] = {
         row("census_open", "modules", OPEN, OPENS, MODULES),
         row("census_open_probed", "modules", OPEN, OPENS, MODULES),
         read,
-        row("census_map", "libraries", MAP, files!(), LIBRARIES),
-        row("census_map_probed", "libraries", MAP, files!(), LIBRARIES),
+        of_all("census_map"),
+        of_all("census_map_probed"),
+        row("census_exit_maps", "mapped libraries", EXIT_2, LAST_MAPS, UNREAD),
+        row("census_exec_maps", "replaced libraries", PREPARE, LAST_MAPS, REPLACED),
     ]
 };
+
+/// One that meets each mapping, so that none is looked for later.
+const fn of_all(program: &'static str) -> HookRow {
+    let row = row(program, "libraries", FunctionEntry("security_mmap_file"), files!(), LIBRARIES);
+    HookRow {
+        hook: Hook { covers: &["mapped libraries", "replaced libraries"], ..row.hook },
+        ..row
+    }
+}
 
 /// Whether `row` is for a kernel with (`is_typed`) or without a helper that gives the current task with its type.
 pub fn is_for(row: &HookRow, is_typed: bool) -> bool {

@@ -5,7 +5,7 @@ use aya::maps::{ArrayOfMaps, MapData};
 use tracer_ebpf::settings;
 
 use super::{
-    hooks::{CENSUS_HOOKS, SEEN_BY_OPENING, SEEN_BY_READING, is_for},
+    hooks::{CENSUS_HOOKS, SEEN_BY_MAPPING, SEEN_BY_OPENING, SEEN_BY_READING, is_for},
     read::{Census, Maps},
 };
 use crate::{
@@ -47,8 +47,7 @@ pub struct Room {
 
 impl Room {
     /// For one job.
-    pub const JOB: Self =
-        Self { sights: 8_192, ring_bytes: tracer_ebpf::tables::census::RING_BYTES };
+    pub const JOB: Self = Self { sights: 16_384, ring_bytes: 2 << 20 };
     /// For a node's jobs.
     pub const NODE: Self = Self { sights: 65_536, ring_bytes: 2 << 20 };
 }
@@ -69,6 +68,7 @@ impl Probes {
                 (&row.hook, asked)
             })
             .collect();
+        let calls = KernelCalls::known(&btf);
         let type_ids = TypeIds::find(&btf, all_hooks());
         drop(btf);
         let _lifted = LiftedMemlock::lift();
@@ -77,7 +77,7 @@ impl Probes {
             object: OBJECT,
             globals: &globals,
             offsets: &offsets,
-            calls: KernelCalls::default(),
+            calls,
             entries: &entries,
             tables: &[],
             log_level: 0,
@@ -103,8 +103,10 @@ impl Probes {
             Means::Open
         } else if is_there(SEEN_BY_READING) {
             Means::Read
-        } else {
+        } else if SEEN_BY_MAPPING.iter().any(|program| is_there(program)) {
             Means::Extensions
+        } else {
+            Means::Programs
         };
         self.census = Some(Census::new(set, maps, means, monotonic_ns()));
         Ok(())

@@ -27,6 +27,8 @@ pub struct Sighted {
     pub cut_off: u64,
     /// The most Python processes at once.
     pub pythons_most: Option<u64>,
+    /// Whether modules were mapped whose reading nobody saw.
+    pub is_partial: bool,
     /// Whether it was watched from its begin on.
     pub since_begin: bool,
 }
@@ -45,6 +47,7 @@ impl Sighted {
                 self.programs.entry(program).or_default().0 = path;
             }
             kind::LIBRARY => {
+                self.is_partial |= event.is_mapped && path.contains("-packages/");
                 self.libraries.insert((path, program));
             }
             kind::MODULE => {
@@ -96,6 +99,7 @@ impl Sighted {
             python_processes_most: self.pythons_most,
             lost: self.lost + self.cut_off,
             means,
+            is_partial: self.is_partial,
             since_begin: self.since_begin,
             opted_out: false,
         }
@@ -109,7 +113,17 @@ mod tests {
     fn event(kind: u32, program: u64, file: u64, name: &str) -> Event {
         let id = |inode| FileId { device: 1, generation: 1, inode };
         let key = SightKey { lease: 1, kind, program: id(program), file: id(file), name: 0 };
-        Event { key, name: name.into(), inner: None }
+        Event { key, is_mapped: false, name: name.into(), inner: None }
+    }
+
+    #[test]
+    fn modules_that_were_mapped_and_never_read_say_that_others_may_be_missing() {
+        let mut sighted = Sighted::default();
+        let mapped = |file| Event { is_mapped: true, ..event(kind::LIBRARY, 7, file, "") };
+        sighted.take(&mapped(1), Some("/lib64/ld-linux-x86-64.so.2".into()));
+        assert!(!sighted.seen(Means::Read).is_partial);
+        sighted.take(&mapped(2), Some("/dev/shm/v/site-packages/a/b.so".into()));
+        assert!(sighted.seen(Means::Read).is_partial);
     }
 
     #[test]
