@@ -20,7 +20,7 @@ use crate::{
     view::Style,
 };
 
-/// List which programs, libraries and Python packages jobs ran, where the agent watches for that (`census`).
+/// List which programs, libraries and Python packages jobs ran, where somebody watched for that (`jobtrace run --software`).
 ///
 /// GPU H, BUSY: GPU hours that these jobs held, and the share in which a kernel ran. NO GPU: jobs that loaded a library
 /// that computes on GPUs, and used none. NODES: of the median job, and what nine of ten do not exceed. TREND: jobs that
@@ -97,8 +97,7 @@ const LINES: usize = 30;
 /// Where there are more than that.
 const CUT: &str = "there are more: --all lists them, -n N so many";
 /// Where no job was watched.
-const NONE: &str = "nothing is known of the software of these jobs: set `census` in the agent's configuration, or use \
-                    `jobtrace run --software`";
+const NONE: &str = "nothing is known of the software of these jobs: `jobtrace run --software` records it";
 
 /// Prints the list and gives the exit status.
 ///

@@ -101,7 +101,7 @@ pub static KEYS: &[Key] = &[
     key(
         "software.level",
         "string",
-        "How much is told of the software that ran: `counts`, `names` or `full`; of several nodes the least. All of `software` is absent where nobody watched for it (`census` of the agent's configuration, `run --software`). An import is not yet a use, and a failed one counts; nothing of a user's own has a name here (docs/PRIVACY.md).",
+        "How much is told of the software that ran: `counts`, `names` or `full`; of several nodes the least. All of `software` is absent where nobody watched for it (`run --software`). An import is not yet a use, and a failed one counts; nothing of a user's own has a name here (docs/PRIVACY.md).",
     ),
     key(
         "software.by",
@@ -117,7 +117,7 @@ pub static KEYS: &[Key] = &[
     key(
         "software.opted_out",
         "boolean",
-        "True: the job asked that nothing is told of it (`JOBTRACE_CENSUS=off` in its environment), and nothing else is.",
+        "True: the job asked that nothing is told of it, and nothing else is.",
     ),
     key(
         "software.programs",

@@ -11,7 +11,7 @@ pub const SOFTWARE_FIELDS: &[SoftwareField] = &[
     (
         "level",
         "string",
-        "How much is told: `counts`, `names` or `full` (`census` of the agent's configuration).",
+        "How much is told: `counts`, `names` or `full`.",
     ),
     (
         "by",
