@@ -97,7 +97,8 @@ const LINES: usize = 30;
 /// Where there are more than that.
 const CUT: &str = "there are more: --all lists them, -n N so many";
 /// Where no job was watched.
-const NONE: &str = "nothing is known of the software of these jobs: `jobtrace run --software` records it";
+const NONE: &str =
+    "nothing is known of the software of these jobs: `jobtrace run --software` records it";
 
 /// Prints the list and gives the exit status.
 ///

@@ -8,11 +8,7 @@ pub type SoftwareField = (&'static str, &'static str, &'static str);
 
 /// All of them, in the order of their output.
 pub const SOFTWARE_FIELDS: &[SoftwareField] = &[
-    (
-        "level",
-        "string",
-        "How much is told: `counts`, `names` or `full`.",
-    ),
+    ("level", "string", "How much is told: `counts`, `names` or `full`."),
     (
         "by",
         "string",
