@@ -93,7 +93,7 @@ fn where_nobody_watched_it_says_how_to() {
     let dir = tempfile::tempdir().unwrap();
     job(dir.path(), 1, "ada", "n1", BEGIN, 1);
     let ended = list("software", dir.path(), &[]);
-    assert!(ended.stderr.contains("`census`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`jobtrace run --software`"), "{}", ended.stderr);
     assert!(ended.stdout.contains("unknown: 1 of 1 jobs (100 %)"), "{}", ended.stdout);
 }
 
