@@ -113,7 +113,7 @@ fn the_limit_of_file_sizes_ends_nothing() {
     let tmp = tempfile::tempdir().unwrap();
     let (record, json) = (tmp.path().join("r.jsonl"), tmp.path().join("json"));
     let script = "ulimit -f 8; \"$0\" run --interval 10ms --record \"$1\" --json \"$2\" -- \
-                  sh -c 'sleep 0.5; ulimit -f; kill -XFSZ $$'";
+                  sh -c 'sleep 2; ulimit -f; kill -XFSZ $$'";
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", script]).arg(crate::program::program()).arg(&record).arg(&json);
     let output = shell.env("RUST_BACKTRACE", "0").output().unwrap();
