@@ -1,6 +1,7 @@
 //! Live ring: the census of software against programs that know what they run: made packages, their own maps, counted
 //! copies. Everything is exact; the same beside the job must not be told.
 
+mod agent;
 mod made;
 mod maps;
 mod off;

@@ -32,7 +32,7 @@ fn watched(name: &str, command: &[&str]) -> (Seen, String) {
         probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"));
     let lease = probes.slots.track(cgroup.tasks().id, None).unwrap();
     probes.load_census(&cgroup.layout(), Room::JOB).unwrap();
-    probes.census.as_mut().unwrap().begin(lease);
+    probes.census.as_mut().unwrap().begin(lease, jobtrace::base::clock::monotonic_ns());
     let procs = tasks_directory(&cgroup).join("cgroup.procs");
     let mut job = Command::new(command[0]);
     // SAFETY: the child opens and writes a file, and its path was made before the fork.
@@ -40,7 +40,7 @@ fn watched(name: &str, command: &[&str]) -> (Seen, String) {
     let output = job.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     probes.settle(lease);
-    let slot = probes.slot_of(lease);
+    let slot = probes.slots.slot_of(lease);
     let census = probes.census.as_mut().unwrap();
     census.drain();
     let seen = census.seen(lease, slot).expect("a program was executed");

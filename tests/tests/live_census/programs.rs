@@ -14,7 +14,7 @@ const PROGRAMS: u64 = 300;
 const BESIDE: u64 = 40;
 
 /// So many copies of a program that does nothing, in `folder`.
-fn copies(folder: &Path, count: u64) -> PathBuf {
+pub fn copies(folder: &Path, count: u64) -> PathBuf {
     fs::create_dir(folder).unwrap();
     for at in 0..count {
         let copy = folder.join(format!("copy{at}"));

@@ -1,7 +1,7 @@
 //! Which software jobs run: names, versions and where they came from, of the paths that the kernel saw. Nothing of a
 //! user's own is named (docs/PRIVACY.md).
 //!
-//! Pure but for `listing.rs`, which reads what is installed in a folder, `lister.rs`, which has that done by a thread
+//! Pure but for `site.rs`, which reads the site's file, `listing.rs`, which reads what is installed in a folder, `lister.rs`, which has that done by a thread
 //! that nobody waits for longer than a deadline, and `namer.rs`, the thread that names.
 //!
 //! Refuses: to see anything itself; to tell a path.

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::Builder,
+    thread::{Builder, JoinHandle},
     time::Duration,
 };
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::model::{
     lease::Lease,
-    seen::{Seen, SeenProgram},
+    seen::{Consent, Seen, SeenProgram},
     software::{Level, Software},
 };
 
@@ -45,6 +45,7 @@ impl Default for Options {
 /// Names what leases were seen to run.
 pub struct Namer {
     shared: Arc<Shared>,
+    thread: JoinHandle<()>,
 }
 
 #[derive(Default)]
@@ -71,7 +72,7 @@ struct Job {
     beyond: u64,
     /// Whether something was told since it was named.
     is_due: bool,
-    /// What is named so far.
+    /// What is named, and nobody took.
     named: Option<Software>,
 }
 
@@ -87,8 +88,8 @@ impl Namer {
         let own = shared.clone();
         let thread = Builder::new().name("jobtrace-names".into());
         let work = move || own.work(&naming, lister);
-        thread.spawn(work).context("cannot start the thread that names software")?;
-        Ok(Self { shared })
+        let thread = thread.spawn(work).context("cannot start the thread that names software")?;
+        Ok(Self { shared, thread })
     }
 
     /// Tells what was seen of `lease`, all of it or what is new. Never waits for a disk.
@@ -100,9 +101,18 @@ impl Namer {
         self.shared.changed.notify_all();
     }
 
-    /// What is named of `lease` so far; `None` where nothing is. Never waits for a disk.
-    pub fn take(&self, lease: Lease) -> Option<Software> {
-        self.shared.lock().jobs.get(&lease)?.named.clone()
+    /// What was named since it was taken last: of each lease all of it. Never waits for a disk.
+    pub fn take(&self) -> BTreeMap<Lease, Software> {
+        let mut state = self.shared.lock();
+        let named = state.jobs.iter_mut().map(|(lease, job)| Some((*lease, job.named.take()?)));
+        named.flatten().collect()
+    }
+
+    /// Whether nothing that was told of `lease` is still to be named. Never waits for a disk.
+    pub fn has_settled(&self, lease: Lease) -> bool {
+        let state = self.shared.lock();
+        let is_due = state.jobs.get(&lease).is_some_and(|job| job.is_due);
+        !(is_due || state.at == Some(lease)) || self.thread.is_finished()
     }
 
     /// Forgets `lease`, whose record is final.
@@ -113,7 +123,8 @@ impl Namer {
     /// Waits until all is named that was told, `most` at most; gives whether it is.
     pub fn settle(&self, most: Duration) -> bool {
         let is_busy = |state: &mut State| {
-            !state.ended && (state.at.is_some() || state.jobs.values().any(|job| job.is_due))
+            let is_due = state.at.is_some() || state.jobs.values().any(|job| job.is_due);
+            is_due && !state.ended && !self.thread.is_finished()
         };
         let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), most, is_busy);
         waited.is_ok_and(|(_, waited)| !waited.timed_out())
@@ -136,7 +147,8 @@ impl Shared {
 
     fn work(&self, naming: &Naming, mut lister: Lister) {
         while let Some((lease, seen)) = self.next() {
-            let packages = if seen.opted_out || naming.level() == Level::Counts {
+            let is_told = naming.level_of(&seen) > Level::Counts;
+            let packages = if seen.consent == Consent::Refused || !is_told {
                 Default::default()
             } else {
                 Naming::packages(&seen)
@@ -186,6 +198,10 @@ impl Shared {
 
 impl Job {
     fn add(&mut self, more: Seen) {
+        if more.consent == Consent::Refused {
+            *self = Self { seen: more, is_due: self.is_due, ..Self::default() };
+            return;
+        }
         for SeenProgram { path, executions } in more.programs {
             let is_room = self.programs.len() < MOST_SIGHTINGS;
             match self.programs.get_mut(&path) {
@@ -201,7 +217,7 @@ impl Job {
         seen.lost = seen.lost.max(more.lost);
         seen.means = more.means;
         seen.since_begin = more.since_begin;
-        seen.opted_out |= more.opted_out;
+        seen.consent = more.consent;
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! Pure: what is installed where arrives as an argument.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use regex::Regex;
 
@@ -15,7 +18,7 @@ use super::{
     soname,
 };
 use crate::model::{
-    seen::{Means, Seen, SeenLibrary, SeenPackage, SeenProgram},
+    seen::{Consent, Means, Seen, SeenLibrary, SeenPackage, SeenProgram},
     software::{Level, Library, MOST_NAMES, Package, Program, Software, Stack},
 };
 
@@ -35,9 +38,10 @@ const SCRIPTS: [&str; 9] = [".py", ".sh", ".pl", ".R", ".r", ".jl", ".rb", ".csh
 const PLAIN: [&str; 6] = ["libcuda", "libcudart", "libcudnn", "libnccl", "libamdhip64", "libmpi"];
 
 /// What is told, and by which rules.
+#[derive(Clone)]
 pub struct Naming {
     level: Level,
-    rules: Rules,
+    rules: Arc<Rules>,
     allow: Vec<Regex>,
     deny: Vec<Regex>,
 }
@@ -69,12 +73,15 @@ impl Naming {
             regexes.collect::<anyhow::Result<Vec<_>>>()
         };
         let (allow, deny) = (compiled(&rules.site.allow)?, compiled(&rules.site.deny)?);
-        Ok(Self { level, rules, allow, deny })
+        Ok(Self { level, rules: Arc::new(rules), allow, deny })
     }
 
-    /// How much is told.
-    pub fn level(&self) -> Level {
-        self.level
+    /// How much is told of `seen`.
+    pub fn level_of(&self, seen: &Seen) -> Level {
+        match seen.consent {
+            Consent::Unknown => Level::Counts,
+            Consent::Given | Consent::Refused => self.level,
+        }
     }
 
     /// The Python modules that were seen, those of compiled ones and bundled libraries included.
@@ -106,11 +113,15 @@ impl Naming {
         seen: &Seen,
         installed: impl Fn(&SeenPackage) -> Installed<'a>,
     ) -> Software {
-        if seen.opted_out {
-            return Software::opted_out(self.level);
+        let level = self.level_of(seen);
+        if level != self.level {
+            return Self { level, ..self.clone() }.software(seen, installed);
+        }
+        if seen.consent == Consent::Refused {
+            return Software::opted_out(level);
         }
         let mut software = Software {
-            level: self.level,
+            level,
             by: [seen.means]
                 .into_iter()
                 .chain(seen.is_partial.then_some(Means::Extensions))

@@ -8,7 +8,11 @@ use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{About, ROWS};
-use crate::base::{config_file::ConfigFile, suggest, text::wrap};
+use crate::base::{
+    config_file::{self, ConfigFile},
+    suggest,
+    text::wrap,
+};
 
 /// The file that is read where none is named.
 pub const DEFAULT_FILE: &str = "/etc/jobtrace/software.toml";
@@ -46,6 +50,17 @@ pub struct Site {
 }
 
 impl Site {
+    /// What [`DEFAULT_FILE`] says; nothing where it is absent.
+    ///
+    /// # Errors
+    /// When it cannot be read, or something in it means nothing; the message says where.
+    pub fn read() -> Result<Self> {
+        match config_file::read(None, DEFAULT_FILE)? {
+            Some((text, path)) => Self::parse(&text, path),
+            None => Ok(Self::default()),
+        }
+    }
+
     /// What the file of this `name` says.
     ///
     /// # Errors

@@ -22,8 +22,28 @@ pub struct Seen {
     pub is_partial: bool,
     /// Whether the job was watched from its begin on.
     pub since_begin: bool,
-    /// Whether the job's environment asks that nothing is told of it.
-    pub opted_out: bool,
+    /// What the job's environment says of telling it.
+    pub consent: Consent,
+}
+
+/// What a job's environment says of telling which software it ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Consent {
+    /// Nobody could read it: numbers alone are told.
+    Unknown,
+    /// Nothing against it.
+    #[default]
+    Given,
+    /// It asks that nothing is told.
+    Refused,
+}
+
+impl Consent {
+    /// Whether nothing is known of it.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::Unknown
+    }
 }
 
 /// A program.

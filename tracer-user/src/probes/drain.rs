@@ -113,11 +113,6 @@ impl Probes {
         !self.readings.unknown().contains(&"job_block")
     }
 
-    /// The slot of `lease`; `None` where it has none any more.
-    pub fn slot_of(&self, lease: Lease) -> Option<Slot> {
-        self.slots.held().slot(lease)
-    }
-
     /// Run statistics of the loaded programs.
     pub fn program_runs(&self) -> Vec<ProgramRuns> {
         let census = self.census.iter().flat_map(|census| census.set.runs());

@@ -35,7 +35,7 @@ mod take_over;
 mod unknown;
 mod waits;
 
-pub use census::{CENSUS_HOOKS, Census, Room};
+pub use census::{CENSUS_HOOKS, Census, Room, Wake};
 pub use development::development;
 pub use drain::Probes;
 pub use empty::hold_empty;

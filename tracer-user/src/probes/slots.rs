@@ -255,7 +255,12 @@ impl Slots {
 
     /// Whether `lease` has a slot.
     pub fn is_leased(&self, lease: Lease) -> bool {
-        self.leases.slot(lease).is_some()
+        self.slot_of(lease).is_some()
+    }
+
+    /// The slot of `lease`; `None` where it has none any more.
+    pub fn slot_of(&self, lease: Lease) -> Option<Slot> {
+        self.leases.slot(lease)
     }
 
     /// Frees `slot`, whose banks are empty and to which nothing is charged any more.

@@ -4,6 +4,7 @@
 //! tells is read apart (`process.rs`), and believed only where its cgroup says whose it is (`facts.rs`).
 
 mod answer;
+pub mod consent;
 pub mod facts;
 pub mod held;
 mod path;

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use procfs::process::Process;
+
 use super::{
     answer::{Answer, Role},
     facts::JobFacts,
@@ -35,7 +37,7 @@ pub fn read_cgroup(pid: u32) -> io::Result<String> {
 /// What process `pid`, which `answer` is about, tells of its job. Complete after its exec only. The
 /// owner is the path's, else the process's by the kernel, and the environment's last of all.
 pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
-    let mut facts = read_environment(answer, pid);
+    let mut facts = JobFacts::parse(answer, &read_environ(pid), &host());
     // A container's root is nobody in particular, and neither is a step daemon's.
     let is_owners = answer.role == Role::Job && is_owners(&answer.manager);
     let own = || is_owners.then(|| read_uid(pid)).flatten().filter(|uid| *uid != 0);
@@ -46,10 +48,10 @@ pub fn read_facts(answer: &Answer, pid: u32) -> JobFacts {
     facts
 }
 
-/// What the environment of process `pid` tells of its job; the owner may be anybody the user wrote there.
-pub fn read_environment(answer: &Answer, pid: u32) -> JobFacts {
-    let environ = read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
-    JobFacts::parse(answer, &environ, &host())
+/// The environment of process `pid`, as the kernel shows it; empty where it cannot be read. Anything in it, an owner too,
+/// may be what a user wrote there.
+pub fn read_environ(pid: u32) -> Vec<u8> {
+    read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES)
 }
 
 /// Whether the processes of this manager's jobs run as the job's owner.
@@ -60,8 +62,20 @@ pub fn is_owners(manager: &str) -> bool {
 /// Whether the tasks of this manager's jobs can tell what their paths do not; `has_owner` where a path tells who
 /// runs the job.
 pub fn tells_more(manager: &str, has_owner: bool) -> bool {
-    let has_variables = VARIABLES.iter().any(|(known, _)| *known == manager);
-    has_variables || (is_owners(manager) && !has_owner)
+    has_variables(manager) || (is_owners(manager) && !has_owner)
+}
+
+/// Whether this manager gives its jobs' tasks variables that name the job.
+pub fn has_variables(manager: &str) -> bool {
+    VARIABLES.iter().any(|(known, _)| *known == manager)
+}
+
+/// Whether process `pid` has executed a program: before, its environment is that of whoever made it.
+pub fn has_executed(pid: u32) -> bool {
+    // include/linux/sched.h
+    const PF_FORKNOEXEC: u32 = 0x40;
+    let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
+    stat.is_some_and(|stat| stat.flags & PF_FORKNOEXEC == 0)
 }
 
 /// Whether this manager's jobs have steps with cgroups of their own.
@@ -100,10 +114,9 @@ pub fn read_sluid_job(answer: &Answer, directory: &Path) -> Option<String> {
     let daemons = steps.iter().flat_map(|step| read_pids(&step.join("slurm")));
     let by_title = daemons.take(MOST_TASKS).find_map(title);
     by_title.or_else(|| {
-        let environ = |pid: u32| read_start(&format!("/proc/{pid}/environ"), LONGEST_ENVIRON_BYTES);
         let task = Answer { role: Role::Job, ..answer.clone() };
         let mut tasks = steps.iter().flat_map(|step| read_tasks(step)).take(MOST_TASKS);
-        tasks.find_map(|pid| JobFacts::parse(&task, &environ(pid), "").job)
+        tasks.find_map(|pid| JobFacts::parse(&task, &read_environ(pid), "").job)
     })
 }
 
@@ -158,9 +171,9 @@ mod tests {
     use crate::resolve::Resolver;
 
     /// A process of that title and environment, for as long as the guard lives.
-    struct Process(Child);
+    struct Titled(Child);
 
-    impl Process {
+    impl Titled {
         fn new(title: &str, environ: &[(&str, &str)]) -> Self {
             let mut command = Command::new("sleep");
             command.arg0(title).arg("60").env_clear().envs(environ.iter().copied());
@@ -177,14 +190,14 @@ mod tests {
         }
     }
 
-    impl Drop for Process {
+    impl Drop for Titled {
         fn drop(&mut self) {
             let _ = self.0.kill();
             let _ = self.0.wait();
         }
     }
 
-    fn place(directory: &Path, name: &str, process: &Process) {
+    fn place(directory: &Path, name: &str, process: &Titled) {
         let directory = directory.join(name);
         fs::create_dir_all(&directory).unwrap();
         fs::write(directory.join("cgroup.procs"), format!("0\n{}\n", process.0.id())).unwrap();
@@ -197,13 +210,13 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         assert_eq!(read_sluid_job(&answer, tmp.path()), None);
         let other =
-            Process::new("sleep", &[("SLURM_JOB_ID", "12"), ("SLURM_JOB_SLUID", "s5K1KKYAYG5D01")]);
+            Titled::new("sleep", &[("SLURM_JOB_ID", "12"), ("SLURM_JOB_SLUID", "s5K1KKYAYG5D01")]);
         place(tmp.path(), "step_0/user/task_0", &other);
         assert_eq!(read_sluid_job(&answer, tmp.path()), None, "another job's environment");
-        let task = Process::new("sleep", &[("SLURM_JOB_ID", "3385")]);
+        let task = Titled::new("sleep", &[("SLURM_JOB_ID", "3385")]);
         place(tmp.path(), "step_0/user/task_1", &task);
         assert_eq!(read_sluid_job(&answer, tmp.path()).as_deref(), Some("3385"));
-        let daemon = Process::new("slurmstepd: [3386.0]", &[]);
+        let daemon = Titled::new("slurmstepd: [3386.0]", &[]);
         place(tmp.path(), "step_0/slurm", &daemon);
         assert_eq!(read_sluid_job(&answer, tmp.path()).as_deref(), Some("3386"));
         assert_eq!(read_sluid_job(&answer, &tmp.path().join("gone")), None);
@@ -212,7 +225,7 @@ mod tests {
     #[test]
     fn the_kernel_knows_the_owner_better_than_the_environment() {
         let resolver = Resolver::new(&[]).unwrap();
-        let process = Process::new("sleep", &[("SLURM_JOB_ID", "5"), ("SLURM_JOB_UID", "77")]);
+        let process = Titled::new("sleep", &[("SLURM_JOB_ID", "5"), ("SLURM_JOB_UID", "77")]);
         let answer = resolver.path("/system.slice/slurmstepd.scope/job_5/step_0/user/task_0");
         let facts = read_facts(&answer, process.0.id());
         let own = rustix::process::getuid().as_raw();
@@ -222,5 +235,23 @@ mod tests {
         assert_eq!(read_facts(&answer, u32::MAX).job, None);
         assert!(read_cgroup(process.0.id()).unwrap().contains(":/"));
         assert!(read_cgroup(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn who_was_forked_has_not_executed_yet() {
+        assert!(has_executed(std::process::id()) && !has_executed(u32::MAX));
+        let (mut told, mut tell) = io::pipe().unwrap();
+        let mut command = Command::new("true");
+        let own = move || {
+            let executed = has_executed(std::process::id());
+            std::io::Write::write_all(&mut tell, &[executed.into()])
+        };
+        // SAFETY: the child reads a file of /proc and writes a byte; it allocates, which the C library allows after a
+        // fork.
+        unsafe { command.pre_exec(own) };
+        assert!(command.status().unwrap().success());
+        let mut executed = [1];
+        told.read_exact(&mut executed).unwrap();
+        assert_eq!(executed, [0]);
     }
 }

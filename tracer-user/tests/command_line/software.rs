@@ -216,7 +216,7 @@ fn nothing_of_a_users_own_is_written_and_each_key_is_explained() {
 
 #[test]
 fn who_asked_for_silence_is_told_as_that_alone() {
-    let (dir, record) = saved(named(Seen { opted_out: true, ..seen() }));
+    let (dir, record) = saved(named(Seen { consent: Consent::Refused, ..seen() }));
     let software = serde_json::to_value(record.totals.software.as_ref().unwrap()).unwrap();
     let told: Vec<_> = software.as_object().unwrap().keys().collect();
     assert_eq!(told, ["gpu_library", "level", "opted_out", "since_begin"]);

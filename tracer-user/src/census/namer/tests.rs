@@ -8,6 +8,11 @@ fn package(site: &str, name: &str) -> SeenPackage {
     SeenPackage { site: site.into(), site_inode: None, name: name.into(), interpreter }
 }
 
+/// What is named of the one that is told of.
+fn take(namer: &Namer) -> Option<Software> {
+    namer.take().remove(&7)
+}
+
 const LONG: Duration = Duration::from_secs(60);
 
 fn program(path: &str, executions: u64) -> SeenProgram {
@@ -21,7 +26,7 @@ fn what_is_told_in_parts_is_named_as_a_whole() {
     fs::create_dir_all(site.join("numpy-2.4.6.dist-info")).unwrap();
     let site = site.to_str().unwrap();
     let namer = Namer::new(Options::default()).unwrap();
-    assert_eq!(namer.take(7), None, "nothing was told");
+    assert_eq!(take(&namer), None, "nothing was told");
     let first = Seen {
         programs: vec![program("/usr/bin/bash", 2)],
         packages: vec![package(site, "numpy")],
@@ -37,14 +42,19 @@ fn what_is_told_in_parts_is_named_as_a_whole() {
     namer.tell(7, more);
     namer.tell(7, first);
     assert!(namer.settle(LONG));
-    let software = namer.take(7).unwrap();
+    assert!(namer.has_settled(7));
+    let software = take(&namer).unwrap();
     assert_eq!((&*software.programs[0].name, software.programs[0].executions), ("bash", 5));
     assert_eq!((software.programs.len(), software.other_programs), (1, 1));
     let numpy = &software.packages[0];
     assert_eq!((&*numpy.name, numpy.version.as_deref()), ("numpy", Some("2.4.6")));
     assert_eq!((numpy.python.as_deref(), software.python_processes_most), (Some("3.11"), Some(3)));
+    assert_eq!(take(&namer), None, "it was taken");
+    namer.tell(7, Seen::default());
+    assert!(!namer.has_settled(7) || take(&namer).is_some());
     namer.forget(7);
-    assert_eq!(namer.take(7), None);
+    assert!(namer.has_settled(7) && namer.settle(LONG));
+    assert_eq!(take(&namer), None);
 }
 
 #[test]
@@ -53,7 +63,7 @@ fn what_is_too_much_is_counted() {
     let programs = (0..MOST_SIGHTINGS + 5).map(|n| program(&format!("/usr/bin/p{n}"), 1)).collect();
     namer.tell(7, Seen { programs, lost: 10, ..Seen::default() });
     assert!(namer.settle(LONG));
-    let software = namer.take(7).unwrap();
+    let software = take(&namer).unwrap();
     assert_eq!(software.lost, 15);
     let told = crate::model::software::MOST_NAMES;
     assert_eq!(software.programs.len(), told);
@@ -64,13 +74,31 @@ fn what_is_too_much_is_counted() {
 fn who_opted_out_is_told_as_that_alone() {
     let namer = Namer::new(Options::default()).unwrap();
     let programs = vec![program("/usr/bin/bash", 1)];
-    namer.tell(7, Seen { programs, opted_out: true, ..Seen::default() });
+    namer.tell(7, Seen { programs: programs.clone(), ..Seen::default() });
+    namer.tell(7, Seen { programs, consent: Consent::Refused, ..Seen::default() });
     assert!(namer.settle(LONG));
-    assert_eq!(namer.take(7), Some(Software::opted_out(Level::Names)));
+    assert_eq!(take(&namer), Some(Software::opted_out(Level::Names)));
+    let kept = &namer.shared.lock().jobs[&7].programs;
+    assert!(kept.is_empty(), "nor is it kept");
 }
 
 #[test]
 fn a_rule_that_is_none_is_refused_at_the_start() {
     let site = Site { deny: vec!["(".into()], ..Site::default() };
     assert!(Namer::new(Options { site, ..Options::default() }).is_err());
+}
+
+#[test]
+fn who_could_not_be_asked_is_told_in_numbers() {
+    let namer = Namer::new(Options::default()).unwrap();
+    let seen = Seen { programs: vec![program("/usr/bin/bash", 1)], ..Seen::default() };
+    namer.tell(7, Seen { consent: Consent::Unknown, ..seen.clone() });
+    assert!(namer.settle(LONG));
+    let software = take(&namer).unwrap();
+    assert_eq!((software.level, software.programs.len()), (Level::Counts, 0));
+    assert_eq!(software.other_programs, 1);
+    namer.tell(7, seen);
+    assert!(namer.settle(LONG));
+    let software = take(&namer).unwrap();
+    assert_eq!((software.level, &*software.programs[0].name), (Level::Names, "bash"));
 }

@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::fs::{Access, access};
 
-use super::config::{Config, JobHierarchy, Statistics};
+use super::{
+    config::{Config, JobHierarchy, Statistics},
+    software::SoftwareSettings,
+};
 use crate::{
     base::{clock, identity::host, text::clean},
     lines::{form::LineStyle, profile::Profile},
@@ -30,6 +33,9 @@ pub fn check(config: &Config) -> Result<String> {
         if let Err(error) = is_writable(dir) {
             problems.push(format!("`{key}`: {error:#}"));
         }
+    }
+    if let Err(error) = SoftwareSettings::of(config) {
+        problems.push(format!("`census`: {error:#}"));
     }
     if !problems.is_empty() {
         bail!("{}; run the check as the user that the agent runs as", problems.join("\n"));
@@ -103,6 +109,13 @@ fn intentions(config: &Config) -> String {
                 records.max_age
             ),
             false => "none".to_owned(),
+        },
+    );
+    line(
+        "software",
+        match config.census.level() {
+            Some(level) => format!("{} of what each job runs", level.name()),
+            None => "not watched".to_owned(),
         },
     );
     let gpu = &config.gpu;

@@ -50,7 +50,7 @@ use crate::{
         job::Job,
         tables::{Own, SELF},
     },
-    probes::Options,
+    probes::{Options, Wake},
 };
 
 /// Least pause between two looks at whether the watchdog is due.
@@ -142,6 +142,7 @@ struct Agent {
     last_stamp: LastStamp,
     log: Arc<Log>,
     events: AsyncFd<OwnedFd>,
+    sightings: Wake,
     late_told: u64,
     losses_told: Losses,
     watchdog: Instant,
@@ -170,6 +171,7 @@ impl Agent {
         // SAFETY: an OwnedFd is one descriptor, open as long as it lives.
         let events = unsafe { AsyncFd::register_with_interest(events, Interest::READABLE) };
         let events = events.context("cannot wait for events")?;
+        let sightings = node.sightings();
         let last_stamp = LastStamp::in_folder(&config.state.dir);
         let last_ns = last_stamp.read()?.max(last_stamp_ns.unwrap_or(0));
         let grid = Grid::new(seconds(&config)?, last_ns, wall_ns(), monotonic_ns());
@@ -186,6 +188,7 @@ impl Agent {
             last_stamp,
             log,
             events,
+            sightings,
             late_told,
             losses_told,
             watchdog,
@@ -218,6 +221,7 @@ impl Agent {
                 ready.clear_ready();
                 self.attempt(Node::take_events);
             }
+            () = self.sightings.much() => self.node.take_sightings(),
             () = self.node.gpu_reading() => self.attempt(Node::look_at_gpus),
             () = room(self.records.as_ref()) => self.hand_over(),
             ask = next_ask(self.queries.as_mut()) => self.node.answer(self.output.origin(), ask),

@@ -23,6 +23,7 @@ use crate::{
         info::{Facts, JobInfo},
         job::Job,
         point::Origin,
+        seen::Consent,
         tables::fact,
         totals::RunTotals,
     },
@@ -45,6 +46,8 @@ pub struct Details {
     pub uid: Option<u32>,
     /// Who could make its directories, where that was seen.
     pub made_by: Option<u32>,
+    /// What its environment says of telling the software that it runs.
+    pub consent: Consent,
     /// Whether it is a step of a job that has details too: what a step holds is its job's, and told once.
     pub is_step: bool,
     /// How often its programs were asked.
@@ -106,6 +109,7 @@ impl Details {
             info,
             uid: None,
             made_by: None,
+            consent: Consent::Unknown,
             is_step: false,
             asking: Asking::default(),
             facts: Facts::default(),
@@ -195,7 +199,7 @@ impl Details {
         counted: Counted,
     ) -> Self {
         let mut details = Self::of(info, counted.boot_ns);
-        details.uid = uid;
+        (details.uid, details.consent) = (uid, counted.consent);
         (details.ended, details.end_told) =
             end.map_or((None, false), |(ns, told)| (Some(ns), told));
         details.counted_to_end = details.ended.is_some();
@@ -234,6 +238,7 @@ impl Details {
             totals: totals.stats.groups.clone(),
             losses: totals.own.clone(),
             software: totals.software.clone(),
+            consent: self.consent,
             timeline: self.record.timeline.clone(),
         }
     }

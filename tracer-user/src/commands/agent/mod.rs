@@ -19,6 +19,7 @@ pub mod output;
 pub mod overhead;
 pub mod query;
 pub mod records;
+pub mod software;
 pub mod state;
 pub mod tracker;
 pub mod users;

@@ -17,10 +17,12 @@ mod lives;
 mod net_devices;
 mod resume;
 mod slots;
+mod software;
 
 use care::Care;
 use jobs::Jobs;
 use slots::Slots;
+pub use software::Watch;
 
 use super::{
     gpus::{GpuSettings, Gpus},
@@ -41,7 +43,7 @@ use crate::{
         source::Source,
         tables::{BLOCK, Own, SELF},
     },
-    probes::Options,
+    probes::{Census, Options, Wake},
 };
 
 /// Where the kernel shows the node's devices.
@@ -85,6 +87,8 @@ pub struct Node {
     gpus: Gpus,
     overhead: Overhead,
     records_every: Option<Duration>,
+    /// Where it is asked for, what sees which software jobs run.
+    watch: Option<Watch>,
     /// Whether the interval to come is the last.
     is_last: bool,
     /// What was reported last.
@@ -99,6 +103,21 @@ impl Node {
     /// From now on, what the next agent has to know is kept.
     pub fn keep_with(&mut self, keeper: Keeper) {
         self.slots.keeper = Some(keeper);
+    }
+
+    /// From now on, what the programs of the census see is told of the jobs.
+    pub fn watch_with(&mut self, watch: Watch) {
+        self.watch = Some(watch);
+    }
+
+    /// What tells that the census has seen much.
+    pub fn sightings(&self) -> Wake {
+        Wake::of(self.slots.probes.census.as_ref())
+    }
+
+    /// Takes what the census has seen so far: its ring is of bounded size.
+    pub fn take_sightings(&mut self) {
+        self.slots.probes.census.iter_mut().for_each(Census::drain);
     }
 
     /// Commits what was measured as reported up to `stamp_ns`, in the spool's `files`.
@@ -149,6 +168,9 @@ impl Node {
         if std::mem::take(&mut self.jobs.gpus_may_differ) {
             self.gpus.claim_for(&self.jobs);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.tell_ended(&self.jobs, &mut self.slots);
+        }
         self.care(log)
     }
 
@@ -181,6 +203,9 @@ impl Node {
     /// The last interval comes: nothing waits for a later one, but what the next agent goes on with.
     pub fn settle(&mut self) {
         self.gpus.settle_all();
+        if let Some(watch) = &mut self.watch {
+            watch.settle(&self.jobs, &mut self.slots);
+        }
         self.is_last = self.slots.keeper.is_none();
     }
 
@@ -209,6 +234,9 @@ impl Node {
         self.jobs.ask_again(&mut self.slots, log);
         self.jobs.join_returned(self.is_last, &mut self.slots, log);
         self.jobs.find_users(&mut self.slots);
+        if let Some(watch) = &mut self.watch {
+            watch.tell_new(monotonic_ns(), &self.jobs, &mut self.slots);
+        }
         let snapshot = self.read()?;
         let mut interval = snapshot.since(&self.previous);
         net_devices::leave_out_new(&mut interval.own, &self.previous.own);
@@ -223,7 +251,11 @@ impl Node {
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);
         let mut jobs = join_lives(jobs);
-        let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns, self.is_last);
+        if let Some(watch) = &mut self.watch {
+            watch.collect(&mut self.jobs, &mut self.slots);
+        }
+        let (is_last, watch) = (self.is_last, self.watch.as_ref());
+        let facts = self.jobs.due_infos(&self.slots, origin, stamp_ns, is_last, watch);
         let unserved = std::mem::take(&mut self.unserved);
         if let Some(own) = interval.own.iter_mut().find(|own| own.is(&SELF)) {
             own.set(
@@ -236,7 +268,12 @@ impl Node {
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
         }
         let (previous, probes) = (&self.previous, &self.slots.probes);
-        let is_alive = |lease| previous.slots.contains_key(&lease) || probes.slots.is_leased(lease);
+        let is_unnamed = |lease| probes.census.as_ref().is_some_and(|census| census.knows(lease));
+        let is_alive = |lease| {
+            previous.slots.contains_key(&lease)
+                || probes.slots.is_leased(lease)
+                || is_unnamed(lease)
+        };
         self.jobs.tracker.forget_owners(is_alive);
         self.jobs.release_old(self.records_every.is_some(), &mut self.slots, log);
         self.care(log)?;

@@ -26,6 +26,7 @@ use crate::{
         job::Job,
         lease::Lease,
         parts::Parts,
+        seen::Consent,
         snapshot::Snapshot,
         software::Software,
         totals::Peaks,
@@ -110,8 +111,15 @@ pub struct Counted {
     /// The software that it was seen to run, by names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<Software>,
+    /// What its environment says of telling that.
+    #[serde(default = "unknown", skip_serializing_if = "Consent::is_unknown")]
+    pub consent: Consent,
     /// Its values over time.
     pub timeline: Timeline,
+}
+
+fn unknown() -> Consent {
+    Consent::Unknown
 }
 
 /// All of it.

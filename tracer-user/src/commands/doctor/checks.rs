@@ -20,7 +20,7 @@ use crate::{
         job::{JobCgroup, NoCgroup},
     },
     commands::doctor::{Finding, Severity, gpu},
-    probes::{self, FaultMode, Options},
+    probes::{self, FaultMode, Options, Room},
 };
 
 /// Runs all checks; GPUs are looked for in sys and proc below `root`.
@@ -164,7 +164,8 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
             };
             vec![Finding::new("probes", Severity::Fatal, detail, "see the findings above")]
         }
-        Ok(probes) => {
+        Ok(mut probes) => {
+            let census = probes.load_census(layout, Room::JOB).err();
             let lost = |subject, gives: &str, why: &str| {
                 let cure = "nothing to do: all other values are complete";
                 Finding::new(subject, Severity::Missing, format!("no {gives}: {why}"), cure)
@@ -179,7 +180,9 @@ fn hooks(layout: &Layout) -> Vec<Finding> {
                 Some((gives, why)) => lost(subject, gives, why),
                 None => Finding::ok(subject, "by call and file system"),
             };
-            hooks.chain([waits]).collect()
+            let census =
+                census.map(|error| lost("software", "job_software", &format!("{error:#}")));
+            hooks.chain([waits]).chain(census).collect()
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::{
         wait::{Ended, Running},
     },
     model::{lease::Lease, snapshot::Snapshot, source::Source},
-    probes::{self, Options, Probes},
+    probes::{self, Options, Probes, Wake},
     replay::{End, Header, Recorder},
     screen::Stream,
 };
@@ -192,12 +192,12 @@ async fn watch(
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks.tick().await;
-    let ring = software::ring(&source.probes);
+    let wake = Wake::of(source.probes.census.as_ref());
     loop {
         tokio::select! {
             biased;
             ended = running.wait() => return ended,
-            () = software::much(ring.as_ref()) => software::take(&mut source.probes),
+            () = wake.much() => software::take(&mut source.probes),
             () = gpus::reading(source.gpus.as_ref()) => source.look(pipeline),
             _ = ticks.tick() => read(source, pipeline, recorder),
         }

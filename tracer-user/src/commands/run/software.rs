@@ -1,18 +1,13 @@
 //! Which software the command runs, where that is asked for: what the kernel saw, named.
 
-use std::{
-    os::fd::{BorrowedFd, OwnedFd},
-    path::Path,
-    time::Duration,
-};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
-use tokio::io::{Interest, unix::AsyncFd};
+use anyhow::Result;
 
 use super::identity::LEASE;
 use crate::{
-    base::layout::Layout,
-    census::{DEFAULT_FILE, Namer, Options, Site},
+    base::{clock::monotonic_ns, layout::Layout},
+    census::{Namer, Options, Site},
     model::software::Software,
     probes::{Census, Family, Probes, Room},
 };
@@ -25,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// # Errors
 /// When the kernel lets nobody see it, or the site's file is damaged.
 pub fn begin(probes: &mut Probes, layout: &Layout, notes: &mut Vec<String>) -> Result<Namer> {
-    let namer = Namer::new(Options { site: site(Path::new(DEFAULT_FILE))?, ..Options::default() })?;
+    let namer = Namer::new(Options { site: Site::read()?, ..Options::default() })?;
     probes.load_census(layout, Room::JOB)?;
     if let Some(census) = &mut probes.census {
-        census.begin(LEASE);
+        census.begin(LEASE, monotonic_ns());
         let missing = probes.missing_hooks().filter(|(row, _)| row.family == Family::Census);
         notes.extend(
             missing.map(|(row, why)| format!("unknown on this kernel: {} ({why})", row.gives)),
@@ -37,41 +32,14 @@ pub fn begin(probes: &mut Probes, layout: &Layout, notes: &mut Vec<String>) -> R
     Ok(namer)
 }
 
-/// The site's settings in `file`, where there is one.
-fn site(file: &Path) -> Result<Site> {
-    if !file.exists() {
-        return Ok(Site::default());
-    }
-    let text = std::fs::read_to_string(file);
-    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-    Site::parse(&text, file)
-}
-
-/// What tells that much was seen; `None` where nobody asked for it.
-pub fn ring(probes: &Probes) -> Option<AsyncFd<OwnedFd>> {
-    let descriptor = probes.census.as_ref()?.ring_fd();
-    // SAFETY: the ring's, which is open while `probes` is borrowed.
-    let ring = unsafe { BorrowedFd::borrow_raw(descriptor) }.try_clone_to_owned().ok()?;
-    // SAFETY: a descriptor that nothing else has, and that is registered nowhere else.
-    unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) }.ok()
-}
-
-/// Waits until so much was seen that it is to be taken before the next reading; for ever where nothing tells.
-pub async fn much(ring: Option<&AsyncFd<OwnedFd>>) {
-    match ring {
-        Some(ring) if ring.readable().await.map(|mut ready| ready.clear_ready()).is_ok() => {}
-        _ => std::future::pending().await,
-    }
-}
-
-/// Takes it.
+/// Takes what was seen so far.
 pub fn take(probes: &mut Probes) {
     probes.census.iter_mut().for_each(Census::drain);
 }
 
 /// Takes what was seen since the last time.
 pub fn tell(probes: &mut Probes, namer: &Namer) {
-    let slot = probes.slot_of(LEASE);
+    let slot = probes.slots.slot_of(LEASE);
     let Some(census) = &mut probes.census else { return };
     census.drain();
     if let Some(seen) = census.seen(LEASE, slot) {
@@ -85,7 +53,7 @@ pub fn end(probes: &mut Probes, namer: &Namer, notes: &mut Vec<String>) -> Optio
     if !namer.settle(PATIENCE) {
         notes.push("not all of the software could be named in time".into());
     }
-    namer.take(LEASE)
+    namer.take().remove(&LEASE)
 }
 
 /// What of it is not known, in words.

@@ -7,7 +7,9 @@ mod load;
 mod older;
 mod read;
 mod sighted;
+mod wake;
 
 pub use hooks::CENSUS_HOOKS;
 pub use load::Room;
 pub use read::Census;
+pub use wake::Wake;

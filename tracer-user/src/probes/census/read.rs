@@ -80,19 +80,21 @@ impl Census {
     }
 
     /// The descriptor that tells when much is to be taken.
-    pub fn ring_fd(&self) -> i32 {
+    pub(super) fn ring_fd(&self) -> i32 {
         self.maps.ring.as_raw_fd()
     }
 
-    /// `lease` is watched from its begin on.
-    pub fn begin(&mut self, lease: Lease) {
-        let since_begin = !self.has_gap;
-        self.leases.entry(lease).or_default().since_begin = since_begin;
+    /// `lease` began at `at_ns` (CLOCK_MONOTONIC): is watched from its begin on, where the programs were attached then.
+    pub fn begin(&mut self, lease: Lease, at_ns: u64) {
+        let since_begin = !self.has_gap && at_ns >= self.since_ns;
+        let sighted = self.leases.entry(lease).or_default();
+        (sighted.since_begin, sighted.is_new) = (since_begin, true);
     }
 
     /// `lease` began before: what its `processes` have mapped now is its own.
     pub fn begin_older(&mut self, lease: Lease, processes: &[u32]) {
         let sighted = self.leases.entry(lease).or_default();
+        sighted.is_new = true;
         for mapped in older::read(processes) {
             for library in mapped.libraries {
                 sighted.had(library, mapped.id, &mapped.program);
@@ -132,12 +134,18 @@ impl Census {
                 sighted.pythons_most.get_or_insert(0);
             }
         }
+        sighted.is_new = false;
         Some(sighted.seen(self.means))
     }
 
-    /// The leases of which something is known.
-    pub fn leases(&self) -> Vec<Lease> {
-        self.leases.keys().copied().collect()
+    /// The leases of which something is known, each with whether something new is.
+    pub fn leases(&self) -> impl Iterator<Item = (Lease, bool)> {
+        self.leases.iter().map(|(lease, sighted)| (*lease, sighted.is_new))
+    }
+
+    /// Whether something is known of `lease`.
+    pub fn knows(&self, lease: Lease) -> bool {
+        self.leases.contains_key(&lease)
     }
 
     /// Sightings that found no room, of all leases.
@@ -150,6 +158,7 @@ impl Census {
         self.drain();
         self.seen(lease, slot);
         let Some(sighted) = self.leases.get_mut(&lease) else { return };
+        sighted.is_new = true;
         for key in std::mem::take(&mut sighted.keys) {
             // One that is gone has made room already.
             let _ = self.maps.sights.remove(&words(key));

@@ -8,7 +8,7 @@ use tracer_ebpf::tables::{
 };
 
 use super::event::Event;
-use crate::model::seen::{Means, Seen, SeenLibrary, SeenPackage, SeenProgram};
+use crate::model::seen::{Consent, Means, Seen, SeenLibrary, SeenPackage, SeenProgram};
 
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
@@ -31,12 +31,15 @@ pub struct Sighted {
     pub is_partial: bool,
     /// Whether it was watched from its begin on.
     pub since_begin: bool,
+    /// Whether something came since it was asked for.
+    pub is_new: bool,
 }
 
 impl Sighted {
     /// Takes `event`, whose path is `path`.
     pub fn take(&mut self, event: &Event, path: Option<String>) {
         let SightKey { kind, program, file, .. } = event.key;
+        self.is_new = true;
         self.keys.push(event.key);
         let Some(path) = path else {
             self.cut_off += 1;
@@ -101,7 +104,7 @@ impl Sighted {
             means,
             is_partial: self.is_partial,
             since_begin: self.since_begin,
-            opted_out: false,
+            consent: Consent::default(),
         }
     }
 }

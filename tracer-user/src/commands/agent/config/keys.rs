@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tracer_ebpf::ids::MOST_SLOTS;
 
 use super::{
-    BucketStyle, JobHierarchy, LineStyle, Profile, Statistics,
+    BucketStyle, CensusMode, JobHierarchy, LineStyle, Profile, SoftwareUser, Statistics,
     allowed::{
         Shape, any, at_least, each, folder, folder_or_none, one_of, only, site_rules,
         whole_seconds, within, yes_or_no,
@@ -96,6 +96,8 @@ keys! {
         overhead: OverheadKeys,
         /// How GPUs are sampled.
         gpu: GpuKeys,
+        /// What is told of the software that jobs run.
+        software: SoftwareKeys,
         /// What is a job.
         jobs: JobsKeys,
     }
@@ -121,6 +123,12 @@ keys! {
     /// causes, by system call; "files": also the file systems that they wait for (`job_wait`).
     waits: WaitMode = WaitMode::Files, Restart, one_of(),
         flag("waits", "WAITS", "What to record about waits");
+
+    /// Whether it is recorded which programs, libraries and Python packages each job runs. "off": nothing is loaded
+    /// that could see them; "counts": numbers alone; "names": names and versions of what is not a user's own; "full":
+    /// also the C library's parts, and packages that only their lists of files tell. See docs/PRIVACY.md.
+    census: CensusMode = CensusMode::Off, Restart, one_of(),
+        flag("census", "CENSUS", "What to record about the software that jobs run");
 
     /// The cgroup hierarchy in which jobs are identified. "auto": v2 if it has the memory or cpu
     /// controller, else the first v1 controller present of freezer, memory, cpuset, pids, cpuacct, devices.
@@ -282,6 +290,19 @@ keys! {
     /// Folder that contains the sys and proc in which AMD, Intel and other GPUs are looked for: in a
     /// container, where the host's are mounted.
     sysfs_root: PathBuf = "/".into(), Reload, folder();
+}
+
+keys! {
+    /// `[software]`: what is told of the software that jobs run, with `census`.
+    SoftwareKeys: "software.", |config| config.software;
+
+    /// What `job_software` tells of a job's owner: the user's name as the other lines; nothing; or a hash that is the
+    /// same for the same user, made with the secret in `secret_file`.
+    user: SoftwareUser = SoftwareUser::On, Restart, one_of();
+
+    /// File with the secret for `user = "hashed"`: 16 bytes or more, that only root can read. The same secret on all
+    /// nodes gives the same hashes.
+    secret_file: PathBuf = "/etc/jobtrace/software.secret".into(), Restart, folder();
 }
 
 keys! {

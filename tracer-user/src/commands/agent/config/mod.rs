@@ -16,7 +16,7 @@ pub use key::{Effect, Key};
 pub use keys::{Config, ExportKeys, GpuKeys, JobsKeys, KEYS, OverheadKeys, SpoolKeys, StateKeys};
 pub use load::{DEFAULT_FILE, load, parse};
 pub use reload::{Difference, reload_difference};
-pub use values::{JobHierarchy, Statistics};
+pub use values::{CensusMode, JobHierarchy, SoftwareUser, Statistics};
 
 pub use crate::lines::{
     form::LineStyle,

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::base::suggest;
+use crate::{base::suggest, model::software::Level};
 
 /// When the kernel measures the run time of BPF programs, about 50 ns a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
@@ -16,6 +16,46 @@ pub enum Statistics {
     Windows,
     /// Always.
     On,
+}
+
+/// How much is told of the software that jobs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CensusMode {
+    /// Nothing, and nothing is loaded that could see it.
+    #[default]
+    Off,
+    /// Numbers alone.
+    Counts,
+    /// Names and versions.
+    Names,
+    /// Also the C library's parts, and distributions that only their lists of files tell.
+    Full,
+}
+
+impl CensusMode {
+    /// How much is told; `None` where nothing is.
+    pub fn level(self) -> Option<Level> {
+        match self {
+            Self::Off => None,
+            Self::Counts => Some(Level::Counts),
+            Self::Names => Some(Level::Names),
+            Self::Full => Some(Level::Full),
+        }
+    }
+}
+
+/// What the lines of software tell of a job's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SoftwareUser {
+    /// Their name, as all lines.
+    #[default]
+    On,
+    /// Nothing.
+    Off,
+    /// The same number for the same user.
+    Hashed,
 }
 
 /// The hierarchy whose cgroups are told apart.

@@ -14,12 +14,13 @@ use crate::{
         lock::NodeLock,
         log::Log,
         naming::Naming,
-        node::{Node, NodeSettings},
+        node::{Node, NodeSettings, Watch},
         output::Output,
+        software::SoftwareSettings,
         state::{AgentState, JournalEntry, Keeper},
     },
     lines::spool::Resume,
-    probes::{self, Options, Probes},
+    probes::{self, Family, Options, Probes, Room},
     resolve::Resolver,
 };
 
@@ -45,9 +46,11 @@ impl Begun {
         options: &Options,
         log: &Log,
     ) -> Result<Self> {
+        let software = SoftwareSettings::of(config)?;
         let mut keeper = Keeper::new(&config.state.dir);
         let found = if config.pin { taken_over(&mut keeper, &view, options, log) } else { None };
-        if let Some((probes, state, journal)) = found {
+        if let Some((mut probes, state, journal)) = found {
+            let watch = watch(software, &mut probes, &view, log)?;
             let output = Output::open(config, Resume::Continued(state.files.as_deref()), log)?;
             let last_stamp_ns = Some(state.stamp_ns);
             let span_ns = monotonic_ns().saturating_sub(state.reported.monotonic_ns);
@@ -55,7 +58,8 @@ impl Begun {
             log.notice(format_args!(
                 "took over the probes of the previous agent, which last reported {span_s} s ago"
             ));
-            let node = Node::resume(probes, view, settings, (state, journal), keeper, log)?;
+            let mut node = Node::resume(probes, view, settings, (state, journal), keeper, log)?;
+            watch.into_iter().for_each(|watch| node.watch_with(watch));
             return Ok(Self { node, output, last_stamp_ns });
         }
         keeper.clear()?;
@@ -63,9 +67,11 @@ impl Begun {
             log.notice(format_args!("removed {set}, which a previous agent left attached"));
         }
         let output = Output::open(config, Resume::Anew, log)?;
-        let probes = probes::load(view.layout(), options)?;
+        let mut probes = probes::load(view.layout(), options)?;
         tell_missing(&probes, options, log);
+        let watch = watch(software, &mut probes, &view, log)?;
         let mut node = Node::start(probes, view, settings, log)?;
+        watch.into_iter().for_each(|watch| node.watch_with(watch));
         if config.pin {
             node.keep_with(keeper);
         }
@@ -106,6 +112,25 @@ pub(super) fn options(config: &Config) -> Result<Options> {
         pin,
         ..development
     })
+}
+
+/// Has `probes` see which software jobs run, where that is asked for; what this kernel does not tell is said.
+fn watch(
+    software: Option<SoftwareSettings>,
+    probes: &mut Probes,
+    view: &View,
+    log: &Log,
+) -> Result<Option<Watch>> {
+    let Some(software) = software else { return Ok(None) };
+    let watch = Watch::new(software)?;
+    if let Err(error) = probes.load_census(view.layout(), Room::NODE) {
+        log.warning(format_args!("which software jobs run is unknown: {error:#}"));
+        return Ok(None);
+    }
+    for (row, why) in probes.missing_hooks().filter(|(row, _)| row.family == Family::Census) {
+        log.warning(format_args!("unknown on this kernel: {} ({why})", row.gives));
+    }
+    Ok(Some(watch))
 }
 
 fn tell_missing(probes: &Probes, options: &Options, log: &Log) {

@@ -11,7 +11,7 @@ use crate::model::{
 /// What is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
-    /// What an agent before this one had named.
+    /// What an agent before this one had named, and what ended leases ran.
     earlier: Option<Software>,
     /// Whether a line has told what is known now.
     is_told: bool,
@@ -38,6 +38,11 @@ impl Details {
         self.ran.is_told = false;
         // Its record, and its totals, are told again.
         self.late |= self.end_told;
+    }
+
+    /// A part of it, `named`, is all there is of a lease that has ended: it stays, whatever comes beside it.
+    pub fn close_software(&mut self, named: Software) {
+        Software::merge_known(&mut self.ran.earlier, Some(&named));
     }
 
     /// The line of what it ran, where that is not told yet, and at its end: beside `info`, its `job_info`, with the same stamp.

@@ -30,8 +30,8 @@ pub(super) struct Arrival {
     pub fresh: bool,
     /// Its path.
     pub path: PathBuf,
-    /// When it was made; 0: its tasks tell.
-    pub start_wall_ns: u64,
+    /// When it was made, CLOCK_MONOTONIC; 0: its tasks tell.
+    pub at_ns: u64,
     /// Who made it, where the kernel told.
     pub made_by: Option<u32>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Arrival {
 impl Arrival {
     /// One that was there already, and is nobody's.
     pub fn found(cgroup: Cgroup, path: PathBuf) -> Self {
-        Self { cgroup, lease: None, fresh: false, path, start_wall_ns: 0, made_by: None }
+        Self { cgroup, lease: None, fresh: false, path, at_ns: 0, made_by: None }
     }
 }
 
@@ -53,8 +53,8 @@ impl Jobs {
             match event {
                 Event::Made { cgroup, lease, fresh, path, at_ns, uid } => {
                     let path = self.seen(cgroup, &path);
-                    let (start_wall_ns, made_by) = (wall_at(at_ns), Some(uid));
-                    let arrival = Arrival { cgroup, lease, fresh, path, start_wall_ns, made_by };
+                    let made_by = Some(uid);
+                    let arrival = Arrival { cgroup, lease, fresh, path, at_ns, made_by };
                     self.made(arrival, slots, log);
                 }
                 Event::Removed { cgroup, lease, at_ns } => {
@@ -131,8 +131,7 @@ impl Jobs {
             if self.tracker.job_of(cgroup) != owner.as_ref() {
                 slots.probes.slots.displace(cgroup);
                 self.tracker.removed(cgroup, at_ns);
-                let start_wall_ns = wall_at(at_ns);
-                let arrival = Arrival { start_wall_ns, ..Arrival::found(cgroup, path) };
+                let arrival = Arrival { at_ns, ..Arrival::found(cgroup, path) };
                 self.made(arrival, slots, log);
             }
         }
@@ -140,7 +139,7 @@ impl Jobs {
 
     /// A cgroup was made, or found.
     pub fn made(&mut self, arrival: Arrival, slots: &mut Slots, log: &Log) {
-        let Arrival { cgroup, lease, fresh, ref path, start_wall_ns, made_by } = arrival;
+        let Arrival { cgroup, lease, fresh, ref path, at_ns, made_by } = arrival;
         let (answer, maker) = self.believed(cgroup, path, made_by);
         let is_seen = |owner: &Owner| owner.job.manager != "run" || self.view.sees_runs();
         let owner = self.naming.owner(path, &answer).filter(is_seen);
@@ -156,6 +155,9 @@ impl Jobs {
         let is_untold = fresh || lease.is_none();
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
+        if let (true, Some(lease), Some(census)) = (fresh, lease, &mut slots.probes.census) {
+            census.begin(lease, at_ns);
+        }
         if let Some(details) = self.details.get_mut(&job) {
             let has_returned = details.set_returned(monotonic_ns());
             details.made_by = details.made_by.or(Some(maker));
@@ -176,9 +178,9 @@ impl Jobs {
             // So that the name is there at the first tick.
             self.users.ask(uid);
         }
-        let start = match start_wall_ns {
+        let start = match at_ns {
             0 => read_start_wall_ns(self.view.pids(&tracked.root)).unwrap_or_else(wall_ns),
-            start => start,
+            at_ns => wall_at(at_ns),
         };
         let mut details = Details::new(&answer, start, boot_wall_ns());
         details.made_by = Some(maker);

@@ -7,6 +7,7 @@ use super::{
     care::{Care, START_MOST},
     jobs::Jobs,
     slots::Slots,
+    software::begin_older,
 };
 use crate::{
     commands::agent::{
@@ -75,6 +76,8 @@ impl Node {
         jobs.find_again(slots, log)?;
         // Of programs that ran meanwhile nobody was told.
         jobs.learn_from_all(slots, log);
+        let living: Vec<_> = jobs.tracker.jobs().map(|(job, _)| job.clone()).collect();
+        living.iter().for_each(|job| begin_older(job, jobs, slots));
         node.care(log)?;
         Ok(node)
     }
@@ -86,6 +89,7 @@ impl Node {
         jobs.owners_count_io = owners_count_io;
         Ok(Self {
             records_every,
+            watch: None,
             is_last: false,
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),

@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{jobs::Jobs, slots::Slots};
+use super::{jobs::Jobs, slots::Slots, software::Watch};
 use crate::{
     commands::agent::{
         details::Reach,
@@ -51,7 +51,7 @@ pub fn in_turn(mut due: Vec<Due>, most_running: usize) -> (VecDeque<Due>, Vec<Du
 }
 
 impl Jobs {
-    /// The `job_info` that are due. Of a job that was let go before its last values were read, not before they are:
+    /// The `job_info` that are due, with the `job_software` beside them where there is a `watch`. Of a job that was let go before its last values were read, not before they are:
     /// they belong to the totals at its end. After an `is_last` interval nothing comes for any job.
     pub fn due_infos(
         &mut self,
@@ -59,6 +59,7 @@ impl Jobs {
         origin: &Origin,
         stamp_ns: u64,
         is_last: bool,
+        watch: Option<&Watch>,
     ) -> Vec<Point> {
         let (unread, tracker) = (self.unread(slots), &self.tracker);
         let (mut infos, mut told) = (Vec::new(), BTreeSet::new());
@@ -68,7 +69,10 @@ impl Jobs {
             if !told.contains(&job.told()) {
                 let info = details.due_info(origin, job, stamp_ns, has_settled);
                 told.extend(info.is_some().then(|| job.told()));
-                infos.extend(info);
+                let software = watch.zip(info.as_ref()).and_then(|(watch, info)| {
+                    details.due_software(origin, job, watch.user(), info)
+                });
+                infos.extend(info.into_iter().chain(software));
             }
         }
         infos
@@ -122,11 +126,13 @@ impl Jobs {
         running.take(MOST_STEPS).map(|(job, details)| details.record(origin, job)).collect()
     }
 
-    /// Jobs that were let go, and whose last values were not read yet.
+    /// Jobs that were let go, and whose last values were not read yet, or what they ran is not named.
     fn unread(&self, slots: &Slots) -> BTreeSet<Job> {
-        let tracker = &self.tracker;
+        let (tracker, probes) = (&self.tracker, &slots.probes);
+        let is_unnamed = |lease| probes.census.as_ref().is_some_and(|census| census.knows(lease));
         let unread = tracker.owners().iter().filter(|(lease, job)| {
-            tracker.job(job).is_none() && slots.probes.slots.is_leased(**lease)
+            let is_open = probes.slots.is_leased(**lease) || is_unnamed(**lease);
+            tracker.job(job).is_none() && is_open
         });
         unread.map(|(_, job)| job.clone()).collect()
     }

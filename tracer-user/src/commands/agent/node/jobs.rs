@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
 
-use super::slots::Slots;
+use super::{slots::Slots, software};
 use crate::{
     base::{clock::monotonic_ns, identity::Capacity},
     commands::agent::{
@@ -129,6 +129,7 @@ impl Jobs {
             if let Some(details) = self.details.get_mut(job) {
                 details.set_served_from(monotonic_ns());
             }
+            software::begin_older(job, self, slots);
             self.learn_from_tasks(job, slots, log);
         }
         Ok(jobs.len())

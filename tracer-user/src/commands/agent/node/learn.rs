@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
-    base::clock::monotonic_ns,
+    base::{clock::monotonic_ns, identity::host},
     commands::agent::{asking, log::Log},
-    model::job::Job,
-    resolve::process,
+    model::{job::Job, seen::Consent},
+    resolve::{Role, consent, facts::JobFacts, process},
 };
 
 /// Tasks of a job that are asked what it is, at most.
@@ -59,11 +59,17 @@ impl Jobs {
 
     /// Asks nobody where the path has told all there is.
     pub fn know_by_path(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
-        let uid = self.details.get(job).and_then(|details| details.uid);
-        if !process::tells_more(&job.manager, uid.is_some()) {
+        if self.is_enough(job, slots) {
             let actions = self.tracker.know(job);
             self.apply(actions, slots, log);
         }
+    }
+
+    /// Whether what is known of `job` is all that its tasks could tell, where its path told all but that.
+    fn is_enough(&self, job: &Job, slots: &Slots) -> bool {
+        let Some(details) = self.details.get(job) else { return false };
+        let is_asked = slots.probes.census.is_none() || !details.consent.is_unknown();
+        is_asked && !process::tells_more(&job.manager, details.uid.is_some())
     }
 
     /// Looks at the tasks of all jobs: programs that they executed may not have been told of.
@@ -99,11 +105,21 @@ impl Jobs {
             let named = self.tracker.named(&path);
             (&named.job, &named.manager) == (&job.job, &job.manager)
         });
-        let facts = answer.as_ref().map(|answer| process::read_environment(answer, pid));
+        // Before its environment is read: it may execute meanwhile.
+        let has_executed = process::has_executed(pid);
+        let environ = answer.as_ref().map(|_| process::read_environ(pid)).unwrap_or_default();
+        let facts = answer.as_ref().map(|answer| JobFacts::parse(answer, &environ, &host()));
         let facts = facts.unwrap_or_default();
         // The one that Slurm itself starts in each job knows a part of it only.
         let is_users = answer.as_ref().is_some_and(|of| of.step.as_deref() != Some("extern"));
         let is_complete = is_users && (facts.job.is_some() || uid.is_some());
+        // A scheduler's own programs have another environment than its job's.
+        let is_tasks = answer.as_ref().is_some_and(|answer| answer.role == Role::Job);
+        let is_given = is_tasks && (facts.job.is_some() || !process::has_variables(&job.manager));
+        let consent = match is_users && is_given && has_executed {
+            true => consent::parse(&environ),
+            false => Consent::Unknown,
+        };
         let has_sluid =
             answer.as_ref().is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
         // Its cgroup may have been charged to the lease of a job that had its id before.
@@ -114,11 +130,13 @@ impl Jobs {
         let job = current.as_ref().unwrap_or(job);
         let other = self.split(job, &facts, slots, log);
         let job = other.as_ref().unwrap_or(job);
+        let mut is_known = false;
         for job in self.tracker.series(job) {
             if let Some(details) = self.details.get_mut(&job) {
                 details.uid = details.uid.or(uid);
                 let was_told = details.claims().is_some();
                 details.learn(&facts);
+                details.consent = details.consent.max(consent);
                 self.gpus_may_differ |= details.claims().is_some() && !was_told;
                 details.uid.iter().for_each(|uid| self.users.ask(*uid));
             }
@@ -126,12 +144,15 @@ impl Jobs {
                 Some(number) => self.rename(&job, Job { job: number, ..job.clone() }, slots),
                 None => job,
             };
-            if is_complete {
+            let is_asked = slots.probes.census.is_none()
+                || self.details.get(&job).is_some_and(|details| !details.consent.is_unknown());
+            is_known = is_complete && is_asked || self.is_enough(&job, slots);
+            if is_known {
                 let actions = self.tracker.know(&job);
                 self.apply(actions, slots, log);
             }
         }
-        is_complete
+        is_known
     }
 
     /// Looks for the owners of jobs whose user is unknown.
