@@ -18,12 +18,9 @@ use super::{
 };
 use crate::model::{
     lease::Lease,
-    seen::{Consent, Seen, SeenProgram},
+    seen::{Consent, Seen},
     software::{Level, Software},
 };
-
-/// Sightings of each kind that are kept of one job.
-const MOST_SIGHTINGS: usize = 4096;
 
 /// How it names.
 #[derive(Clone, Debug)]
@@ -64,14 +61,8 @@ struct State {
 
 #[derive(Default)]
 struct Job {
-    /// What was seen, but for its programs.
-    seen: Seen,
-    /// Those, with their executions.
-    programs: BTreeMap<String, u64>,
-    /// Sightings that were beyond what is kept.
-    beyond: u64,
-    /// Whether something was told since it was named.
-    is_due: bool,
+    /// What was seen, where it is not named yet.
+    seen: Option<Seen>,
     /// What is named, and nobody took.
     named: Option<Software>,
 }
@@ -92,12 +83,9 @@ impl Namer {
         Ok(Self { shared, thread })
     }
 
-    /// Tells what was seen of `lease`, all of it or what is new. Never waits for a disk.
+    /// Tells what was seen of `lease` so far, all of it. Never waits for a disk.
     pub fn tell(&self, lease: Lease, seen: Seen) {
-        let mut state = self.shared.lock();
-        let job = state.jobs.entry(lease).or_default();
-        job.add(seen);
-        job.is_due = true;
+        self.shared.lock().jobs.entry(lease).or_default().seen = Some(seen);
         self.shared.changed.notify_all();
     }
 
@@ -111,7 +99,7 @@ impl Namer {
     /// Whether nothing that was told of `lease` is still to be named. Never waits for a disk.
     pub fn has_settled(&self, lease: Lease) -> bool {
         let state = self.shared.lock();
-        let is_due = state.jobs.get(&lease).is_some_and(|job| job.is_due);
+        let is_due = state.jobs.get(&lease).is_some_and(|job| job.seen.is_some());
         !(is_due || state.at == Some(lease)) || self.thread.is_finished()
     }
 
@@ -123,7 +111,7 @@ impl Namer {
     /// Waits until all is named that was told, `most` at most; gives whether it is.
     pub fn settle(&self, most: Duration) -> bool {
         let is_busy = |state: &mut State| {
-            let is_due = state.at.is_some() || state.jobs.values().any(|job| job.is_due);
+            let is_due = state.at.is_some() || state.jobs.values().any(|job| job.seen.is_some());
             is_due && !state.ended && !self.thread.is_finished()
         };
         let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), most, is_busy);
@@ -180,55 +168,15 @@ impl Shared {
             if state.ended {
                 return None;
             }
-            if let Some((lease, job)) = state.jobs.iter_mut().find(|(_, job)| job.is_due) {
-                job.is_due = false;
-                let mut seen = job.seen.clone();
-                let program =
-                    |(path, n): (&String, &u64)| SeenProgram { path: path.clone(), executions: *n };
-                seen.programs = job.programs.iter().map(program).collect();
-                seen.lost = seen.lost.saturating_add(job.beyond);
-                let lease = *lease;
+            let due =
+                state.jobs.iter_mut().find_map(|(lease, job)| Some((*lease, job.seen.take()?)));
+            if let Some((lease, seen)) = due {
                 state.at = Some(lease);
                 return Some((lease, seen));
             }
             state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
     }
-}
-
-impl Job {
-    fn add(&mut self, more: Seen) {
-        if more.consent == Consent::Refused {
-            *self = Self { seen: more, is_due: self.is_due, ..Self::default() };
-            return;
-        }
-        for SeenProgram { path, executions } in more.programs {
-            let is_room = self.programs.len() < MOST_SIGHTINGS;
-            match self.programs.get_mut(&path) {
-                Some(known) => *known = executions.max(*known),
-                None if is_room => drop(self.programs.insert(path, executions)),
-                None => self.beyond += 1,
-            }
-        }
-        let seen = &mut self.seen;
-        self.beyond += join(&mut seen.libraries, more.libraries);
-        self.beyond += join(&mut seen.packages, more.packages);
-        seen.python_processes_most = seen.python_processes_most.max(more.python_processes_most);
-        seen.lost = seen.lost.max(more.lost);
-        seen.means = more.means;
-        seen.since_begin = more.since_begin;
-        seen.consent = more.consent;
-    }
-}
-
-/// Adds those of `more` that are new; gives the number of those that are too many.
-fn join<T: Ord>(known: &mut Vec<T>, more: Vec<T>) -> u64 {
-    known.extend(more);
-    known.sort();
-    known.dedup();
-    let beyond = known.len().saturating_sub(MOST_SIGHTINGS) as u64;
-    known.truncate(MOST_SIGHTINGS);
-    beyond
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! What was seen of the software of a job, as the kernel tells it: raw paths. They stay in memory; what is told of them is
 //! [`super::software`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// First sightings of one lease. Paths are a set; numbers are the lease's so far, and only grow.
@@ -24,6 +26,32 @@ pub struct Seen {
     pub since_begin: bool,
     /// What the job's environment says of telling it.
     pub consent: Consent,
+}
+
+impl Seen {
+    /// Adds what another lease of the same job was seen to run.
+    pub fn add(&mut self, other: Self) {
+        let mut programs = BTreeMap::<String, u64>::new();
+        for SeenProgram { path, executions } in self.programs.drain(..).chain(other.programs) {
+            *programs.entry(path).or_default() += executions;
+        }
+        let program = |(path, executions)| SeenProgram { path, executions };
+        self.programs = programs.into_iter().map(program).collect();
+        join(&mut self.libraries, other.libraries);
+        join(&mut self.packages, other.packages);
+        self.python_processes_most = self.python_processes_most.max(other.python_processes_most);
+        self.lost = self.lost.saturating_add(other.lost);
+        self.means = self.means.max(other.means);
+        self.is_partial |= other.is_partial;
+        self.since_begin &= other.since_begin;
+        self.consent = self.consent.max(other.consent);
+    }
+}
+
+fn join<T: Ord>(own: &mut Vec<T>, others: Vec<T>) {
+    own.extend(others);
+    own.sort();
+    own.dedup();
 }
 
 /// What a job's environment says of telling which software it ran.
@@ -101,5 +129,41 @@ impl Means {
             Self::Extensions => "extensions",
             Self::Programs => "programs",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_leases_ran_is_one_jobs() {
+        let program = |path: &str, executions| SeenProgram { path: path.into(), executions };
+        let library =
+            |path: &str| SeenLibrary { path: path.into(), by: "/usr/bin/python3.11".into() };
+        let mut seen = Seen {
+            programs: vec![program("/usr/bin/true", 2), program("/usr/bin/env", 1)],
+            libraries: vec![library("/lib/b.so")],
+            python_processes_most: Some(3),
+            lost: 1,
+            since_begin: true,
+            ..Seen::default()
+        };
+        let other = Seen {
+            programs: vec![program("/usr/bin/true", 5), program("/usr/bin/cat", 1)],
+            libraries: vec![library("/lib/b.so"), library("/lib/a.so")],
+            python_processes_most: Some(2),
+            lost: 2,
+            since_begin: false,
+            ..Seen::default()
+        };
+        seen.add(other);
+        let programs = [("cat", 1), ("env", 1), ("true", 7)];
+        assert_eq!(
+            seen.programs,
+            programs.map(|(name, n)| program(&format!("/usr/bin/{name}"), n))
+        );
+        assert_eq!(seen.libraries, [library("/lib/a.so"), library("/lib/b.so")]);
+        assert_eq!((seen.python_processes_most, seen.lost, seen.since_begin), (Some(3), 3, false));
     }
 }

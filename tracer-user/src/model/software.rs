@@ -165,18 +165,6 @@ impl Software {
         self.lost > 0 || !self.since_begin || self.by.iter().any(|means| *means > Means::Read)
     }
 
-    /// Whether nothing was seen, and nothing missed.
-    pub fn tells_nothing(&self) -> bool {
-        let nothing = Self {
-            level: self.level,
-            by: self.by.clone(),
-            since_begin: true,
-            python_processes_most: self.python_processes_most.filter(|most| *most == 0),
-            ..Self::default()
-        };
-        *self == nothing
-    }
-
     /// Versions of Python that ran.
     pub fn pythons(&self) -> BTreeSet<&str> {
         let of_packages = self.packages.iter().filter_map(|package| package.python.as_deref());

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, os::fd::AsRawFd};
 
 use anyhow::{Context, Result};
-use aya::maps::{HashMap, MapData, RingBuf};
+use aya::maps::{HashMap, MapData};
 use tracer_ebpf::tables::{
     census::{SightKey, SlotCensus, kind},
     io_file::FileId,
@@ -12,7 +12,7 @@ use tracer_ebpf::tables::{
 use super::{event, older, sighted::Sighted};
 use crate::{
     base::mounts::Mounts,
-    bpf::{hook::HookState, maps::TakeMap, set::Set, words::Words},
+    bpf::{hook::HookState, maps::TakeMap, ring::Ring, set::Set, words::Words},
     model::{
         lease::{Lease, Slot},
         seen::{Means, Seen},
@@ -41,7 +41,7 @@ pub struct Census {
 pub(super) struct Maps {
     sights: HashMap<MapData, [u64; KEY_WORDS], u64>,
     slots: Words,
-    ring: RingBuf<MapData>,
+    ring: Ring,
 }
 
 impl Maps {
@@ -53,7 +53,7 @@ impl Maps {
         Ok(Self {
             sights: take("SIGHTS")?.try_into().context("map SIGHTS")?,
             slots: Words::map(take("SLOT_CENSUS")?, "SLOT_CENSUS")?,
-            ring: take("SIGHTINGS")?.try_into().context("map SIGHTINGS")?,
+            ring: Ring::map(take("SIGHTINGS")?, "SIGHTINGS")?,
         })
     }
 }
@@ -104,17 +104,17 @@ impl Census {
 
     /// Takes what was seen since the last time.
     pub fn drain(&mut self) {
-        while let Some(item) = self.maps.ring.next() {
-            let Some(event) = event::parse(&item) else { continue };
-            drop(item);
+        let Self { maps, mounts, leases, .. } = self;
+        // What is next stays in the ring where it cannot be mapped, and what finds no room then is counted.
+        let _ = maps.ring.drain(|item| {
+            let Some(event) = event::parse(item) else { return };
             let device = match event.key.kind {
                 kind::PROGRAM => event.key.program.device,
                 _ => event.key.file.device,
             };
-            let mounts = &mut self.mounts;
             let path = event.inner.as_deref().map(|inner| mounts.get(device, 0).full(inner));
-            self.leases.entry(event.key.lease).or_default().take(&event, path);
-        }
+            leases.entry(event.key.lease).or_default().take(&event, path);
+        });
     }
 
     /// What was seen of `lease`, which has `slot`, so far; `None` where nothing was.

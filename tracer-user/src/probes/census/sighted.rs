@@ -10,6 +10,9 @@ use tracer_ebpf::tables::{
 use super::event::Event;
 use crate::model::seen::{Consent, Means, Seen, SeenLibrary, SeenPackage, SeenProgram};
 
+/// Sightings of each kind that are kept of one lease: those beyond are lost, and counted.
+const MOST: usize = 4096;
+
 /// What was seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Sighted {
@@ -45,6 +48,15 @@ impl Sighted {
             self.cut_off += 1;
             return;
         };
+        let has_room = match kind {
+            kind::PROGRAM => self.programs.len() < MOST || self.programs.contains_key(&program),
+            kind::LIBRARY => self.libraries.len() < MOST,
+            _ => self.modules.len() < MOST,
+        };
+        if !has_room {
+            self.cut_off += 1;
+            return;
+        }
         match kind {
             kind::PROGRAM => {
                 self.programs.entry(program).or_default().0 = path;
@@ -127,6 +139,19 @@ mod tests {
         assert!(!sighted.seen(Means::Read).is_partial);
         sighted.take(&mapped(2), Some("/dev/shm/v/site-packages/a/b.so".into()));
         assert!(sighted.seen(Means::Read).is_partial);
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted() {
+        let mut sighted = Sighted::default();
+        let most = MOST as u64;
+        for at in 0..most + 5 {
+            sighted.take(&event(kind::PROGRAM, at, 0, ""), Some(format!("/usr/bin/p{at}")));
+            sighted.take(&event(kind::LIBRARY, 1, at, ""), Some(format!("/lib/l{at}.so")));
+        }
+        sighted.counted().for_each(|(_, executions)| *executions = 1);
+        let seen = sighted.seen(Means::Read);
+        assert_eq!((seen.programs.len(), seen.libraries.len(), seen.lost), (MOST, MOST, 10));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::model::{
 /// What is known of it.
 #[derive(Debug, Default)]
 pub(super) struct Ran {
-    /// What an agent before this one had named, and what ended leases ran.
+    /// What an agent before this one had named, or what was closed since.
     earlier: Option<Software>,
     /// Whether a line has told what is known now.
     is_told: bool,
@@ -40,9 +40,9 @@ impl Details {
         self.late |= self.end_told;
     }
 
-    /// A part of it, `named`, is all there is of a lease that has ended: it stays, whatever comes beside it.
-    pub fn close_software(&mut self, named: Software) {
-        Software::merge_known(&mut self.ran.earlier, Some(&named));
+    /// What is named now stays: who saw it has forgotten it, and what comes is told beside it.
+    pub fn close_software(&mut self) {
+        self.ran.earlier.clone_from(&self.record.totals.software);
     }
 
     /// The line of what it ran, where that is not told yet, and at its end: beside `info`, its `job_info`, with the same stamp.
@@ -106,6 +106,16 @@ mod tests {
         details.set_software(software(3));
         assert_eq!(lines(&mut details, 1620 * SECOND, true), (true, true));
         assert_eq!(lines(&mut details, 1630 * SECOND, true), (false, false));
+    }
+
+    #[test]
+    fn what_is_closed_stays() {
+        let mut details = begun();
+        details.set_software(software(5));
+        details.close_software();
+        details.set_software(software(2));
+        let record = details.record(&Origin::default(), &Job::default());
+        assert_eq!(record.totals.software, software(7));
     }
 
     #[test]

@@ -1,10 +1,7 @@
-//! Which software jobs run, where the site asks for it: what the kernel saw of each lease, named by a thread, told of the
-//! job that the lease is charged for. Nobody here waits for a name, but at the agent's end.
+//! Which software jobs run, where the site asks for it: what the kernel saw of a job's leases, named by a thread, told of
+//! the job. Nobody here waits for a name, but at the agent's end.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Result;
 
@@ -16,9 +13,9 @@ use crate::{
         job::Job,
         lease::Lease,
         seen::{Consent, Seen},
-        software::Software,
         software_point::UserTag,
     },
+    probes::Census,
 };
 
 /// How long names are waited for at the agent's end: a folder of modules may be on a file system that hangs.
@@ -33,10 +30,8 @@ pub struct Watch {
     namer: Namer,
     /// Tag `user` of the lines.
     user: UserTag,
-    /// What each lease was told with.
-    consents: BTreeMap<Lease, Consent>,
-    /// What each lease ran, by names.
-    named: BTreeMap<Lease, Software>,
+    /// With what each job was told, by the first of its leases: its consent, and whether it had ended.
+    told: BTreeMap<Lease, (Consent, bool)>,
     /// When the executions of all were counted last, CLOCK_MONOTONIC.
     counted_ns: u64,
 }
@@ -48,8 +43,7 @@ impl Watch {
     /// When a pattern of the site's is no regular expression, or there can be no thread.
     pub fn new(settings: SoftwareSettings) -> Result<Self> {
         let SoftwareSettings { options, user } = settings;
-        let (consents, named) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { namer: Namer::new(options)?, user, consents, named, counted_ns: 0 })
+        Ok(Self { namer: Namer::new(options)?, user, told: BTreeMap::new(), counted_ns: 0 })
     }
 
     /// Tag `user` of the lines.
@@ -57,7 +51,7 @@ impl Watch {
         &self.user
     }
 
-    /// Has named what is new of jobs that have ended: so that it is by the next interval.
+    /// Has named what is new of jobs that have ended, so that it is by the next interval.
     pub(super) fn tell_ended(&mut self, jobs: &Jobs, slots: &mut Slots) {
         self.tell(jobs, slots, |is_new, has_ended| is_new && has_ended);
     }
@@ -77,80 +71,94 @@ impl Watch {
         self.namer.settle(PATIENCE);
     }
 
-    /// Has named what was seen of those leases that `is_due` says, by whether there is something new and their job has
-    /// ended; and of those whose job's environment tells otherwise now.
+    /// Has named what was seen of those jobs that `is_due` says, by whether there is something new and they have ended.
+    /// Something is new, too, where its environment tells otherwise now, or it has ended: of what it executes again nobody
+    /// is told.
     fn tell(&mut self, jobs: &Jobs, slots: &mut Slots, is_due: impl Fn(bool, bool) -> bool) {
-        let probes = &mut slots.probes;
-        let Some(census) = &mut probes.census else { return };
+        let Some(census) = &mut slots.probes.census else { return };
         census.drain();
-        for (lease, is_new) in census.leases().collect::<Vec<_>>() {
-            let slot = probes.slots.slot_of(lease);
-            let Some(job) = jobs.tracker.owner(lease) else {
-                // The rest of the node's; one that is leased may be a job's that nobody was told of yet.
-                if slot.is_none() {
-                    census.forget(lease);
-                }
-                continue;
-            };
+        for (job, leases) in by_job(jobs, census) {
             let consent = jobs.details.get(job).map_or(Consent::Unknown, |details| details.consent);
-            let has_ended = jobs.tracker.job(job).is_none_or(|tracked| tracked.ended_ns.is_some());
-            let is_told = self.consents.get(&lease) == Some(&consent);
-            if is_told && !is_due(is_new, has_ended) {
+            let with = (consent, has_ended(job, jobs));
+            let is_new = leases.is_new || self.told.get(&leases.key) != Some(&with);
+            if !is_due(is_new, with.1) {
                 continue;
             }
-            let Some(seen) = census.seen(lease, slot) else { continue };
-            self.consents.insert(lease, consent);
-            let seen = match consent {
-                Consent::Refused => Seen { consent, ..Seen::default() },
-                Consent::Unknown | Consent::Given => Seen { consent, ..seen },
-            };
-            self.namer.tell(lease, seen);
+            self.told.insert(leases.key, with);
+            let of_leases = leases.all.iter();
+            let mut all = of_leases
+                .filter_map(|lease| census.seen(*lease, slots.probes.slots.slot_of(*lease)));
+            let Some(mut seen) = all.next() else { continue };
+            all.for_each(|other| seen.add(other));
+            seen.consent = consent;
+            if consent == Consent::Refused {
+                seen = Seen { consent, ..Seen::default() };
+            }
+            self.namer.tell(leases.key, seen);
         }
     }
 
-    /// Whether somebody may tell yet whether names may be told of what `lease` ran.
-    fn may_be_asked(&self, lease: Lease, jobs: &Jobs) -> bool {
-        let owner = jobs.tracker.owner(lease).and_then(|job| jobs.tracker.job(job));
-        let lives = owner.is_some_and(|tracked| tracked.ended_ns.is_none());
-        lives && self.consents.get(&lease).is_none_or(Consent::is_unknown)
-    }
-
-    /// Gives the jobs what was named since the last time, and lets go of leases of which nothing comes any more.
+    /// Gives the jobs what was named since the last time, and lets go of what was seen of those of which nothing comes any
+    /// more.
     pub(super) fn collect(&mut self, jobs: &mut Jobs, slots: &mut Slots) {
         let Some(census) = &mut slots.probes.census else { return };
-        let named = self.namer.take();
-        let fresh: BTreeSet<Lease> = named.keys().copied().collect();
-        self.named.extend(named);
-        let leases = census.leases().collect::<Vec<_>>();
-        let gone = leases.into_iter().filter(|(lease, is_new)| {
-            let is_read = !is_new && !slots.probes.slots.is_leased(*lease);
-            is_read && self.namer.has_settled(*lease) && !self.may_be_asked(*lease, jobs)
-        });
-        let gone: Vec<Lease> = gone.map(|(lease, _)| lease).collect();
-        let mut of_jobs = BTreeMap::<&Job, Option<Software>>::new();
-        let owners = jobs.tracker.owners();
-        let changed: BTreeSet<&Job> = fresh.iter().filter_map(|lease| owners.get(lease)).collect();
-        for (lease, job) in owners.iter().filter(|(_, job)| changed.contains(job)) {
-            Software::merge_known(of_jobs.entry(job).or_default(), self.named.get(lease));
-        }
-        for (job, software) in of_jobs {
-            if let Some(details) = jobs.details.get_mut(job) {
-                details.set_software(software);
+        for (key, software) in self.namer.take() {
+            let job = jobs.tracker.owner(key);
+            if let Some(details) = job.and_then(|job| jobs.details.get_mut(job)) {
+                details.set_software(Some(software));
             }
         }
-        for lease in gone {
-            let named = self.named.remove(&lease);
-            let details = owners.get(&lease).and_then(|job| jobs.details.get_mut(job));
-            // One that was given up for the job's main one at once saw nothing, and nobody was asked by then.
-            let named = named.filter(|named| !named.tells_nothing());
-            if let (Some(named), Some(details)) = (named, details) {
-                details.close_software(named);
+        let held = &slots.probes.slots;
+        let is_over = |(job, leases): &(&Job, Leases)| {
+            let is_read = leases.all.iter().all(|lease| !held.is_leased(*lease));
+            is_read && !leases.is_new && has_ended(job, jobs) && self.namer.has_settled(leases.key)
+        };
+        let over = by_job(jobs, census).into_iter().filter(is_over);
+        let over: Vec<(Job, Leases)> = over.map(|(job, leases)| (job.clone(), leases)).collect();
+        for (job, leases) in over {
+            if let Some(details) = jobs.details.get_mut(&job) {
+                details.close_software();
             }
-            self.consents.remove(&lease);
-            self.namer.forget(lease);
-            census.forget(lease);
+            self.told.remove(&leases.key);
+            self.namer.forget(leases.key);
+            leases.all.into_iter().for_each(|lease| census.forget(lease));
         }
+        // Those of the rest of the node; one that is leased may be a job's that nobody was told of yet.
+        let nobodys = |(lease, _): &(Lease, bool)| {
+            jobs.tracker.owner(*lease).is_none() && !held.is_leased(*lease)
+        };
+        let nobodys: Vec<_> = census.leases().filter(nobodys).collect();
+        nobodys.into_iter().for_each(|(lease, _)| census.forget(lease));
     }
+}
+
+/// The leases of one job of which something was seen.
+struct Leases {
+    /// The first of them, by which the job is named.
+    key: Lease,
+    all: Vec<Lease>,
+    /// Whether something new was seen of any.
+    is_new: bool,
+}
+
+/// What `census` knows of each job; what is charged apart is nobody's yet.
+fn by_job<'a>(jobs: &'a Jobs, census: &Census) -> BTreeMap<&'a Job, Leases> {
+    let mut by_job = BTreeMap::<&Job, Leases>::new();
+    for (lease, is_new) in census.leases() {
+        let Some(job) = jobs.tracker.owner(lease) else { continue };
+        if jobs.tracker.job(job).is_some_and(|tracked| tracked.apart.contains(&lease)) {
+            continue;
+        }
+        let leases = by_job.entry(job);
+        let leases = leases.or_insert(Leases { key: lease, all: Vec::new(), is_new: false });
+        leases.all.push(lease);
+        leases.is_new |= is_new;
+    }
+    by_job
+}
+
+fn has_ended(job: &Job, jobs: &Jobs) -> bool {
+    jobs.tracker.job(job).is_none_or(|tracked| tracked.ended_ns.is_some())
 }
 
 /// `job`, whose lease is new or was there before these programs: what its processes have mapped now is its own.
