@@ -125,8 +125,8 @@ fn job_info() -> String {
 fn job_software() -> String {
     let mut text = format!(
         "\n## {JOB_SOFTWARE}\n\n\
-         Which software a job ran on this node. Nothing writes it yet: the agent does not watch for software, only\n\
-         `jobtrace run --software` does, whose record holds the same. It will be one series for each job and node, with names in fields and never in tags, of bounded length. Nothing of a user's own has a name here\n\
+         Which software a job ran on this node, written by the agent with `census`. One series for each job and node, with\n\
+         names in fields and never in tags, of bounded length. Nothing of a user's own has a name here\n\
          ([PRIVACY.md](PRIVACY.md)); an import is not yet a use. It comes beside `job_info`, when there is more\n\
          to tell and once the job has ended. The tag `user` is absent, or hashed, where the site\n\
          wants that. A field that is unknown is absent. In the JSON: `software` ([RECORD.md](RECORD.md)).\n\n\

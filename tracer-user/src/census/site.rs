@@ -96,7 +96,7 @@ const COLUMNS: usize = 96;
 pub fn default_file() -> String {
     let mut text = String::from(
         "\
-# Names of the software that jobs run, for `jobtrace run --software`.
+# Names of the software that jobs run, for the agent's `census` and for `jobtrace run --software`.
 # Told is what is known to be public; a user's own has no name. See PRIVACY.md.
 #
 # Folders whose software may be named, besides /usr, /opt, /apps, /sw, /cvmfs and the like:

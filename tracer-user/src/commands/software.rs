@@ -20,7 +20,8 @@ use crate::{
     view::Style,
 };
 
-/// List which programs, libraries and Python packages jobs ran, where somebody watched for that (`jobtrace run --software`).
+/// List which programs, libraries and Python packages jobs ran, where somebody watched for that: the agent with `census`,
+/// or `jobtrace run --software`.
 ///
 /// GPU H, BUSY: GPU hours that these jobs held, and the share in which a kernel ran. NO GPU: jobs that loaded a library
 /// that computes on GPUs, and used none. NODES: of the median job, and what nine of ten do not exceed. TREND: jobs that
@@ -97,8 +98,7 @@ const LINES: usize = 30;
 /// Where there are more than that.
 const CUT: &str = "there are more: --all lists them, -n N so many";
 /// Where no job was watched.
-const NONE: &str =
-    "nothing is known of the software of these jobs: `jobtrace run --software` records it";
+const NONE: &str = "nothing is known of the software of these jobs: the agent records it with `census`, as does `jobtrace run --software`";
 
 /// Prints the list and gives the exit status.
 ///

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::model::seen::SeenPackage;
+use crate::model::seen::{SeenPackage, SeenProgram};
 
 fn package(site: &str, name: &str) -> SeenPackage {
     let interpreter = "/usr/bin/python3.11".to_owned();

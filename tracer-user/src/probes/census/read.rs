@@ -138,6 +138,13 @@ impl Census {
         Some(sighted.seen(self.means))
     }
 
+    /// Drops what was seen of `lease` so far: nobody is to be told.
+    pub fn silence(&mut self, lease: Lease) {
+        if let Some(sighted) = self.leases.get_mut(&lease) {
+            sighted.silence();
+        }
+    }
+
     /// The leases of which something is known, each with whether something new is.
     pub fn leases(&self) -> impl Iterator<Item = (Lease, bool)> {
         self.leases.iter().map(|(lease, sighted)| (*lease, sighted.is_new))

@@ -72,6 +72,12 @@ impl Sighted {
         }
     }
 
+    /// Drops what was seen; what the kernel remembers stays known, to be forgotten there.
+    pub fn silence(&mut self) {
+        let Self { keys, since_begin, .. } = std::mem::take(self);
+        *self = Self { keys, since_begin, ..Self::default() };
+    }
+
     /// A library that a process of the program at `by` had mapped before anybody watched.
     pub fn had(&mut self, path: String, by: FileId, by_path: &str) {
         self.programs.entry(by).or_insert_with(|| (by_path.to_owned(), 0));

@@ -144,7 +144,7 @@ fn idle(group: &Group) -> Group {
 
 /// What the lines of a job do not hold, for who reads its report.
 pub const NOT_IN_LINES: &str = "from the database's lines: percentiles are upper bounds, the busiest moment is a mean over \
-    a column of the course, steps and tasks are not known, and what the node could not count looks as if it were not there";
+    a column of the course, steps, tasks and software (`jobtrace software` tells it) are left out, and what the node could not count looks as if it were not there";
 
 #[cfg(test)]
 mod tests {

@@ -93,6 +93,7 @@ impl Watch {
             seen.consent = consent;
             if consent == Consent::Refused {
                 seen = Seen { consent, ..Seen::default() };
+                leases.all.iter().for_each(|lease| census.silence(*lease));
             }
             self.namer.tell(leases.key, seen);
         }
