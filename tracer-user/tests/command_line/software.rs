@@ -8,7 +8,7 @@ use jobtrace::{
         info::JobInfo,
         job::Job,
         point::Origin,
-        seen::{Seen, SeenLibrary, SeenPackage, SeenProgram},
+        seen::{Consent, Seen, SeenLibrary, SeenPackage, SeenProgram},
         software::Software,
         tables::fact,
     },
@@ -132,7 +132,7 @@ fn named(seen: Seen) -> Software {
     let namer = Namer::new(Options::default()).unwrap();
     namer.tell(7, seen);
     assert!(namer.settle(std::time::Duration::from_secs(60)));
-    namer.take(7).unwrap()
+    namer.take().remove(&7).unwrap()
 }
 
 /// A folder with the record of a job that ran that.
