@@ -44,6 +44,22 @@ fn number(record: &Record, field: Handle<Number>) -> u64 {
     record.totals.stats.group(field.measurement()).and_then(|group| group.number(field)).unwrap()
 }
 
+/// What a failure is told by: when each began and ended, what is known of it and which steps it had.
+fn shown(records: &[&Record]) -> String {
+    let one = |record: &&Record| {
+        let (timeline, forks) = (&record.timeline, number(record, Sched::forks));
+        let step = |part: &Part| format!("{} {} to {:?}", part.step, part.begin, part.end);
+        let steps: Vec<_> = record.totals.parts.listed.iter().map(step).collect();
+        format!(
+            "\n{} to {}: {forks} forks, {:?}, steps {steps:?}",
+            timeline.begin_ns(),
+            timeline.end_ns(),
+            record.facts
+        )
+    };
+    records.iter().map(one).collect()
+}
+
 /// Runs `scontrol` with `words`.
 fn scontrol(slurm: &Slurm, words: &[&str]) {
     let mut command: Command = slurm.command("scontrol");
@@ -72,6 +88,8 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         .unwrap();
     };
     bred(1);
+    // What ends before anybody could ask its tasks may not be told apart, neither here nor below.
+    agent.settle().unwrap();
     let number_of = requeued.to_string();
     scontrol(&slurm, &["requeue", &number_of]);
     // Its directories may be gone while Slurm still tidies it up: begun again then, it fails at once.
@@ -89,7 +107,6 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         slurm.output(requeued).is_ok_and(|text| text.matches("bred").count() == 2).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}: {:?}\n{}", slurm.jobs(requeued), slurm.last_log()));
-    // What ends before anybody could ask its tasks is not told apart.
     agent.settle().unwrap();
     slurm.scancel(cancelled).unwrap();
     slurm.scancel(requeued).unwrap();
@@ -101,6 +118,7 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         wait_for("a job's last directory", MOMENT, gone).unwrap();
     }
     let tasks = slurm.jobs(array).unwrap();
+    let log = agent.log();
     let (_, records) = agent.stop_with_records().unwrap();
 
     let mut agree = Agreement::new();
@@ -128,7 +146,7 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         assert_eq!(record.facts.text(const { fact("end_reason") }), "out_of_memory");
     }
     let [first, second] = of(&records, requeued)[..] else {
-        panic!("{} records of {requeued}", of(&records, requeued).len())
+        panic!("not the two records of {requeued}: {}\n{log}", shown(&of(&records, requeued)))
     };
     agree.between("forks of the first run", number(first, Sched::forks), 20..=55);
     agree.between("forks of the second run", number(second, Sched::forks), 60..=95);
