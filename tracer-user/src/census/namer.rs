@@ -200,6 +200,7 @@ impl Job {
         seen.python_processes_most = seen.python_processes_most.max(more.python_processes_most);
         seen.lost = seen.lost.max(more.lost);
         seen.means = more.means;
+        seen.is_partial |= more.is_partial;
         seen.since_begin = more.since_begin;
         seen.opted_out |= more.opted_out;
     }

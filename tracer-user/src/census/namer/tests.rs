@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::model::seen::SeenPackage;
+use crate::model::seen::{Means, SeenPackage};
 
 fn package(site: &str, name: &str) -> SeenPackage {
     let interpreter = "/usr/bin/python3.11".to_owned();
@@ -34,7 +34,7 @@ fn what_is_told_in_parts_is_named_as_a_whole() {
         python_processes_most: Some(3),
         ..first.clone()
     };
-    namer.tell(7, more);
+    namer.tell(7, Seen { is_partial: true, ..more });
     namer.tell(7, first);
     assert!(namer.settle(LONG));
     let software = namer.take(7).unwrap();
@@ -43,6 +43,7 @@ fn what_is_told_in_parts_is_named_as_a_whole() {
     let numpy = &software.packages[0];
     assert_eq!((&*numpy.name, numpy.version.as_deref()), ("numpy", Some("2.4.6")));
     assert_eq!((numpy.python.as_deref(), software.python_processes_most), (Some("3.11"), Some(3)));
+    assert_eq!(Vec::from_iter(&software.by), [&Means::Open, &Means::Extensions]);
     namer.forget(7);
     assert_eq!(namer.take(7), None);
 }
