@@ -1,8 +1,14 @@
 //! Live ring: the census of software against programs that know what they run: made packages, their own maps, counted
 //! copies. Everything is exact; the same beside the job must not be told.
 
+mod hung;
+mod killed;
 mod made;
 mod maps;
 mod off;
 mod packages;
 mod programs;
+mod pypi;
+mod real;
+mod room;
+mod watch;
