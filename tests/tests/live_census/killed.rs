@@ -142,7 +142,7 @@ fn what_a_process_had_until_it_was_killed_is_told() {
     let mut killed = 0;
     let mut most = Duration::from_secs(3);
     for _ in 0..TIMES {
-        let random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos() / 1000;
+        let random = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_micros();
         let moment = most * (random % 1000) / 1000;
         match one(environment, moment) {
             true => killed += 1,

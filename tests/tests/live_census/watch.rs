@@ -1,12 +1,6 @@
 //! The probes themselves, on a job of the test's own: raw paths, which the program never tells.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use jobtrace::{
     cgroup::job::JobCgroup,
@@ -73,7 +67,7 @@ pub fn libraries(seen: &Seen, by: &Path) -> BTreeSet<String> {
 /// Names in the folder of modules `site` that the interpreter at `by` had something of.
 pub fn modules(seen: &Seen, site: &Path, by: &Path) -> BTreeSet<String> {
     let of_it = seen.packages.iter().filter(|package| {
-        Path::new(&package.interpreter) == by && PathBuf::from(&package.site) == site
+        Path::new(&package.interpreter) == by && Path::new(&package.site) == site
     });
     of_it.map(|package| package.name.clone()).collect()
 }

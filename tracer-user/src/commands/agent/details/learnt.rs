@@ -156,7 +156,7 @@ mod tests {
     fn a_step_that_is_there_again_is_of_another_run() {
         let resolver = Resolver::new(&[]).unwrap();
         let mut details = seen();
-        let mut begin = |details: &mut Details, number, step: &str, at_s| {
+        let begin = |details: &mut Details, number, step: &str, at_s| {
             let path = format!("/slurm/uid_0/job_1/step_{step}");
             let cgroup = Cgroup { table: 0, id: number };
             details.begin_part(cgroup, path.clone().into(), &resolver.path(&path), ns(at_s));
