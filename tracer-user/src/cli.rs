@@ -2,8 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{
-    agent, compare, doctor, findings, io, jobs, push, report, resolve, run, software, top, usage,
+use crate::{
+    census::COMMAND,
+    commands::{
+        agent, compare, doctor, findings, io, jobs, push, report, resolve, run, software, top,
+        usage,
+    },
 };
 
 /// Traces what jobs do on a compute node: CPU, page faults, disk and GPU, per job.
@@ -40,6 +44,12 @@ pub enum Command {
     BenchEmpty {
         /// Names of tracepoints
         tracepoints: Vec<String>,
+    },
+    /// Tells what is installed in a folder of modules, for jobtrace itself.
+    #[command(hide = true, name = COMMAND)]
+    ListModules {
+        /// Which, as jobtrace asks
+        wish: String,
     },
 }
 

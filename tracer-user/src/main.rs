@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use jobtrace::{
     base::say::{Level, say_at},
+    census,
     cli::{Cli, Command},
     commands::{
         agent, compare, doctor, findings, io, jobs, push, report, resolve, run, software, top,
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Resolve(args) => agent::config::load(args.config.as_deref(), &Default::default())
             .and_then(|config| resolve::run(&args, &config.rule)),
         Command::Push(args) => push::run(&args),
+        Command::ListModules { wish } => census::answer(&wish),
         Command::BenchEmpty { tracepoints } => probes::hold_empty(&tracepoints).map(|()| 0),
     };
     match result {

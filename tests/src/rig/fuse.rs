@@ -1,7 +1,8 @@
 //! A file system of a test's own that answers each kind of request after a known delay: FUSE, spoken to
 //! /dev/fuse by one thread.
 //!
-//! One folder with [`FILE`], whose bytes are all zero and which takes every write, and [`SCRIPT`], a program.
+//! One folder with [`FILE`], whose bytes are all zero and which takes every write, [`SCRIPT`], a program, and [`SITE`], with
+//! a Python [`MODULE`]; from there who looks for [`HANG`] hangs it: nobody has an answer any more until its value is dropped.
 //! Nothing is cached but a file's pages while it is open.
 
 use std::{
@@ -27,7 +28,7 @@ use super::folder;
 mod protocol;
 
 use protocol::ROOM;
-pub use protocol::{FILE, FILE_BYTES, Request, SCRIPT};
+pub use protocol::{FILE, FILE_BYTES, HANG, MODULE, Request, SCRIPT, SITE};
 
 /// The file system, mounted while its value lives.
 #[derive(Debug)]
@@ -57,7 +58,8 @@ impl Fuse {
             .context("cannot mount a FUSE file system, is this root")?;
         let delays = delays.iter().map(|(request, delay)| (*request as u32, *delay)).collect();
         let (told, stop) = pipe()?;
-        let server = spawn(move || Server { device, delays }.serve(&told));
+        let server = Server { device, delays, hangs: false };
+        let server = spawn(move || server.serve(&told));
         Ok(Self { path, stop: Some(stop), server: Some(server), _folder: folder })
     }
 
@@ -89,6 +91,7 @@ impl Drop for Fuse {
 struct Server {
     device: File,
     delays: BTreeMap<u32, Duration>,
+    hangs: bool,
 }
 
 impl Server {
@@ -119,7 +122,9 @@ impl Server {
         if let Some(delay) = self.delays.get(&protocol::kind(request)) {
             sleep(*delay);
         }
-        if let Some(answer) = protocol::answer(request) {
+        let answer = protocol::answer(request).filter(|_| !self.hangs);
+        self.hangs |= protocol::is_hang(request);
+        if let Some(answer) = answer {
             // Who asked may be gone.
             let _ = self.device.write_all(&answer);
         }

@@ -67,6 +67,43 @@ fn scontrol(slurm: &Slurm, words: &[&str]) {
     assert!(output.status.success(), "scontrol {words:?}: {output:?}");
 }
 
+/// A job that makes so many children and waits: more in its second run.
+fn breeds(slurm: &Slurm) -> JobId {
+    let script =
+        format!("{BREED} forks $((20 + 40 * ${{SLURM_RESTART_COUNT:-0}}))\necho bred\nsleep 600");
+    slurm.sbatch(&script, &["--requeue", "--open-mode=append"]).unwrap()
+}
+
+fn await_bred(slurm: &Slurm, job: JobId, times: usize) {
+    let is_done = |text: String| text.matches("bred").count() == times;
+    wait_for("the work of the requeued job", 3 * MOMENT, || {
+        slurm.output(job).is_ok_and(is_done).then_some(())
+    })
+    .unwrap_or_else(|error| panic!("{error}: {:?}\n{}", slurm.jobs(job), slurm.last_log()));
+}
+
+fn requeue(slurm: &Slurm, job: JobId) {
+    scontrol(slurm, &["requeue", &job.to_string()]);
+}
+
+/// Its directories may be gone while Slurm still tidies it up: begun again then, it fails at once.
+fn await_end_of_first(slurm: &Slurm, job: JobId) {
+    let state = || Some(slurm.job_state(job).ok()?.state);
+    wait_for("the end of its first run", MOMENT, || {
+        let is_over = slurm.job_cgroups(job).is_empty() && state()? == "PENDING";
+        is_over.then_some(())
+    })
+    .unwrap();
+    // The node refuses what is begun in the second in which it was told to kill it.
+    sleep(Duration::from_secs(2));
+}
+
+fn begin_again(slurm: &Slurm, job: JobId) {
+    // Slurm would wait two minutes.
+    scontrol(slurm, &["update", &format!("JobId={job}"), "StartTime=now"]);
+    await_bred(slurm, job, 2);
+}
+
 fn one_mode(mode: Mode, hierarchy: &str) {
     let slurm = Slurm::start(mode).unwrap();
     let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
@@ -77,36 +114,13 @@ fn one_mode(mode: Mode, hierarchy: &str) {
         let script = format!("exec {TOUCH} beyond {}", 256 << 20);
         slurm.sbatch(&script, &["--mem=64"]).unwrap()
     });
-    let script =
-        format!("{BREED} forks $((20 + 40 * ${{SLURM_RESTART_COUNT:-0}}))\necho bred\nsleep 600");
-    let requeued = slurm.sbatch(&script, &["--requeue", "--open-mode=append"]).unwrap();
-
-    let bred = |times: usize| {
-        wait_for("the requeued job's work", 3 * MOMENT, || {
-            (slurm.output(requeued).ok()?.matches("bred").count() == times).then_some(())
-        })
-        .unwrap();
-    };
-    bred(1);
+    let requeued = breeds(&slurm);
+    await_bred(&slurm, requeued, 1);
     // What ends before anybody could ask its tasks may not be told apart, neither here nor below.
     agent.settle().unwrap();
-    let number_of = requeued.to_string();
-    scontrol(&slurm, &["requeue", &number_of]);
-    // Its directories may be gone while Slurm still tidies it up: begun again then, it fails at once.
-    let state = || Some(slurm.job_state(requeued).ok()?.state);
-    wait_for("the end of its first run", MOMENT, || {
-        let is_over = slurm.job_cgroups(requeued).is_empty() && state()? == "PENDING";
-        is_over.then_some(())
-    })
-    .unwrap();
-    // The node refuses what is begun in the second in which it was told to kill it.
-    sleep(Duration::from_secs(2));
-    // Slurm would wait two minutes.
-    scontrol(&slurm, &["update", &format!("JobId={number_of}"), "StartTime=now"]);
-    wait_for("its second run", 3 * MOMENT, || {
-        slurm.output(requeued).is_ok_and(|text| text.matches("bred").count() == 2).then_some(())
-    })
-    .unwrap_or_else(|error| panic!("{error}: {:?}\n{}", slurm.jobs(requeued), slurm.last_log()));
+    requeue(&slurm, requeued);
+    await_end_of_first(&slurm, requeued);
+    begin_again(&slurm, requeued);
     agent.settle().unwrap();
     slurm.scancel(cancelled).unwrap();
     slurm.scancel(requeued).unwrap();
@@ -198,4 +212,31 @@ fn records_of_slurm_on_v1() {
 #[test]
 fn records_of_slurm_on_v2() {
     one_mode(Mode::V2, "v2");
+}
+
+/// An agent that had no CPU while the first run was there could ask none of its tasks.
+#[test]
+fn a_run_that_nobody_could_ask_has_a_record_of_its_own() {
+    let slurm = Slurm::start(Mode::V2).unwrap();
+    let agent = Agent::start("hierarchy = \"v2\"").unwrap();
+    agent.signal(libc::SIGSTOP);
+    let job = breeds(&slurm);
+    await_bred(&slurm, job, 1);
+    requeue(&slurm, job);
+    await_end_of_first(&slurm, job);
+    agent.signal(libc::SIGCONT);
+    agent.settle().unwrap();
+    begin_again(&slurm, job);
+    agent.settle().unwrap();
+    slurm.scancel(job).unwrap();
+    slurm.wait(job).unwrap();
+    let log = agent.log();
+    let (_, records) = agent.stop_with_records().unwrap();
+    let [first, second] = of(&records, job)[..] else {
+        panic!("not the two records of {job}: {}\n{log}", shown(&of(&records, job)))
+    };
+    let mut agree = Agreement::new();
+    agree.between("forks of the first run", number(first, Sched::forks), 20..=55);
+    agree.between("forks of the second run", number(second, Sched::forks), 60..=95);
+    agree.end();
 }

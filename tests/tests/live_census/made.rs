@@ -96,7 +96,7 @@ impl Made {
 }
 
 /// The interpreter itself: what is in the path may be somebody's script.
-fn python() -> PathBuf {
+pub fn python() -> PathBuf {
     let text = "import os, sys; print(os.path.realpath(sys.executable))";
     let output = Command::new("python3").args(["-c", text]).output().expect("python3");
     assert!(output.status.success(), "{output:?}");

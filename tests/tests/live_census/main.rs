@@ -2,8 +2,14 @@
 //! copies. Everything is exact; the same beside the job must not be told.
 
 mod agent;
+mod hung;
+mod killed;
 mod made;
 mod maps;
 mod off;
 mod packages;
 mod programs;
+mod pypi;
+mod real;
+mod room;
+mod watch;

@@ -1,61 +1,28 @@
 //! Libraries, by the probes themselves: the paths that they tell against a process's own list of what it has mapped.
 
-use std::{collections::BTreeSet, fs, os::unix::process::CommandExt, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path};
 
-use jobtrace::{
-    model::seen::{Means, Seen},
-    probes::{self, FaultMode, Options, Room},
-};
-use jobtrace_tests::{
-    probed::{cgroup, tasks_directory},
-    rig::mount::{Ext4, Tmpfs},
-};
+use jobtrace::model::seen::Means;
+use jobtrace_tests::rig::mount::{Ext4, Tmpfs};
 
-use crate::made::{Made, forget_files};
+use crate::{
+    made::{Made, forget_files},
+    watch::{libraries, watched},
+};
 
 /// Modules of Python's own that bring libraries along, where they are installed.
 const MODULES: [&str; 8] =
     ["ssl", "ctypes", "decimal", "lzma", "sqlite3", "hashlib", "uuid", "readline"];
 /// Prints what is mapped to be executed.
-const TELL: &str = "
+pub const TELL: &str = "
 for line in sorted(open('/proc/self/maps')):
     fields = line.split(None, 5)
     if 'x' in fields[1] and len(fields) > 5 and fields[5].startswith('/'):
         print(fields[5].strip())
 ";
 
-/// Runs `command` as a job; what was seen of it, and what it wrote.
-fn watched(name: &str, command: &[&str]) -> (Seen, String) {
-    let cgroup = cgroup(name);
-    let options = Options::new(FaultMode::Major);
-    let mut probes =
-        probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"));
-    let lease = probes.slots.track(cgroup.tasks().id, None).unwrap();
-    probes.load_census(&cgroup.layout(), Room::JOB).unwrap();
-    probes.census.as_mut().unwrap().begin(lease, jobtrace::base::clock::monotonic_ns());
-    let procs = tasks_directory(&cgroup).join("cgroup.procs");
-    let mut job = Command::new(command[0]);
-    // SAFETY: the child opens and writes a file, and its path was made before the fork.
-    unsafe { job.args(&command[1..]).pre_exec(move || fs::write(&procs, "0")) };
-    let output = job.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    probes.settle(lease);
-    let slot = probes.slots.slot_of(lease);
-    let census = probes.census.as_mut().unwrap();
-    census.drain();
-    let seen = census.seen(lease, slot).expect("a program was executed");
-    assert_eq!(seen.lost, 0);
-    (seen, String::from_utf8(output.stdout).unwrap())
-}
-
-/// Paths of the libraries that the program at `by` mapped.
-fn libraries(seen: &Seen, by: &Path) -> BTreeSet<String> {
-    let of_it = seen.libraries.iter().filter(|library| Path::new(&library.by) == by);
-    of_it.map(|library| library.path.clone()).collect()
-}
-
 /// The paths in `text`, a line each, but for that of the program.
-fn lines(text: &str, program: &Path) -> BTreeSet<String> {
+pub fn lines(text: &str, program: &Path) -> BTreeSet<String> {
     let all = text.lines().filter(|line| Path::new(line) != program);
     all.map(str::to_owned).collect()
 }

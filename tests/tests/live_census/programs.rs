@@ -4,6 +4,8 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    thread,
+    time::Instant,
 };
 
 use jobtrace_tests::{rig::mount::Ext4, sibling::Sibling, traced::Traced};
@@ -12,6 +14,8 @@ use crate::made::{executions, forget_files};
 
 const PROGRAMS: u64 = 300;
 const BESIDE: u64 = 40;
+/// Programs of each of two jobs at once.
+const OF_EACH: u64 = 500;
 
 /// So many copies of a program that does nothing, in `folder`.
 pub fn copies(folder: &Path, count: u64) -> PathBuf {
@@ -47,4 +51,31 @@ fn every_program_of_a_job_is_counted_and_none_of_another() {
         assert!(!software.to_string().contains("copy"), "{software:#}");
     }
     sibling.end();
+}
+
+/// Two jobs at once, each with programs of its own, as fast as they can be executed: some 200 a second.
+#[test]
+fn a_thousand_programs_of_two_jobs_are_counted_each_to_its_own() {
+    let disk = Ext4::mount(256 << 20).unwrap();
+    let folders = ["first", "second"].map(|name| copies(&disk.path().join(name), OF_EACH));
+    let job = |folder: &Path, more: u64| {
+        let each = format!("for f in {}/*; do $f || exit 1; done", folder.display());
+        let script = format!("{each}; for n in $(seq {more}); do env true; done");
+        Traced::run(&["--software"], &["sh", "-c", &script])
+    };
+    let [first, second] = &folders;
+    let begun = Instant::now();
+    let jobs = thread::scope(|scope| {
+        let other = scope.spawn(|| job(second, 7));
+        [(job(first, 3), 3), (other.join().unwrap(), 7)]
+    });
+    eprintln!("1000 programs in {:?}", begun.elapsed());
+    for (job, more) in jobs {
+        assert!(job.output.status.success(), "{:?}", job.output);
+        let software = &job.json["software"];
+        assert_eq!(software["other_programs"], OF_EACH, "{software:#}");
+        let named = ["env", "true", "seq"].map(|name| executions(software, name));
+        assert_eq!(named, [more, more, 1], "{software:#}");
+        assert!(software["lost"].is_null() || software["lost"] == 0, "{software:#}");
+    }
 }

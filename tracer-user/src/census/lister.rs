@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeMap,
     io,
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -14,7 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::listing::{Listing, read, read_age};
+use super::{
+    apart::{Age, Answer},
+    listing::Listing,
+};
 
 /// For so long an answer is good without looking again.
 const FRESH: Duration = Duration::from_secs(60);
@@ -25,18 +27,8 @@ const MOST_HANGING: usize = 4;
 /// Folders that are remembered.
 const MOST_FOLDERS: usize = 512;
 
-/// Inode, time of change in seconds and nanoseconds.
-type Age = (u64, i64, i64);
 /// What a folder is asked by, so that tests can make it hang.
-type Ask = fn(&str, Option<Age>, bool) -> io::Result<Answer>;
-
-/// What a folder says.
-enum Answer {
-    /// It is as it was.
-    Unchanged,
-    /// This is in it.
-    Listed(Age, Listing),
-}
+pub(super) type Ask = fn(&str, Option<Age>, bool) -> io::Result<Answer>;
 
 /// What is remembered of a folder.
 struct Known {
@@ -63,8 +55,8 @@ struct Worker {
 }
 
 impl Lister {
-    /// One that waits `deadline` for a folder, and reads lists of files where that is wanted.
-    pub fn new(deadline: Duration, with_files: bool) -> Self {
+    /// One that waits `deadline` for a folder, which it has asked by `ask`, and reads lists of files where that is wanted.
+    pub fn new(deadline: Duration, with_files: bool, ask: Ask) -> Self {
         Self {
             deadline,
             with_files,
@@ -147,28 +139,21 @@ impl Lister {
     }
 }
 
-/// What the folder at `site` says, which was of this age.
-fn ask(site: &str, before: Option<Age>, with_files: bool) -> io::Result<Answer> {
-    let site = PathBuf::from(site);
-    let age = read_age(&site)?;
-    if before == Some(age) {
-        return Ok(Answer::Unchanged);
-    }
-    Ok(Answer::Listed(age, read(&site, with_files)?))
-}
-
 #[cfg(test)]
 mod tests {
     use std::{fs, thread::sleep};
 
-    use super::*;
+    use super::{
+        super::{apart::ask, listing::read_age},
+        *,
+    };
 
     #[test]
     fn it_is_asked_once_and_again_when_it_has_changed() {
         let folder = tempfile::tempdir().unwrap();
         let site = folder.path().to_str().unwrap();
         fs::create_dir(folder.path().join("six-1.16.0.dist-info")).unwrap();
-        let mut lister = Lister::new(Duration::from_secs(60), false);
+        let mut lister = Lister::new(Duration::from_secs(60), false, ask);
         let first = lister.list(site, None).unwrap();
         assert_eq!(first.distribution("six").unwrap().version.as_deref(), Some("1.16.0"));
         assert!(Arc::ptr_eq(&first, &lister.list(site, None).unwrap()));
@@ -197,8 +182,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let alive = folder.path().to_str().unwrap();
-        let mut lister = Lister::new(Duration::from_millis(50), false);
-        lister.ask = hangs;
+        let mut lister = Lister::new(Duration::from_millis(50), false, hangs);
         let begin = Instant::now();
         for _ in 0..3 {
             assert!(lister.list("/dead/1", None).is_none());

@@ -10,6 +10,8 @@ use std::{
     path::Path,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::aliases::{candidates, normal};
 
 /// Bytes of a file that are read at most: lists of files are long.
@@ -18,7 +20,7 @@ const MOST_BYTES: u64 = 4 << 20;
 const MOST_ENTRIES: usize = 20_000;
 
 /// A distribution.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Its name, as its folder spells it.
     pub name: String,
@@ -29,7 +31,7 @@ pub struct Distribution {
 }
 
 /// What is installed in a folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// Distributions by their normal names.
     pub distributions: BTreeMap<String, Distribution>,

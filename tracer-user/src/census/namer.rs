@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::{
+    apart::{ask, ask_apart},
     lister::Lister,
     naming::{Installed, Naming},
     rules::Rules,
@@ -31,11 +32,14 @@ pub struct Options {
     pub site: Site,
     /// How long a folder is waited for.
     pub deadline: Duration,
+    /// Whether folders are asked by a process of their own: this one is jobtrace, and may end while one hangs.
+    pub apart: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { level: Level::Names, site: Site::default(), deadline: Duration::from_secs(2) }
+        let deadline = Duration::from_secs(2);
+        Self { level: Level::Names, site: Site::default(), deadline, apart: !cfg!(test) }
     }
 }
 
@@ -74,7 +78,8 @@ impl Namer {
     /// When a pattern of the site's is no regular expression, or there can be no thread.
     pub fn new(options: Options) -> Result<Self> {
         let naming = Naming::new(options.level, Rules::new(options.site)?)?;
-        let lister = Lister::new(options.deadline, options.level == Level::Full);
+        let ask = if options.apart { ask_apart } else { ask };
+        let lister = Lister::new(options.deadline, options.level == Level::Full, ask);
         let shared = Arc::<Shared>::default();
         let own = shared.clone();
         let thread = Builder::new().name("jobtrace-names".into());

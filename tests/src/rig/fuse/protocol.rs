@@ -5,10 +5,17 @@
 pub const FILE: &str = "file";
 /// A program that does nothing: the kernel reads it once and executes another in its place.
 pub const SCRIPT: &str = "script";
+/// A folder that interpreters look for modules in, with [`MODULE`] and what tells whose that is.
+pub const SITE: &str = "site-packages";
+/// A Python module, in [`SITE`].
+pub const MODULE: &str = "lone.py";
+/// Who looks for that name in [`SITE`] has the server answer nothing any more.
+pub const HANG: &str = "hang";
 /// Bytes of [`FILE`].
 pub const FILE_BYTES: u64 = 64 << 20;
 
 const SCRIPT_TEXT: &[u8] = b"#!/bin/true\n";
+const MODULE_TEXT: &[u8] = b"value = 1\n";
 /// Bytes of one write at most.
 const MOST_WRITTEN: usize = 128 << 10;
 /// Bytes of a request at most.
@@ -44,14 +51,21 @@ pub enum Request {
     Ioctl = 39,
 }
 
-/// What the kernel calls the folder, [`FILE`] and [`SCRIPT`].
+/// What the kernel calls the folder, [`FILE`], [`SCRIPT`], [`SITE`] and [`MODULE`].
 const ROOT_NODE: u64 = 1;
 const FILE_NODE: u64 = 2;
 const SCRIPT_NODE: u64 = 3;
+const SITE_NODE: u64 = 4;
+const MODULE_NODE: u64 = 5;
 
 /// The kind of a request, [`Request`] or another.
 pub fn kind(request: &[u8]) -> u32 {
     word(request, 4)
+}
+
+/// Whether the request is one for [`HANG`].
+pub fn is_hang(request: &[u8]) -> bool {
+    kind(request) == Request::Lookup as u32 && name_in(&request[HEADER..]) == HANG.as_bytes()
 }
 
 /// The answer to a request, with its header; `None` where none is expected.
@@ -92,12 +106,12 @@ fn answer_to(kind: u32, node: u64, body: &[u8]) -> Option<Result<Vec<u8>, i32>> 
         // A handle and flags: none of them is used.
         OPEN_FOLDER => vec![0; 16],
         _ if is(Request::Open) => vec![0; 16],
-        _ if is(Request::Lookup) => return Some(lookup(body)),
+        _ if is(Request::Lookup) => return Some(lookup(node, body)),
         _ if is(Request::Attributes) => attributes_valid(node),
         _ if is(Request::Read) => content(node, long(body, 8), word(body, 16)),
         _ if is(Request::Write) => (u64::from(word(body, 16))).to_ne_bytes().to_vec(),
         _ if is(Request::Sync) => Vec::new(),
-        _ if is(Request::Folder) => names(long(body, 8)),
+        _ if is(Request::Folder) => names(node, long(body, 8)),
         _ if is(Request::Ioctl) => vec![0; 16],
         // Flushing, extended attributes and whatever else: the kernel asks once and never again.
         _ => return Some(Err(libc::ENOSYS)),
@@ -123,8 +137,9 @@ fn greeting() -> Vec<u8> {
 /// `fuse_attr`.
 fn attributes(node: u64) -> Vec<u8> {
     let (mode, bytes) = match node {
-        ROOT_NODE => (libc::S_IFDIR | 0o755, 0),
+        ROOT_NODE | SITE_NODE => (libc::S_IFDIR | 0o755, 0),
         FILE_NODE => (libc::S_IFREG | 0o644, FILE_BYTES),
+        MODULE_NODE => (libc::S_IFREG | 0o644, MODULE_TEXT.len() as u64),
         _ => (libc::S_IFREG | 0o755, SCRIPT_TEXT.len() as u64),
     };
     let mut answer = Vec::with_capacity(88);
@@ -140,15 +155,25 @@ fn attributes_valid(node: u64) -> Vec<u8> {
     [vec![0; 16], attributes(node)].concat()
 }
 
-/// `fuse_entry_out` of the name that ends with a zero byte.
-fn lookup(name: &[u8]) -> Result<Vec<u8>, i32> {
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let node = match std::str::from_utf8(name) {
-        Ok(FILE) => FILE_NODE,
-        Ok(SCRIPT) => SCRIPT_NODE,
-        _ => return Err(libc::ENOENT),
-    };
-    Ok([node.to_ne_bytes().to_vec(), vec![0; 32], attributes(node)].concat())
+/// The name that ends with a zero byte.
+fn name_in(body: &[u8]) -> &[u8] {
+    body.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// What is in a folder.
+fn entries(folder: u64) -> &'static [(u64, &'static str)] {
+    match folder {
+        SITE_NODE => &[(MODULE_NODE, MODULE)],
+        _ => &[(FILE_NODE, FILE), (SCRIPT_NODE, SCRIPT), (SITE_NODE, SITE)],
+    }
+}
+
+/// `fuse_entry_out` of a name in a folder.
+fn lookup(folder: u64, body: &[u8]) -> Result<Vec<u8>, i32> {
+    let name = name_in(body);
+    let found = entries(folder).iter().find(|(_, known)| known.as_bytes() == name);
+    let (node, _) = found.ok_or(libc::ENOENT)?;
+    Ok([node.to_ne_bytes().to_vec(), vec![0; 32], attributes(*node)].concat())
 }
 
 /// Bytes of a file.
@@ -157,18 +182,19 @@ fn content(node: u64, at: u64, most: u32) -> Vec<u8> {
         let left = FILE_BYTES.saturating_sub(at);
         return vec![0; left.min(most.into()) as usize];
     }
-    SCRIPT_TEXT.iter().skip(at as usize).take(most as usize).copied().collect()
+    let text = if node == MODULE_NODE { MODULE_TEXT } else { SCRIPT_TEXT };
+    text.iter().skip(at as usize).take(most as usize).copied().collect()
 }
 
-/// `fuse_dirent` of each name from number `from` on.
-fn names(from: u64) -> Vec<u8> {
+/// `fuse_dirent` of each name in a folder from number `from` on.
+fn names(folder: u64, from: u64) -> Vec<u8> {
     let mut answer = Vec::new();
-    let all = [(FILE_NODE, FILE), (SCRIPT_NODE, SCRIPT)];
-    for (index, (node, name)) in all.iter().enumerate().skip(from as usize) {
+    for (index, (node, name)) in entries(folder).iter().enumerate().skip(from as usize) {
         answer.extend(node.to_ne_bytes());
         answer.extend((index as u64 + 1).to_ne_bytes());
         answer.extend((name.len() as u32).to_ne_bytes());
-        answer.extend(u32::from(libc::DT_REG).to_ne_bytes());
+        let kind = if *node == SITE_NODE { libc::DT_DIR } else { libc::DT_REG };
+        answer.extend(u32::from(kind).to_ne_bytes());
         answer.extend(name.bytes());
         answer.resize(answer.len().next_multiple_of(8), 0);
     }
@@ -184,10 +210,12 @@ mod tests {
         assert_eq!(greeting().len(), 64);
         assert_eq!(attributes(FILE_NODE).len(), 88);
         assert_eq!(attributes_valid(ROOT_NODE).len(), 104);
-        assert_eq!(lookup(b"file\0").unwrap().len(), 128);
-        assert_eq!(lookup(b"missing\0"), Err(libc::ENOENT));
-        assert_eq!(names(0).len(), 32 + 32);
-        assert!(names(2).is_empty());
+        assert_eq!(lookup(ROOT_NODE, b"file\0").unwrap().len(), 128);
+        assert_eq!(lookup(ROOT_NODE, b"lone.py\0"), Err(libc::ENOENT));
+        assert_eq!(lookup(SITE_NODE, b"lone.py\0").unwrap().len(), 128);
+        assert_eq!(names(ROOT_NODE, 0).len(), 32 + 32 + 40);
+        assert!(names(ROOT_NODE, 3).is_empty());
+        assert_eq!(content(MODULE_NODE, 0, 4096), MODULE_TEXT);
         assert_eq!(content(FILE_NODE, FILE_BYTES - 1, 4096).len(), 1);
         assert_eq!(content(SCRIPT_NODE, 0, 4096), SCRIPT_TEXT);
     }

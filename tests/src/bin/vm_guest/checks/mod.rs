@@ -9,6 +9,7 @@ mod hooks;
 mod net;
 mod remote;
 mod scheduling;
+mod software;
 mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("discards", block::discards),
     ("failed requests", block::failures),
     ("operations on files", files::local),
+    ("software that a job runs", software::census),
     ("messages", net::messages),
     ("splices from a socket", net::spliced),
     ("segments sent again", net::sent_again),

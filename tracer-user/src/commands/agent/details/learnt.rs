@@ -93,7 +93,7 @@ fn claims(facts: &JobFacts) -> Option<Claims> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resolve::Resolver;
+    use crate::{probes::Cgroup, resolve::Resolver};
 
     #[test]
     fn numbers_may_count_otherwise_and_uuids_cannot() {
@@ -150,6 +150,28 @@ mod tests {
         assert_eq!(returned().end_of_another(&told(1, 1_003)), Some(ns(1_002)));
         assert_eq!(returned().end_of_another(&told(1, 999)), None, "the second step of one run");
         assert_eq!(returned().end_of_another(&told(0, 1_003)), None, "a clock that is ahead");
+    }
+
+    #[test]
+    fn a_step_that_is_there_again_is_of_another_run() {
+        let resolver = Resolver::new(&[]).unwrap();
+        let mut details = seen();
+        let begin = |details: &mut Details, number, step: &str, at_s| {
+            let path = format!("/slurm/uid_0/job_1/step_{step}");
+            let cgroup = Cgroup { table: 0, id: number };
+            details.begin_part(cgroup, path.clone().into(), &resolver.path(&path), ns(at_s));
+            cgroup
+        };
+        let first = begin(&mut details, 1, "batch", 1_000);
+        details.end_part(first, ns(1_002));
+        details.set_ended(ns(1_002));
+        assert!(details.set_returned(ns(1_004)));
+        let told = |restarts| JobFacts { restarts: Some(restarts), ..JobFacts::default() };
+        begin(&mut details, 2, "0", 1_004);
+        assert_eq!(details.end_of_another(&told(1)), None, "may be the second step of one run");
+        begin(&mut details, 3, "batch", 1_004);
+        assert_eq!(details.end_of_another(&told(0)), None, "nothing tells of another run");
+        assert_eq!(details.end_of_another(&told(1)), Some(ns(1_002)));
     }
 
     #[test]

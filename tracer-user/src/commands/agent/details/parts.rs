@@ -75,6 +75,17 @@ impl Details {
         self.live_parts.rotate_left(count);
     }
 
+    /// Whether a step that had ended has a cgroup again.
+    pub(super) fn has_step_again(&self) -> bool {
+        let listed = &self.record.totals.parts.listed;
+        let is_ended = |step: &str| {
+            listed
+                .iter()
+                .any(|part| part.end.is_some() && part.step == step && part.task.is_empty())
+        };
+        self.live_parts.iter().any(|live| live.task.is_empty() && is_ended(&live.step))
+    }
+
     /// Those that have cgroups are parts of `to`, which has this job's id.
     pub fn hand_parts_to(&mut self, to: &mut Self) {
         for live in std::mem::take(&mut self.live_parts) {

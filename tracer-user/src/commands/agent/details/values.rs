@@ -129,11 +129,12 @@ impl Details {
         let ended_ns =
             self.returned.map_or(self.record.timeline.end_ns(), |(ended_ns, _)| ended_ns);
         let known = |fact| self.facts.number(fact).unwrap_or(0);
-        // The first that its tasks tell is no change, unless it is of what began after all that was seen.
+        // The first that its tasks tell is no change, unless it is of what began after all that was seen, or a step that had
+        // ended is there again: within one run none is.
         let is_later = self.returned.zip(facts.start_s).is_some_and(|((ended_ns, _), start_s)| {
             start_s.saturating_mul(1_000_000_000) >= ended_ns
         });
-        let is_restarted = (self.has_learnt() || is_later)
+        let is_restarted = (self.has_learnt() || is_later || self.has_step_again())
             && facts.restarts.unwrap_or(0) > known(const { fact("restarts") });
         let is_other = |one: Option<u64>, other: Option<u64>| {
             one.zip(other).is_some_and(|(one, other)| one != other)
