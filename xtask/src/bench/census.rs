@@ -22,7 +22,7 @@ use crate::bpf;
 use crate::process::{cargo, is_root, output, run as run_command, say, target_dir};
 
 /// Rounds of all loads: what a busy machine does to one shows in the ends, not in the median.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 const EXECUTIONS: usize = 400;
 /// Copies of a program, each of which is executed once.
 const COPIES: usize = 100;
