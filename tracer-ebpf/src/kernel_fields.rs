@@ -183,4 +183,7 @@ kernel_fields! {
     DENTRY_INODE = "dentry.d_inode",
     // Length in the upper half, and behind it the address of the name.
     DENTRY_LENGTH = "dentry.d_name.hash_len|dentry.__d_name.hash_len",
+    CPUMASK_BITS = "cpumask.bits",
+    MM_MAPPINGS = "mm_struct.map_count",
+    MM_EXECUTABLE_PAGES = "mm_struct.exec_vm",
 }

@@ -57,7 +57,7 @@ settings! {
     /// 1 where another task may interrupt a program of a typed tracepoint (7.0 on), which keeps its own on the CPU.
     HOLDS_CPU = 0,
     /// Number of the type `list_head`, which any place that holds a pointer is given; 0 where this kernel gives an
-    /// address no type (before 6.2), as the three below.
+    /// address no type (before 6.2), as the four below.
     CAST_TO_LIST = 0,
     /// That of `file`.
     CAST_TO_FILE = 0,
@@ -65,6 +65,8 @@ settings! {
     CAST_TO_INODE = 0,
     /// That of `super_block`.
     CAST_TO_SUPER = 0,
+    /// That of `cpumask`, which any place that holds a word is given.
+    CAST_TO_WORDS = 0,
     /// Bytes of a page.
     PAGE_BYTES = 4096,
     /// What the kernel's clock takes for a tick, in nanoseconds.

@@ -38,6 +38,10 @@ mod sight;
 #[cfg(target_arch = "bpf")]
 #[path = "../io/task.rs"]
 mod task;
+#[cfg(target_arch = "bpf")]
+#[path = "../io/typed.rs"]
+#[allow(dead_code, reason = "of what is shared this object needs a part")]
+mod typed;
 
 #[cfg(target_arch = "bpf")]
 #[unsafe(link_section = "license")]

@@ -7,13 +7,14 @@ use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     kernel_calls::{NEXT_MAPPING, NO_MORE_MAPPINGS, TO_MAPPINGS},
     kernel_fields::fields::*,
-    tables::census::{SightKey, kind},
+    tables::census::{LookedKey, means},
 };
 
 use crate::{
     job::Job,
     kernel::{Kernel, load},
-    sight::{MAPPED, Program, id_of, is_first, tell},
+    maps::LOOKED,
+    sight::{Program, id_of, library},
 };
 
 /// VM_EXEC (linux/mm.h).
@@ -35,15 +36,38 @@ pub fn census_exec_maps(ctx: BtfTracePointContext) -> i32 {
     if load::<u32, _>(task, TASK_FLAGS) & FORKED == 0 { look(task) } else { 0 }
 }
 
-/// Tells of all that `task` has mapped.
+/// Tells of what `task` has mapped, unless another process of its program was looked through that had as much and nothing
+/// new: what it has is the same. (Not so where it has another library in place of one, of as many pages.)
 #[inline(always)]
 fn look(task: Kernel) -> i32 {
     let Some(job) = Job::of(task) else { return 0 };
     let Some(program) = Program::of(task) else { return 0 };
+    let memory: Kernel = load(task, TASK_MM);
+    let key = LookedKey {
+        lease: job.lease,
+        mappings: load(memory, MM_MAPPINGS),
+        program: program.id,
+        pages: load(memory, MM_EXECUTABLE_PAGES),
+    };
+    if LOOKED.get_ptr(&key).is_some() {
+        return 0;
+    }
+    if look_through(task, job, program) {
+        // Where that fails the next one is looked through again.
+        let _ = LOOKED.insert(&key, &1, 0);
+    }
+    0
+}
+
+/// Tells of all that `task` has mapped. Whether all was known already.
+#[inline(always)]
+fn look_through(task: Kernel, job: Job, program: Program) -> bool {
+    let mut are_known = true;
     let mut place = 0_u64;
     let mappings = &raw mut place;
     if call::<TO_MAPPINGS>(mappings, task as u64) & 0xffff_ffff != 0 {
         job.lose();
+        are_known = false;
     }
     loop {
         let mapping = call::<NEXT_MAPPING>(mappings, 0) as usize as Kernel;
@@ -61,15 +85,10 @@ fn look(task: Kernel) -> i32 {
         if id == program.id {
             continue;
         }
-        let (lease, kind) = (job.lease, kind::LIBRARY);
-        let key = SightKey { lease, kind, program: program.id, file: id, name: 0 };
-        if is_first(&key, 1, job) {
-            program.meet(job);
-            tell(&key, load(file, FILE_DENTRY), MAPPED, job);
-        }
+        are_known &= library(program, job, id, load(file, FILE_DENTRY), means::MAPPED);
     }
     call::<NO_MORE_MAPPINGS>(mappings, 0);
-    0
+    are_known
 }
 
 /// Calls the kernel's function that `MARK` stands for.

@@ -3,12 +3,13 @@
 use aya_ebpf::{
     btf_maps::{Array, ArrayOfMaps},
     macros::{btf_map, map},
-    maps::{HashMap, RingBuf},
+    maps::{HashMap, LruHashMap, RingBuf},
 };
 use tracer_ebpf::{
     ids::{self, HIERARCHIES, IdSet, LEASE_SHIFT, SETS, SLOTS},
     tables::census::{
-        PYTHONS as MOST_PYTHONS, Python, RING_BYTES, SIGHTS as MOST_SIGHTS, SightKey, SlotCensus,
+        LOOKED as MOST_LOOKED, LookedKey, PYTHONS as MOST_PYTHONS, Python, RING_BYTES,
+        SIGHTS as MOST_SIGHTS, SightKey, SlotCensus,
     },
 };
 
@@ -25,6 +26,9 @@ static SHARED_FLAGS: ArrayOfMaps<Array<u64, SLOTS, MMAPABLE>, 1> = ArrayOfMaps::
 /// What was seen: of a program how often it was executed, else 1.
 #[map]
 pub static SIGHTS: HashMap<SightKey, u64> = HashMap::with_max_entries(MOST_SIGHTS, 0);
+/// What processes had mapped that need not be looked through again.
+#[map]
+pub static LOOKED: LruHashMap<LookedKey, u64> = LruHashMap::with_max_entries(MOST_LOOKED, 0);
 /// Python processes, by their numbers.
 #[map]
 pub static PYTHONS: HashMap<u32, Python> = HashMap::with_max_entries(MOST_PYTHONS, 0);

@@ -1,12 +1,12 @@
 //! Python modules: files whose names end as theirs do, in a folder that interpreters look for them in.
 
-use tracer_ebpf::tables::census::{SightKey, kind};
+use tracer_ebpf::tables::census::{SightKey, kind, means};
 
 use crate::{
     job::Job,
     kernel::Pointer,
     names::{Name, digest, ends_in, parent, word},
-    sight::{Program, id_of_dentry, is_first, tell},
+    sight::{Program, Sight, id_of_dentry},
 };
 
 /// Folders above a module's file in which the one is looked for that has its topmost part.
@@ -63,7 +63,7 @@ fn is_site(name: Name) -> bool {
 
 #[inline(always)]
 fn note(program: Program, job: Job, site: u64, entry: u64) {
-    let name = digest(&Name::of(entry).read());
+    let name = digest(Name::of(entry));
     let key = SightKey {
         lease: job.lease,
         kind: kind::MODULE,
@@ -71,8 +71,5 @@ fn note(program: Program, job: Job, site: u64, entry: u64) {
         file: id_of_dentry(site),
         name,
     };
-    if is_first(&key, 1, job) {
-        program.meet(job);
-        tell(&key, site, entry, job);
-    }
+    Sight { key, dentry: site, entry, means: means::DONE, job }.note(program);
 }

@@ -1,12 +1,19 @@
 //! Names of files, by their entries in folders (dentries), of which the addresses are known.
 
-use aya_ebpf::helpers::{bpf_probe_read_kernel, generated::bpf_probe_read_kernel_str};
+use aya_ebpf::helpers::generated::bpf_probe_read_kernel_str;
 use tracer_ebpf::{
-    kernel_fields::globals,
+    kernel_fields::{fields::CPUMASK_BITS, globals},
+    settings::globals::CAST_TO_WORDS,
     tables::census::{NAME_BYTES, PART_BYTES, PATH_BYTES, PATH_LEVELS, Sighting},
 };
 
-use crate::{file::word_at, kernel::global};
+use crate::{kernel::global, typed::Typed};
+
+/// The word at `address` of the kernel; 0 where it cannot be read. Taken for one of a set of CPUs, it is no pointer.
+#[inline(always)]
+pub fn word_at(address: u64) -> u64 {
+    Typed::at(address, &CAST_TO_WORDS).field::<u64, _>(CPUMASK_BITS)
+}
 
 /// A name: where it is, and how long.
 #[derive(Clone, Copy)]
@@ -20,17 +27,13 @@ impl Name {
     #[inline(always)]
     pub fn of(dentry: u64) -> Self {
         let at = dentry + global(&globals::DENTRY_LENGTH);
-        // SAFETY: a failed read is no name.
-        let [length, address] =
-            unsafe { bpf_probe_read_kernel(at as *const [u64; 2]) }.unwrap_or_default();
-        Self { address, bytes: length >> 32 }
+        Self { address: word_at(at + 8), bytes: word_at(at) >> 32 }
     }
 
     /// Its first bytes, the first one lowest; what is behind a short name may follow it.
     #[inline(always)]
     pub fn first(self) -> [u64; 2] {
-        // SAFETY: as above.
-        unsafe { bpf_probe_read_kernel(self.address as *const [u64; 2]) }.unwrap_or_default()
+        [word_at(self.address), word_at(self.address + 8)]
     }
 
     /// Its last eight bytes, the last one highest; what is before a short name may come before it.
@@ -77,14 +80,18 @@ pub fn parent(dentry: u64) -> u64 {
     word_at(dentry + global(&globals::DENTRY_PARENT))
 }
 
-/// A digest of a name.
+/// A digest of the part of a name that [`Name::read`] gives.
 #[inline(always)]
-pub fn digest(words: &[u64; NAME_BYTES / 8]) -> u64 {
+pub fn digest(name: Name) -> u64 {
+    let bytes = name.bytes.min(NAME_BYTES as u64 - 1);
     let (mut digest, mut at) = (0xcbf2_9ce4_8422_2325_u64, 0);
-    while at < words.len() {
-        digest = (digest ^ words[at]).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    while at < NAME_BYTES as u64 && at < bytes {
+        let (word, left) = (word_at(name.address + at), bytes - at);
+        // What is behind the name is anything.
+        let word = if left < 8 { word & ((1 << (8 * left)) - 1) } else { word };
+        digest = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         digest ^= digest >> 29;
-        at += 1;
+        at += 8;
     }
     digest
 }

@@ -2,17 +2,14 @@
 //! they may be.
 
 use aya_ebpf::{EbpfContext, macros::fentry, programs::FEntryContext};
-use tracer_ebpf::{
-    kernel_fields::fields::*,
-    tables::census::{SightKey, kind},
-};
+use tracer_ebpf::{kernel_fields::fields::*, tables::census::means};
 
 use crate::{
     job::Job,
     kernel::{Kernel, load},
     modules,
     names::Name,
-    sight::{Program, id_of, is_first, tell},
+    sight::{Program, id_of, library},
     task::{Address, Task},
 };
 
@@ -57,12 +54,7 @@ fn mapped<T: Task>(ctx: impl EbpfContext) -> i32 {
     if id == program.id {
         return 0;
     }
-    let key =
-        SightKey { lease: job.lease, kind: kind::LIBRARY, program: program.id, file: id, name: 0 };
-    if is_first(&key, 1, job) {
-        program.meet(job);
-        tell(&key, load(file, FILE_DENTRY), 0, job);
-    }
+    library(program, job, id, load(file, FILE_DENTRY), means::DONE);
     0
 }
 

@@ -4,16 +4,15 @@
 use aya_ebpf::{macros::btf_tracepoint, programs::BtfTracePointContext};
 use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
-    tables::census::{NAME_BYTES, SightKey, kind},
+    tables::census::{NAME_BYTES, means},
 };
 
 use crate::{
-    file::word_at,
     job::Job,
     kernel::{Kernel, global, load},
     modules,
-    names::{Name, ends_in},
-    sight::{Program, id_of, is_first, tell},
+    names::{Name, ends_in, word, word_at},
+    sight::{self, Program, id_of},
     task::Task,
 };
 
@@ -52,12 +51,7 @@ pub fn census_read(ctx: BtfTracePointContext) -> i32 {
 #[inline(never)]
 fn library(task: Kernel, job: Job, inode: Kernel, dentry: u64) -> i32 {
     let Some(program) = Program::of(task) else { return 0 };
-    let (lease, kind) = (job.lease, kind::LIBRARY);
-    let key = SightKey { lease, kind, program: program.id, file: id_of(inode), name: 0 };
-    if is_first(&key, 1, job) {
-        program.meet(job);
-        tell(&key, dentry, 0, job);
-    }
+    sight::library(program, job, id_of(inode), dentry, means::DONE);
     0
 }
 
@@ -68,15 +62,30 @@ fn is_library(name: Name) -> bool {
         // However long it is.
         return true;
     }
-    let words = name.read();
-    let byte = |at: usize| (words[at / 8] >> (8 * (at % 8))) as u8;
-    let mut at = 1;
-    while at + 3 < NAME_BYTES {
-        let is_here = byte(at) == b'.' && byte(at + 1) == b's' && byte(at + 2) == b'o';
-        if is_here && (byte(at + 3) == 0 || byte(at + 3) == b'.') {
-            return true;
+    let (mut at, mut here) = (0, word_at(name.address));
+    while at < NAME_BYTES as u64 && at + 4 <= name.bytes {
+        let next = word_at(name.address + at + 8);
+        if has_dot(here) {
+            let mut byte = 0;
+            while byte < 8 {
+                let behind = if byte == 0 { 0 } else { next << (64 - 8 * byte) };
+                let is_here = (here >> (8 * byte) | behind) & 0xffff_ffff == word(b".so.");
+                // What is behind the name is anything.
+                if is_here && at + byte > 0 && at + byte + 4 <= name.bytes {
+                    return true;
+                }
+                byte += 1;
+            }
         }
-        at += 1;
+        here = next;
+        at += 8;
     }
     false
+}
+
+/// Whether one of the bytes of `word` is a dot: a zero, were each byte less by one.
+#[inline(always)]
+const fn has_dot(word: u64) -> bool {
+    let zeros = word ^ 0x2e2e_2e2e_2e2e_2e2e;
+    zeros.wrapping_sub(0x0101_0101_0101_0101) & !zeros & 0x8080_8080_8080_8080 != 0
 }

@@ -1,22 +1,24 @@
 //! Noting what is seen, and telling of it where it is the first time.
 
-use aya_ebpf::bindings::{BPF_NOEXIST, BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
+use aya_ebpf::bindings::{
+    BPF_NOEXIST, BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP, BPF_RB_RING_SIZE,
+};
 use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
+    settings::globals::CAST_TO_INODE,
     tables::{
-        census::{NAME_BYTES, RING_BYTES, SightKey, Sighting, WOKEN_AT, kind, means},
+        census::{NAME_BYTES, SightKey, Sighting, WOKEN_AT, kind, means},
         io_file::FileId,
     },
 };
 
 use crate::{
-    file::word_at,
     job::Job,
     kernel::{Pointer, global, load},
     maps::{SIGHTINGS, SIGHTS},
-    names::{Name, read_path, word},
+    names::{Name, read_path, word, word_at},
     record::add_shared,
-    task::Address,
+    typed::{Typed, device_of},
 };
 
 /// EEXIST: another CPU was first.
@@ -35,7 +37,13 @@ pub fn id_of<P: Pointer>(inode: P) -> FileId {
 /// The same of the file that `dentry` names.
 #[inline(always)]
 pub fn id_of_dentry(dentry: u64) -> FileId {
-    id_of(Address(word_at(dentry + global(&globals::DENTRY_INODE))))
+    let inode = word_at(dentry + global(&globals::DENTRY_INODE));
+    let inode = Typed::at(inode, &CAST_TO_INODE);
+    FileId {
+        device: device_of(inode.field::<u64, _>(INODE_SUPER)),
+        generation: inode.field::<u32, _>(INODE_GENERATION) as u32,
+        inode: inode.field::<u64, _>(INODE_NUMBER),
+    }
 }
 
 /// A program.
@@ -75,39 +83,38 @@ impl Program {
     }
 
     #[inline(always)]
-    fn key(self, job: Job) -> SightKey {
+    fn sight(self, job: Job) -> Sight {
         let file = FileId { device: 0, generation: 0, inode: 0 };
-        SightKey { lease: job.lease, kind: kind::PROGRAM, program: self.id, file, name: 0 }
+        let key =
+            SightKey { lease: job.lease, kind: kind::PROGRAM, program: self.id, file, name: 0 };
+        Sight { key, dentry: self.dentry, entry: 0, means: means::DONE, job }
     }
 
     /// It was executed.
     #[inline(always)]
     pub fn count(self, job: Job) {
-        let key = self.key(job);
-        if let Some(executions) = SIGHTS.get_ptr_mut(&key) {
+        let sight = self.sight(job);
+        if let Some(executions) = SIGHTS.get_ptr_mut(&sight.key) {
             // SAFETY: in a map value.
             unsafe { add_shared(executions, 1) };
-        } else if is_first(&key, 1, job) {
-            tell(&key, self.dentry, 0, job);
+        } else if is_first(&sight.key, 1, job) {
+            tell(&sight);
         }
     }
 
     /// It did something, and may be there longer than anybody looks: its name is to be known.
     #[inline(always)]
     pub fn meet(self, job: Job) {
-        let key = self.key(job);
-        if is_first(&key, 0, job) {
-            tell(&key, self.dentry, 0, job);
+        let sight = self.sight(job);
+        if SIGHTS.get_ptr(&sight.key).is_none() && is_first(&sight.key, 0, job) {
+            tell(&sight);
         }
     }
 }
 
-/// Whether `key` was not there: then it is, with `value`.
+/// Puts `key` there with `value`. Whether it was not there.
 #[inline(always)]
-pub fn is_first(key: &SightKey, value: u64, job: Job) -> bool {
-    if SIGHTS.get_ptr(key).is_some() {
-        return false;
-    }
+fn is_first(key: &SightKey, value: u64, job: Job) -> bool {
     match SIGHTS.insert(key, &value, BPF_NOEXIST.into()) {
         Ok(()) => true,
         Err(error) => {
@@ -119,34 +126,58 @@ pub fn is_first(key: &SightKey, value: u64, job: Job) -> bool {
     }
 }
 
-/// In place of an entry: there is none, and the file was found in what a process had mapped. One argument more would be
-/// more than a function has here.
-pub const MAPPED: u64 = 1;
+/// `program` of `job` has the file `id` of `dentry` as a library: whether that was known.
+#[inline(always)]
+pub fn library(program: Program, job: Job, id: FileId, dentry: u64, means: u16) -> bool {
+    let key =
+        SightKey { lease: job.lease, kind: kind::LIBRARY, program: program.id, file: id, name: 0 };
+    Sight { key, dentry, entry: 0, means, job }.note(program)
+}
 
-/// Tells of `key`, with the path of `dentry` and the name of `entry` (0: none; or [`MAPPED`]). Where there is no room it is
-/// as if it had not been seen.
+/// What is told of something the first time.
+pub struct Sight {
+    pub key: SightKey,
+    /// Address of the entry whose path is told.
+    pub dentry: u64,
+    /// That of the entry whose name is told besides; 0: none.
+    pub entry: u64,
+    /// By what it was seen.
+    pub means: u16,
+    pub job: Job,
+}
+
+impl Sight {
+    /// It was seen of `program`, which is to be known too. Whether it was known.
+    #[inline(always)]
+    pub fn note(&self, program: Program) -> bool {
+        let is_known = SIGHTS.get_ptr(&self.key).is_some();
+        if !is_known && is_first(&self.key, 1, self.job) {
+            program.meet(self.job);
+            tell(self);
+        }
+        is_known
+    }
+}
+
+/// Tells of it. Where there is no room it is as if it had not been seen.
 #[inline(never)]
-pub fn tell(key: &SightKey, dentry: u64, entry: u64, job: Job) {
+fn tell(sight: &Sight) {
     let Some(mut place) = SIGHTINGS.reserve::<Sighting>(0) else {
-        let _ = SIGHTS.remove(key);
-        job.lose();
+        let _ = SIGHTS.remove(&sight.key);
+        sight.job.lose();
         return;
     };
     let sighting = place.as_mut_ptr();
-    // SAFETY: this event's own.
+    let name = if sight.entry == 0 { [0; NAME_BYTES / 8] } else { Name::of(sight.entry).read() };
+    // SAFETY: this event's own; as many words.
     unsafe {
-        (&raw mut (*sighting).key).write(*key);
-        (&raw mut (*sighting).means).write(if entry == MAPPED {
-            means::MAPPED
-        } else {
-            means::DONE
-        });
+        (&raw mut (*sighting).key).write(sight.key);
+        (&raw mut (*sighting).means).write(sight.means);
+        (&raw mut (*sighting).name).cast::<[u64; NAME_BYTES / 8]>().write(name);
     }
-    let name = if entry <= MAPPED { [0; NAME_BYTES / 8] } else { Name::of(entry).read() };
-    // SAFETY: likewise; as many words.
-    unsafe { (&raw mut (*sighting).name).cast::<[u64; NAME_BYTES / 8]>().write(name) };
-    read_path(dentry, sighting);
+    read_path(sight.dentry, sighting);
     // To wake somebody takes longer than all the rest.
-    let is_much = SIGHTINGS.query(BPF_RB_AVAIL_DATA.into()) > u64::from(RING_BYTES) / WOKEN_AT;
+    let ring_bytes = SIGHTINGS.query(BPF_RB_RING_SIZE.into());
+    let is_much = SIGHTINGS.query(BPF_RB_AVAIL_DATA.into()) > ring_bytes / WOKEN_AT;
     place.submit(if is_much { BPF_RB_FORCE_WAKEUP } else { BPF_RB_NO_WAKEUP }.into());
 }

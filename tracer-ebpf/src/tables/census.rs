@@ -24,6 +24,8 @@ pub mod means {
 pub const SIGHTS: u32 = 16_384;
 /// Python processes of all jobs at once.
 pub const PYTHONS: u32 = 8_192;
+/// Kinds of processes that are known to have mapped nothing new.
+pub const LOOKED: u32 = 2_048;
 /// Bytes of the ring.
 pub const RING_BYTES: u32 = 512 * 1024;
 /// The part of the ring that is filled before who reads it is woken: one in this many.
@@ -71,6 +73,20 @@ pub struct Sighting {
     /// The parts of the path of the file (of a module: of its folder) from the last one to the first, each ended by a
     /// zero; then what is left of others.
     pub path: [u8; PATH_BYTES + PART_BYTES],
+}
+
+/// A kind of processes, by how much they have mapped.
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct LookedKey {
+    /// Whose.
+    pub lease: u32,
+    /// How many mappings.
+    pub mappings: u32,
+    /// Their program.
+    pub program: FileId,
+    /// Pages that are mapped to be executed.
+    pub pages: u64,
 }
 
 /// What is counted of a slot's job; of the job before it until something is counted.

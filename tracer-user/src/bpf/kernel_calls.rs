@@ -3,17 +3,20 @@
 use anyhow::Result;
 use tracer_ebpf::{
     kernel_calls::{ALL, CAST, HOLD, RELEASE},
-    settings::{CAST_TO_FILE, CAST_TO_INODE, CAST_TO_LIST, CAST_TO_SUPER, HOLDS_CPU},
+    settings::{
+        CAST_TO_FILE, CAST_TO_INODE, CAST_TO_LIST, CAST_TO_SUPER, CAST_TO_WORDS, HOLDS_CPU,
+    },
 };
 
 use super::{btf::Btf, globals::Globals, offsets::programs, preemption::interrupts_programs};
 
 /// The types that addresses are given.
-const TYPES: [(&str, &str); 4] = [
+const TYPES: [(&str, &str); 5] = [
     (CAST_TO_LIST, "list_head"),
     (CAST_TO_FILE, "file"),
     (CAST_TO_INODE, "inode"),
     (CAST_TO_SUPER, "super_block"),
+    (CAST_TO_WORDS, "cpumask"),
 ];
 const INSTRUCTION_BYTES: usize = 8;
 /// BPF_JMP | BPF_CALL, and what its second byte says is called: one of the kernel's functions by its type's number
@@ -44,8 +47,8 @@ impl KernelCalls {
         calls
     }
 
-    /// Those that this kernel has, for programs that call none of those that globals speak of.
-    pub fn known(btf: &Btf) -> Self {
+    /// Those that this kernel has.
+    fn known(btf: &Btf) -> Self {
         Self(ALL.map(|(name, _)| btf.function_id(name).and_then(|id| i32::try_from(id).ok())))
     }
 

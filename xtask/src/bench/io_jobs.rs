@@ -62,7 +62,7 @@ pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<Table> 
                 continue;
             }
             say(format_args!("{name}: {counter}"));
-            let pairs = pairs(|is_counted| match how {
+            let pairs = pairs(PAIRS, |is_counted| match how {
                 _ if !is_counted => time(&[]),
                 Counter::Ours => {
                     let program = jobtrace.to_str().context("a path that is no text")?;
@@ -84,11 +84,14 @@ pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<Table> 
     Ok(table)
 }
 
-/// Pairs of a counted run and the mean of the two plain ones around it.
-fn pairs(time: impl Fn(bool) -> Result<f64>) -> Result<Pairs> {
+/// `count` pairs of a run that is counted and the mean of the two plain ones around it.
+///
+/// # Errors
+/// When a run fails.
+pub fn pairs(count: usize, time: impl Fn(bool) -> Result<f64>) -> Result<Pairs> {
     let mut pairs = Pairs::default();
     let mut before_ns = time(false)?;
-    for _ in 0..PAIRS {
+    for _ in 0..count {
         let with_ns = time(true)?;
         let after_ns = time(false)?;
         pairs.add(f64::midpoint(before_ns, after_ns), with_ns);
@@ -156,7 +159,7 @@ mod tests {
     #[test]
     fn a_counted_run_is_compared_with_the_plain_ones_around_it() {
         let runs = std::cell::Cell::new(0_u32);
-        let pairs = pairs(|is_counted| {
+        let pairs = pairs(PAIRS, |is_counted| {
             runs.set(runs.get() + 1);
             // It gets slower all the time.
             Ok(f64::from(100 + runs.get()) * if is_counted { 1.5 } else { 1.0 })

@@ -5,6 +5,13 @@
 mod agent_goals;
 mod attached;
 mod beside;
+mod census;
+mod census_hooks;
+mod census_job;
+#[cfg(test)]
+#[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
+mod census_loads;
+mod census_python;
 mod empties;
 mod events;
 mod footprint;
@@ -64,6 +71,7 @@ Examples:
   cargo xtask bench --only agent                  what the agent takes itself, by its goals
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
+  cargo xtask bench --only census --write         what `run --software` takes, into docs/OVERHEAD.md
   cargo xtask bench --only io --write             ns that `run --io` adds to a call, into docs/OVERHEAD.md
   cargo xtask bench --only merge --write          adding up banks, into docs/SIZING.md
   cargo xtask bench --only record --write         the record of a job, into docs/SIZING.md
@@ -116,7 +124,9 @@ impl Args {
     fn wants(&self, kind: Kind) -> bool {
         match kind {
             // Tables of their own, most of them without root: only when they are asked for.
-            Kind::Io | Kind::Merge | Kind::Record | Kind::Report => self.only == [kind],
+            Kind::Census | Kind::Io | Kind::Merge | Kind::Record | Kind::Report => {
+                self.only == [kind]
+            }
             kind => self.only.is_empty() || self.only.contains(&kind),
         }
     }
@@ -147,6 +157,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     if args.wants(Kind::Merge) {
         return merge::run(args.write);
+    }
+    if args.wants(Kind::Census) {
+        return census::run(args.write);
     }
     if args.wants(Kind::Io) {
         return io::run(args.write);

@@ -33,6 +33,8 @@ pub enum Kind {
     Sizes,
     /// Single calls on files, with and without `run --io`
     Io,
+    /// Executions, reads and starts of Python, with and without `run --software`
+    Census,
     /// No workload: adding up what a reading of a large node copies. Without root
     Merge,
     /// No workload: what the record of a job costs the agent. Without root

@@ -18,7 +18,7 @@ macro_rules! files {
         &[
             JOB[0], JOB[1], JOB[2], JOB[3], "TASK_MM", "MM_EXECUTABLE", "FILE_INODE", "FILE_DENTRY",
             "INODE_NUMBER", "INODE_GENERATION", "INODE_SUPER", "SUPER_DEVICE", "DENTRY_LENGTH",
-            "DENTRY_PARENT", "DENTRY_INODE", $($more),*
+            "DENTRY_PARENT", "DENTRY_INODE", "CPUMASK_BITS", $($more),*
         ]
     };
 }
@@ -65,7 +65,8 @@ pub static CENSUS_HOOKS: [HookRow; 11] = {
     const TASK: &[&str] = &[JOB[0], JOB[1], JOB[2], JOB[3], "TASK_PID", "TASK_TGID"];
     const OPENS: &[&str] = files!("FILE_MODE", "DENTRY_SUPER");
     const READS: &[&str] = files!("MAPPING_HOST", "INODE_ALIASES", "DENTRY_ALIAS");
-    const LAST_MAPS: &[&str] = files!("VMA_FLAGS", "VMA_FILE", "TASK_FLAGS");
+    const LAST_MAPS: &[&str] =
+        files!("VMA_FLAGS", "VMA_FILE", "TASK_FLAGS", "MM_MAPPINGS", "MM_EXECUTABLE_PAGES");
     const PREPARE: Point = Tracepoint("sched_prepare_exec", &["*task_struct", "*linux_binprm"]);
     let read = row("census_read", "modules", PAGES, READS, MODULES);
     let read = HookRow { hook: Hook { covers: &["libraries"], ..read.hook }, ..read };

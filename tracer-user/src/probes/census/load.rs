@@ -59,7 +59,7 @@ impl Probes {
     /// When the kernel refuses the maps, or every program.
     pub fn load_census(&mut self, layout: &Layout, room: Room) -> Result<()> {
         let btf = Btf::read()?;
-        let (globals, offsets) = globals(&btf, layout, &Options::new(FaultMode::Major))?;
+        let (mut globals, offsets) = globals(&btf, layout, &Options::new(FaultMode::Major))?;
         let is_typed = globals[settings::CURRENT_TASK_TYPED] != 0;
         let checked: Vec<_> = CENSUS_HOOKS
             .iter()
@@ -68,7 +68,7 @@ impl Probes {
                 (&row.hook, asked)
             })
             .collect();
-        let calls = KernelCalls::known(&btf);
+        let calls = KernelCalls::find(&btf, &mut globals);
         let type_ids = TypeIds::find(&btf, all_hooks());
         drop(btf);
         let _lifted = LiftedMemlock::lift();
