@@ -129,7 +129,8 @@ impl Known {
         }
         for (id, file) in all {
             let Some(file) = file else { continue };
-            let place = (id.device, folder(&file.path(id)).to_owned());
+            let Some(folder) = file.folder() else { continue };
+            let place = (id.device, folder.to_owned());
             if self.folders.len() < MOST_FOLDERS || self.folders.contains_key(&place) {
                 self.folders.entry(place).or_default().add(&file.counts, 1);
             }
@@ -142,14 +143,11 @@ impl Known {
         let mut folders = self.folders.clone();
         let mut files: BTreeMap<Place, Sum> = BTreeMap::new();
         for (id, file) in &self.files {
-            let path = file.path(*id);
-            if file.path.is_some() {
-                folders
-                    .entry((id.device, folder(&path).to_owned()))
-                    .or_default()
-                    .add(&file.counts, 1);
+            if let Some(folder) = file.folder() {
+                let place = (id.device, folder.to_owned());
+                folders.entry(place).or_default().add(&file.counts, 1);
             }
-            files.entry((id.device, path)).or_default().add(&file.counts, 1);
+            files.entry((id.device, file.path(*id))).or_default().add(&file.counts, 1);
         }
         let mut all = |sums: BTreeMap<Place, Sum>| {
             let mut sums: Vec<_> = sums.into_iter().collect();
@@ -168,6 +166,11 @@ impl File {
     fn path(&self, id: FileId) -> String {
         self.path.clone().unwrap_or_else(|| path_of(id, None))
     }
+
+    /// Its folder, where that is known.
+    fn folder(&self) -> Option<&str> {
+        self.path.as_deref().and_then(folder)
+    }
 }
 
 impl Sum {
@@ -177,12 +180,14 @@ impl Sum {
     }
 }
 
-/// The folder of a path; of the root itself that.
-fn folder(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some(("", _)) => "/",
-        Some((folder, _)) => folder,
-        None => "",
+/// The folder of a path; of the root itself that. What lies in memory alone (`memfd:x`) has none, whatever its name, and
+/// of a file whose name leaves no room for more it is unknown.
+fn folder(path: &str) -> Option<&str> {
+    let (folder, _) = path.rsplit_once('/').filter(|_| path.starts_with(['/', '…']))?;
+    match folder {
+        "" => Some("/"),
+        "…" => None,
+        _ => Some(folder),
     }
 }
 
@@ -315,10 +320,19 @@ mod tests {
 
     #[test]
     fn folders_of_paths() {
-        for (path, of) in
-            [("/a/b", "/a"), ("/a", "/"), ("/", "/"), ("memfd:x", ""), ("…/a/b", "…/a")]
-        {
-            assert_eq!(folder(path), of, "{path}");
+        for (path, of) in [("/a/b", "/a"), ("/a", "/"), ("/", "/"), ("…/a/b", "…/a")] {
+            assert_eq!(folder(path), Some(of), "{path}");
         }
+        for path in ["memfd:x", "memfd:/a/b", "SYSV00000000", "…/a…"] {
+            assert_eq!(folder(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_lies_in_memory_alone_is_a_file_in_no_folder() {
+        let mut known = Known::default();
+        known.take(vec![(key(1, 1), cell(5, 3))], |_| Some(name(b"memfd:a/b\0")));
+        let told = known.largest(|_, path| [String::new(), String::new(), path.to_owned()]);
+        assert_eq!((told.files.len(), told.folders.len()), (1, 0));
     }
 }
