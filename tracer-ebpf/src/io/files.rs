@@ -6,7 +6,7 @@ use tracer_ebpf::{
     io_calls::IoCall,
     kernel_fields::{fields::*, globals},
     tables::{
-        io::op,
+        io::{IoCpu, op},
         io_file::{
             FileCell, FileId, FileKey, FileName, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, NAME_BYTES,
             NAME_LEVELS, Pattern, stream,
@@ -68,10 +68,11 @@ impl File {
     }
 }
 
-/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`; says where it began, where it
+/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it began, where it
 /// is an access that moved anything.
 #[inline(always)]
 pub fn count(
+    cpu: *mut IoCpu,
     file: File,
     pid: u32,
     call: IoCall,
@@ -88,8 +89,11 @@ pub fn count(
         None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
         None => (light(&key, file, operation)?, false),
     };
-    // SAFETY: the thread's own cell.
-    let cell = unsafe { &mut *cell };
+    // SAFETY: this CPU's own, and the thread's own cell.
+    let cell = unsafe {
+        (*cpu).filed += 1;
+        &mut *cell
+    };
     let took_ns = operation.took_ns.unwrap_or(0);
     let moved = if call.is_moving() && operation.result > 0 { operation.result as u64 } else { 0 };
     cell.ops += 1;
@@ -155,7 +159,7 @@ pub fn count(
 /// Counts a request to io_uring on `file` that is completed while thread `pid` runs, in that one's cell, whoever
 /// submitted it: there nobody else counts now. It is nobody's time.
 #[inline(always)]
-pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) {
+pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operation: &Operation) {
     if file.id.inode == 0 {
         return;
     }
@@ -167,8 +171,11 @@ pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) 
             None => return,
         },
     };
-    // SAFETY: the running thread's own.
-    let cell = unsafe { &mut *cell };
+    // SAFETY: this CPU's own, and the running thread's.
+    let cell = unsafe {
+        (*cpu).filed += 1;
+        &mut *cell
+    };
     cell.ops += 1;
     cell.size_bytes = file.size_bytes;
     if call.is_moving() && operation.result > 0 {

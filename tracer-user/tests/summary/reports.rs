@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf};
 use jobtrace::{
     model::{
         job::Job,
+        lost_files::LostFiles,
         point::Origin,
         tables::{BLOCK, CPU, Cpu, Fact, MEMORY, Memory, SCHED, Sched, fact},
         totals::RunTotals,
@@ -13,6 +14,8 @@ use jobtrace::{
     report::{Report, Whole, render},
     view::Style,
 };
+
+use serde_json::{Value, json};
 
 use crate::fixtures;
 
@@ -234,4 +237,28 @@ fn rows_of_files_and_of_folders_and_their_rests_are_all_that_was_done() {
         let opens: u64 = rows.iter().chain(others).map(|row| row.opens).sum();
         assert_eq!(opens, 90_000 - 12_000, "{rows:?}, {others:?}");
     }
+}
+
+/// What there was no room for is told where it is, as numbers and in words.
+#[test]
+fn files_that_found_no_room_are_told_of() {
+    let of = |ops, files| {
+        let mut totals = fixtures::file_ops::named();
+        totals.files.lost = LostFiles { ops, files };
+        let report = Report::of(&Whole::of(vec![record(totals)]).unwrap(), true);
+        let json = serde_json::to_value(&report).unwrap();
+        (json["files"]["lost"].clone(), json["files"]["says"].clone())
+    };
+    assert_eq!(of(0, 0), (Value::Null, Value::Null));
+    assert_eq!(
+        of(1, 2_000),
+        (
+            json!({"ops": 1, "files": 2_000}),
+            json!(
+                "1 operation on files is in no row of a file or folder, only in the rest: there were more files between \
+                 two readings than there is room for (with `run`, a shorter --interval loses fewer); 2.00k files are \
+                 told by the folder alone: there were more files than are kept apart"
+            )
+        )
+    );
 }
