@@ -1,25 +1,22 @@
 //! Filing an operation by file: in the cell of the thread and the file, which is made, and the file named, when they
 //! meet first. Tables that are full drive out what was used least lately.
 
-use aya_ebpf::{bindings::BPF_NOEXIST, helpers::generated::bpf_probe_read_kernel_str};
+use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     io_calls::IoCall,
-    kernel_fields::{fields::*, globals},
+    kernel_fields::fields::*,
     tables::{
-        io::op,
-        io_file::{
-            FileCell, FileId, FileKey, FileName, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, NAME_BYTES,
-            NAME_LEVELS, Pattern, stream,
-        },
+        io::{IoCpu, op},
+        io_file::{FileCell, FileId, FileKey, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, Pattern, stream},
     },
 };
 
 use crate::{
     cells::Operation,
-    file::word_at,
     inode::{Inode, REGULAR, TYPE},
-    kernel::{Kernel, global, load},
-    maps::{HEAVY, HEAVY_NAMES, LIGHT, NAMES, name},
+    kernel::{Kernel, load},
+    maps::{HEAVY, LIGHT, NAMES},
+    names::tell_name,
     typed,
 };
 
@@ -68,10 +65,11 @@ impl File {
     }
 }
 
-/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`; says where it began, where it
+/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it began, where it
 /// is an access that moved anything.
 #[inline(always)]
 pub fn count(
+    cpu: *mut IoCpu,
     file: File,
     pid: u32,
     call: IoCall,
@@ -88,8 +86,11 @@ pub fn count(
         None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
         None => (light(&key, file, operation)?, false),
     };
-    // SAFETY: the thread's own cell.
-    let cell = unsafe { &mut *cell };
+    // SAFETY: this CPU's own, and the thread's own cell.
+    let cell = unsafe {
+        (*cpu).filed += 1;
+        &mut *cell
+    };
     let took_ns = operation.took_ns.unwrap_or(0);
     let moved = if call.is_moving() && operation.result > 0 { operation.result as u64 } else { 0 };
     cell.ops += 1;
@@ -155,7 +156,7 @@ pub fn count(
 /// Counts a request to io_uring on `file` that is completed while thread `pid` runs, in that one's cell, whoever
 /// submitted it: there nobody else counts now. It is nobody's time.
 #[inline(always)]
-pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) {
+pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operation: &Operation) {
     if file.id.inode == 0 {
         return;
     }
@@ -167,8 +168,11 @@ pub fn count_request(file: File, pid: u32, call: IoCall, operation: &Operation) 
             None => return,
         },
     };
-    // SAFETY: the running thread's own.
-    let cell = unsafe { &mut *cell };
+    // SAFETY: this CPU's own, and the running thread's.
+    let cell = unsafe {
+        (*cpu).filed += 1;
+        &mut *cell
+    };
     cell.ops += 1;
     cell.size_bytes = file.size_bytes;
     if call.is_moving() && operation.result > 0 {
@@ -246,54 +250,3 @@ pub fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     }
     typed::file(file).field::<u64, _>(FILE_POSITION).saturating_sub(moved)
 }
-
-/// Notes the name that the open file at `address` has now, which is called `id`.
-#[inline(never)]
-fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
-    let Some(name) = read_name(address) else { return };
-    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
-}
-
-/// The name that a file had when it was met, if it is still known.
-#[inline(always)]
-pub fn name_of_closed(file: &FileId) -> Option<&'static FileName> {
-    // SAFETY: read at once; one that is driven out meanwhile is another's whole name.
-    unsafe { HEAVY_NAMES.get(file).or_else(|| NAMES.get(file)) }
-}
-
-/// The name that the open file at `address` has now, until this CPU reads another.
-#[inline(never)]
-pub fn read_name(address: u64) -> Option<&'static FileName> {
-    let name = name()?;
-    let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
-    let mut length = 0_usize;
-    let mut level = 0;
-    while level < NAME_LEVELS {
-        if length >= NAME_BYTES {
-            break;
-        }
-        // SAFETY: this CPU's own; behind the name there is room for one part more.
-        let read = unsafe {
-            let to = (&raw mut (*name)[0].bytes).cast::<u8>().add(length);
-            let from = word_at(dentry + global(&globals::DENTRY_NAME));
-            bpf_probe_read_kernel_str(to.cast(), NAME_BYTES as u32, from as *const _)
-        };
-        if read <= 0 {
-            break;
-        }
-        length += read as usize;
-        let parent = word_at(dentry + global(&globals::DENTRY_PARENT));
-        if parent == dentry {
-            break;
-        }
-        dentry = parent;
-        level += 1;
-    }
-    // SAFETY: as above.
-    unsafe {
-        (*name)[0].length = length as u32;
-        Some(&(*name)[0])
-    }
-}
-
-const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

@@ -19,9 +19,10 @@ use tracer_ebpf::{
 
 use crate::{
     cells::Operation,
-    files::{File, name_of_closed, offset, read_name},
+    files::{File, offset},
     kernel::{Kernel, load},
     maps::slowest,
+    names::{name_of_closed, read_name},
     places::Place,
     task::Task,
     typed::file_of_descriptor,

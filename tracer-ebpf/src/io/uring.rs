@@ -88,7 +88,7 @@ fn completed(request: u64, result: u32) {
     let file = word_at(request + global(&globals::URING_FILE));
     let place = Place::of_file(file);
     let pid: u32 = load(Kernel::current(), TASK_PID);
-    files::count_request(place.file, pid, call, &operation);
+    files::count_request(cpu, place.file, pid, call, &operation);
     // SAFETY: this CPU's own.
     unsafe { count(cpu, call, place.system, &operation, None) };
 }

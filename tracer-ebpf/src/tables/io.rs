@@ -164,6 +164,8 @@ pub struct IoCpu {
     pub no_request: u64,
     /// Requests to libaio beyond those that are looked at of one call.
     pub no_aio: u64,
+    /// Operations that were counted in cells of files.
+    pub filed: u64,
     /// How long the shortest operation took that is kept as one of the longest.
     pub shortest_kept_ns: u64,
 }

@@ -38,11 +38,11 @@ impl Files {
         Ok(Self { cells, names, known: Known::default() })
     }
 
-    /// Takes what was done since the last reading.
+    /// Takes what was done since the last reading, before which the programs had filed `filed` operations.
     ///
     /// # Errors
     /// When a map cannot be read.
-    pub fn read(&mut self) -> Result<()> {
+    pub fn read(&mut self, filed: u64) -> Result<()> {
         let mut all = Vec::new();
         for (map, most) in &self.cells {
             // SAFETY: the map's own types, integers without padding.
@@ -50,7 +50,7 @@ impl Files {
             all.extend(read.context("cannot read the files that the job used")?);
         }
         let names = &self.names;
-        self.known.take(all, |file| {
+        self.known.take(filed, all, |file| {
             let words = names.iter().find_map(|map| map.get(&file.words(), 0).ok())?;
             Some(name_of(words))
         });

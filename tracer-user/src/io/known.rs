@@ -8,7 +8,10 @@ use std::{
 use tracer_ebpf::tables::io_file::{FileCell, FileId, FileKey, FileName, Pattern};
 
 use super::files::path_of;
-use crate::model::files::{FileCounts, FileUse, Files, largest};
+use crate::model::{
+    files::{FileCounts, FileUse, Files, largest},
+    lost_files::LostFiles,
+};
 
 /// Files that are kept apart; of those beyond, the least by all measures are kept by their folders alone.
 const MOST_FILES: usize = 1 << 15;
@@ -30,6 +33,12 @@ pub struct Known {
     files: HashMap<FileId, File>,
     /// What was done to files that are not kept apart any more, by folder.
     folders: BTreeMap<Place, Sum>,
+    /// Operations of all cells that were read.
+    ops: u64,
+    /// What there was no room for, in the kernel and here.
+    lost: LostFiles,
+    /// The part of its operations that was lost here.
+    ops_put_away: u64,
 }
 
 struct File {
@@ -68,9 +77,11 @@ impl Writes {
 }
 
 impl Known {
-    /// Takes the cells of a reading; `name` finds what a file is called.
+    /// Takes the cells of a reading, before which `filed` operations had been counted in cells since the begin; `name`
+    /// finds what a file is called.
     pub fn take(
         &mut self,
+        filed: u64,
         cells: Vec<(FileKey, FileCell)>,
         mut name: impl FnMut(&FileId) -> Option<FileName>,
     ) {
@@ -93,6 +104,7 @@ impl Known {
             let size_bytes = file.counts.size_bytes.max(cell.size_bytes);
             let more = counts(cell).since(&counts(&before));
             file.counts.add(&more);
+            self.ops += more.ops;
             if more.writes > 0 {
                 writes.entry(made.0.file).or_default().add(made.0.thread, &more);
             }
@@ -110,6 +122,8 @@ impl Known {
         if self.files.len() > MOST_FILES {
             self.fold();
         }
+        // What ends while the cells are read is in them, and not yet in the number.
+        self.lost.ops = filed.saturating_sub(self.ops) + self.ops_put_away;
     }
 
     /// Keeps the largest files apart, and of the others their folders.
@@ -129,9 +143,16 @@ impl Known {
         }
         for (id, file) in all {
             let Some(file) = file else { continue };
-            let place = (id.device, folder(&file.path(id)).to_owned());
-            if self.folders.len() < MOST_FOLDERS || self.folders.contains_key(&place) {
-                self.folders.entry(place).or_default().add(&file.counts, 1);
+            let place = file.folder().map(|folder| (id.device, folder.to_owned()));
+            let has_room = |place: &Place| {
+                self.folders.len() < MOST_FOLDERS || self.folders.contains_key(place)
+            };
+            match place.filter(has_room) {
+                Some(place) => {
+                    self.folders.entry(place).or_default().add(&file.counts, 1);
+                    self.lost.files += 1;
+                }
+                None => self.ops_put_away += file.counts.ops,
             }
         }
     }
@@ -142,14 +163,11 @@ impl Known {
         let mut folders = self.folders.clone();
         let mut files: BTreeMap<Place, Sum> = BTreeMap::new();
         for (id, file) in &self.files {
-            let path = file.path(*id);
-            if file.path.is_some() {
-                folders
-                    .entry((id.device, folder(&path).to_owned()))
-                    .or_default()
-                    .add(&file.counts, 1);
+            if let Some(folder) = file.folder() {
+                let place = (id.device, folder.to_owned());
+                folders.entry(place).or_default().add(&file.counts, 1);
             }
-            files.entry((id.device, path)).or_default().add(&file.counts, 1);
+            files.entry((id.device, file.path(*id))).or_default().add(&file.counts, 1);
         }
         let mut all = |sums: BTreeMap<Place, Sum>| {
             let mut sums: Vec<_> = sums.into_iter().collect();
@@ -160,13 +178,18 @@ impl Known {
             };
             sums.into_iter().map(one).collect::<Vec<_>>()
         };
-        Files::largest(all(files), all(folders))
+        Files { lost: self.lost, ..Files::largest(all(files), all(folders)) }
     }
 }
 
 impl File {
     fn path(&self, id: FileId) -> String {
         self.path.clone().unwrap_or_else(|| path_of(id, None))
+    }
+
+    /// Its folder, where that is known.
+    fn folder(&self) -> Option<&str> {
+        self.path.as_deref().and_then(folder)
     }
 }
 
@@ -177,12 +200,14 @@ impl Sum {
     }
 }
 
-/// The folder of a path; of the root itself that.
-fn folder(path: &str) -> &str {
-    match path.rsplit_once('/') {
-        Some(("", _)) => "/",
-        Some((folder, _)) => folder,
-        None => "",
+/// The folder of a path; of the root itself that. What lies in memory alone (`memfd:x`) has none, whatever its name, and
+/// of a file whose name leaves no room for more it is unknown.
+fn folder(path: &str) -> Option<&str> {
+    let (folder, _) = path.rsplit_once('/').filter(|_| path.starts_with(['/', '…']))?;
+    match folder {
+        "" => Some("/"),
+        "…" => None,
+        _ => Some(folder),
     }
 }
 
@@ -212,113 +237,4 @@ fn counts(cell: &FileCell) -> FileCounts {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(inode: u64, thread: u64) -> FileKey {
-        FileKey { file: FileId { device: 7, generation: 1, inode }, thread }
-    }
-
-    fn cell(made_ns: u64, ops: u64) -> FileCell {
-        FileCell { made_ns, ops, time_ns: 10 * ops, size_bytes: 100, ..FileCell::default() }
-    }
-
-    fn name(text: &[u8]) -> FileName {
-        let mut name = FileName { length: text.len() as u32, bytes: [0; 252] };
-        name.bytes[..text.len()].copy_from_slice(text);
-        name
-    }
-
-    fn listed(known: &Known) -> Vec<(String, u64, u64, u64)> {
-        let files =
-            known.largest(|_, path| ["ext4".into(), "/m".into(), format!("/m{path}")]).files;
-        let mut all: Vec<_> = files
-            .into_iter()
-            .map(|file| (file.path, file.counts.ops, file.files, file.counts.size_bytes))
-            .collect();
-        all.sort();
-        all
-    }
-
-    #[test]
-    fn threads_add_up_and_cells_made_anew_count_from_zero() {
-        let mut known = Known::default();
-        let names = |file: &FileId| (file.inode < 3).then(|| name(b"a\0d\0/\0"));
-        known.take(
-            vec![(key(1, 1), cell(5, 10)), (key(1, 2), cell(6, 1)), (key(3, 1), cell(7, 2))],
-            names,
-        );
-        let unnamed = ("/m…/inode 3".to_owned(), 2, 1, 100);
-        assert_eq!(listed(&known), [("/m/d/a".into(), 11, 1, 100), unnamed.clone()]);
-        // One goes on, and is met in both maps; the other was driven out and came again.
-        known.take(
-            vec![(key(1, 1), cell(5, 12)), (key(1, 1), cell(5, 14)), (key(1, 2), cell(9, 3))],
-            names,
-        );
-        assert_eq!(listed(&known), [("/m/d/a".into(), 18, 1, 100), unnamed.clone()]);
-        // Another file of the same name, as one that is replaced again and again.
-        known.take(vec![(key(2, 1), cell(11, 1))], names);
-        assert_eq!(listed(&known), [("/m/d/a".into(), 19, 2, 200), unnamed]);
-    }
-
-    #[test]
-    fn writes_are_shared_where_several_threads_write_between_two_readings() {
-        let writer = |inode, thread, made_ns, writes| {
-            let cell = FileCell {
-                made_ns,
-                ops: writes,
-                writes,
-                written_bytes: 100 * writes,
-                write_ns: 7 * writes,
-                ..FileCell::default()
-            };
-            (key(inode, thread), cell)
-        };
-        let mut known = Known::default();
-        let shared = |known: &Known, inode| {
-            let counts = known.files[&key(inode, 0).file].counts;
-            (
-                counts.writes,
-                counts.shared_writes,
-                counts.shared_written_bytes,
-                counts.shared_write_ns,
-            )
-        };
-        // Alone each, also where one reads what the other wrote.
-        known.take(vec![writer(1, 1, 1, 5), (key(1, 2), cell(1, 9)), writer(2, 2, 1, 3)], |_| None);
-        assert_eq!((shared(&known, 1), shared(&known, 2)), ((5, 0, 0, 0), (3, 0, 0, 0)));
-        // The second one joins; of the other file the writer is another, but alone.
-        known.take(vec![writer(1, 1, 1, 7), writer(1, 2, 5, 4), writer(2, 1, 5, 1)], |_| None);
-        assert_eq!((shared(&known, 1), shared(&known, 2)), ((11, 6, 600, 42), (4, 0, 0, 0)));
-        // Nothing was done; then a cell is driven out and made anew, which makes no second thread.
-        known.take(vec![writer(1, 1, 1, 7), writer(1, 2, 5, 4)], |_| None);
-        known.take(vec![writer(1, 1, 1, 8), writer(1, 1, 9, 2)], |_| None);
-        assert_eq!(shared(&known, 1), (14, 6, 600, 42));
-    }
-
-    #[test]
-    fn beyond_the_bound_the_least_are_kept_by_their_folders() {
-        let mut known = Known::default();
-        let all = MOST_FILES as u64 + 1;
-        let cells = (1..=all).map(|inode| (key(inode, 1), cell(1, inode))).collect();
-        known.take(cells, |file| Some(name(format!("{}\0d\0/\0", file.inode).as_bytes())));
-        assert_eq!(known.files.len(), KEPT_BY_EACH, "time and operations agree");
-        let told = known.largest(|_, path| [String::new(), String::new(), path.to_owned()]);
-        let [folder] = &told.folders[..] else { panic!("{:?}", told.folders) };
-        assert_eq!(
-            (&*folder.path, folder.files, folder.counts.ops),
-            ("/d", all, all * (all + 1) / 2)
-        );
-        assert_eq!(told.files[0].counts.ops, all, "the largest first");
-        assert_eq!(told.files.len(), 64);
-    }
-
-    #[test]
-    fn folders_of_paths() {
-        for (path, of) in
-            [("/a/b", "/a"), ("/a", "/"), ("/", "/"), ("memfd:x", ""), ("…/a/b", "…/a")]
-        {
-            assert_eq!(folder(path), of, "{path}");
-        }
-    }
-}
+mod tests;

@@ -99,6 +99,14 @@ impl Maps {
     }
 }
 
+impl Maps {
+    /// Operations that were filed in cells of files up to now.
+    fn filed(&self) -> Result<u64> {
+        let cpus = self.cpus.get(&0, 0).context("cannot read how many operations were filed")?;
+        Ok(cpus.iter().map(|cpu| cpu[offset_of!(IoCpu, filed) / 8]).sum())
+    }
+}
+
 /// File system `device`, or what stands for streams.
 fn system(names: &mut Mounts, device: u32, magic: u64) -> Mount {
     let fs = match device {
@@ -144,7 +152,7 @@ impl Io {
             self.follow_own()?;
         }
         // First: what comes meanwhile is then in the totals, of which the files are a part.
-        self.maps.files.read()?;
+        self.maps.files.read(self.maps.filed()?)?;
         self.maps.slowest.read()?;
         self.maps.threads.read()?;
         let mut groups = Vec::new();

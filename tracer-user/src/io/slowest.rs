@@ -12,7 +12,7 @@ use tracer_ebpf::{
 
 use super::{errors::name_of, files::path_of};
 use crate::{
-    base::clock::wall_at,
+    base::clock::boot_wall_ns,
     bpf::maps::TakeMap,
     model::slow_ops::{SlowOp, longest},
 };
@@ -25,6 +25,9 @@ const TRIES: usize = 3;
 /// The map, and what was read of it.
 pub struct Slowest {
     map: PerCpuArray<MapData, [u64; WORDS]>,
+    /// When CLOCK_MONOTONIC was zero, by the clock as it was set when the counting began: a clock that is set later moves no
+    /// operation to before or after the time that was counted.
+    boot_ns: u64,
     /// Of each CPU what was read last and whole.
     kept: Vec<Vec<io_slow::SlowOp>>,
 }
@@ -36,7 +39,7 @@ impl Slowest {
     /// When the map is missing or of another kind.
     pub fn new(take: &mut TakeMap<'_>) -> Result<Self> {
         let map = take("SLOW_OPS")?.try_into().context("map SLOW_OPS")?;
-        Ok(Self { map, kept: Vec::new() })
+        Ok(Self { map, boot_ns: boot_wall_ns(), kept: Vec::new() })
     }
 
     /// Takes what is kept now.
@@ -64,7 +67,8 @@ impl Slowest {
     /// The longest of all CPUs; `place` tells of a file system its type and mount, as they are written, and of a path in
     /// it where that is now.
     pub fn longest(&self, mut place: impl FnMut(u32, &str) -> [String; 3]) -> Vec<SlowOp> {
-        longest(self.kept.iter().flatten().map(|op| told(op, &mut place)).collect())
+        let kept = self.kept.iter().flatten();
+        longest(kept.map(|op| told(op, self.boot_ns, &mut place)).collect())
     }
 }
 
@@ -76,7 +80,11 @@ fn ops_of(words: &[u64; WORDS]) -> Option<Vec<io_slow::SlowOp>> {
     is_whole.then(|| all.ops.iter().filter(|op| op.took_ns > 0).copied().collect())
 }
 
-fn told(op: &io_slow::SlowOp, place: &mut impl FnMut(u32, &str) -> [String; 3]) -> SlowOp {
+fn told(
+    op: &io_slow::SlowOp,
+    boot_ns: u64,
+    place: &mut impl FnMut(u32, &str) -> [String; 3],
+) -> SlowOp {
     let (call, moved) = (IoCall(op.call), u64::try_from(op.result).ok());
     let inner = match op.named {
         named::FILE => path_of(op.file, Some(&op.name)),
@@ -90,7 +98,7 @@ fn told(op: &io_slow::SlowOp, place: &mut impl FnMut(u32, &str) -> [String; 3]) 
         _ => full,
     };
     SlowOp {
-        begin: wall_at(op.ended_ns.saturating_sub(op.took_ns)),
+        begin: boot_ns + op.ended_ns.saturating_sub(op.took_ns),
         took_ns: op.took_ns,
         waited: op.has_waited != 0,
         under_way: false,
@@ -152,7 +160,9 @@ mod tests {
     }
 
     fn of(op: &io_slow::SlowOp) -> SlowOp {
-        told(op, &mut |device, path| ["ext4".into(), format!("/{device}"), format!("/m{path}")])
+        told(op, 1_000, &mut |device, path| {
+            ["ext4".into(), format!("/{device}"), format!("/m{path}")]
+        })
     }
 
     #[test]
@@ -164,7 +174,7 @@ mod tests {
         assert_eq!((&*told.op, &*told.path, &*told.mount), ("write", "/m/a/b", "/7"));
         assert_eq!((told.offset, told.bytes, told.error), (Some(8192), Some(4096), None));
         assert_eq!((&*told.program, told.process, told.thread), ("wri\x1bte", 11, 12));
-        assert!(told.waited && told.took_ns == 5);
+        assert!(told.waited && told.took_ns == 5 && told.begin == 1_004);
         let open = IoCall::new(op::OPEN, place::OPENED);
         let told = of(&slow(open, -2, named::PATH, b"../lib/x.so\0"));
         assert_eq!((&*told.op, &*told.path, told.bytes), ("open", "../lib/x.so", None));

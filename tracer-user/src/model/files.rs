@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     io_latency::IoLatency,
     io_threads::IoThreads,
+    lost_files::LostFiles,
     slow_ops::{SlowOp, longest},
 };
 
@@ -144,6 +145,9 @@ pub struct Files {
     pub files: Vec<FileUse>,
     /// Folders with what is known of the files directly in them, in the same order.
     pub folders: Vec<FileUse>,
+    /// What there was no room for in either.
+    #[serde(skip_serializing_if = "LostFiles::is_empty")]
+    pub lost: LostFiles,
     /// The operations that took longest, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowOp>,
@@ -166,6 +170,7 @@ impl Files {
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
             && self.folders.is_empty()
+            && self.lost.is_empty()
             && self.slowest.is_empty()
             && self.threads.is_empty()
             && self.latency.is_empty()
@@ -193,6 +198,7 @@ impl Files {
             }
             own.sort_by(|one, other| order(one).cmp(&order(other)));
         }
+        self.lost.add(&other.lost);
         let both = [std::mem::take(&mut self.slowest), other.slowest.clone()];
         self.slowest = longest(both.concat());
         self.threads.merge(&other.threads);
@@ -250,6 +256,15 @@ mod tests {
         let expected: Vec<u64> =
             (137..=200).rev().chain((1..=64).rev()).chain([500, 501]).collect();
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn what_was_left_out_is_added_up() {
+        let of = |ops, files| Files { lost: LostFiles { ops, files }, ..Files::default() };
+        assert!(Files::default().is_empty() && !of(0, 1).is_empty());
+        let mut both = of(3, 0);
+        both.merge(&of(4, 5));
+        assert_eq!(both, of(7, 5));
     }
 
     #[test]

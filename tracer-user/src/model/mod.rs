@@ -16,6 +16,7 @@ pub mod io_latency;
 pub mod io_threads;
 pub mod job;
 pub mod lease;
+pub mod lost_files;
 pub mod needed;
 pub mod parts;
 pub mod point;

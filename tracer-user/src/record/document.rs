@@ -10,7 +10,7 @@ use tracer_ebpf::table::Unit;
 
 use super::{
     Record,
-    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
+    schema::{FILES, FOLDERS, LATENCY, LOST, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
     series::SERIES,
     timeline::Timeline,
 };
@@ -76,6 +76,9 @@ impl Serialize for Document<'_> {
             if !list.is_empty() {
                 map.serialize_entry(key, list)?;
             }
+        }
+        if !totals.files.lost.is_empty() {
+            map.serialize_entry(LOST, &totals.files.lost)?;
         }
         if !totals.files.slowest.is_empty() {
             map.serialize_entry(SLOWEST, &totals.files.slowest)?;

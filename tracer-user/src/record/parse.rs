@@ -12,7 +12,7 @@ use tracer_ebpf::{
 use super::{
     Record,
     document::SCHEMA,
-    schema::{FILES, FOLDERS, LATENCY, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
+    schema::{FILES, FOLDERS, LATENCY, LOST, PROGRAMS, SLOWEST, SOFTWARE, THREADS},
     series::{SERIES, WIDTH},
     timeline::{Column, MOST_COLUMNS, Timeline},
 };
@@ -25,6 +25,7 @@ use crate::model::{
     io_latency::IoLatency,
     io_threads::IoThreads,
     job::Job,
+    lost_files::LostFiles,
     parts::{OtherParts, Part, Parts},
     software::Software,
     tables,
@@ -93,9 +94,11 @@ fn record(json: &Json) -> Result<Record> {
         others: others.context("`other_parts`")?.unwrap_or_default(),
     };
     let latency = map.get(LATENCY).map(IoLatency::deserialize).transpose();
+    let lost = map.get(LOST).map(LostFiles::deserialize).transpose();
     totals.files = Files {
         files: list(map, FILES)?,
         folders: list(map, FOLDERS)?,
+        lost: lost.with_context(|| format!("`{LOST}`"))?.unwrap_or_default(),
         slowest: list(map, SLOWEST)?,
         threads: IoThreads { threads: list(map, THREADS)?, programs: list(map, PROGRAMS)? },
         latency: latency.with_context(|| format!("`{LATENCY}`"))?.unwrap_or_default(),

@@ -16,6 +16,8 @@ pub struct Key {
 pub const FILES: &str = "io_files";
 /// Key of the folders.
 pub const FOLDERS: &str = "io_folders";
+/// Key of what there was no room for in both.
+pub const LOST: &str = "io_lost";
 /// Key of the slowest operations.
 pub const SLOWEST: &str = "io_slowest";
 /// Key of the threads.
@@ -77,6 +79,11 @@ pub static KEYS: &[Key] = &[
         FOLDERS,
         "list of objects",
         "Folders, chosen in the same way: of each what is known of the files that are directly in it, `files` of them. What is in no folder is `io` less these.",
+    ),
+    key(
+        LOST,
+        "object",
+        "What the tables of files had no room for (`run --io`, `io`), absent where that is nothing: `ops` (operations by descriptor that are told of no file and of no folder; `io` has them) and `files` (files of which no more is known than their folders; one that was used again counts again).",
     ),
     key(
         SLOWEST,

@@ -63,6 +63,7 @@ impl<'a> IoTable<'a> {
         };
         let (files, threads) = (&report.files, &report.threads);
         let slowest = report.slowest.iter().map(SlowRow::cells).collect();
+        let by_file = table("Files", files::OF_FILES, "File", &files::HEAD, files.cells());
         let by_thread = table(
             "I/O by thread",
             io_threads::OF_THREADS,
@@ -71,7 +72,7 @@ impl<'a> IoTable<'a> {
             threads.thread_cells(),
         );
         let all = [
-            table("Files", files::OF_FILES, "File", &files::HEAD, files.cells()),
+            Self { says: files.says.as_deref(), ..by_file },
             table(
                 "Folders",
                 files::OF_FOLDERS,

@@ -196,6 +196,7 @@ impl Report {
 /// The facts of a whole job, with what only records tell.
 pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
     let mut facts = Facts::new(&whole.record.totals, unicode);
+    facts.begin_ns = whole.record.timeline.begin_ns();
     facts.request = Request::of(&whole.record);
     facts.nodes = whole.nodes.iter().map(|node| NodeUse::of(&node.totals)).collect();
     facts.growth = growth::of(&whole.record);

@@ -91,6 +91,8 @@ pub struct Facts<'a> {
     pub traffic: Vec<Traffic>,
     /// Waits for file systems, the longest first.
     pub files: Vec<FileWait<'a>>,
+    /// When it began to be counted, nanoseconds since the Unix epoch; 0: that is unknown.
+    pub(crate) begin_ns: u64,
     /// What its scheduler was asked for; nothing of a run.
     pub(crate) request: Request,
     /// What each of its nodes used at its most; a run has one.
@@ -172,6 +174,7 @@ impl<'a> Facts<'a> {
             disks: Disk::all(totals, unicode),
             traffic: totals.stats.groups(&NET).map(traffic).collect(),
             files: FileWait::all(totals, unicode),
+            begin_ns: totals.info.start_wall_ns,
             request: Request::default(),
             nodes: vec![NodeUse::of(totals)],
             balance: None,

@@ -7,16 +7,17 @@ use super::{
     facts::Facts,
     file_ops::{added_up, ops, storage, time_ns},
     heading,
-    line::Line,
+    line::{Line, Tone},
     table::table,
 };
 use crate::{
     base::{
-        text::clean,
+        text::{clean, wrap},
         units::{bytes, count, duration, percent},
     },
     model::{
         files::{FileCounts, FileUse, is_storage, largest},
+        lost_files::LostFiles,
         tables::Io,
     },
 };
@@ -61,6 +62,12 @@ pub struct AllFiles {
     /// What is in no row of `folders`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_folders: Option<FileRow>,
+    /// What the tables of files had no room for.
+    #[serde(skip_serializing_if = "LostFiles::is_empty")]
+    pub lost: LostFiles,
+    /// The same in words; absent: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
 }
 
 impl AllFiles {
@@ -92,6 +99,8 @@ impl AllFiles {
             other_folders: rest(&folders).filter(|_| !folders.is_empty()),
             files: files.iter().map(row).collect(),
             folders: folders.iter().map(folder_row).collect(),
+            lost: all.lost,
+            says: in_words(all.lost),
         }
     }
 
@@ -157,7 +166,32 @@ pub fn block(all: &AllFiles, style: &Style) -> Vec<Line> {
         lines.extend(heading(title, aside, style));
         lines.extend(table(head, &cells, style));
     }
+    let says = all.says.iter().flat_map(|says| wrap(says, style.width - 2));
+    lines.extend(says.map(|line| Line::new().plain("  ").with(Tone::Warn, line)));
     lines
+}
+
+/// What was lost, in words; nothing where nothing was.
+fn in_words(lost: LostFiles) -> Option<String> {
+    let number = |number: u64, one: &str, several: &str| match number {
+        1 => format!("1 {one}"),
+        _ => format!("{} {several}", count(number)),
+    };
+    let ops = (lost.ops > 0).then(|| {
+        format!(
+            "{} in no row of a file or folder, only in the rest: there were more files between two readings than there \
+             is room for (with `run`, a shorter --interval loses fewer)",
+            number(lost.ops, "operation on files is", "operations on files are")
+        )
+    });
+    let files = (lost.files > 0).then(|| {
+        format!(
+            "{} told by the folder alone: there were more files than are kept apart",
+            number(lost.files, "file is", "files are")
+        )
+    });
+    let both: Vec<_> = ops.into_iter().chain(files).collect();
+    (!both.is_empty()).then(|| both.join("; "))
 }
 
 fn row(path: String, counts: &FileCounts) -> FileRow {

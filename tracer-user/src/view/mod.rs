@@ -56,6 +56,7 @@ pub struct Style {
 /// The summary of a run with its course, each line ended by a line feed and none wider than the style's width.
 pub fn summary(record: &Record, style: &Style) -> String {
     let mut facts = Facts::new(&record.totals, style.unicode);
+    facts.begin_ns = record.timeline.begin_ns();
     facts.demand = Demand::of(&record.totals, Some(&record.timeline));
     of_facts(&facts, style)
 }
@@ -67,7 +68,8 @@ pub fn render(totals: &RunTotals, style: &Style) -> String {
 
 /// What file operations did while those of a running job were counted, in the same form.
 pub fn of_dive(record: &Record, style: &Style) -> String {
-    let facts = Facts::new(&record.totals, style.unicode);
+    let mut facts = Facts::new(&record.totals, style.unicode);
+    facts.begin_ns = record.timeline.begin_ns();
     let style = Style { width: style.width.clamp(MIN_WIDTH, MAX_WIDTH), ..*style };
     let blocks = [
         dive::lines(record, &facts, &style),

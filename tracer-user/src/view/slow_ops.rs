@@ -35,7 +35,7 @@ pub struct SlowRow {
     pub name: String,
     /// How long it took.
     pub took_ns: u64,
-    /// When it began, after the job's start; absent: that is unknown.
+    /// When it began, after the job began to be counted; absent: that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_ns: Option<u64>,
     /// Whether the thread gave its CPU away.
@@ -63,11 +63,11 @@ pub const OF_SLOWEST: &str = "which took longest, each by itself";
 impl SlowRow {
     /// Those of a run, the longest first; none where it was not asked for them.
     pub fn all(facts: &Facts) -> Vec<Self> {
-        let start_ns = facts.totals.info.start_wall_ns;
-        facts.totals.files.slowest.iter().map(|op| Self::of(op, start_ns, facts.unicode)).collect()
+        let slowest = facts.totals.files.slowest.iter();
+        slowest.map(|op| Self::of(op, facts.begin_ns, facts.unicode)).collect()
     }
 
-    fn of(op: &SlowOp, start_ns: u64, unicode: bool) -> Self {
+    fn of(op: &SlowOp, counted_from_ns: u64, unicode: bool) -> Self {
         let host = |host: &str| format!(" on {}", clean(host, unicode));
         let of_host = Some(&*op.host).filter(|host| !host.is_empty()).map_or(String::new(), host);
         let on = match &*op.path {
@@ -77,7 +77,7 @@ impl SlowRow {
         Self {
             name: format!("{} {on}", clean(&op.op, unicode)),
             took_ns: op.took_ns,
-            after_ns: op.begin.checked_sub(start_ns).filter(|_| start_ns != 0),
+            after_ns: (counted_from_ns != 0).then(|| op.begin.saturating_sub(counted_from_ns)),
             waited: op.waited,
             under_way: op.under_way,
             bytes: op.bytes,

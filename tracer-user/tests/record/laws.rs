@@ -64,6 +64,7 @@ fn record() -> impl Strategy<Value = Record> {
         for (path, ops) in files {
             let file = vec![used(&format!("/ö\u{1b}{path}"), ops)];
             let more = Files {
+                lost: LostFiles { ops, files: ops / 2 },
                 slowest: vec![slow("/ö\u{1b}", ops)],
                 threads: threads(path.into(), ops),
                 latency: latency(ops % 1_000, ops),

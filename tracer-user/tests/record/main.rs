@@ -18,6 +18,7 @@ use jobtrace::{
         io_latency::IoLatency,
         io_threads::{IoCounts, IoThreads, ProgramUse, ThreadUse},
         job::Job,
+        lost_files::LostFiles,
         parts::Part,
         point::Origin,
         seen::Means,
@@ -170,6 +171,7 @@ fn full() -> Record {
     record.totals.parts.begin(Part { step: "0".into(), task: "3".into(), ..Part::default() });
     record.totals.parts.others.count = 2;
     record.totals.files = Files {
+        lost: LostFiles { ops: 3, files: 1 },
         slowest: vec![slow("/d/a", 9)],
         threads: threads(7, 9),
         latency: latency(11, 9),

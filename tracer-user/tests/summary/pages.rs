@@ -93,6 +93,7 @@ fn operations_on_files_have_a_map_and_tables_and_their_names_are_no_markup() {
         assert!(!text.contains(markup), "{markup:?} in {text}");
     }
     assert!(text.contains("uneven: thread 4711"), "{text}");
+    assert!(text.contains("1.20k operations on files are in no row of a file or folder"), "{text}");
     // The one of three seconds: in the topmost of eleven rows, after 49 of 60 seconds.
     let (_, map) = text.split_once("durations from bottom to top").unwrap();
     assert!(map.contains("viewBox=\"0 0 120 11\""), "{map}");

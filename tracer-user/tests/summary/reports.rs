@@ -5,21 +5,24 @@ use std::{fs, path::PathBuf};
 use jobtrace::{
     model::{
         job::Job,
+        lost_files::LostFiles,
         point::Origin,
         tables::{BLOCK, CPU, Cpu, Fact, MEMORY, Memory, SCHED, Sched, fact},
         totals::RunTotals,
     },
     record::{Record, timeline::Timeline},
     report::{Report, Whole, render},
-    view::Style,
+    view::{Style, summary},
 };
+
+use serde_json::{Value, json};
 
 use crate::fixtures;
 
 const S: u64 = 1_000_000_000;
 const GIB: u64 = 1 << 30;
 /// 2026-11-22, 20:00.
-const BEGIN: u64 = 1_795_377_600 * S;
+pub const BEGIN: u64 = 1_795_377_600 * S;
 
 /// What a scheduler was asked for, by the rows of `job_info`.
 pub const ASKED: [(&Fact, u64); 6] = [
@@ -234,4 +237,47 @@ fn rows_of_files_and_of_folders_and_their_rests_are_all_that_was_done() {
         let opens: u64 = rows.iter().chain(others).map(|row| row.opens).sum();
         assert_eq!(opens, 90_000 - 12_000, "{rows:?}, {others:?}");
     }
+}
+
+/// The command is not yet there when jobtrace begins, and of a job that runs a part is counted: an operation begins
+/// within the time that is told.
+#[test]
+fn slow_operations_begin_after_the_counting_and_not_after_its_end() {
+    let begins = |counted_from_ns| {
+        let mut one = record(fixtures::file_ops::named());
+        one.timeline = Timeline::new(counted_from_ns);
+        one.timeline.add(66 * S, &[]);
+        let text = summary(&one, &Style { width: 100, color: false, unicode: false });
+        assert!(text.contains("began after"), "{text}");
+        let report = Report::of(&Whole::of(vec![one]).unwrap(), true);
+        (report.slowest.iter().map(|op| op.after_ns).collect::<Vec<_>>(), text)
+    };
+    let (after_ns, text) = begins(BEGIN + 2 * S);
+    assert_eq!(after_ns, [Some(63 * S), Some(S), Some(0)]);
+    assert!(text.contains(" 1 min 3 s ") && !text.contains(" 1 min 5 s "), "{text}");
+    assert_eq!(begins(BEGIN).0, [Some(65 * S), Some(3 * S), Some(0)]);
+}
+
+/// What there was no room for is told where it is, as numbers and in words.
+#[test]
+fn files_that_found_no_room_are_told_of() {
+    let of = |ops, files| {
+        let mut totals = fixtures::file_ops::named();
+        totals.files.lost = LostFiles { ops, files };
+        let report = Report::of(&Whole::of(vec![record(totals)]).unwrap(), true);
+        let json = serde_json::to_value(&report).unwrap();
+        (json["files"]["lost"].clone(), json["files"]["says"].clone())
+    };
+    assert_eq!(of(0, 0), (Value::Null, Value::Null));
+    assert_eq!(
+        of(1, 2_000),
+        (
+            json!({"ops": 1, "files": 2_000}),
+            json!(
+                "1 operation on files is in no row of a file or folder, only in the rest: there were more files between \
+                 two readings than there is room for (with `run`, a shorter --interval loses fewer); 2.00k files are \
+                 told by the folder alone: there were more files than are kept apart"
+            )
+        )
+    );
 }
