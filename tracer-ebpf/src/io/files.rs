@@ -1,25 +1,23 @@
 //! Filing an operation by file: in the cell of the thread and the file, which is made, and the file named, when they
 //! meet first. Tables that are full drive out what was used least lately.
 
-use aya_ebpf::{bindings::BPF_NOEXIST, helpers::generated::bpf_probe_read_kernel_str};
+use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     io_calls::IoCall,
-    kernel_fields::{fields::*, globals},
+    kernel_fields::fields::*,
     tables::{
         io::{IoCpu, op},
-        io_file::{
-            FileCell, FileId, FileKey, FileName, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, NAME_BYTES,
-            NAME_LEVELS, Pattern, stream,
-        },
+        io_file::{FileCell, FileId, FileKey, HEAVY_BYTES, HEAVY_NS, HEAVY_OPS, Pattern, stream},
     },
 };
 
 use crate::{
     cells::Operation,
-    file::word_at,
     inode::{Inode, REGULAR, TYPE},
-    kernel::{Kernel, global, load},
-    maps::{HEAVY, HEAVY_NAMES, LIGHT, NAMES, name},
+    kernel::{Kernel, load},
+    maps::{HEAVY, LIGHT, NAMES},
+    names::tell_name,
+    task::Task,
     typed,
 };
 
@@ -71,7 +69,7 @@ impl File {
 /// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it began, where it
 /// is an access that moved anything.
 #[inline(always)]
-pub fn count(
+pub fn count<T: Task>(
     cpu: *mut IoCpu,
     file: File,
     pid: u32,
@@ -87,7 +85,7 @@ pub fn count(
         Some(cell) => (cell, true),
         // What is gone has no name, and a file that is only closed has done nothing here.
         None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
-        None => (light(&key, file, operation)?, false),
+        None => (light::<T>(&key, file, operation)?, false),
     };
     // SAFETY: this CPU's own, and the thread's own cell.
     let cell = unsafe {
@@ -151,7 +149,7 @@ pub fn count(
         None => {}
     }
     if !is_heavy && is_kept(&key, cell) && file.address != 0 {
-        tell_name(file.address, &key.file, true);
+        tell_name::<T>(file.address, &key.file, true);
     }
     pattern
 }
@@ -166,7 +164,7 @@ pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operat
     let key = FileKey { file: file.id, thread: pid.into() };
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
-        None => match light(&key, file, operation) {
+        None => match light::<Kernel>(&key, file, operation) {
             Some(cell) => (cell, false),
             None => return,
         },
@@ -207,7 +205,7 @@ fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
 
 /// The cell of a pair that does little, made where there is none.
 #[inline(always)]
-fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
+fn light<T: Task>(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
     if let Some(cell) = LIGHT.get_ptr_mut(key) {
         return Some(cell);
     }
@@ -217,7 +215,7 @@ fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCe
     unsafe { (*cell).made_ns = operation.now_ns };
     // SAFETY: asked for its presence alone.
     if unsafe { NAMES.get(&file.id) }.is_none() {
-        tell_name(file.address, &key.file, false);
+        tell_name::<T>(file.address, &key.file, false);
     }
     Some(cell)
 }
@@ -253,54 +251,3 @@ pub fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
     }
     typed::file(file).field::<u64, _>(FILE_POSITION).saturating_sub(moved)
 }
-
-/// Notes the name that the open file at `address` has now, which is called `id`.
-#[inline(never)]
-fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
-    let Some(name) = read_name(address) else { return };
-    let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
-}
-
-/// The name that a file had when it was met, if it is still known.
-#[inline(always)]
-pub fn name_of_closed(file: &FileId) -> Option<&'static FileName> {
-    // SAFETY: read at once; one that is driven out meanwhile is another's whole name.
-    unsafe { HEAVY_NAMES.get(file).or_else(|| NAMES.get(file)) }
-}
-
-/// The name that the open file at `address` has now, until this CPU reads another.
-#[inline(never)]
-pub fn read_name(address: u64) -> Option<&'static FileName> {
-    let name = name()?;
-    let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
-    let mut length = 0_usize;
-    let mut level = 0;
-    while level < NAME_LEVELS {
-        if length >= NAME_BYTES {
-            break;
-        }
-        // SAFETY: this CPU's own; behind the name there is room for one part more.
-        let read = unsafe {
-            let to = (&raw mut (*name)[0].bytes).cast::<u8>().add(length);
-            let from = word_at(dentry + global(&globals::DENTRY_NAME));
-            bpf_probe_read_kernel_str(to.cast(), NAME_BYTES as u32, from as *const _)
-        };
-        if read <= 0 {
-            break;
-        }
-        length += read as usize;
-        let parent = word_at(dentry + global(&globals::DENTRY_PARENT));
-        if parent == dentry {
-            break;
-        }
-        dentry = parent;
-        level += 1;
-    }
-    // SAFETY: as above.
-    unsafe {
-        (*name)[0].length = length as u32;
-        Some(&(*name)[0])
-    }
-}
-
-const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

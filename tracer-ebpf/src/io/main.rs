@@ -32,6 +32,8 @@ mod kernel;
 #[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
+mod names;
+#[cfg(target_arch = "bpf")]
 mod places;
 #[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]

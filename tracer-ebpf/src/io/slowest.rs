@@ -19,9 +19,10 @@ use tracer_ebpf::{
 
 use crate::{
     cells::Operation,
-    files::{File, name_of_closed, offset, read_name},
+    files::{File, offset},
     kernel::{Kernel, load},
     maps::slowest,
+    names::{name_of_closed, read_name},
     places::Place,
     task::Task,
     typed::file_of_descriptor,
@@ -147,7 +148,7 @@ unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: &Slow) 
     match address {
         0 => named::NOT,
         // SAFETY: the caller's.
-        _ => read_name(address).map_or(named::NOT, |name| unsafe { copy(to, name) }),
+        _ => read_name::<T>(address).map_or(named::NOT, |name| unsafe { copy(to, name) }),
     }
 }
 
