@@ -44,7 +44,7 @@ pub fn read_name<T: Task>(address: u64) -> Option<&'static FileName> {
     Some(unsafe { &(*name)[0] })
 }
 
-/// Reads it into `name`, with a stack of its own. Linux 5.10 looks at more where a function with a name outside does so.
+/// Reads it into `name`, with a stack of its own. On Linux 5.10 a function with a name outside saves next to nothing.
 #[inline(never)]
 fn read_untyped(name: *mut [FileName; 2], address: u64) {
     read(name, address);
