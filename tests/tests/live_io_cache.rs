@@ -98,6 +98,55 @@ fn a_file_system_in_memory_reads_no_device() {
     agree.end();
 }
 
+/// Copies within the kernel: of a cached file, of one that is not, and from a pipe. Says nothing; fails where one is short.
+const COPIES: &str = "
+import os, sys
+own = sys.argv[1]
+def copy(source, target):
+    with open(own + '/' + source, 'rb') as read, open(own + '/' + target, 'wb') as write:
+        assert os.sendfile(write.fileno(), read.fileno(), 0, 4 << 20) == 4 << 20
+def drop(name):
+    with open(own + '/' + name, 'rb') as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+for name in ['warm', 'cold']:
+    with open(own + '/' + name, 'wb') as file:
+        file.write(b'x' * (4 << 20))
+drop('cold')
+copy('warm', 'of_warm')
+copy('cold', 'of_cold')
+read, write = os.pipe()
+with open(own + '/piped', 'wb') as file:
+    for _ in range(64):
+        os.write(write, b'y' * 65536)
+        assert os.splice(read, file.fileno(), 65536) == 65536
+";
+
+#[test]
+fn what_a_copy_writes_is_not_fetched() {
+    let disk = Ext4::mount(96 * MIB).unwrap();
+    let own = disk.path().to_str().unwrap();
+    let job = Traced::run(&["--io"], &["python3", "-c", COPIES, own]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let mut agree = Agreement::new();
+    agree.exact("bytes", of_op(&job, disk.path(), "sendfile", "bytes"), 8 * MIB);
+    agree.exact("fetched", of_op(&job, disk.path(), "sendfile", "fetched_bytes"), 4 * MIB);
+    // Of a splice out of a pipe the pipe is told.
+    let groups = job.json["io"].as_array().unwrap();
+    let of_splice = groups.iter().filter(|group| group["op"] == "splice");
+    let sum = |field: &str| -> u64 {
+        of_splice.clone().map(|group| group[field].as_u64().unwrap_or(0)).sum()
+    };
+    agree.exact("spliced", sum("bytes"), 4 * MIB);
+    agree.exact("spliced: fetched", sum("fetched_bytes"), 0);
+    // To open a file may read the file system's own tables.
+    for (name, amounts) in [("warm", 0..=64 * PAGE), ("cold", 4 * MIB..=4 * MIB + 64 * PAGE)] {
+        let found = file(&job, &format!("{own}/{name}"))["fetched_bytes"].as_u64().unwrap();
+        agree.between(&format!("{name}: fetched"), found, amounts);
+    }
+    agree.end();
+}
+
 /// Writes 48 MiB to a disk.
 fn writes(disk: &Ext4) -> Traced {
     let script = "

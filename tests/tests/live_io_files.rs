@@ -126,13 +126,13 @@ fn many_files_of_a_moment_drive_out_no_large_one_and_totals_stay_exact() {
     let short = row(&job, "io_folders", &format!("{own}/short"));
     // What is driven out between two readings is told of no file.
     agree.between("short files", short["files"].as_u64().unwrap(), 1_000..=30_000);
-    // How much that was is told: six operations on each, but for closes whose cells are gone already.
+    // How much that was is told: of six operations on each all but closes, two, whose cells may be gone already.
     let lost = job.json["io_lost"]["ops"].as_u64().unwrap_or(0);
     let all = short["ops"].as_u64().unwrap() + lost;
     agree.between(
         "operations in the folder, and lost ones",
         all,
-        179_000..=180_000 + 6 * OTHER_OPENS,
+        120_000..=180_000 + 6 * OTHER_OPENS,
     );
     assert!(lost > 0, "all files found room: more are needed here");
     agree.between("rows", rows(&job, "io_files").len() as u64, 64..=4 * 64);

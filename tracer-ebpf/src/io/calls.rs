@@ -144,7 +144,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
     };
     begun.tag = 0;
-    let pattern = files::count(cpu, place.file, pid, call, registers, &operation);
+    let pattern = files::count::<T>(cpu, place.file, pid, call, registers, &operation);
     // SAFETY: this CPU's own.
     unsafe { count(cpu, call, place.system, &operation, pattern) };
     if !place.file.id.is_stream() {
@@ -207,20 +207,26 @@ fn meanwhile(task: impl Pointer, call: IoCall, begun: &InFlight) -> Meanwhile {
 #[inline(always)]
 fn call_of(registers: Kernel) -> (IoCall, u32) {
     let number: u32 = load(registers, CALL_NUMBER);
-    if number as usize >= CALLS {
-        return (NONE, number);
-    }
-    const _: () = assert!(CALLS == 512);
-    let mut index = u64::from(number);
-    // SAFETY: masks a register, which the verifier must see; the index is then within the table.
-    let call = unsafe {
-        asm!("{0} &= 511", inout(reg) index, options(pure, nomem, nostack));
-        IoCall(read_volatile(IO_CALLS.as_ptr().add(index as usize)).into())
-    };
+    let call = call_at(number);
     if call.is_lock_by_command() && !is_lock(load(registers, CALL_SECOND)) {
         return (NONE, number);
     }
     (call, number)
+}
+
+/// The call with this number.
+#[inline(always)]
+pub fn call_at(number: u32) -> IoCall {
+    if number as usize >= CALLS {
+        return NONE;
+    }
+    const _: () = assert!(CALLS == 512);
+    let mut index = u64::from(number);
+    // SAFETY: masks a register, which the verifier must see; the index is then within the table.
+    unsafe {
+        asm!("{0} &= 511", inout(reg) index, options(pure, nomem, nostack));
+        IoCall(read_volatile(IO_CALLS.as_ptr().add(index as usize)).into())
+    }
 }
 
 /// Whether the call that `task` is in has the number of another machine.

@@ -7,7 +7,7 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 use tracer_ebpf::{
-    kernel_fields::{fields::*, globals},
+    kernel_fields::{Marked, fields::*},
     settings::globals::{CALL_URING_ENTER, PAGE_HEAD, REGISTERS_AT},
     tables::{
         in_flight::{FAULT, InFlight, is_operation, tag},
@@ -17,6 +17,7 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    calls::call_at,
     cells::{Besides, Meanwhile, count_besides},
     file::word_at,
     files,
@@ -26,13 +27,15 @@ use crate::{
     kernel::{Kernel, global, load},
     maps::in_flight,
     task::Task,
-    typed::device_of,
+    typed::{device_of, file, file_of_descriptor},
 };
 
 /// A task's `flags` (linux/sched.h): it works for io_uring, and has the registers of the task that made it.
 const PF_IO_WORKER: u32 = 0x10;
 /// In place of a call's number: a page fault.
 const NO_CALL: u32 = u32::MAX;
+/// The kernel's numbers of devices have so many bits below the major number (linux/kdev_t.h).
+const MINOR_BITS: u32 = 20;
 
 /// A page, or several, came into the page cache.
 #[btf_tracepoint(function = "mm_filemap_add_to_page_cache")]
@@ -108,7 +111,9 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     // SAFETY: as above.
     unsafe {
         if number != NO_CALL && is_operation((*begun).tag, pid) {
-            (*begun).pages += pages;
+            if !is_written(task, number, inode) {
+                (*begun).pages += pages;
+            }
             return;
         }
     }
@@ -166,6 +171,27 @@ fn count(cpu: *mut IoCpu, device: u32, op: u32, block: u64, besides: Besides) {
     unsafe { count_besides(cpu, key.word(), block, &besides) };
 }
 
+/// Whether `task` is in a copy, call `number`, to the file whose inode is at `address`: its pages are no misses.
+#[inline(always)]
+fn is_written(task: Kernel, number: u32, address: u64) -> bool {
+    let descriptor = match call_at(number).op() {
+        op::SENDFILE => argument(task, CALL_FIRST),
+        op::SPLICE => argument(task, CALL_THIRD),
+        _ => return false,
+    };
+    let open = file_of_descriptor(task, descriptor);
+    if open == 0 {
+        return false;
+    }
+    let own = file(open).field::<u64, _>(FILE_INODE);
+    if own == address {
+        return true;
+    }
+    // A file of a system without a device may have its pages on another: that of an overlay in its layer, by its number.
+    let (Some(own), Some(other)) = (Inode::at(own), Inode::at(address)) else { return false };
+    own.number() == other.number() && device_of(own.system()) >> MINOR_BITS == 0
+}
+
 /// The number of the call that `task` is in, [`NO_CALL`] in a page fault; of a worker of io_uring's, the call that
 /// submits to it.
 #[inline(always)]
@@ -173,13 +199,19 @@ fn call_of(task: Kernel) -> u32 {
     if load::<u32, _>(task, TASK_FLAGS) & PF_IO_WORKER != 0 {
         return global(&CALL_URING_ENTER) as u32;
     }
+    argument(task, CALL_NUMBER)
+}
+
+/// What register `field` held when `task` entered its call.
+#[inline(always)]
+fn argument<F: Marked>(task: Kernel, field: F) -> u32 {
     if global(&REGISTERS_AT) == 0 {
         // SAFETY: the running task.
         let registers = unsafe { bpf_task_pt_regs(task.cast_mut().cast()) as usize as Kernel };
-        load(registers, CALL_NUMBER)
+        load(registers, field)
     } else {
         let stack: u64 = load(task, TASK_STACK);
-        word_at(stack + global(&REGISTERS_AT) + global(&globals::CALL_NUMBER)) as u32
+        word_at(stack + global(&REGISTERS_AT) + global(F::global())) as u32
     }
 }
 
