@@ -228,6 +228,30 @@ fn owners_are_hashed_or_left_out_as_the_site_asks() {
     }
 }
 
+/// Whoever asks first for silence may be gone before anybody reads it: names are never told then.
+#[test]
+fn what_a_first_program_asked_for_holds_though_it_is_gone() {
+    const FIRST: u32 = 12_041;
+    const JOBS: u32 = 8;
+    let (shaped, settings) = shaped();
+    let agent = Agent::start(&settings).unwrap();
+    for job in FIRST..FIRST + JOBS {
+        let directory = shaped.job(0, job, "step_0");
+        let script = "unset JOBTRACE_CENSUS; sleep 3 & exit 0";
+        run(&directory, job, &["sh", "-c", script], &[("JOBTRACE_CENSUS", "off")]);
+    }
+    std::thread::sleep(Duration::from_secs(4));
+    (FIRST..FIRST + JOBS).for_each(|job| shaped.remove_job(0, job));
+    let jobs: Vec<_> = (FIRST..FIRST + JOBS).collect();
+    wait_for_records(&agent, &jobs);
+    let (_, records) = agent.stop_with_records().unwrap();
+    for job in jobs {
+        let software = software(&records, job);
+        assert!(software.opted_out || software.level == Level::Counts, "{software:?}");
+        assert!(software.programs.is_empty(), "{software:?}");
+    }
+}
+
 #[test]
 fn a_job_that_nobody_could_ask_is_told_in_numbers() {
     const JOB: u32 = 12_031;

@@ -144,7 +144,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
     };
     begun.tag = 0;
-    let pattern = files::count::<T>(cpu, place.file, pid, call, registers, &operation);
+    let pattern = files::count(cpu, place.file, pid, call, registers, &operation);
     // SAFETY: this CPU's own.
     unsafe { count(cpu, call, place.system, &operation, pattern) };
     if !place.file.id.is_stream() {

@@ -17,7 +17,6 @@ use crate::{
     kernel::{Kernel, load},
     maps::{HEAVY, LIGHT, NAMES},
     names::tell_name,
-    task::Task,
     typed,
 };
 
@@ -66,10 +65,10 @@ impl File {
     }
 }
 
-/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it began, where it
-/// is an access that moved anything.
+/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it
+/// began, where it is an access that moved anything.
 #[inline(always)]
-pub fn count<T: Task>(
+pub fn count(
     cpu: *mut IoCpu,
     file: File,
     pid: u32,
@@ -85,7 +84,7 @@ pub fn count<T: Task>(
         Some(cell) => (cell, true),
         // What is gone has no name, and a file that is only closed has done nothing here.
         None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
-        None => (light::<T>(&key, file, operation)?, false),
+        None => (light(&key, file, operation)?, false),
     };
     // SAFETY: this CPU's own, and the thread's own cell.
     let cell = unsafe {
@@ -149,7 +148,7 @@ pub fn count<T: Task>(
         None => {}
     }
     if !is_heavy && is_kept(&key, cell) && file.address != 0 {
-        tell_name::<T>(file.address, &key.file, true);
+        tell_name(file.address, &key.file, true);
     }
     pattern
 }
@@ -164,7 +163,7 @@ pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operat
     let key = FileKey { file: file.id, thread: pid.into() };
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
-        None => match light::<Kernel>(&key, file, operation) {
+        None => match light(&key, file, operation) {
             Some(cell) => (cell, false),
             None => return,
         },
@@ -205,7 +204,7 @@ fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
 
 /// The cell of a pair that does little, made where there is none.
 #[inline(always)]
-fn light<T: Task>(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
+fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
     if let Some(cell) = LIGHT.get_ptr_mut(key) {
         return Some(cell);
     }
@@ -215,7 +214,7 @@ fn light<T: Task>(key: &FileKey, file: File, operation: &Operation) -> Option<*m
     unsafe { (*cell).made_ns = operation.now_ns };
     // SAFETY: asked for its presence alone.
     if unsafe { NAMES.get(&file.id) }.is_none() {
-        tell_name::<T>(file.address, &key.file, false);
+        tell_name(file.address, &key.file, false);
     }
     Some(cell)
 }

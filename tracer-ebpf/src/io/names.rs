@@ -10,13 +10,12 @@ use crate::{
     file::word_at,
     kernel::global,
     maps::{HEAVY_NAMES, NAMES, name},
-    task::Task,
 };
 
 /// Notes the name that the open file at `address` has now, which is called `id`.
 #[inline(never)]
-pub fn tell_name<T: Task>(address: u64, id: &FileId, is_heavy: bool) {
-    let Some(name) = read_name::<T>(address) else { return };
+pub fn tell_name(address: u64, id: &FileId, is_heavy: bool) {
+    let Some(name) = read_name(address) else { return };
     let _ = if is_heavy { HEAVY_NAMES.insert(id, name, 0) } else { NAMES.insert(id, name, 0) };
 }
 
@@ -29,25 +28,15 @@ pub fn name_of_closed(file: &FileId) -> Option<&'static FileName> {
 
 /// The name that the open file at `address` has now, until this CPU reads another.
 #[inline(always)]
-pub fn read_name<T: Task>(address: u64) -> Option<&'static FileName> {
+pub fn read_name(address: u64) -> Option<&'static FileName> {
     let name = name()?;
-    if T::IS_TYPED {
-        // SAFETY: this CPU's own; behind the name there is room for a word.
-        unsafe { (&raw mut (*name)[1]).cast::<u64>().write_volatile(address) };
-        if io_read_name() == 0 {
-            return None;
-        }
-    } else {
-        read_untyped(name, address);
+    // SAFETY: this CPU's own; behind the name there is room for a word.
+    unsafe { (&raw mut (*name)[1]).cast::<u64>().write_volatile(address) };
+    if io_read_name() == 0 {
+        return None;
     }
     // SAFETY: this CPU's own.
     Some(unsafe { &(*name)[0] })
-}
-
-/// Reads it into `name`, with a stack of its own. On Linux 5.10 a function with a name outside saves next to nothing.
-#[inline(never)]
-fn read_untyped(name: *mut [FileName; 2], address: u64) {
-    read(name, address);
 }
 
 /// Reads it; gives 0 where there is no room for one. The verifier looks at a function that has a name outside once, and not
@@ -59,12 +48,6 @@ pub extern "C" fn io_read_name() -> u32 {
     let Some(name) = name() else { return 0 };
     // SAFETY: this CPU's own.
     let address = unsafe { (&raw const (*name)[1]).cast::<u64>().read_volatile() };
-    read(name, address);
-    1
-}
-
-#[inline(always)]
-fn read(name: *mut [FileName; 2], address: u64) {
     let mut dentry = word_at(address + global(&globals::FILE_DENTRY));
     let mut length = 0_usize;
     let mut level = 0;
@@ -91,6 +74,7 @@ fn read(name: *mut [FileName; 2], address: u64) {
     }
     // SAFETY: as above.
     unsafe { (*name)[0].length = length as u32 };
+    1
 }
 
 const _: () = assert!(size_of::<[FileName; 2]>() >= 4 + 2 * NAME_BYTES);

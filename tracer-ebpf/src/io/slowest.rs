@@ -148,7 +148,7 @@ unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: &Slow) 
     match address {
         0 => named::NOT,
         // SAFETY: the caller's.
-        _ => read_name::<T>(address).map_or(named::NOT, |name| unsafe { copy(to, name) }),
+        _ => read_name(address).map_or(named::NOT, |name| unsafe { copy(to, name) }),
     }
 }
 

@@ -15,16 +15,11 @@ use crate::{
 
 /// What the running task is known by.
 pub trait Task: Pointer {
-    /// Whether the verifier knows its type.
-    const IS_TYPED: bool;
-
     /// The running task.
     fn current() -> Self;
 }
 
 impl Task for Kernel {
-    const IS_TYPED: bool = true;
-
     #[inline(always)]
     fn current() -> Self {
         // SAFETY: always the running task.
@@ -37,8 +32,6 @@ impl Task for Kernel {
 pub struct Address(pub u64);
 
 impl Task for Address {
-    const IS_TYPED: bool = false;
-
     #[inline(always)]
     fn current() -> Self {
         // SAFETY: as above.

@@ -132,7 +132,12 @@ pub fn read(site: &Path, with_files: bool) -> io::Result<Listing> {
 /// Whether it was not installed from an index: pip notes a folder or repository (PEP 610). What conda builds has that
 /// note, too.
 fn is_own(folder: &Path) -> bool {
-    let Ok(note) = read_text(&folder.join("direct_url.json")) else { return false };
+    let path = folder.join("direct_url.json");
+    if fs::symlink_metadata(&path).is_err() {
+        return false;
+    }
+    // One that cannot be read tells of no release.
+    let note = read_text(&path).unwrap_or_default();
     let by_conda = read_text(&folder.join("INSTALLER")).is_ok_and(|who| who.trim() == "conda");
     // A wheel from a server is somebody's release.
     let is_release = note.contains("\"https://") && note.contains("\"archive_info\"");

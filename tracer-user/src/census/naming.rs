@@ -79,7 +79,7 @@ impl Naming {
     /// How much is told of `seen`.
     pub fn level_of(&self, seen: &Seen) -> Level {
         match seen.consent {
-            Consent::Unknown => Level::Counts,
+            Consent::Unknown | Consent::Missed => Level::Counts,
             Consent::Given | Consent::Refused => self.level,
         }
     }
@@ -214,15 +214,12 @@ impl Naming {
             let of_place = found.filter(|_| place.is_public).and_then(|of| of.version);
             let version = of_rule.or(of_place).or(soname.version).filter(|text| is_fit(text));
             let what = rule.filter(|rule| !rule.is_base).map(|rule| rule.tells);
-            if place.is_public || PLAIN.contains(&&*soname.family) {
-                named.insert(Library { name: soname.family, version, what });
-            } else {
-                // Its maker may have put a word of his own into its name.
-                let is_number =
-                    |text: &String| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-                let name = what.clone().unwrap_or_else(|| soname.family.clone());
-                named.insert(Library { name, version: version.filter(is_number), what });
-            }
+            // Its maker may have put a word of his own into its name, or behind it.
+            let is_number = |text: &String| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+            let version = version.filter(|text| place.is_public || is_number(text));
+            let has_own_name = place.is_public || PLAIN.contains(&&*soname.family);
+            let name = what.clone().filter(|_| !has_own_name).unwrap_or(soname.family);
+            named.insert(Library { name, version, what });
         }
         // Those of a known whole first: the rest is of less interest where there are too many.
         let mut named: Vec<_> = named.into_iter().collect();

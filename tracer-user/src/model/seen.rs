@@ -63,11 +63,22 @@ pub enum Consent {
     /// Nothing against it.
     #[default]
     Given,
+    /// Nobody could read that of one of its first programs, which may have refused: numbers alone are told.
+    Missed,
     /// It asks that nothing is told.
     Refused,
 }
 
 impl Consent {
+    /// What is known once another program was asked and told `next`.
+    pub fn heard(self, next: Self) -> Self {
+        match (self, next) {
+            (Self::Unknown, next) => next,
+            (_, Self::Refused) => Self::Refused,
+            (known, _) => known,
+        }
+    }
+
     /// Whether nothing is known of it.
     pub fn is_unknown(&self) -> bool {
         *self == Self::Unknown

@@ -38,6 +38,8 @@ pub struct Slots {
     /// Cgroups that this side found no room for in the kernel's table.
     no_room: u64,
     removed: Removed,
+    /// The kernel's flags of slots on offer.
+    spare_flags: u64,
 }
 
 impl Slots {
@@ -56,6 +58,7 @@ impl Slots {
             block_table: layout.block_table(),
             no_room: 0,
             removed: Removed::default(),
+            spare_flags: 0,
         })
     }
 
@@ -177,10 +180,17 @@ impl Slots {
                 return Err(error);
             }
             self.leases.set_spare(slot);
-            self.write_flags(slot, 0);
+            self.write_flags(slot, self.spare_flags);
             self.offers.make(slot)?;
         }
         Ok(self.leases.spares())
+    }
+
+    /// From now on the first programs of cgroups that nobody knows yet are told of.
+    pub(super) fn tell_first_execs(&mut self) {
+        self.spare_flags = TELL_EXECS;
+        let spare: Vec<Slot> = self.leases.spare().collect();
+        spare.into_iter().for_each(|slot| self.write_flags(slot, self.spare_flags));
     }
 
     /// From now on the cgroups made inside those of `lease` are its own; with `execs`, the programs that

@@ -70,12 +70,14 @@ pub fn has_variables(manager: &str) -> bool {
     VARIABLES.iter().any(|(known, _)| *known == manager)
 }
 
-/// Whether process `pid` has executed a program: before, its environment is that of whoever made it.
+/// Whether process `pid` runs a program that it has executed: before, its environment is that of whoever made it, and once it
+/// ends it has none.
 pub fn has_executed(pid: u32) -> bool {
     // include/linux/sched.h
+    const PF_EXITING: u32 = 0x4;
     const PF_FORKNOEXEC: u32 = 0x40;
     let stat = i32::try_from(pid).ok().and_then(|pid| Process::new(pid).ok()?.stat().ok());
-    stat.is_some_and(|stat| stat.flags & PF_FORKNOEXEC == 0)
+    stat.is_some_and(|stat| stat.flags & (PF_EXITING | PF_FORKNOEXEC) == 0)
 }
 
 /// Whether this manager's jobs have steps with cgroups of their own.

@@ -31,6 +31,7 @@ use super::{
     overhead::{Overhead, OverheadSettings},
     query::Ask,
     records::{Due, Unsaved},
+    software::SoftwareSettings,
     state::{AgentState, Keeper},
 };
 use crate::{
@@ -108,6 +109,17 @@ impl Node {
     /// From now on, what the programs of the census see is told of the jobs.
     pub fn watch_with(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    /// Where software is watched, has it named by `settings`.
+    ///
+    /// # Errors
+    /// When they cannot be used; those before stay.
+    pub fn set_software(&mut self, settings: Option<SoftwareSettings>) -> Result<()> {
+        match (&mut self.watch, settings) {
+            (Some(watch), Some(settings)) => watch.set(settings),
+            _ => Ok(()),
+        }
     }
 
     /// What tells that the census has seen much.

@@ -1,6 +1,11 @@
 //! What of the configuration matters to the census: how much is told, by which rules of the site, and of whom.
 
-use std::{fs::File, io::Read, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::{self, File},
+    io::Read,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -50,6 +55,9 @@ fn read_secret(file: &Path) -> Result<String> {
              same on all nodes"
         )
     };
+    let is_file = fs::metadata(file).map(|of| of.is_file());
+    let is_file = is_file.with_context(|| format!("cannot read {shown}")).with_context(cure)?;
+    ensure!(is_file, "{shown} is no file: {}", cure());
     let open =
         File::open(file).with_context(|| format!("cannot read {shown}")).with_context(cure)?;
     let mode = open.metadata().with_context(cure)?.mode();
@@ -71,10 +79,7 @@ fn read_secret(file: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs::{self, Permissions},
-        os::unix::fs::PermissionsExt,
-    };
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
     use super::*;
     use crate::commands::agent::config::CensusMode;

@@ -10,6 +10,7 @@ mod shared;
 use std::{
     fs::{self, File, OpenOptions},
     io::{BufRead, BufReader, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -200,6 +201,7 @@ impl Keeper {
         let mut more = OpenOptions::new()
             .create(true)
             .append(true)
+            .mode(0o600)
             .open(&journal)
             .with_context(|| format!("cannot write {}", journal.display()))?;
         more.write_all(b"\n").context("cannot write the agent's journal")?;
@@ -214,12 +216,19 @@ impl Keeper {
     pub fn commit(&mut self, mut state: AgentState) -> Result<()> {
         state.journal = self.number + 1;
         let fresh = self.journal_path(state.journal);
-        let journal = OpenOptions::new().create(true).write(true).truncate(true).open(&fresh);
+        // Whoever may read it sees what all jobs ran.
+        let private = |file: &Path| {
+            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(file)
+        };
+        let journal = private(&fresh);
         let journal = journal.with_context(|| format!("cannot write {}", fresh.display()))?;
         let (path, tmp) = (self.dir.join(STATE), self.dir.join("state.tmp"));
         state.share();
         let text = serde_json::to_vec(&state).context("cannot encode the state")?;
-        fs::write(&tmp, text).with_context(|| format!("cannot write {}", tmp.display()))?;
+        // One that was left half-written keeps the rights that it had.
+        let _ = fs::remove_file(&tmp);
+        let written = private(&tmp).and_then(|mut file| file.write_all(&text));
+        written.with_context(|| format!("cannot write {}", tmp.display()))?;
         fs::rename(&tmp, &path).with_context(|| format!("cannot write {}", path.display()))?;
         let old = self.journal_path(self.number);
         self.number = state.journal;

@@ -42,7 +42,11 @@ pub const SOFTWARE_FIELDS: &[SoftwareField] = &[
         "1: something is missing: it ran before it was watched, sightings found no room, or Python modules without compiled parts are not seen.",
     ),
     ("gpu_library", "integer", "1: a library was loaded that computes on GPUs."),
-    ("own_modules", "integer", "Python modules of a user's own, which have no names here."),
+    (
+        "own_modules",
+        "integer",
+        "Python modules of a user's own in folders of packages (`site-packages`), which have no names here. Those beside a script are not seen.",
+    ),
     ("lost", "integer", "Sightings that found no room."),
     ("python_processes_most", "integer", "The most Python processes at once on this node."),
 ];

@@ -109,6 +109,8 @@ impl Probes {
             Means::Programs
         };
         self.census = Some(Census::new(set, maps, means, monotonic_ns()));
+        // They may ask that nothing is told of their job.
+        self.slots.tell_first_execs();
         Ok(())
     }
 }

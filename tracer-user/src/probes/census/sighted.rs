@@ -117,7 +117,8 @@ impl Sighted {
                     interpreter: path_of(by),
                 })
                 .collect(),
-            python_processes_most: self.pythons_most,
+            // Those that were there before anybody watched are not among none.
+            python_processes_most: self.pythons_most.filter(|most| self.since_begin || *most > 0),
             lost: self.lost + self.cut_off,
             means,
             is_partial: self.is_partial,

@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     base::clock::{monotonic_ns, wall_ns},
-    commands::agent::config::{self, Difference},
+    commands::agent::{
+        config::{self, Difference},
+        software::SoftwareSettings,
+    },
 };
 
 impl Agent {
@@ -26,7 +29,9 @@ impl Agent {
         let new = config::load(sources.file.as_deref(), &sources.flags)?;
         let difference = config::reload_difference(&self.config, &new);
         let together = self.config.reloaded(&new)?;
-        self.node.set(settings(&together)?, &self.log);
+        let (settings, software) = (settings(&together)?, SoftwareSettings::of(&together)?);
+        self.node.set_software(software)?;
+        self.node.set(settings, &self.log);
         self.output.reload(&together);
         self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());
         self.config = together;

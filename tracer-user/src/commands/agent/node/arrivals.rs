@@ -151,12 +151,18 @@ impl Jobs {
         }
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
-        // In a cgroup that was nobody's yet, or had no slot, no program was told of.
-        let is_untold = fresh || lease.is_none();
+        // In a cgroup that was nobody's yet no program was told of, but where the first may ask for silence; in one that had
+        // no slot none was.
+        let is_untold = lease.is_none() || fresh && slots.probes.census.is_none();
         let Some(job) = self.tracker.job_of(cgroup).cloned() else { return };
         let Some(tracked) = self.tracker.job(&job) else { return };
-        if let (true, Some(lease), Some(census)) = (fresh, lease, &mut slots.probes.census) {
-            census.begin(lease, at_ns);
+        if let Some(census) = &mut slots.probes.census {
+            match (lease, tracked.lease) {
+                (Some(lease), _) if fresh => census.begin(lease, at_ns),
+                // No slot was ready for it: what began there meanwhile was not seen.
+                (None, Some(main)) => census.begin(main, 0),
+                _ => {}
+            }
         }
         if let Some(details) = self.details.get_mut(&job) {
             let has_returned = details.set_returned(monotonic_ns());

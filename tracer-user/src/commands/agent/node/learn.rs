@@ -90,7 +90,7 @@ impl Jobs {
 
     /// As [`Self::learn`], from process `pid` whoever runs it.
     fn ask(&mut self, job: &Job, pid: u32, slots: &mut Slots, log: &Log) -> bool {
-        self.learn(job, (pid, process::read_uid(pid).unwrap_or(0)), slots, log)
+        process::read_uid(pid).is_some_and(|uid| self.learn(job, (pid, uid), slots, log))
     }
 
     /// Learns what process `pid` of user `uid` tells of `job`, which its cgroup was charged to. Gives
@@ -116,8 +116,12 @@ impl Jobs {
         // A scheduler's own programs have another environment than its job's.
         let is_tasks = answer.as_ref().is_some_and(|answer| answer.role == Role::Job);
         let is_given = is_tasks && (facts.job.is_some() || !process::has_variables(&job.manager));
+        // A program of the job's owner that has gone may have refused.
+        let is_owners = uid.is_some() || self.details.get(job).and_then(|of| of.uid) == Some(0);
+        let is_gone = !has_executed && environ.is_empty();
         let consent = match is_users && is_given && has_executed {
             true => consent::parse(&environ),
+            false if is_gone && is_owners => Consent::Missed,
             false => Consent::Unknown,
         };
         let has_sluid =
@@ -136,7 +140,7 @@ impl Jobs {
                 details.uid = details.uid.or(uid);
                 let was_told = details.claims().is_some();
                 details.learn(&facts);
-                details.consent = details.consent.max(consent);
+                details.consent = details.consent.heard(consent);
                 self.gpus_may_differ |= details.claims().is_some() && !was_told;
                 details.uid.iter().for_each(|uid| self.users.ask(*uid));
             }

@@ -46,6 +46,15 @@ impl Watch {
         Ok(Self { namer: Namer::new(options)?, user, told: BTreeMap::new(), counted_ns: 0 })
     }
 
+    /// Names by other settings from now on, what was seen before too.
+    ///
+    /// # Errors
+    /// As [`Watch::new`]; the settings before stay.
+    pub(super) fn set(&mut self, settings: SoftwareSettings) -> Result<()> {
+        *self = Self { counted_ns: self.counted_ns, ..Self::new(settings)? };
+        Ok(())
+    }
+
     /// Tag `user` of the lines.
     pub(super) fn user(&self) -> &UserTag {
         &self.user
