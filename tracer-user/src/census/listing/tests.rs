@@ -74,11 +74,15 @@ fn what_is_installed_is_found_and_whose_it_is() {
         ("twice-2.0.dist-info/METADATA", ""),
         ("strange_name-1.0.dist-info/RECORD", "surprise/__init__.py,,\n"),
     ]);
+    fs::create_dir_all(site.join("linkednote-1.0.dist-info")).unwrap();
+    let note = site.join("linkednote-1.0.dist-info/direct_url.json");
+    symlink("../thesis-0.1.dist-info/direct_url.json", note).unwrap();
     let listing = read(&site, false).unwrap();
     let of = |name: &str| {
         let found = listing.distribution(name).unwrap();
         (found.version.as_deref(), found.is_own)
     };
+    assert_eq!(of("linkednote"), (Some("1.0"), true), "a note that is not read");
     assert_eq!(of("numpy"), (Some("2.4.6"), false));
     assert_eq!(of("thesis"), (Some("0.1"), true));
     assert_eq!(of("groupcode"), (Some("0.1"), true));

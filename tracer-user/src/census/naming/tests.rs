@@ -170,6 +170,7 @@ fn libraries_by_their_sonames_and_places() {
         ("/opt/intel/oneapi/mkl/2024.0/lib/libmkl_core.so.2", "libmkl_core", "2024.0", "MKL"),
         ("/usr/lib/x86_64-linux-gnu/libmpi.so.40.30.4", "libmpi", "40.30.4", "OpenMPI"),
         ("/usr/lib/x86_64-linux-gnu/libmpi.so.12.2.1", "libmpi", "12.2.1", "MPICH"),
+        ("/home/ada/lib/libmpi.so.40.thesis", "libmpi", "-", "OpenMPI"),
         (
             "/opt/intel/oneapi/mpi/2021.9.0/lib/release/libmpi.so.12.0.0",
             "libmpi",
