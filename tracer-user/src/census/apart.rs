@@ -62,7 +62,7 @@ pub fn ask_apart(site: &str, before: Option<Age>, with_files: bool) -> io::Resul
     Ok(serde_json::from_slice(&answer)?)
 }
 
-/// Answers `wish` of [`ask_apart`] on standard output; the exit status.
+/// Answers `wish` of `ask_apart` on standard output; the exit status.
 ///
 /// # Errors
 /// When the folder cannot be read, or nobody listens any more.
