@@ -7,6 +7,7 @@ mod waits;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::MetadataExt,
     sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
     time::{Duration, Instant},
@@ -121,6 +122,14 @@ fn what_waited_and_is_written_at_the_end_is_not_told_again() {
     assert!(site.log().contains("the spool can be written again"), "{}", site.log());
     let agent = site.agent();
     assert!(site.log().contains("took over"), "{}", site.log());
+    // What is known of everybody's jobs is for the agent alone.
+    for entry in fs::read_dir(site.path("state")).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mode = entry.metadata().expect("a file").mode();
+        let is_known = name == "state.json" || name.starts_with("journal-");
+        assert!(!is_known || mode & 0o077 == 0, "{name}: {mode:o}");
+    }
+    assert!(site.path("state/state.json").exists(), "it is looked at");
     site.job("after", 9);
     let jobs =
         [("before", 5), ("during", 7), ("after", 9)].map(|(name, count)| (name.to_owned(), count));

@@ -29,7 +29,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Adds what another lease of the same job was seen to run.
+    /// Adds what another lease of the same job was seen to run. Consent is the job's.
     pub fn add(&mut self, other: Self) {
         let mut programs = BTreeMap::<String, u64>::new();
         for SeenProgram { path, executions } in self.programs.drain(..).chain(other.programs) {
@@ -44,7 +44,6 @@ impl Seen {
         self.means = self.means.max(other.means);
         self.is_partial |= other.is_partial;
         self.since_begin &= other.since_begin;
-        self.consent = self.consent.max(other.consent);
     }
 }
 
@@ -55,7 +54,7 @@ fn join<T: Ord>(own: &mut Vec<T>, others: Vec<T>) {
 }
 
 /// What a job's environment says of telling which software it ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consent {
     /// Nobody could read it: numbers alone are told.
@@ -146,6 +145,18 @@ impl Means {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_answer_stands_unless_silence_is_asked_for() {
+        use Consent::{Given, Missed, Refused, Unknown};
+        for next in [Unknown, Given, Missed, Refused] {
+            assert_eq!(Unknown.heard(next), next);
+            assert_eq!(Refused.heard(next), Refused);
+            for known in [Given, Missed] {
+                assert_eq!(known.heard(next), if next == Refused { Refused } else { known });
+            }
+        }
+    }
 
     #[test]
     fn what_two_leases_ran_is_one_jobs() {

@@ -36,7 +36,7 @@ impl SoftwareSettings {
     /// When the site's file is damaged, or the secret cannot be read.
     pub fn of(config: &Config) -> Result<Option<Self>> {
         let Some(level) = config.census.level() else { return Ok(None) };
-        let options = Options { level, site: Site::read()?, ..Options::default() };
+        let options = Options { level, site: Site::read()?, apart: true, ..Options::default() };
         let user = match config.software.user {
             SoftwareUser::On => UserTag::On,
             SoftwareUser::Off => UserTag::Off,
@@ -79,7 +79,7 @@ fn read_secret(file: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs::Permissions, os::unix::fs::PermissionsExt};
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt, process::Command};
 
     use super::*;
     use crate::commands::agent::config::CensusMode;
@@ -102,7 +102,12 @@ mod tests {
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let user = SoftwareSettings::of(&config).unwrap().unwrap().user;
         assert_eq!(user, UserTag::Hashed("0123456789abcdef".into()));
+        fs::remove_file(&file).unwrap();
+        assert!(Command::new("mkfifo").arg(&file).status().unwrap().success());
+        refused("is no file");
+        fs::remove_file(&file).unwrap();
         fs::write(&file, "short").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         refused("shorter than 16 bytes");
         assert!(SoftwareSettings::of(&Config::default()).unwrap().is_none(), "off needs none");
     }

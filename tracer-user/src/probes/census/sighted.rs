@@ -74,8 +74,9 @@ impl Sighted {
 
     /// Drops what was seen; what the kernel remembers stays known, to be forgotten there.
     pub fn silence(&mut self) {
-        let Self { keys, since_begin, .. } = std::mem::take(self);
-        *self = Self { keys, since_begin, ..Self::default() };
+        // Nor does what was lost: counters only grow.
+        let Self { keys, since_begin, lost, cut_off, .. } = std::mem::take(self);
+        *self = Self { keys, since_begin, lost, cut_off, ..Self::default() };
     }
 
     /// A library that a process of the program at `by` had mapped before anybody watched.
@@ -146,6 +147,26 @@ mod tests {
         assert!(!sighted.seen(Means::Read).is_partial);
         sighted.take(&mapped(2), Some("/dev/shm/v/site-packages/a/b.so".into()));
         assert!(sighted.seen(Means::Read).is_partial);
+    }
+
+    #[test]
+    fn silence_drops_what_was_seen_and_no_count() {
+        let mut sighted = Sighted { since_begin: true, lost: 3, ..Sighted::default() };
+        sighted.take(&event(kind::LIBRARY, 1, 2, ""), Some("/home/ada/lib/x.so".into()));
+        sighted.take(&event(kind::PROGRAM, 1, 0, ""), None);
+        sighted.silence();
+        let seen = sighted.seen(Means::Read);
+        assert!(seen.libraries.is_empty() && seen.since_begin);
+        assert_eq!((seen.lost, sighted.keys.len()), (4, 2));
+    }
+
+    #[test]
+    fn of_pythons_that_may_have_been_there_before_none_is_unknown() {
+        let most = |since_begin, most| {
+            let sighted = Sighted { since_begin, pythons_most: Some(most), ..Sighted::default() };
+            sighted.seen(Means::Read).python_processes_most
+        };
+        assert_eq!((most(true, 0), most(false, 0), most(false, 2)), (Some(0), None, Some(2)));
     }
 
     #[test]
