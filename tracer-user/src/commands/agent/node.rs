@@ -179,9 +179,10 @@ impl Node {
         // What a job was given is its own from its begin on.
         if std::mem::take(&mut self.jobs.gpus_may_differ) {
             self.gpus.claim_for(&self.jobs);
-        }
-        if let Some(watch) = &mut self.watch {
-            watch.tell_ended(&self.jobs, &mut self.slots);
+            // Some may have ended, too.
+            if let Some(watch) = &mut self.watch {
+                watch.tell_ended(&self.jobs, &mut self.slots);
+            }
         }
         self.care(log)
     }
@@ -279,13 +280,8 @@ impl Node {
             Some(system) => system.groups.extend(interval.own),
             None => jobs.push(JobStats { job: Job::system(), groups: interval.own }),
         }
-        let (previous, probes) = (&self.previous, &self.slots.probes);
-        let is_unnamed = |lease| probes.census.as_ref().is_some_and(|census| census.knows(lease));
-        let is_alive = |lease| {
-            previous.slots.contains_key(&lease)
-                || probes.slots.is_leased(lease)
-                || is_unnamed(lease)
-        };
+        let (previous, slots) = (&self.previous, &self.slots);
+        let is_alive = |lease| previous.slots.contains_key(&lease) || slots.is_open(lease);
         self.jobs.tracker.forget_owners(is_alive);
         self.jobs.release_old(self.records_every.is_some(), &mut self.slots, log);
         self.care(log)?;

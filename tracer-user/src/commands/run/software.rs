@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// # Errors
 /// When the kernel lets nobody see it, or the site's file is damaged.
 pub fn begin(probes: &mut Probes, layout: &Layout, notes: &mut Vec<String>) -> Result<Namer> {
-    let namer = Namer::new(Options { site: Site::read()?, ..Options::default() })?;
+    let namer = Namer::new(Options { site: Site::read()?, apart: true, ..Options::default() })?;
     probes.load_census(layout, Room::JOB)?;
     if let Some(census) = &mut probes.census {
         census.begin(LEASE, monotonic_ns());

@@ -128,12 +128,11 @@ impl Jobs {
 
     /// Jobs that were let go, and whose last values were not read yet, or what they ran is not named.
     fn unread(&self, slots: &Slots) -> BTreeSet<Job> {
-        let (tracker, probes) = (&self.tracker, &slots.probes);
-        let is_unnamed = |lease| probes.census.as_ref().is_some_and(|census| census.knows(lease));
-        let unread = tracker.owners().iter().filter(|(lease, job)| {
-            let is_open = probes.slots.is_leased(**lease) || is_unnamed(**lease);
-            tracker.job(job).is_none() && is_open
-        });
+        let tracker = &self.tracker;
+        let unread = tracker
+            .owners()
+            .iter()
+            .filter(|(lease, job)| tracker.job(job).is_none() && slots.is_open(**lease));
         unread.map(|(_, job)| job.clone()).collect()
     }
 }

@@ -67,9 +67,14 @@ impl Jobs {
 
     /// Whether what is known of `job` is all that its tasks could tell, where its path told all but that.
     fn is_enough(&self, job: &Job, slots: &Slots) -> bool {
-        let Some(details) = self.details.get(job) else { return false };
-        let is_asked = slots.probes.census.is_none() || !details.consent.is_unknown();
-        is_asked && !process::tells_more(&job.manager, details.uid.is_some())
+        let uid = self.details.get(job).and_then(|details| details.uid);
+        self.has_consent(job, slots) && !process::tells_more(&job.manager, uid.is_some())
+    }
+
+    /// Whether it is known if the software of `job` may be told, where that is watched.
+    fn has_consent(&self, job: &Job, slots: &Slots) -> bool {
+        let details = self.details.get(job);
+        slots.probes.census.is_none() || details.is_some_and(|of| !of.consent.is_unknown())
     }
 
     /// Looks at the tasks of all jobs: programs that they executed may not have been told of.
@@ -148,9 +153,7 @@ impl Jobs {
                 Some(number) => self.rename(&job, Job { job: number, ..job.clone() }, slots),
                 None => job,
             };
-            let is_asked = slots.probes.census.is_none()
-                || self.details.get(&job).is_some_and(|details| !details.consent.is_unknown());
-            is_known = is_complete && is_asked || self.is_enough(&job, slots);
+            is_known = is_complete && self.has_consent(&job, slots) || self.is_enough(&job, slots);
             if is_known {
                 let actions = self.tracker.know(&job);
                 self.apply(actions, slots, log);

@@ -140,6 +140,12 @@ impl Slots {
         !self.to_end.is_empty()
     }
 
+    /// Whether something of `lease` is still to come: it has a slot, or what it ran is not all named.
+    pub fn is_open(&self, lease: Lease) -> bool {
+        let census = self.probes.census.as_ref();
+        self.probes.slots.is_leased(lease) || census.is_some_and(|census| census.knows(lease))
+    }
+
     /// Slots that will be free in a moment.
     pub fn ending(&mut self) -> usize {
         let probes = &self.probes;
