@@ -22,11 +22,12 @@ use tracer_ebpf::{
 
 use crate::{
     aio,
-    cells::{Meanwhile, Operation, count},
+    cells::{Meanwhile, count},
     files,
     job::if_jobs,
     kernel::{Kernel, Pointer, global, has, load},
     maps::in_flight,
+    operation::Operation,
     places::Place,
     slowest,
     task::{Address, Task},
@@ -136,21 +137,20 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         true => Place::UNKNOWN,
         false => Place::of_call(task, registers, call, result),
     };
-    let operation = Operation {
-        now_ns: now,
-        took_ns: is_known.then(|| now - begun.start_ns),
-        has_waited: load::<u64, _>(task, TASK_NVCSW) != begun.switches,
-        result,
-        meanwhile: if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE },
-    };
-    begun.tag = 0;
-    let pattern = files::count(cpu, place.file, pid, call, registers, &operation);
     // SAFETY: this CPU's own.
-    unsafe { count(cpu, call, place.system, &operation, pattern) };
-    if !place.file.id.is_stream() {
-        tasks::count(own, pid, call, &operation);
+    let operation = unsafe { Operation::of_call(cpu) };
+    operation.note(call, &place, now, is_known.then(|| now - begun.start_ns), result);
+    let has_waited = load::<u64, _>(task, TASK_NVCSW) != begun.switches;
+    let meanwhile = if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE };
+    operation.note_besides(has_waited, &meanwhile);
+    begun.tag = 0;
+    let pattern = files::count(cpu, pid, registers, operation);
+    // SAFETY: this CPU's own.
+    unsafe { count(cpu, operation, pattern) };
+    if !operation.id().is_stream() {
+        tasks::count(own, pid, operation);
         // SAFETY: this CPU's own.
-        unsafe { slowest::note::<T>(cpu, &place, call, registers, &operation) };
+        unsafe { slowest::note::<T>(cpu, registers, operation) };
     }
 }
 

@@ -4,7 +4,6 @@ use core::{arch::asm, mem::offset_of, ptr::addr_of_mut};
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
-    io_calls::IoCall,
     settings::globals::{PAGE_BYTES, TICK_NS},
     tables::{
         io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
@@ -15,23 +14,10 @@ use tracer_ebpf::{
 use crate::{
     kernel::global,
     maps::{CELLS, ERRORS},
+    operation::Operation,
     places::System,
     record::file,
 };
-
-/// How an operation went.
-pub struct Operation {
-    /// When it ended, CLOCK_MONOTONIC.
-    pub now_ns: u64,
-    /// Nanoseconds; `None` where its begin was not seen.
-    pub took_ns: Option<u64>,
-    /// Whether the task gave its CPU away.
-    pub has_waited: bool,
-    /// What the call returned.
-    pub result: i64,
-    /// What came of it besides.
-    pub meanwhile: Meanwhile,
-}
 
 /// What an operation made the kernel do.
 #[derive(Clone, Copy)]
@@ -66,42 +52,37 @@ impl Meanwhile {
 // SAFETY: all integers; zeros are a valid value.
 static EMPTY: IoCell = unsafe { core::mem::zeroed() };
 
-/// Counts `operation` of `call` on `system`; where it is an access, `pattern` says where it began.
+/// Counts `operation`; where it is an access, `pattern` says where it began.
 ///
 /// # Safety
 /// `cpu` is this CPU's own.
 #[inline(always)]
-pub unsafe fn count(
-    cpu: *mut IoCpu,
-    call: IoCall,
-    system: System,
-    operation: &Operation,
-    pattern: Option<Pattern>,
-) {
-    let key = IoKey { device: system.device, op: call.op() as u16, error: 0 };
+pub unsafe fn count(cpu: *mut IoCpu, operation: Operation, pattern: Option<Pattern>) {
     // SAFETY: the caller's; a cell's value is this CPU's own.
     unsafe {
-        let Some(cell) = cell(cpu, key, system) else { return };
+        let Some(cell) = cell(cpu, operation.key(), operation.system()) else { return };
         (*cell).ops += 1;
-        if let Some(took_ns) = operation.took_ns {
+        if operation.is_timed() {
+            let took_ns = operation.took_ns();
             file(addr_of_mut!((*cell).latency_ns), took_ns);
-            if operation.has_waited {
+            if operation.has_waited() {
                 (*cell).waited += 1;
                 (*cell).waited_ns += took_ns;
             }
         } else {
             (*cpu).untimed += 1;
         }
-        if operation.result < 0 {
+        if operation.result() < 0 {
             (*cell).errors += 1;
-            count_error(cpu, IoKey { error: -operation.result as u16, ..key });
-        } else if call.is_moving() {
-            let bytes = operation.result as u64;
+            count_error(cpu, IoKey { error: -operation.result() as u16, ..operation.key() });
+        } else if operation.call().is_moving() {
+            let bytes = operation.result() as u64;
             file(addr_of_mut!((*cell).size_bytes), bytes);
             count_class(cell, bytes);
         }
-        if operation.meanwhile.is_some() {
-            count_meanwhile(cell, &operation.meanwhile);
+        let meanwhile = operation.meanwhile();
+        if meanwhile.is_some() {
+            count_meanwhile(cell, &meanwhile);
         }
         match pattern {
             Some(Pattern::Consecutive) => (*cell).patterns[Pattern::Consecutive as usize] += 1,

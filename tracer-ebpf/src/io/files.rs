@@ -3,7 +3,6 @@
 
 use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
-    io_calls::IoCall,
     kernel_fields::fields::*,
     tables::{
         io::{IoCpu, op},
@@ -12,11 +11,11 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    cells::Operation,
     inode::{Inode, REGULAR, TYPE},
     kernel::{Kernel, load},
     maps::{HEAVY, LIGHT, NAMES},
     names::tell_name,
+    operation::Operation,
     typed,
 };
 
@@ -65,47 +64,45 @@ impl File {
     }
 }
 
-/// Counts `operation` of `call`, whose registers these are, of thread `pid` on `file`, on `cpu`, this one; says where it
-/// began, where it is an access that moved anything.
+/// Counts `operation` of thread `pid`, whose registers these are, on `cpu`, this one, by its file; says where it began,
+/// where it is an access that moved anything.
 #[inline(always)]
 pub fn count(
     cpu: *mut IoCpu,
-    file: File,
     pid: u32,
-    call: IoCall,
     registers: Kernel,
-    operation: &Operation,
+    operation: Operation,
 ) -> Option<Pattern> {
-    if file.id.inode == 0 {
+    let key = FileKey { file: operation.id(), thread: pid.into() };
+    if key.file.inode == 0 {
         return None;
     }
-    let key = FileKey { file: file.id, thread: pid.into() };
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
         // What is gone has no name, and a file that is only closed has done nothing here.
-        None if file.address == 0 => (LIGHT.get_ptr_mut(&key)?, false),
-        None => (light(&key, file, operation)?, false),
+        None if operation.file() == 0 => (LIGHT.get_ptr_mut(&key)?, false),
+        None => (light(&key, operation)?, false),
     };
     // SAFETY: this CPU's own, and the thread's own cell.
     let cell = unsafe {
         (*cpu).filed += 1;
         &mut *cell
     };
-    let took_ns = operation.took_ns.unwrap_or(0);
-    let moved = if call.is_moving() && operation.result > 0 { operation.result as u64 } else { 0 };
+    let took_ns = operation.took_ns();
+    let moved = operation.moved_bytes();
     cell.ops += 1;
     cell.time_ns += took_ns;
-    if operation.has_waited {
+    if operation.has_waited() {
         cell.waited_ns += took_ns;
     }
-    if file.address != 0 {
-        cell.size_bytes = file.size_bytes;
+    if operation.file() != 0 {
+        cell.size_bytes = operation.size_bytes();
     }
-    if operation.meanwhile.fetched_pages != 0 {
-        cell.fetched_bytes += operation.meanwhile.fetched_bytes();
+    if operation.meanwhile().fetched_pages != 0 {
+        cell.fetched_bytes += operation.fetched_bytes();
     }
     let mut pattern = None;
-    match call.op() {
+    match operation.call().op() {
         op::OPEN => {
             cell.opens += 1;
             cell.open_ns += took_ns;
@@ -124,17 +121,17 @@ pub fn count(
             cell.written_bytes += moved;
             cell.write_ns += took_ns;
             if moved > 0 {
-                let offset = offset(call, registers, file.address, moved);
+                let offset = offset(operation, registers);
                 pattern = Some(Pattern::of(offset, cell.write_end));
                 cell.write_end = offset + moved;
             }
         }
-        _ if call.is_moving() => {
+        _ if operation.call().is_moving() => {
             cell.reads += 1;
             cell.read_bytes += moved;
             cell.read_ns += took_ns;
-            if moved > 0 && call.op() == op::READ {
-                let offset = offset(call, registers, file.address, moved);
+            if moved > 0 && operation.call().op() == op::READ {
+                let offset = offset(operation, registers);
                 pattern = Some(Pattern::of(offset, cell.read_end));
                 cell.read_end = offset + moved;
             }
@@ -147,23 +144,23 @@ pub fn count(
         Some(Pattern::Random) => cell.patterns[Pattern::Random as usize] += 1,
         None => {}
     }
-    if !is_heavy && is_kept(&key, cell) && file.address != 0 {
-        tell_name(file.address, &key.file, true);
+    if !is_heavy && is_kept(&key, cell) && operation.file() != 0 {
+        tell_name(operation.file(), &key.file, true);
     }
     pattern
 }
 
-/// Counts a request to io_uring on `file` that is completed while thread `pid` runs, in that one's cell, whoever
-/// submitted it: there nobody else counts now. It is nobody's time.
+/// Counts a request to io_uring that is completed while thread `pid` runs, in that one's cell, whoever submitted it:
+/// there nobody else counts now. It is nobody's time.
 #[inline(always)]
-pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operation: &Operation) {
-    if file.id.inode == 0 {
+pub fn count_request(cpu: *mut IoCpu, pid: u32, operation: Operation) {
+    let key = FileKey { file: operation.id(), thread: pid.into() };
+    if key.file.inode == 0 {
         return;
     }
-    let key = FileKey { file: file.id, thread: pid.into() };
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
-        None => match light(&key, file, operation) {
+        None => match light(&key, operation) {
             Some(cell) => (cell, false),
             None => return,
         },
@@ -174,14 +171,12 @@ pub fn count_request(cpu: *mut IoCpu, file: File, pid: u32, call: IoCall, operat
         &mut *cell
     };
     cell.ops += 1;
-    cell.size_bytes = file.size_bytes;
-    if call.is_moving() && operation.result > 0 {
-        let moved = operation.result as u64;
-        if call.op() == op::URING_WRITE {
-            cell.written_bytes += moved;
-        } else {
-            cell.read_bytes += moved;
-        }
+    cell.size_bytes = operation.size_bytes();
+    let moved = operation.moved_bytes();
+    if operation.call().op() == op::URING_WRITE {
+        cell.written_bytes += moved;
+    } else {
+        cell.read_bytes += moved;
     }
     // Its name is with those of files of a moment: all levels of a path once more are much to verify.
     if !is_heavy {
@@ -204,17 +199,17 @@ fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
 
 /// The cell of a pair that does little, made where there is none.
 #[inline(always)]
-fn light(key: &FileKey, file: File, operation: &Operation) -> Option<*mut FileCell> {
+fn light(key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
     if let Some(cell) = LIGHT.get_ptr_mut(key) {
         return Some(cell);
     }
     let _ = LIGHT.insert(key, &EMPTY, BPF_NOEXIST.into());
     let cell = LIGHT.get_ptr_mut(key)?;
     // SAFETY: the thread's own.
-    unsafe { (*cell).made_ns = operation.now_ns };
+    unsafe { (*cell).made_ns = operation.now_ns() };
     // SAFETY: asked for its presence alone.
-    if unsafe { NAMES.get(&file.id) }.is_none() {
-        tell_name(file.address, &key.file, false);
+    if unsafe { NAMES.get(&key.file) }.is_none() {
+        tell_name(operation.file(), &key.file, false);
     }
     Some(cell)
 }
@@ -241,12 +236,14 @@ pub fn count_fault(id: FileId, pid: u32, now_ns: u64, is_first: bool, bytes: u64
     }
 }
 
-/// Where an access that moved `moved` bytes began. Where threads share the descriptor, one may have moved on since.
+/// Where `operation`, an access whose registers these are, began. Where threads share the descriptor, one may have moved
+/// on since.
 #[inline(always)]
-pub fn offset(call: IoCall, registers: Kernel, file: u64, moved: u64) -> u64 {
+pub fn offset(operation: Operation, registers: Kernel) -> u64 {
     let told: u64 = load(registers, CALL_FOURTH);
-    if call.is_at_offset() && told as i64 >= 0 {
+    if operation.call().is_at_offset() && told as i64 >= 0 {
         return told;
     }
-    typed::file(file).field::<u64, _>(FILE_POSITION).saturating_sub(moved)
+    let position = typed::file(operation.file()).field::<u64, _>(FILE_POSITION);
+    position.saturating_sub(operation.moved_bytes())
 }

@@ -34,6 +34,8 @@ mod maps;
 #[cfg(target_arch = "bpf")]
 mod names;
 #[cfg(target_arch = "bpf")]
+mod operation;
+#[cfg(target_arch = "bpf")]
 mod places;
 #[cfg(target_arch = "bpf")]
 #[path = "../record.rs"]

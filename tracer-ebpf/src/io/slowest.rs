@@ -8,7 +8,7 @@ use aya_ebpf::helpers::{
     generated::{bpf_get_current_comm, bpf_probe_read_kernel, bpf_probe_read_user_str},
 };
 use tracer_ebpf::{
-    io_calls::{IoCall, place},
+    io_calls::place,
     kernel_fields::fields::*,
     tables::{
         io::{IoCpu, op},
@@ -18,84 +18,53 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    cells::Operation,
-    files::{File, offset},
+    files::offset,
     kernel::{Kernel, load},
     maps::slowest,
     names::{name_of_closed, read_name},
-    places::Place,
+    operation::Operation,
     task::Task,
     typed::file_of_descriptor,
 };
 
-/// An operation that is kept.
-struct Slow {
-    took_ns: u64,
-    ended_ns: u64,
-    result: i64,
-    file: File,
-    device: u32,
-    call: IoCall,
-    has_waited: bool,
-}
-
-/// Keeps `operation` of `call`, whose registers these are, at `place` where it is among the longest.
+/// Keeps `operation`, whose registers these are, where it is among the longest.
 ///
 /// # Safety
 /// `cpu` is this CPU's own.
 #[inline(always)]
-pub unsafe fn note<T: Task>(
-    cpu: *mut IoCpu,
-    place: &Place,
-    call: IoCall,
-    registers: Kernel,
-    operation: &Operation,
-) {
-    let took_ns = operation.took_ns.unwrap_or(0);
+pub unsafe fn note<T: Task>(cpu: *mut IoCpu, registers: Kernel, operation: Operation) {
     // SAFETY: the caller's.
-    if took_ns <= unsafe { (*cpu).shortest_kept_ns } {
-        return;
+    if operation.took_ns() > unsafe { (*cpu).shortest_kept_ns } {
+        keep::<T>(cpu, registers);
     }
-    let slow = Slow {
-        took_ns,
-        ended_ns: operation.now_ns,
-        result: operation.result,
-        file: place.file,
-        device: place.system.device,
-        call,
-        has_waited: operation.has_waited,
-    };
-    keep::<T>(cpu, registers, &slow);
 }
 
-/// Puts `slow` in the place of the shortest, and finds the next one that is it.
+/// Puts the last operation of `cpu`, this one, in the place of the shortest, and finds the next one that is it.
 #[inline(never)]
-fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel, slow: &Slow) {
+fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel) {
     let Some(kept) = slowest() else { return };
     const _: () = assert!(SLOWEST == 32);
     // SAFETY: this CPU's own; the index is masked where the verifier sees it.
     unsafe {
+        let slow = Operation::of_call(cpu);
         let changing = (*kept).changing + 1;
         (&raw mut (*kept).changing).write_volatile(changing);
         let mut shortest = (*kept).shortest;
         asm!("{0} &= 31", inout(reg) shortest, options(pure, nomem, nostack));
         let to = (&raw mut (*kept).ops).cast::<SlowOp>().add(shortest as usize);
-        (*to).ended_ns = slow.ended_ns;
-        (*to).took_ns = slow.took_ns;
-        (*to).result = slow.result;
-        (*to).file = slow.file.id;
-        (*to).file.device = slow.device;
-        (*to).call = slow.call.0;
-        (*to).has_waited = slow.has_waited.into();
+        (*to).ended_ns = slow.now_ns();
+        (*to).took_ns = slow.took_ns();
+        (*to).result = slow.result();
+        (*to).file = slow.id();
+        (*to).file.device = slow.system().device;
+        (*to).call = slow.call().0;
+        (*to).has_waited = slow.has_waited().into();
         let ids = bpf_get_current_pid_tgid();
         (*to).thread = ids as u32;
         (*to).process = (ids >> 32) as u32;
         bpf_get_current_comm((&raw mut (*to).program).cast(), 16);
-        (*to).offset = match slow.call.op() {
-            op::READ | op::WRITE if slow.file.address != 0 => {
-                let moved = if slow.result > 0 { slow.result as u64 } else { 0 };
-                offset(slow.call, registers, slow.file.address, moved)
-            }
+        (*to).offset = match slow.call().op() {
+            op::READ | op::WRITE if slow.file() != 0 => offset(slow, registers),
             _ => NO_OFFSET,
         };
         (*to).named = tell_name::<T>(&raw mut (*to).name, registers, slow);
@@ -117,16 +86,15 @@ fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel, slow: &Slow) {
 /// # Safety
 /// `to` lies in a map value of this CPU's own.
 #[inline(always)]
-unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: &Slow) -> u32 {
-    let mut address = slow.file.address;
-    if address == 0 && slow.file.id.inode != 0 {
+unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: Operation) -> u32 {
+    let (mut address, id, call) = (slow.file(), slow.id(), slow.call());
+    if address == 0 && id.inode != 0 {
         // SAFETY: the caller's.
-        return name_of_closed(&slow.file.id).map_or(named::NOT, |name| unsafe { copy(to, name) });
+        return name_of_closed(&id).map_or(named::NOT, |name| unsafe { copy(to, name) });
     }
-    let has_path =
-        matches!(slow.call.place(), place::OPENED | place::PATH | place::STAT | place::STATX);
+    let has_path = matches!(call.place(), place::OPENED | place::PATH | place::STAT | place::STATX);
     if address == 0 && has_path {
-        let path: u64 = match slow.call.is_at() {
+        let path: u64 = match call.is_at() {
             true => load(registers, CALL_SECOND),
             false => load(registers, CALL_FIRST),
         };
@@ -141,7 +109,7 @@ unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: &Slow) 
             return named::PATH;
         }
         // Without a path it is on the folder's descriptor.
-        if slow.call.is_at() {
+        if call.is_at() {
             address = file_of_descriptor(T::current(), load(registers, CALL_FIRST));
         }
     }

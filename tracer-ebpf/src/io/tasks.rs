@@ -3,49 +3,47 @@
 //! what its thread did after is not told of it.
 
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated::bpf_get_current_comm};
-use tracer_ebpf::{
-    io_calls::IoCall,
-    tables::{
-        in_flight::InFlight,
-        io::op,
-        io_task::{TaskCell, is_metadata},
-    },
+use tracer_ebpf::tables::{
+    in_flight::InFlight,
+    io::op,
+    io_task::{TaskCell, is_metadata},
 };
 
 use crate::{
-    cells::Operation,
     maps::{in_flight, oldest_task, task_sums},
+    operation::Operation,
 };
 
-/// Counts `operation` of `call` of `thread`, whose place for calls in progress is `own`.
+/// Counts `operation` of `thread`, whose place for calls in progress is `own`.
 #[inline(always)]
-pub fn count(own: *mut InFlight, thread: u32, call: IoCall, operation: &Operation) {
+pub fn count(own: *mut InFlight, thread: u32, operation: Operation) {
     // SAFETY: the task's own, or that of another that shares its place: the cell tells whose it is.
     let index = unsafe { (*own).cell };
     let cell = match task_sums(index) {
         // SAFETY: only read.
         Some(cell) if unsafe { (*cell).thread } == thread => cell,
-        _ => match take(own, thread, operation.now_ns) {
+        _ => match take(own, thread, operation.now_ns()) {
             Some(cell) => cell,
             None => return,
         },
     };
     // SAFETY: the thread's own.
     let cell = unsafe { &mut *cell };
-    let took_ns = operation.took_ns.unwrap_or(0);
+    let took_ns = operation.took_ns();
     cell.ops += 1;
     cell.time_ns += took_ns;
-    if operation.has_waited {
+    if operation.has_waited() {
         cell.waited_ns += took_ns;
     }
-    if is_metadata(call.op()) {
+    let op = operation.call().op();
+    if is_metadata(op) {
         cell.metadata_ns += took_ns;
     }
-    if call.is_moving() && operation.result > 0 {
-        match call.op() {
-            op::WRITE => cell.written_bytes += operation.result as u64,
-            _ => cell.read_bytes += operation.result as u64,
-        }
+    let moved = operation.moved_bytes();
+    if op == op::WRITE {
+        cell.written_bytes += moved;
+    } else {
+        cell.read_bytes += moved;
     }
 }
 

@@ -12,13 +12,14 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    cells::{Meanwhile, Operation, count},
+    cells::{Meanwhile, count},
     file::word_at,
     files,
     held::held,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
     maps::{REQUESTS, cpu},
+    operation::Operation,
     places::Place,
     task::Task,
 };
@@ -77,20 +78,18 @@ fn completed(request: u64, result: u32) {
     // SAFETY: has no preconditions.
     let now_ns = unsafe { bpf_ktime_get_ns() };
     let call = call_of(word_at(request + global(&globals::URING_OPCODE)) as u8);
-    let operation = Operation {
-        now_ns,
-        took_ns: Some(now_ns - submitted_ns),
-        has_waited: false,
-        result: result as i32 as i64,
-        meanwhile: Meanwhile::NONE,
-    };
     // At its submission it had none yet.
     let file = word_at(request + global(&globals::URING_FILE));
     let place = Place::of_file(file);
     let pid: u32 = load(Kernel::current(), TASK_PID);
-    files::count_request(cpu, place.file, pid, call, &operation);
     // SAFETY: this CPU's own.
-    unsafe { count(cpu, call, place.system, &operation, None) };
+    unsafe {
+        let operation = Operation::of_request(cpu);
+        operation.note(call, &place, now_ns, Some(now_ns - submitted_ns), result as i32 as i64);
+        operation.note_besides(false, &Meanwhile::NONE);
+        files::count_request(cpu, pid, operation);
+        count(cpu, operation, None);
+    }
 }
 
 /// What requests of this number do (linux/io_uring.h).

@@ -4,7 +4,10 @@
 
 use core::mem::offset_of;
 
-use super::io_file::{PATTERNS, Pattern};
+use super::{
+    io_ended::Ended,
+    io_file::{PATTERNS, Pattern},
+};
 use crate::{
     loglinear::KernelHist,
     measurement,
@@ -168,6 +171,10 @@ pub struct IoCpu {
     pub filed: u64,
     /// How long the shortest operation took that is kept as one of the longest.
     pub shortest_kept_ns: u64,
+    /// The last call that ended.
+    pub ended: Ended,
+    /// The last request to io_uring that was completed.
+    pub completed: Ended,
 }
 
 const SIZE: Place = Place::Cell(offset_of!(IoCell, size_bytes));

@@ -5,6 +5,7 @@ pub mod census;
 pub mod fault;
 pub mod in_flight;
 pub mod io;
+pub mod io_ended;
 pub mod io_file;
 pub mod io_slow;
 pub mod io_task;

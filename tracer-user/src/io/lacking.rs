@@ -1,11 +1,12 @@
 //! What this kernel tells nothing of: fields that are then unknown, and the words for it.
 
+use anyhow::{Result, ensure};
 use tracer_ebpf::{
     handle::{Handle, Number},
     tables::io::{CALL_OPS, IoKey, op},
 };
 
-use super::hooks::{COMPLETED, FETCHED, SUBMITTED, THROTTLED};
+use super::hooks::{COMPLETED, FETCHED, SUBMITTED, THROTTLED, is_required};
 use crate::{
     bpf::hook::{Hook, HookState},
     model::{group::Group, tables::Io},
@@ -31,19 +32,23 @@ static FED: [(&str, &[Handle<Number>], &str); 2] = [
 
 impl Lacking {
     /// By how the hooks fared; `has_account`: whether the kernel keeps one of what tasks read.
+    ///
+    /// # Errors
+    /// When a hook is missing without which nothing is counted.
     pub fn of<'a>(
         hooks: impl Iterator<Item = (&'static Hook, &'a HookState)>,
         has_account: bool,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut groups: Vec<(&'static str, String)> = Vec::new();
         for (hook, state) in hooks {
             let HookState::Missing(why) = state else { continue };
+            ensure!(!is_required(hook), "{}: {why}", hook.program);
             match groups.iter_mut().find(|(group, _)| *group == hook.group) {
                 Some((_, reason)) => reason.clone_from(why),
                 None => groups.push((hook.group, why.clone())),
             }
         }
-        Self { groups, has_account }
+        Ok(Self { groups, has_account })
     }
 
     fn why(&self, group: &str) -> Option<&str> {
@@ -88,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        io::hooks,
+        io::hooks::{self, HOOKS, OPTIONAL},
         model::{group::Value, tables::IO},
     };
 
@@ -102,7 +107,7 @@ mod tests {
         rows.filter(|(_, value)| value.is_some()).map(|(field, _)| field.name).collect()
     }
 
-    fn lacking(missing: &[&str]) -> Lacking {
+    fn lacking(missing: &[&str]) -> Result<Lacking> {
         let states: Vec<_> = hooks::all()
             .map(|hook| match missing.contains(&hook.program) {
                 true => HookState::Missing("no such tracepoint".into()),
@@ -113,13 +118,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_counted_without_a_hook_at_calls() {
+        for hook in HOOKS.iter() {
+            let error = lacking(&[hook.program]).err().map(|error| error.to_string());
+            assert_eq!(error, Some(format!("{}: no such tracepoint", hook.program)));
+        }
+        let optional: Vec<_> = OPTIONAL.iter().map(|hook| hook.program).collect();
+        assert_eq!(lacking(&optional).unwrap().notes().len(), 3);
+    }
+
+    #[test]
     fn what_no_hook_tells_is_unknown_and_said() {
-        let none = lacking(&[]);
+        let none = lacking(&[]).unwrap();
         assert!(none.notes().is_empty());
         assert!(known(&none, op::READ).contains(&"device_read_bytes"));
         assert!(!known(&none, op::MMAP).contains(&"device_read_bytes"), "page faults are no calls");
         assert!(known(&none, op::MMAP).contains(&"fetched_more"));
-        let some = lacking(&["io_fetch", "io_fetch_page", "io_submit", "io_submit_sqe"]);
+        let some = lacking(&["io_fetch", "io_fetch_page", "io_submit", "io_submit_sqe"]).unwrap();
         assert_eq!(
             some.notes(),
             [

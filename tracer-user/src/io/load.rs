@@ -17,7 +17,7 @@ use crate::{
     bpf::{
         attach::{attach_all, check, planned},
         btf::Btf,
-        hook::{Hook, HookState},
+        hook::Hook,
         kernel_calls::KernelCalls,
         load::{Plan, create},
         maps::of_loaded,
@@ -95,12 +95,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();
-    for (hook, state) in asked.iter().zip(&states) {
-        if let HookState::Missing(why) = state {
-            bail!("{}: {why}", hook.program);
-        }
-    }
-    let lacking = Lacking::of(asked.iter().copied().zip(&states), has_account);
+    let lacking = Lacking::of(asked.iter().copied().zip(&states), has_account)?;
     let set = Set::new(programs, asked, states, None);
     let is_own = job.mounts_of.is_none();
     let names = if is_own { Mounts::default() } else { Mounts::told() };
