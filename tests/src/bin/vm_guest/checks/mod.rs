@@ -59,12 +59,14 @@ const CHECKS: &[(&str, Check)] = &[
 ];
 
 /// One check of each kind.
-pub const QUICK: [&str; 10] = [
+pub const QUICK: [&str; 12] = [
     "switches, waits and time on CPU",
     "causes of waits",
     "reads by file system",
     "major faults",
     "direct reads",
+    "operations on files",
+    "software that a job runs",
     "messages",
     "splices from a socket",
     "segments sent again",
