@@ -23,7 +23,7 @@ const ROOM_BYTES: usize = 8 << 10;
 
 /// A file of a cgroup; `None` where it is missing or refused (pressure files answer EOPNOTSUPP where
 /// PSI is off).
-pub(super) fn read_file(directory: &Path, name: &str) -> Option<String> {
+pub(crate) fn read_file(directory: &Path, name: &str) -> Option<String> {
     let file = File::open(directory.join(name)).ok()?;
     // Most of them are whole in the first read. Their size, which the standard library would ask for
     // first, is always zero.

@@ -21,6 +21,10 @@ use crate::base::identity::host;
 const LONGEST_ENVIRON_BYTES: u64 = 1 << 20;
 /// Longest title; step daemons' are short.
 const LONGEST_TITLE_BYTES: u64 = 256;
+/// Of a status its owner stands in the first 200 bytes, behind a name of 64 at most.
+const LONGEST_STATUS_BYTES: u64 = 512;
+/// Bytes that a reading has room for from the start: most of what is read here comes in one call then.
+const ROOM_BYTES: usize = 4096;
 /// Tasks whose environment is asked for a SLUID's number.
 const MOST_TASKS: usize = 16;
 
@@ -139,7 +143,7 @@ fn read_pids(directory: &Path) -> Vec<u32> {
 
 /// The real user id of a process; that of the owner of /proc/PID may be root's.
 pub fn read_uid(pid: u32) -> Option<u32> {
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = read_start(&format!("/proc/{pid}/status"), LONGEST_STATUS_BYTES);
     uid_in(&String::from_utf8_lossy(&status))
 }
 
@@ -151,7 +155,7 @@ pub(crate) fn uid_in(status: &str) -> Option<u32> {
 
 /// The first bytes of a file; none where it cannot be read.
 fn read_start(path: &str, most: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(ROOM_BYTES.min(most as usize));
     if let Ok(file) = File::open(path)
         && file.take(most).read_to_end(&mut bytes).is_err()
     {

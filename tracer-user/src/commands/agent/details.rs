@@ -14,7 +14,7 @@ mod told;
 mod totals;
 mod values;
 
-use super::{asking::Asking, state::Counted};
+use super::{asking::Asking, owner::Search, state::Counted};
 use crate::{
     base::identity::Capacity,
     gpu::Claims,
@@ -52,6 +52,8 @@ pub struct Details {
     pub is_step: bool,
     /// How often its programs were asked.
     pub asking: Asking,
+    /// When its tasks are looked at for its owner.
+    pub owner_search: Search,
     /// What its scheduler's environment and its paths tell.
     facts: Facts,
     /// The GPUs that its environment names.
@@ -112,6 +114,7 @@ impl Details {
             consent: Consent::Unknown,
             is_step: false,
             asking: Asking::default(),
+            owner_search: Search::default(),
             facts: Facts::default(),
             claims: None,
             files: Files::default(),

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     base::layout::Layout,
     cgroup::{
+        held::read_file,
         hierarchies::{Hierarchies, Hierarchy},
         job::is_used,
         place::{Place, Places},
@@ -193,7 +194,7 @@ impl View {
         while let Some(directory) = pending.pop().filter(|_| pids.len() < most && looked_at < most)
         {
             looked_at += 1;
-            let text = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+            let text = read_file(&directory, "cgroup.procs").unwrap_or_default();
             let found = text.lines().filter_map(|line| line.parse::<u32>().ok());
             pids.extend(found.take(most - pids.len()));
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

@@ -17,6 +17,7 @@ pub mod naming;
 pub mod node;
 pub mod output;
 pub mod overhead;
+mod owner;
 pub mod query;
 pub mod records;
 pub mod software;

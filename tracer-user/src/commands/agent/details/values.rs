@@ -28,6 +28,7 @@ impl Details {
     pub fn add(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
         self.files.leave_out(groups);
         let own_ns = self.own_span_ns(now_ns);
+        self.owner_search.note(groups);
         if !self.is_step {
             add_held(groups, &self.record.totals.stats.groups, own_ns);
         }

@@ -164,14 +164,16 @@ impl Jobs {
 
     /// Looks for the owners of jobs whose user is unknown.
     pub fn find_users(&mut self, slots: &mut Slots) {
+        let now_ns = monotonic_ns();
         let nameless = self.tracker.jobs().filter(|(job, _)| job.user.is_empty());
         let nameless: Vec<_> = nameless
             .map(|(job, tracked)| (job.clone(), tracked.root.clone(), tracked.ended_ns))
             .collect();
         for (job, root, ended_ns) in &nameless {
             let Some(details) = self.details.get_mut(job) else { continue };
-            if details.uid.is_none() && ended_ns.is_none() && process::is_owners(&job.manager) {
-                let pids = self.view.pids(root).into_iter().take(MOST_TASKS);
+            let may_tell = ended_ns.is_none() && process::is_owners(&job.manager);
+            if details.uid.is_none() && may_tell && details.owner_search.begins(now_ns) {
+                let pids = self.view.some_pids(root, MOST_TASKS).into_iter();
                 let mut uids = pids.filter_map(process::read_uid);
                 details.uid = uids.find(|uid| *uid != 0);
                 if let Some(uid) = details.uid {
