@@ -111,26 +111,36 @@ pub fn need(tools: &[Tool]) -> Result<()> {
     manager.install(&packages)
 }
 
-/// Installs Python's module venv where it is missing: Debian has it in a package of its own.
+/// Modules of Python's that the live tests need: who has them, what to import, and Debian's package.
+const MODULES: [(&str, &str, &str); 2] = [
+    // Debian has it in a package of its own.
+    ("python3", "ensurepip, venv", "python3-venv"),
+    // The system's interpreter: packages are for no other one.
+    ("/usr/bin/python3", "h5py", "python3-h5py"),
+];
+
+/// Installs modules of Python's that are missing.
 ///
 /// # Errors
-/// When it is missing and cannot be installed.
-pub fn need_venv() -> Result<()> {
-    let has = || {
-        let mut python = std::process::Command::new("python3");
-        let asked =
-            python.args(["-c", "import ensurepip, venv"]).stderr(std::process::Stdio::null());
-        asked.status().is_ok_and(|status| status.success())
-    };
-    if has() {
-        return Ok(());
-    }
-    say("missing: Python's module venv; installing");
-    if Manager::of_this_system() == Some(Manager::Apt) {
-        apt_install(&["python3-venv"])?;
-    }
-    if !has() {
-        bail!("python3 has no module venv: install it by hand");
+/// When one is missing and cannot be installed.
+pub fn need_modules() -> Result<()> {
+    for (program, modules, package) in MODULES {
+        let has = || {
+            let mut python = std::process::Command::new(program);
+            let asked = python.arg("-c").arg(format!("import {modules}"));
+            let status = asked.stderr(std::process::Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        };
+        if has() {
+            continue;
+        }
+        say(format_args!("missing: Python's {modules}; installing"));
+        if Manager::of_this_system() == Some(Manager::Apt) {
+            apt_install(&[package])?;
+        }
+        if !has() {
+            bail!("{program} has no {modules}: install it by hand");
+        }
     }
     Ok(())
 }
