@@ -27,6 +27,9 @@ pub const fn tool(program: &'static str, [apt, dnf, zypper]: [&'static str; 3]) 
 /// The C compiler.
 pub const GCC: Tool = tool("gcc", ["gcc"; 3]);
 
+/// What counts calls beside us.
+pub const STRACE: Tool = tool("strace", ["strace"; 3]);
+
 /// What the live tests surround the agent with: a scheduler, data bases, a container, an init system, and
 /// what runs the checks of dashboards.
 /// Other families than Debian's name them so where they have them at all; the package manager says
@@ -51,7 +54,7 @@ pub const RIGS: &[Tool] = &[
     tool("mkfs.xfs", ["xfsprogs"; 3]),
     tool("sqlite3", ["sqlite3", "sqlite", "sqlite3"]),
     tool("git", ["git"; 3]),
-    tool("strace", ["strace"; 3]),
+    STRACE,
 ];
 
 /// What the live tests and the benchmarks run as workloads.
