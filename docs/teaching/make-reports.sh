@@ -43,18 +43,7 @@ for sample in range(10_000):
         file.write("0.125 " * 200)
 PYTHON
 tar -C disk -cf disk/samples.tar samples
-python3 - <<'PYTHON'
-import os
-import zlib
-os.mkdir("index")
-parts = [[] for _ in range(64)]
-for word in range(400_000):
-    name = f"word-{word:05}"
-    parts[zlib.crc32(name.encode()) % 64].append(f"{name} {word % 97 + 1:08}\n")
-for number, lines in enumerate(parts):
-    with open(f"index/part-{number:02}", "w") as file:
-        file.write("\n" + "".join(lines))
-PYTHON
+python3 make-index.py index
 
 options=()
 trace() { # name, command…

@@ -18,6 +18,7 @@ pub mod sharing;
 pub mod sibling;
 pub mod soak;
 pub mod stalls;
+pub mod strace;
 pub mod traced;
 pub mod turns;
 pub mod uring;

@@ -2,7 +2,6 @@
 //! exact.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Stdio},
@@ -13,6 +12,7 @@ use jobtrace_tests::{
     io_account::IoAccount,
     operations::{groups, sum, text},
     rig::mount::Tmpfs,
+    strace,
     traced::{Traced, program},
 };
 
@@ -22,56 +22,6 @@ const MIB: u64 = 1 << 20;
 const TREE: &str = "/usr/include/linux";
 /// Python's modules are searched for in an order that is the same each time.
 const ENVIRONMENT: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PYTHONDONTWRITEBYTECODE", "1")];
-
-/// Calls by the names that strace has, and the operation that each is.
-const CALLS: &[(&str, &[&str])] = &[
-    ("open", &["open", "openat", "openat2", "creat"]),
-    ("close", &["close", "close_range"]),
-    ("read", &["read", "readv", "pread64", "preadv", "preadv2"]),
-    ("write", &["write", "writev", "pwrite64", "pwritev", "pwritev2"]),
-    ("copy_file_range", &["copy_file_range"]),
-    ("sendfile", &["sendfile"]),
-    ("splice", &["splice", "tee", "vmsplice"]),
-    ("fsync", &["fsync", "fdatasync", "syncfs", "sync", "sync_file_range", "msync"]),
-    ("getdents", &["getdents", "getdents64"]),
-    ("unlink", &["unlink", "unlinkat", "rmdir"]),
-    ("rename", &["rename", "renameat", "renameat2"]),
-    ("link", &["link", "linkat", "symlink", "symlinkat"]),
-    ("mkdir", &["mkdir", "mkdirat", "mknod", "mknodat"]),
-    (
-        "setattr",
-        &["chmod", "fchmod", "fchmodat", "chown", "fchown", "lchown", "fchownat", "utimensat"],
-    ),
-    ("truncate", &["truncate", "ftruncate"]),
-    ("fallocate", &["fallocate"]),
-    ("seek", &["lseek"]),
-    ("ioctl", &["ioctl"]),
-    (
-        "stat",
-        &[
-            "stat",
-            "lstat",
-            "fstat",
-            "newfstatat",
-            "statx",
-            "access",
-            "faccessat",
-            "faccessat2",
-            "fstatfs",
-            "statfs",
-            "readlink",
-            "readlinkat",
-            "fgetxattr",
-            "getxattr",
-            "lgetxattr",
-            "listxattr",
-            "llistxattr",
-            "flistxattr",
-            "chdir",
-            "fchdir",
-        ],
-    ),
-];
 
 /// A folder for a program to work in, the same for each of its runs, and empty at its begin.
 struct Place {
@@ -168,43 +118,17 @@ fn traced(words: &[&str]) -> Traced {
     job
 }
 
-/// Calls of each name in a table of `strace -c`, and how many of them failed.
-fn strace(words: &[&str]) -> BTreeMap<String, [u64; 2]> {
-    let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("table");
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-c", "-U", "calls,errors,name", "-o"]).arg(&table).args(words);
-    strace.envs(ENVIRONMENT);
-    let output = strace.output().expect("strace is installed: `cargo xtask test --live` does that");
-    assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(&table).unwrap();
-    let row = |line: &str| {
-        let words: Vec<_> = line.split_whitespace().collect();
-        let calls = words.first()?.parse().ok()?;
-        let errors = if words.len() == 3 { words[1].parse().ok()? } else { 0 };
-        Some(((*words.last()?).to_owned(), [calls, errors]))
-    };
-    text.lines().filter_map(row).filter(|(name, _)| name != "total").collect()
-}
-
 /// Calls and errors of each operation but those of `left_out`, in a run under strace and in one under jobtrace.
 fn agree_with_strace(name: &str, words: &[&str], place: &Place, left_out: &[&str]) {
     // The first finds nothing in the caches of the C library and the like.
     let [_, theirs] = [(); 2].map(|()| {
         place.begin();
-        strace(words)
+        strace::counted(words, &ENVIRONMENT)
     });
     place.begin();
     let job = traced(words);
     let mut agree = Agreement::new();
-    for (op, names) in CALLS.iter().filter(|(op, _)| !left_out.contains(op)) {
-        let truth = |at: usize| {
-            names.iter().filter_map(|name| theirs.get(*name)).map(|row| row[at]).sum::<u64>()
-        };
-        let of_op = || groups(&job.json, "io").iter().filter(|group| text(group, "op") == *op);
-        agree.exact(&format!("{name}, {op}: calls"), sum(of_op(), "ops"), truth(0));
-        agree.exact(&format!("{name}, {op}: errors"), sum(of_op(), "errors"), truth(1));
-    }
+    strace::agree(&mut agree, name, &job.json, &theirs, left_out);
     agree.between(&format!("{name}: files opened"), theirs["openat"][0], 5..=100_000);
     agree.end();
 }

@@ -243,6 +243,28 @@ fn each_quote_of_a_report_is_in_it() {
     assert!(quotes >= 10, "{quotes} quotes");
 }
 
+/// What docs/teaching says that mending saved stands in both reports.
+#[test]
+fn what_was_saved_is_in_the_reports() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/teaching");
+    let words = |name: &str| {
+        let text = std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let (slow, mended) = (words("look-up.txt"), words("look-up-mended.txt"));
+    let page = words("README.md");
+    let saved = page.split("(look-up-mended.txt) has ").nth(1).unwrap();
+    let saved: Vec<_> = saved.split(". ").next().unwrap().split(", ").collect();
+    assert_eq!(saved.len(), 3, "{saved:?}");
+    for part in saved {
+        let (after, before) = part.split_once(" in place of ").unwrap();
+        let after = after.trim_start_matches("and ");
+        let after = after.trim_end_matches(" opens").trim_end_matches(" read");
+        assert!(mended.contains(&format!(" {after} ")), "{after:?}");
+        assert!(slow.contains(&format!(" {before} ")), "{before:?}");
+    }
+}
+
 /// The report that README.md shows names what makes its script slow, and nothing else.
 #[test]
 fn the_report_shown_names_its_causes() {

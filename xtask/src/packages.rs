@@ -27,6 +27,9 @@ pub const fn tool(program: &'static str, [apt, dnf, zypper]: [&'static str; 3]) 
 /// The C compiler.
 pub const GCC: Tool = tool("gcc", ["gcc"; 3]);
 
+/// What counts calls beside us.
+pub const STRACE: Tool = tool("strace", ["strace"; 3]);
+
 /// What the live tests surround the agent with: a scheduler, data bases, a container, an init system, and
 /// what runs the checks of dashboards.
 /// Other families than Debian's name them so where they have them at all; the package manager says
@@ -51,7 +54,7 @@ pub const RIGS: &[Tool] = &[
     tool("mkfs.xfs", ["xfsprogs"; 3]),
     tool("sqlite3", ["sqlite3", "sqlite", "sqlite3"]),
     tool("git", ["git"; 3]),
-    tool("strace", ["strace"; 3]),
+    STRACE,
 ];
 
 /// What the live tests and the benchmarks run as workloads.
@@ -111,26 +114,36 @@ pub fn need(tools: &[Tool]) -> Result<()> {
     manager.install(&packages)
 }
 
-/// Installs Python's module venv where it is missing: Debian has it in a package of its own.
+/// Modules of Python's that the live tests need: who has them, what to import, and Debian's package.
+const MODULES: [(&str, &str, &str); 2] = [
+    // Debian has it in a package of its own.
+    ("python3", "ensurepip, venv", "python3-venv"),
+    // The system's interpreter: packages are for no other one.
+    ("/usr/bin/python3", "h5py", "python3-h5py"),
+];
+
+/// Installs modules of Python's that are missing.
 ///
 /// # Errors
-/// When it is missing and cannot be installed.
-pub fn need_venv() -> Result<()> {
-    let has = || {
-        let mut python = std::process::Command::new("python3");
-        let asked =
-            python.args(["-c", "import ensurepip, venv"]).stderr(std::process::Stdio::null());
-        asked.status().is_ok_and(|status| status.success())
-    };
-    if has() {
-        return Ok(());
-    }
-    say("missing: Python's module venv; installing");
-    if Manager::of_this_system() == Some(Manager::Apt) {
-        apt_install(&["python3-venv"])?;
-    }
-    if !has() {
-        bail!("python3 has no module venv: install it by hand");
+/// When one is missing and cannot be installed.
+pub fn need_modules() -> Result<()> {
+    for (program, modules, package) in MODULES {
+        let has = || {
+            let mut python = std::process::Command::new(program);
+            let asked = python.arg("-c").arg(format!("import {modules}"));
+            let status = asked.stderr(std::process::Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        };
+        if has() {
+            continue;
+        }
+        say(format_args!("missing: Python's {modules}; installing"));
+        if Manager::of_this_system() == Some(Manager::Apt) {
+            apt_install(&[package])?;
+        }
+        if !has() {
+            bail!("{program} has no {modules}: install it by hand");
+        }
     }
     Ok(())
 }

@@ -40,6 +40,7 @@ pub mod shaped;
 pub mod share;
 pub mod slurm;
 pub mod systemd;
+pub mod venv;
 pub mod victoria;
 pub mod workload;
 

@@ -1,11 +1,8 @@
 //! Packages of Python made by hand in a folder of a test's own, on a file system of its own, and what is told of them.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+pub use jobtrace_tests::rig::venv::python;
 
 use jobtrace_tests::rig::mount::Ext4;
 use serde_json::Value;
@@ -93,14 +90,6 @@ impl Made {
     pub fn command<'a>(&'a self, script: &'a str) -> [&'a str; 6] {
         [self.python.to_str().unwrap(), "-S", "-E", "-c", script, "--token=quietfinch"]
     }
-}
-
-/// The interpreter itself: what is in the path may be somebody's script.
-pub fn python() -> PathBuf {
-    let text = "import os, sys; print(os.path.realpath(sys.executable))";
-    let output = Command::new("python3").args(["-c", text]).output().expect("python3");
-    assert!(output.status.success(), "{output:?}");
-    Path::new(String::from_utf8(output.stdout).unwrap().trim()).to_owned()
 }
 
 /// Name, distribution and version of the packages that `software` tells.

@@ -7,16 +7,24 @@ use super::servers::Counts;
 /// Nanoseconds of the unit of its times.
 const US: u64 = 1_000;
 
+/// What is counted beside requests: pages, how often a file was opened, and how long until it was opened again.
+const NO_REQUESTS: [&str; 4] =
+    ["dirty_pages_hits", "dirty_pages_misses", "opencount", "openclosetime"];
+/// What else begins so, of Lustre before 2.0.
+const WRITE_BACK: &str = "writeback_";
+
 /// What was counted of each kind since it was mounted or the counts were cleared, and how many lines have another form.
 ///
 /// `open 8 samples [usecs] 10 200 1234 9876`: how many, their unit and, of those that are measured, the least, the most
-/// and the sum. Bytes of a kind are a line of their own, `read_bytes`.
+/// and the sum. Bytes of a kind are a line of their own, `read_bytes`. How versions differ is in `tests/data/lustre`.
 pub fn parse(text: &str) -> (Vec<(String, Counts)>, usize) {
     let (mut kinds, mut strange_lines) = (BTreeMap::<String, Counts>::new(), 0);
     for line in text.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
         match words[..] {
-            [] | [_, _, "secs.nsecs"] | [_, _, "secs.usecs"] => {}
+            // The time is two words where its nanoseconds are padded with blanks.
+            [] | ["snapshot_time" | "start_time" | "elapsed_time", ..] => {}
+            [name, ..] if NO_REQUESTS.contains(&name) || name.starts_with(WRITE_BACK) => {}
             [name, count, "samples", unit, ref rest @ ..] => {
                 let Ok(count) = count.parse::<u64>() else {
                     strange_lines += 1;
@@ -28,8 +36,8 @@ pub fn parse(text: &str) -> (Vec<(String, Counts)>, usize) {
                     kinds.entry(kind.to_owned()).or_insert([None; super::FIELDS.len()]);
                 *ops = Some(ops.unwrap_or(0).max(count));
                 match (unit, kind) {
-                    ("[bytes]", "write") => *sent = sum,
-                    ("[bytes]", "read") => *received = sum,
+                    ("[bytes]", kind) if kind.ends_with("write") => *sent = sum,
+                    ("[bytes]", kind) if kind.ends_with("read") => *received = sum,
                     ("[usec]" | "[usecs]", _) => *time = sum.map(|sum| sum.saturating_mul(US)),
                     _ => {}
                 }
@@ -69,7 +77,7 @@ mod tests {
         assert_eq!((of(&kinds, "open")[0], of(&kinds, "open")[8]), (Some(8), None));
     }
 
-    /// In that of 2.15: times of their own beside the bytes.
+    /// In that of 2.17: times of their own beside the bytes.
     #[test]
     fn newer_counts_have_times() {
         let text = "snapshot_time             1694140643.273314489 secs.nsecs\n\
@@ -87,6 +95,15 @@ mod tests {
         assert_eq!(of(&kinds, "read")[8], Some(80_065_000));
         assert_eq!(of(&kinds, "getattr")[8], Some(16_809_097_000));
         assert_eq!(kinds.len(), 3);
+    }
+
+    /// What servers count by job has nearly the same words, and is of other things.
+    #[test]
+    fn counts_of_servers_by_job_are_no_counts_of_a_client() {
+        let text = include_str!("../../tests/data/lustre/2.15/obdfilter/scratch-OST0003/job_stats");
+        let (kinds, strange) = parse(text);
+        assert!(kinds.is_empty(), "{kinds:?}");
+        assert_eq!(strange, 13);
     }
 
     #[test]

@@ -220,4 +220,57 @@ mod tests {
         assert_eq!(of("/scratch", "open").number(NodeMount::time_ns), Some(9_000));
         assert_eq!(of("/scratch", "open").number(NodeMount::round_trip_ns), None);
     }
+
+    /// Trees of `tests/data/lustre`, in the shape of what clients of real systems print.
+    fn lustre(version: &str, source: &str) -> (BTreeMap<String, Counts>, usize) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/data/lustre")
+            .join(version)
+            .join("llite");
+        let mountinfo = format!("52 22 0:60 / /lustre rw - lustre {source} rw,flock,lazystatfs\n");
+        let folders = read_llite(&folder);
+        assert_eq!(folders.len(), 1, "{}", folder.display());
+        let (read, strange) = of_texts("", folders, &mountinfo, &mut Mounts::of(&mountinfo));
+        let by_kind = read.into_iter().map(|([fs, mount, op], counts)| {
+            assert_eq!((&*fs, &*mount), ("lustre", "/lustre"), "{op}");
+            (op, counts)
+        });
+        (by_kind.collect(), strange)
+    }
+
+    #[test]
+    fn what_clients_of_each_version_print_is_read() {
+        const MS: u64 = 1_000_000;
+        // The version, its mount's source, kinds of requests, and of reads: their number, bytes and time.
+        let all = [
+            ("2.5", "10.1.0.2@o2ib:/scratch", 16, [Some(6_400), Some(2_684_354_560), None]),
+            ("2.10", "10.1.0.2@o2ib:/home", 4, [Some(24), Some(2_651_109), None]),
+            ("2.12", "mgs@tcp:/home/users", 12, [Some(24_171_493), Some(9_265_110_931_821), None]),
+            (
+                "2.14",
+                "10.1.0.2@o2ib:10.1.0.3@o2ib:/deep-work",
+                10,
+                [Some(8_192), Some(4_294_967_296), Some(901 * MS + 120_000)],
+            ),
+            ("2.15", "10.1.0.2@o2ib:/scratch", 20, [Some(4_096), Some(8 << 30), Some(2_048 * MS)]),
+            ("2.17", "mgs@o2ib:/proj", 6, [Some(10), Some(5_242_880), Some(8_120_000)]),
+        ];
+        for (version, source, kinds, expected) in all {
+            let (read, strange) = lustre(version, source);
+            assert_eq!((read.len(), strange), (kinds, 0), "{version}: {:?}", read.keys());
+            let [ops, _, _, _, _, received, _, _, time] = read["read"];
+            assert_eq!([ops, received, time], expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn what_went_to_servers_is_told_apart_where_it_is_and_no_gap_between_opens_is_a_time() {
+        let (old, _) = lustre("2.5", "10.1.0.2@o2ib:/scratch");
+        assert_eq!(old["osc_read"][5], Some(1 << 30));
+        assert_eq!(old["osc_write"][4], Some(512 << 20));
+        let (new, _) = lustre("2.14", "10.1.0.2@o2ib:/deep-work");
+        assert!(new.keys().all(|kind| !kind.starts_with("openc")), "{:?}", new.keys());
+        assert_eq!(new["open"][8], Some(10_270_777_000));
+        assert_eq!(new["write"][4], Some(8 << 20));
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod file_ops;
 pub mod gpus;
+pub mod limits;
 pub mod waits;
 
 use jobtrace::model::{

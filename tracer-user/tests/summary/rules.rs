@@ -2,6 +2,7 @@
 
 pub mod cases;
 mod jobs;
+mod limits;
 
 use std::collections::BTreeSet;
 

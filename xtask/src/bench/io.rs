@@ -15,6 +15,7 @@ use super::pairs::spread;
 use super::quiet;
 use super::workloads::last_cpu;
 use super::{io_jobs, io_memory};
+use crate::packages;
 use crate::process::{cargo, is_root, output, run as run_command, say, target_dir};
 
 /// Rounds of all four.
@@ -27,6 +28,11 @@ const MOST_OTHERS_NS: f64 = 5.0;
 /// The call that is no operation on files, and the one that is two.
 const NO_FILE: &str = "getppid";
 const TWO_CALLS: &str = "open and close";
+
+/// What stands before what was told.
+const TOLD: &str = "\
+What each tells of one run. Ours and strace's is all of the job, with what the dynamic loader and fio itself open and read;
+Darshan's is without: it leaves out /proc, /sys, /etc and the libraries' folders.";
 
 /// Nanoseconds by what was called, in the program's order.
 type Times = Vec<(String, f64)>;
@@ -41,6 +47,8 @@ pub fn run(write: bool) -> Result<()> {
             "tracers load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench --only io`"
         );
     }
+    packages::need(packages::WORKLOADS)?;
+    packages::need(&[packages::STRACE])?;
     quiet::refuse_statistics()?;
     quiet::name_disturbances()?;
     // What runs in the kernel is the same in every profile.
@@ -76,8 +84,8 @@ pub fn run(write: bool) -> Result<()> {
     let machine = machine::describe()?;
     let text = format!("{machine}; {ROUNDS} rounds.\n\n{}", table(&names, &all));
     print!("{text}");
-    let jobs = io_jobs::measure(&jobtrace, &loads, scratch.path())?;
-    let jobs = format!("{machine}.\n\n{jobs}");
+    let [jobs, told] = io_jobs::measure(&jobtrace, &loads, scratch.path())?;
+    let jobs = format!("{machine}.\n\n{jobs}\n{TOLD}\n\n{told}");
     print!("{jobs}");
     let all = [("io", text), ("io_jobs", jobs), ("io_memory", memory)];
     if write { sections::write("docs/OVERHEAD.md", &all) } else { Ok(()) }

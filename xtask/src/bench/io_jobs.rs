@@ -8,7 +8,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use xtask::markdown::Table;
 
+use super::darshan::Darshan;
 use super::io::{Beside, Loads};
+use super::io_told::{self, Told};
 use super::pairs::Pairs;
 use crate::process::{find, output, say};
 
@@ -16,6 +18,11 @@ use crate::process::{find, output, say};
 const PAIRS: usize = 9;
 /// Small files that are opened, read and closed.
 const FILES: u32 = 5_000;
+/// Times that each of them is, as `io_loads.rs` has it.
+const FILE_TURNS: u64 = 8;
+/// Bytes that fio reads.
+const READ_BYTES: u64 = 512 << 20;
+const PAGE: u64 = 4096;
 /// What may be added to the time of each job.
 const MOST_RATIOS: [f64; 2] = [0.25, 0.20];
 const JOBS: [&str; 2] = [
@@ -32,20 +39,24 @@ enum Counter {
     Beside,
     /// A program that is put before the command, and its options.
     Other(&'static str, &'static [&'static str]),
+    /// A library that the command loads first.
+    Darshan,
 }
 
-const COUNTERS: [(&str, Counter); 4] = [
+const COUNTERS: [(&str, Counter); 5] = [
     ("`jobtrace run --io`", Counter::Ours),
     ("`jobtrace run --io` of another job", Counter::Beside),
     ("`perf trace -s`", Counter::Other("perf", &["trace", "-s", "-o", "/dev/null", "--"])),
     ("`strace -f -c`", Counter::Other("strace", &["-f", "-c", "-o", "/dev/null"])),
+    ("Darshan, of one process, without MPI", Counter::Darshan),
 ];
 
-/// Measures all jobs with all counters; a table.
+/// Measures all jobs with all counters: a table of what they cost, and one of what they tell.
 ///
 /// # Errors
-/// When a job or jobtrace fails.
-pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<Table> {
+/// When a job or a counter fails.
+pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<[Table; 2]> {
+    let (darshan, mut told) = (Darshan::find(scratch)?, io_told::table());
     let mut table = Table::new("job | counted by | >without, ns | >slower by | >95 %");
     for (job, name) in JOBS.iter().enumerate() {
         let time = |before: &[&str]| match job {
@@ -55,9 +66,12 @@ pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<Table> 
         // The first run finds cold caches and makes the files.
         time(&[])?;
         for (counter, how) in COUNTERS {
-            if let Counter::Other(program, _) = how
-                && find(program).is_none()
-            {
+            let is_missing = match how {
+                Counter::Other(program, _) => find(program).is_none(),
+                Counter::Darshan => darshan.is_none(),
+                Counter::Ours | Counter::Beside => false,
+            };
+            if is_missing {
                 table.row([name, &counter, &"not installed", &"", &""]);
                 continue;
             }
@@ -75,13 +89,32 @@ pub fn measure(jobtrace: &Path, loads: &Loads, scratch: &Path) -> Result<Table> 
                     time
                 }
                 Counter::Other(program, options) => time(&[&[program], options].concat()),
+                Counter::Darshan => {
+                    let darshan = darshan.as_ref().context("Darshan")?;
+                    time(&darshan.before()?.each_ref().map(String::as_str))
+                }
             })?;
             let most = (how == Counter::Ours).then_some(MOST_RATIOS[job]);
             let [without, slower, interval] = in_words(&pairs, most);
             table.row([name, &counter, &without, &slower, &interval]);
         }
+        io_told::add(&mut told, name, truth(job), [jobtrace, scratch], darshan.as_ref(), time)?;
     }
-    Ok(table)
+    Ok([table, told])
+}
+
+/// What a job does on its files.
+fn truth(job: usize) -> Told {
+    let files = u64::from(FILES) * FILE_TURNS;
+    match job {
+        // How often fio opens its file is its own affair.
+        0 => told(None, READ_BYTES / PAGE, READ_BYTES),
+        _ => told(Some(files), files, files * PAGE),
+    }
+}
+
+fn told(opens: Option<u64>, reads: u64, read_bytes: u64) -> Told {
+    Told { opens, reads: Some(reads), read_bytes: Some(read_bytes), is_incomplete: false }
 }
 
 /// `count` pairs of a run that is counted and the mean of the two plain ones around it.
@@ -119,6 +152,7 @@ fn fio(before: &[&str], scratch: &Path) -> Result<f64> {
     let file = format!("--filename={}", scratch.join("fio").display());
     let report = scratch.join("fio.json");
     let told = format!("--output={}", report.display());
+    let amount = format!("--io_size={READ_BYTES}");
     let words = [
         "fio",
         "--name=reads",
@@ -126,7 +160,7 @@ fn fio(before: &[&str], scratch: &Path) -> Result<f64> {
         "--ioengine=psync",
         "--bs=4k",
         "--size=64m",
-        "--io_size=512m",
+        &amount,
         "--invalidate=0",
         "--thread",
         "--output-format=json",
@@ -167,6 +201,11 @@ mod tests {
         let [_, slower, interval] = in_words(&pairs.expect("runs"), Some(0.4));
         assert_eq!((&*slower, &*interval), ("+50 % (goal missed)", "+50 to +50 %"));
         assert_eq!(runs.get() as usize, 2 * PAIRS + 1);
+    }
+
+    #[test]
+    fn the_files_are_read_as_often_as_their_program_says() {
+        assert_eq!(FILE_TURNS, u64::from(crate::bench::io_loads::TURNS));
     }
 
     #[test]

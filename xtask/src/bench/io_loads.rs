@@ -11,7 +11,7 @@ use std::time::Instant;
 
 const PAGE: usize = 4096;
 /// Times that each file is read.
-const TURNS: u32 = 8;
+pub const TURNS: u32 = 8;
 const CLOCK_PROCESS_CPUTIME: i32 = 2;
 const O_RDWR: i32 = 2;
 /// More than a `struct stat` has.

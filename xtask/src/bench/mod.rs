@@ -12,6 +12,7 @@ mod census_job;
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod census_loads;
 mod census_python;
+mod darshan;
 mod empties;
 mod events;
 mod footprint;
@@ -23,6 +24,7 @@ mod io_jobs;
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod io_loads;
 mod io_memory;
+mod io_told;
 mod jobs;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]

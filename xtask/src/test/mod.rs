@@ -57,7 +57,9 @@ pub fn run(args: &Args) -> Result<()> {
     let mut steps = Steps::default();
     if !args.fast {
         steps.step("workloads", || packages::need(packages::WORKLOADS));
-        steps.step("rigs", || packages::need(packages::RIGS).and_then(|()| packages::need_venv()));
+        steps.step("rigs", || {
+            packages::need(packages::RIGS).and_then(|()| packages::need_modules())
+        });
     }
     if !args.live {
         lints(&mut steps);

@@ -25,7 +25,7 @@ measurement! {
 measurement! {
     /// `node_mount`: what clients of network file systems asked of their servers.
     NODE_MOUNT, NodeMount = "node_mount", key "node_mount", tags ["fs", "mount", "op"],
-        "Requests to file servers by the whole node, while one job's file operations were counted (`run --io`, `jobtrace io`): of all jobs and of the kernel itself, as the clients of NFS (/proc/PID/mountstats) and Lustre (llite's stats) count them. Those caused by the job are among them; where it is alone on the mount, all of them are. Reads that the page cache answers are none, write-back is. `op` is the request's name there, in small letters; a Lustre mount that cannot be told from others of the same file system is empty.";
+        "Requests to file servers by the whole node, while one job's file operations were counted (`run --io`, `jobtrace io`): of all jobs and of the kernel itself, as the clients of NFS (/proc/PID/mountstats) and Lustre (llite's stats) count them. Those caused by the job are among them; where it is alone on the mount, all of them are. Of NFS, reads that the page cache answers are none, write-back is; Lustre's client counts what programs call, also what it answers itself, and its older versions tell besides what went to servers (`osc_read`, `osc_write`). `op` is the request's name there, in small letters; a Lustre mount that cannot be told from others of the same file system is empty.";
 
     counter ops: Count,
         "Requests that ended; on Lustre also what the client answered itself.";

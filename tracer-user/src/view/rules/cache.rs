@@ -20,7 +20,7 @@ const COLD: f64 = 0.50;
 const WASTED: f64 = 1.50;
 /// Reads cost where this part of their time is waiting.
 const WAITING: f64 = 0.50;
-/// Pauses matter from this part of the time of writes and of all I/O on.
+/// Pauses matter from this part of the time in I/O on; they are no less of the time of the writes.
 const PAUSES: f64 = 0.10;
 /// Page faults of which this part brings one page read ahead nothing.
 const SINGLE: f64 = 0.80;
@@ -89,8 +89,7 @@ pub(super) const THROTTLED_WRITES: Rule = Rule {
     least_ns: LEAST_NS,
     threshold: || {
         in_a_dive(&format!(
-            "{} of the time in I/O and of the time of the writes are pauses that the kernel makes because they are \
-             faster than the device",
+            "{} of the time in I/O are pauses that the kernel makes in writes because they are faster than the device",
             percent(PAUSES)
         ))
     },
@@ -193,8 +192,7 @@ fn throttled_writes(facts: &Facts) -> Option<Finding> {
     all.dearest(|mount, groups| {
         let writes = of_op(groups, "write")?;
         let paused_ns = writes.number(Io::throttled_ns)?;
-        let is_much = paused_ns as f64 >= PAUSES * time_ns(writes) as f64;
-        (is_much && all.of_io(paused_ns) >= PAUSES).then(|| {
+        (all.of_io(paused_ns) >= PAUSES).then(|| {
             let text = format!(
                 "{} goes into {} pauses in writes on {}: it writes faster than the device, {} in all",
                 all.cost(paused_ns),

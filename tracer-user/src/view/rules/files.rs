@@ -27,9 +27,9 @@ pub(super) const ASKED: &str = "with `run --io` or `jobtrace io`";
 const LEAST: f64 = 0.05;
 /// Fewer operations than this are no habit.
 pub(super) const MANY: u64 = 1_000;
-/// An access is small below this, and they matter from these parts of all accesses and of the time in I/O on.
+/// An access is small below this, and they matter from this part of the time in I/O on. They are at least that part of all
+/// accesses then, for a byte costs no less in them.
 pub(super) const SMALL_BYTES: u64 = 1 << 20;
-const SMALL: f64 = 0.10;
 pub(super) const SMALL_TIME: f64 = 0.20;
 /// Names and attributes matter from this part of the time in I/O on, where less than this is moved for each open.
 pub(super) const NAMES_TIME: f64 = 0.30;
@@ -68,14 +68,13 @@ pub(super) const SMALL_ACCESSES: Rule = Rule {
     least_ns: LEAST_NS,
     threshold: || {
         in_a_dive(&format!(
-            "{} of the time in I/O goes into reads or writes below {}, {} of them and more than {} of all",
+            "{} of the time in I/O goes into reads or writes below {}, {} of them or more",
             percent(SMALL_TIME),
             bytes(SMALL_BYTES),
-            count(MANY),
-            percent(SMALL)
+            count(MANY)
         ))
     },
-    source: "Drishti: 10 % of accesses and 1,000 below 1 MiB",
+    source: "Drishti: 1,000 below 1 MiB",
     advice: "move more at once: a larger buffer (Python: buffering=1 << 20 of open; C: setvbuf), whole arrays, chunks of \
              1 MiB in HDF5, collective calls of MPI-IO",
     shown: DIVE,
@@ -202,8 +201,7 @@ fn small_accesses(facts: &Facts) -> Option<Finding> {
             // A byte costs no less in a small access than in a large one: they took this or more.
             let part = small_bytes as f64 / sizes.sum.max(1) as f64;
             let cost_ns = (time_ns(group) as f64 * part) as u64;
-            let is_habit = small >= MANY && small as f64 > SMALL * sizes.count() as f64;
-            (is_habit && all.of_io(cost_ns) >= SMALL_TIME).then(|| {
+            (small >= MANY && all.of_io(cost_ns) >= SMALL_TIME).then(|| {
                 let text = format!(
                     "{} goes into {accesses}s below {} on {}: {} of them, averaging {}",
                     all.cost(cost_ns),
