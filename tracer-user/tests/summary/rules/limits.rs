@@ -301,6 +301,21 @@ fn rules_speak_from_a_twentieth_of_the_time_on() {
     assert_eq!(tried.count(), 13);
 }
 
+/// The same calls are told once: by what they are for, where that is known.
+#[test]
+fn names_are_told_where_neither_small_nor_missing_files_are() {
+    let told = |opens, missed| {
+        let opened = op("open", opens + missed, TENTH, &[(Io::errors, missed)]);
+        let stat = op("stat", 2_000, 4 * TENTH, &[]);
+        let said = said(&[of_ops(vec![opened, stat, missing(missed)])]);
+        ["many_names", "small_files", "missing_files"].map(|rule| said.contains(rule))
+    };
+    assert_eq!(told(999, 0), [true, false, false]);
+    assert_eq!(told(1_000, 0), [false, true, false]);
+    assert_eq!(told(900, 999), [true, false, false]);
+    assert_eq!(told(900, 1_000), [false, false, true]);
+}
+
 #[test]
 fn only_failures_of_storage_are_told() {
     let told = |error, fs, op: &str| {
