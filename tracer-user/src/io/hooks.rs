@@ -1,6 +1,4 @@
-//! Every hook of the object in one row. Calls could be met at the entry and the return of each call's own function
-//! instead, which costs other jobs nothing, where the kernel allows that: such rows would be alternatives, of the
-//! same groups.
+//! Every hook of the object in one row.
 
 use crate::bpf::hook::{
     Hook,
