@@ -4,6 +4,7 @@
 mod agent;
 mod hung;
 mod killed;
+mod looked;
 mod made;
 mod maps;
 mod off;
