@@ -13,4 +13,5 @@ mod programs;
 mod pypi;
 mod real;
 mod room;
+mod site;
 mod watch;
