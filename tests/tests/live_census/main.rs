@@ -2,6 +2,7 @@
 //! copies. Everything is exact; the same beside the job must not be told.
 
 mod agent;
+mod burst;
 mod hung;
 mod killed;
 mod looked;
