@@ -28,6 +28,7 @@ pub mod clock;
 pub mod container;
 pub mod core_dumps;
 pub mod daemon;
+pub mod etc;
 pub mod full_disk;
 pub mod fuse;
 pub mod influx;

@@ -21,7 +21,8 @@ use crate::{
     programs::copies,
 };
 
-const MOMENT: Duration = Duration::from_secs(30);
+/// How long what a job did may take to be told.
+pub const MOMENT: Duration = Duration::from_secs(30);
 
 /// A hierarchy in which no scheduler's jobs are told apart, and the controller of its directories.
 fn quiet() -> (&'static str, &'static str) {
@@ -29,7 +30,8 @@ fn quiet() -> (&'static str, &'static str) {
     if has_pids { ("pids", "pids") } else { ("v2", "") }
 }
 
-fn shaped() -> (Shaped, String) {
+/// A node of a test's own, and settings of an agent that watches what its jobs run.
+pub fn shaped() -> (Shaped, String) {
     let (hierarchy, controller) = quiet();
     let shaped = Shaped::make(&[controller]);
     shaped.directory("slurm/uid_0");
@@ -37,19 +39,26 @@ fn shaped() -> (Shaped, String) {
 }
 
 /// Begins `words` in `directory`, whose job is `job`, with more environment.
-fn start(directory: &Directories, job: u32, words: &[&str], environment: &[(&str, &str)]) -> Child {
+pub fn start(
+    directory: &Directories,
+    job: u32,
+    words: &[&str],
+    environment: &[(&str, &str)],
+) -> Child {
     let mut command = directory.command(words[0]);
     command.args(&words[1..]).env("SLURM_JOB_ID", job.to_string());
     command.envs(environment.iter().copied());
     command.spawn().unwrap()
 }
 
-fn run(directory: &Directories, job: u32, words: &[&str], environment: &[(&str, &str)]) {
+/// The same, to its good end.
+pub fn run(directory: &Directories, job: u32, words: &[&str], environment: &[(&str, &str)]) {
     let status = start(directory, job, words, environment).wait().unwrap();
     assert!(status.success(), "{words:?}: {status}");
 }
 
-fn software(records: &[Record], job: u32) -> Software {
+/// What the only record of `job` tells of its software.
+pub fn software(records: &[Record], job: u32) -> Software {
     let of_job: Vec<_> =
         records.iter().filter(|record| record.job().job == job.to_string()).collect();
     assert_eq!(of_job.len(), 1, "records of {job}");
@@ -57,7 +66,7 @@ fn software(records: &[Record], job: u32) -> Software {
     software.unwrap_or_else(|| panic!("nobody watched {job}"))
 }
 
-fn json(software: &Software) -> Json {
+pub fn json(software: &Software) -> Json {
     serde_json::to_value(software).unwrap()
 }
 
@@ -76,7 +85,7 @@ fn text<'a>(point: &'a Point, field: &str) -> &'a str {
 }
 
 /// Waits until the agent has saved a record of the end of each of `jobs`.
-fn wait_for_records(agent: &Agent, jobs: &[u32]) {
+pub fn wait_for_records(agent: &Agent, jobs: &[u32]) {
     let saved = || {
         let heads = agent.heads().ok()?;
         jobs.iter().all(|job| heads.contains(&format!("\"{job}\""))).then_some(())

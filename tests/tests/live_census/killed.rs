@@ -92,7 +92,7 @@ fn one(environment: &Environment, moment: Duration) -> bool {
     let words = ["strace", "-f", "-y", "-s", "0", "-e", "trace=openat,read,mmap", "-o"];
     let words = [&words[..], &[log.to_str().unwrap(), "--", python], &rest[..]].concat();
     let watch = Watch::begin("census-killed", Room::JOB);
-    let mut strace = watch.command(&words).stderr(Stdio::piped()).spawn().unwrap();
+    let mut strace = watch.job.command(&words).stderr(Stdio::piped()).spawn().unwrap();
     let children = format!("/proc/{0}/task/{0}/children", strace.id());
     let python = wait_for("the interpreter", PATIENCE, || {
         let child = fs::read_to_string(&children).ok()?.split(' ').next()?.parse().ok()?;

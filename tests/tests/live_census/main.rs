@@ -2,8 +2,10 @@
 //! copies. Everything is exact; the same beside the job must not be told.
 
 mod agent;
+mod burst;
 mod hung;
 mod killed;
+mod looked;
 mod made;
 mod maps;
 mod off;
@@ -12,4 +14,5 @@ mod programs;
 mod pypi;
 mod real;
 mod room;
+mod site;
 mod watch;

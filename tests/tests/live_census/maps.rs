@@ -28,7 +28,7 @@ pub fn lines(text: &str, program: &Path) -> BTreeSet<String> {
 }
 
 /// A library to copy: one that needs no other but the C library.
-fn small(text: &str) -> String {
+pub fn small(text: &str) -> String {
     let find = |name: &str| text.lines().find(|line| line.contains(name));
     let found = ["/libz.so", "/libm.so", "/libm-"].into_iter().find_map(find);
     found.unwrap_or_else(|| panic!("no small library in {text}")).to_owned()

@@ -15,7 +15,7 @@ const WIDE: Room = Room { sights: 16_384, ring_bytes: 4 << 20 };
 fn seen(folder: &Path, room: Room) -> Seen {
     let watch = Watch::begin("census-room", room);
     let script = format!("for f in {}/*; do $f || exit 1; done", folder.display());
-    let status = watch.command(&["sh", "-c", &script]).status().unwrap();
+    let status = watch.job.command(&["sh", "-c", &script]).status().unwrap();
     assert!(status.success(), "{status}");
     watch.end()
 }

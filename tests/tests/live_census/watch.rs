@@ -9,11 +9,27 @@ use jobtrace::{
 };
 use jobtrace_tests::probed::{cgroup, tasks_directory};
 
+/// A job of the test's own.
+pub struct Job {
+    cgroup: JobCgroup,
+    lease: Lease,
+}
+
+impl Job {
+    /// What will run in it.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let procs = tasks_directory(&self.cgroup).join("cgroup.procs");
+        let mut command = Command::new(words[0]);
+        // SAFETY: the child opens and writes a file, and its path was made before the fork.
+        unsafe { command.args(&words[1..]).pre_exec(move || fs::write(&procs, "0")) };
+        command
+    }
+}
+
 /// A job that is watched from its begin on.
 pub struct Watch {
-    cgroup: JobCgroup,
+    pub job: Job,
     probes: Probes,
-    lease: Lease,
 }
 
 impl Watch {
@@ -25,33 +41,43 @@ impl Watch {
             probes::load(&cgroup.layout(), &options).unwrap_or_else(|error| panic!("{error}"));
         let lease = probes.slots.track(cgroup.tasks().id, None).unwrap();
         probes.load_census(&cgroup.layout(), room).unwrap();
+        let job = Job { cgroup, lease };
         probes.census.as_mut().unwrap().begin(lease, jobtrace::base::clock::monotonic_ns());
-        Self { cgroup, probes, lease }
+        Self { job, probes }
     }
 
-    /// What will run in the job.
-    pub fn command(&self, words: &[&str]) -> Command {
-        let procs = tasks_directory(&self.cgroup).join("cgroup.procs");
-        let mut command = Command::new(words[0]);
-        // SAFETY: the child opens and writes a file, and its path was made before the fork.
-        unsafe { command.args(&words[1..]).pre_exec(move || fs::write(&procs, "0")) };
-        command
+    /// Another job that the same programs watch.
+    pub fn beside(&mut self, name: &str) -> Job {
+        let cgroup = cgroup(name);
+        let lease = self.probes.slots.track(cgroup.tasks().id, None).unwrap();
+        let census = self.probes.census.as_mut().unwrap();
+        census.begin(lease, jobtrace::base::clock::monotonic_ns());
+        Job { cgroup, lease }
     }
 
-    /// What was seen, once all of the job has ended.
+    /// What was seen of `job`, once all of it has ended.
+    pub fn seen(&mut self, job: &Job) -> Seen {
+        self.seen_of(job.lease)
+    }
+
+    /// The same of the job that it began with, the last that is asked for.
     pub fn end(mut self) -> Seen {
-        self.probes.settle(self.lease);
-        let slot = self.probes.slots.slot_of(self.lease);
+        self.seen_of(self.job.lease)
+    }
+
+    fn seen_of(&mut self, lease: Lease) -> Seen {
+        self.probes.settle(lease);
+        let slot = self.probes.slots.slot_of(lease);
         let census = self.probes.census.as_mut().unwrap();
         census.drain();
-        census.seen(self.lease, slot).expect("a program was executed")
+        census.seen(lease, slot).expect("a program was executed")
     }
 }
 
 /// Runs `command` as a job; what was seen of it, which is all, and what it wrote.
 pub fn watched(name: &str, command: &[&str]) -> (Seen, String) {
     let watch = Watch::begin(name, Room::JOB);
-    let output = watch.command(command).output().unwrap();
+    let output = watch.job.command(command).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let seen = watch.end();
     assert_eq!(seen.lost, 0);

@@ -18,6 +18,17 @@ pub enum About {
     Stack,
 }
 
+impl About {
+    /// What one is called.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Library => "library",
+            Self::Stack => "stack",
+        }
+    }
+}
+
 /// One rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {

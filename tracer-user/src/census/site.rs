@@ -7,7 +7,10 @@ use anyhow::Result;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::rows::{About, ROWS};
+use super::{
+    rows::{About, ROWS},
+    rules::{CONTAINERS, is_fit},
+};
 use crate::base::{
     config_file::{self, ConfigFile},
     suggest,
@@ -16,11 +19,11 @@ use crate::base::{
 
 /// The file that is read where none is named.
 pub const DEFAULT_FILE: &str = "/etc/jobtrace/software.toml";
-/// Groups that a pattern may have.
-const GROUPS: [&str; 3] = ["name", "version", "toolchain"];
+/// Kinds of stacks, besides containers, that are told without a name, or have one of their own.
+const NAMELESS: [&str; 4] = ["conda", "virtualenv", "uv", "pyenv"];
 
-/// A `[[rule]]` of the file: a regular expression for paths, whose named groups (`name`, `version`, `toolchain`) give
-/// the answer.
+/// A `[[rule]]` of the file: a regular expression for paths, whose named groups give the answer: `name` and `version` of a
+/// program, `version` of a library, `name`, `version` and `toolchain` of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteRule {
@@ -72,9 +75,12 @@ impl Site {
             let known = file.table().iter().find(|(name, _)| name.get_ref().as_ref() == key);
             known.map_or(0, |(name, _)| name.span().start)
         };
-        let rules =
-            site.rule.iter().filter_map(|rule| Some((of_key("rule"), rule.compile().err()?)));
-        let mut mistakes: Vec<_> = rules.collect();
+        let rules = file.table().get("rule").and_then(|rules| rules.get_ref().as_array());
+        let of_rule = |at: usize| rules?.get(at).map(|rule| rule.span().start);
+        let wrong = site.rule.iter().enumerate().filter_map(|(at, rule)| {
+            Some((of_rule(at).unwrap_or_else(|| of_key("rule")), rule.compile().err()?))
+        });
+        let mut mistakes: Vec<_> = wrong.collect();
         for (key, patterns) in [("allow", &site.allow), ("deny", &site.deny)] {
             let wrong = patterns.iter().filter_map(|pattern| whole(pattern).err());
             mistakes.extend(wrong.map(|wrong| (of_key(key), wrong)));
@@ -106,9 +112,10 @@ pub fn default_file() -> String {
 #deny = [\"institute-.*\", \"vasp.*\"]
 #allow = [\"our-solver\"]
 #
-# Rules of one's own, tried before the built-in ones: regular expressions for any part of a path, whose groups `name`,
-# `version` and `toolchain` give the answer. `about` is program, library or stack; `name` is the kind of a program or stack,
-# or what a library belongs to; with `gpu = true` it computes on GPUs.
+# Rules of one's own, tried before the built-in ones: regular expressions for any part of a path. `about` is program,
+# library or stack; `name` is the kind of a program or stack, or what a library belongs to; with `gpu = true` it computes on
+# GPUs. Named groups of the pattern give the answer: `name` (else the file's) and `version` of a program, `version` of a
+# library, `name` (needed), `version` and `toolchain` of a stack.
 #[[rule]]
 #name = \"solver\"
 #about = \"program\"
@@ -136,22 +143,41 @@ impl SiteRule {
     /// Its pattern, ready to be tried.
     ///
     /// # Errors
-    /// When it is no regular expression, or has a group that means nothing: what to say.
+    /// When it is no regular expression, has a group that means nothing or lacks one that is needed: what to say.
     pub fn compile(&self) -> Result<Regex, String> {
-        let regex = compile(&self.pattern)
-            .map_err(|reason| format!("pattern of `{}`: {reason}", self.name))?;
-        let mut groups = regex.capture_names().flatten();
-        if !super::rules::is_fit(&self.name) {
+        let Self { name, .. } = self;
+        if !is_fit(name) {
             let cure = "use letters, digits and _ . + -, 64 at most";
-            return Err(format!("`{}` is no name: {cure}", self.name));
+            return Err(format!("`{name}` is no name: {cure}"));
         }
-        match groups.find(|group| !GROUPS.contains(group)) {
-            None => Ok(regex),
-            Some(group) => Err(format!(
-                "pattern of `{}`: unknown group `{group}`{}",
-                self.name,
-                suggest::cure(group, GROUPS)
-            )),
+        let regex =
+            compile(&self.pattern).map_err(|reason| format!("pattern of `{name}`: {reason}"))?;
+        let groups = self.groups();
+        if let Some(group) = regex.capture_names().flatten().find(|group| !groups.contains(group)) {
+            let (about, cure) =
+                (self.about.in_words(), suggest::cure(group, groups.iter().copied()));
+            return Err(format!("pattern of `{name}`: unknown group `{group}` of a {about}{cure}"));
+        }
+        // Without one it would be told as a user's own are: by its kind alone.
+        let has_name = regex.capture_names().flatten().any(|group| group == "name");
+        let needs_name = self.about == About::Stack
+            && !NAMELESS.iter().chain(&CONTAINERS).any(|kind| kind == name);
+        if needs_name && !has_name {
+            return Err(format!(
+                "pattern of `{name}`: no group tells the stack's name: write (?<name>…) around it, as in \
+                 '^/proj/(?<name>[^/]+)/'"
+            ));
+        }
+        Ok(regex)
+    }
+
+    /// Groups that its pattern may have: what is told of what it matches.
+    fn groups(&self) -> &'static [&'static str] {
+        match self.about {
+            About::Program => &["name", "version"],
+            // Its name is that of the rule, or its file's.
+            About::Library => &["version"],
+            About::Stack => &["name", "version", "toolchain"],
         }
     }
 }
@@ -212,17 +238,54 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_places() {
         let rule = |rest: &str| format!("[[rule]]\nname = \"x\"\nabout = \"stack\"\n{rest}");
+        let about = |about: &str, pattern: &str| {
+            format!("[[rule]]\nname = \"x\"\nabout = \"{about}\"\npattern = '{pattern}'")
+        };
         for (text, words) in [
             (rule("pattern = '/(?<name>x'"), "unclosed group"),
-            (rule("pattern = '/(?<nam>x)'"), "unknown group `nam`, did you mean `name`?"),
+            (
+                rule("pattern = '/(?<nam>x)'"),
+                "unknown group `nam` of a stack, did you mean `name`?",
+            ),
             (rule("pattern = 'x'\ncolour = 1"), "unknown field `colour`"),
             ("[[rule]]\nname = \"a b\"\nabout = \"stack\"\npattern = 'x'".into(), "is no name"),
+            (
+                rule("pattern = '/proj/(\\w+)/'"),
+                "no group tells the stack's name: write (?<name>…)",
+            ),
+            (rule("pattern = '/proj/(?<version>1)/'"), "no group tells the stack's name"),
+            (
+                about("library", "(?<name>x)"),
+                "unknown group `name` of a library, known are `version`",
+            ),
+            (about("program", "(?<toolchain>x)"), "unknown group `toolchain` of a program"),
             ("deny = ['(']".into(), "unclosed group"),
             ("public = ['home']".into(), "write its whole path"),
             ("public = ['/']".into(), "write its whole path"),
         ] {
             let error = format!("{:#}", parse(&text).unwrap_err());
             assert!(error.starts_with("software.toml:") && error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_rule_that_is_wrong_is_named_at_its_own_place() {
+        let rule = |name: &str, pattern: &str| {
+            format!("[[rule]]\nname = \"{name}\"\nabout = \"stack\"\npattern = '{pattern}'\n")
+        };
+        let text = [rule("good", "/(?<name>x)/"), rule("bare", "/x/"), rule("worse", "(")].concat();
+        let error = parse(&text).unwrap_err().to_string();
+        let places: Vec<_> =
+            error.lines().map(|line| &line[..line.find(" pat").unwrap()]).collect();
+        assert_eq!(places, ["software.toml:5:1:", "software.toml:9:1:"], "{error}");
+    }
+
+    #[test]
+    fn a_stack_that_has_no_name_of_its_own_needs_no_group() {
+        for kind in ["conda", "virtualenv", "apptainer"] {
+            let text =
+                format!("[[rule]]\nname = \"{kind}\"\nabout = \"stack\"\npattern = '^/x/'\n");
+            assert_eq!(parse(&text).unwrap().rule.len(), 1, "{kind}");
         }
     }
 }

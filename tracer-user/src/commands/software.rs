@@ -26,7 +26,7 @@ use crate::{
 /// GPU H, BUSY: GPU hours that these jobs held, and the share in which a kernel ran. NO GPU: jobs that loaded a library
 /// that computes on GPUs, and used none. NODES: of the median job, and what nine of ten do not exceed. TREND: jobs that
 /// began in the later half of the time, compared with the earlier one. GOES WITH: what is run together more often than by
-/// chance, and how much; a user's array counts as one job there. An import is not yet a use: what one package brings
+/// chance, and how many times, among jobs that ran any of what is listed; a user's array counts as one job there. An import is not yet a use: what one package brings
 /// along counts as well. Several Python processes at once show multiprocessing, `distributed` shows Dask. Users see the
 /// jobs whose records they may read: their own. The exit status is 1 if something could not be read.
 #[derive(Debug, clap::Args)]

@@ -55,6 +55,8 @@ enum Watched {
     #[default]
     No,
     OptedOut,
+    /// Its software was counted, and has no names.
+    Counted,
     Partly,
     Yes,
 }
@@ -81,6 +83,8 @@ struct Part {
 struct RunOf {
     /// Names with their versions.
     named: BTreeSet<(NameId, NameId)>,
+    /// Whether it ran more of it than has names.
+    has_more: bool,
     hosts: BTreeSet<NameId>,
     user: NameId,
     watched: Watched,
@@ -111,6 +115,10 @@ pub struct Whole {
     pub unknown: u64,
     /// Those that asked that nothing is told of them.
     pub opted_out: u64,
+    /// Those of which numbers alone are told.
+    pub counted: u64,
+    /// Those that ran more of it than has names.
+    pub more: u64,
     /// Those of which something is missing.
     pub partly: u64,
     /// Those that ran several Python processes at once.
@@ -118,9 +126,10 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Those of which something is known.
+    /// Those of which names are known.
     pub fn watched(&self) -> u64 {
-        self.jobs.saturating_sub(self.unknown).saturating_sub(self.opted_out)
+        let nameless = [self.unknown, self.opted_out, self.counted];
+        nameless.into_iter().fold(self.jobs, u64::saturating_sub)
     }
 }
 
@@ -151,6 +160,7 @@ impl Software {
         let watched = match head.software.as_deref() {
             None => Watched::No,
             Some("opted_out") => Watched::OptedOut,
+            Some("counts") => Watched::Counted,
             Some(_) if head.software_partial == Some(1) => Watched::Partly,
             Some(_) => Watched::Yes,
         };
@@ -198,12 +208,14 @@ impl Software {
             match run.watched {
                 Watched::No => whole.unknown += 1,
                 Watched::OptedOut => whole.opted_out += 1,
+                Watched::Counted => whole.counted += 1,
                 Watched::Partly => whole.partly += 1,
                 Watched::Yes => {}
             }
             whole.several_pythons += u64::from(run.python_processes > 1);
+            whole.more += u64::from(run.watched > Watched::Counted && run.has_more);
         }
-        let runs: Vec<_> = runs.into_iter().filter(|run| run.watched > Watched::OptedOut).collect();
+        let runs: Vec<_> = runs.into_iter().filter(|run| run.watched > Watched::Counted).collect();
         let together = Together::of(&runs);
         let rows = row::rows(&runs, &self.names, &self.gpu_hosts, &together, whole);
         (rows, whole)
@@ -229,6 +241,7 @@ impl Software {
         let first = &parts[0];
         let mut run = RunOf {
             named: BTreeSet::new(),
+            has_more: false,
             hosts: BTreeSet::new(),
             user: first.user,
             watched: Watched::No,
@@ -243,14 +256,15 @@ impl Software {
         };
         for part in parts {
             run.named.extend(self.names.of_set(part.set));
+            run.has_more |= self.names.has_more(part.set);
             run.hosts.insert(part.host);
             run.watched = match (run.watched, part.watched) {
                 // Silence on one node is silence.
                 (Watched::OptedOut, _) | (_, Watched::OptedOut) => Watched::OptedOut,
-                (one, other) => one.max(other).min(match (one, other) {
-                    (Watched::Partly, _) | (_, Watched::Partly) => Watched::Partly,
-                    _ => Watched::Yes,
-                }),
+                // Names on one node alone are not all.
+                (Watched::Partly | Watched::Counted, Watched::Partly | Watched::Yes)
+                | (Watched::Yes, Watched::Partly | Watched::Counted) => Watched::Partly,
+                (one, other) => one.max(other),
             };
             run.core_ns = run.core_ns.saturating_add(part.core_ns);
             run.gpu.library |= part.gpu.library;

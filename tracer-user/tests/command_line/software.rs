@@ -81,7 +81,8 @@ fn what_is_installed_and_nobody_loaded() {
     let ended = list("software", dir.path(), &["--installed", file.to_str().unwrap(), "--json"]);
     assert_eq!(ended.stdout, "{\"name\":\"scipy\",\"version\":\"1.11\"}\n");
     let text = list("software", dir.path(), &["--installed", file.to_str().unwrap()]).stdout;
-    assert!(text.contains("1 of 2 that are installed, by 3 jobs"), "{text}");
+    assert!(text.contains("1 of 2 that are installed were not loaded by 3 jobs"), "{text}");
+    assert!(text.contains("1 job of these loaded things without a name"), "{text}");
     assert!(text.contains("unknown: 1 of 4 jobs"), "{text}");
     let missing = list("software", dir.path(), &["--installed", "/nowhere"]);
     assert_eq!(missing.status, 2);
@@ -94,7 +95,7 @@ fn where_nobody_watched_it_says_how_to() {
     job(dir.path(), 1, "ada", "n1", BEGIN, 1);
     let ended = list("software", dir.path(), &[]);
     assert!(ended.stderr.contains("`jobtrace run --software`"), "{}", ended.stderr);
-    assert!(ended.stdout.contains("unknown: 1 of 1 jobs (100 %)"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("unknown: 1 of 1 job (100 %)"), "{}", ended.stdout);
 }
 
 /// What a job of ada's was seen to run, with secrets in each path that is hers.
@@ -222,6 +223,6 @@ fn who_asked_for_silence_is_told_as_that_alone() {
     assert_eq!(told, ["gpu_library", "level", "opted_out", "since_begin"]);
     assert_eq!(software["gpu_library"], false);
     let text = list("software", dir.path(), &[]);
-    assert!(text.stdout.contains("1 jobs asked that nothing is told"), "{}", text.stdout);
+    assert!(text.stdout.contains("1 job: asked that nothing is told"), "{}", text.stdout);
     assert!(report(dir.path(), &[]).contains("not told, as the job asked"));
 }

@@ -30,17 +30,20 @@ pub fn check(config: &Config) -> Result<String> {
     let records = records.save.then_some(("records.dir", &records.dir));
     let folders = [("spool.dir", &spool.dir), ("state.dir", &state.dir)];
     for (key, dir) in folders.into_iter().chain(records) {
-        if let Err(error) = is_writable(dir) {
-            problems.push(format!("`{key}`: {error:#}"));
-        }
+        problems.extend(is_writable(dir).err().map(|error| problem(key, &error)));
     }
-    if let Err(error) = SoftwareSettings::of(config) {
-        problems.push(format!("`census`: {error:#}"));
-    }
+    problems.extend(SoftwareSettings::of(config).err().map(|error| problem("census", &error)));
     if !problems.is_empty() {
-        bail!("{}; run the check as the user that the agent runs as", problems.join("\n"));
+        bail!(problems.join("\n"));
     }
     Ok(intentions(config))
+}
+
+/// What is wrong with `key`. What the system refuses it may refuse to this user alone.
+fn problem(key: &str, error: &anyhow::Error) -> String {
+    let is_of_user = error.chain().any(|cause| cause.is::<io::Error>());
+    let cure = if is_of_user { "; run the check as the user that the agent runs as" } else { "" };
+    format!("`{key}`: {error:#}{cure}")
 }
 
 /// What `config` means, a line each.

@@ -111,14 +111,14 @@ impl Node {
         self.watch = Some(watch);
     }
 
-    /// Where software is watched, has it named by `settings`.
+    /// Where software is watched, has it named by `settings`. Whether the site's are others than before.
     ///
     /// # Errors
     /// When they cannot be used; those before stay.
-    pub fn set_software(&mut self, settings: Option<SoftwareSettings>) -> Result<()> {
+    pub fn set_software(&mut self, settings: Option<SoftwareSettings>) -> Result<bool> {
         match (&mut self.watch, settings) {
             (Some(watch), Some(settings)) => watch.set(settings),
-            _ => Ok(()),
+            _ => Ok(false),
         }
     }
 

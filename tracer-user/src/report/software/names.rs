@@ -5,7 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use crate::model::software_text::parse;
+use crate::model::software_text::{Named, Names as Parsed, parse};
 
 /// A name, by its place.
 pub(super) type NameId = u32;
@@ -17,8 +17,16 @@ pub(super) type SetId = u32;
 pub(super) struct Names {
     names: Vec<String>,
     places: HashMap<String, NameId>,
-    sets: Vec<Vec<(NameId, NameId)>>,
+    sets: Vec<Set>,
     of_text: HashMap<String, SetId>,
+}
+
+/// A set.
+#[derive(Debug)]
+struct Set {
+    named: Vec<(NameId, NameId)>,
+    /// Whether there is more than has names.
+    has_more: bool,
 }
 
 /// Where the names and sets of another are now.
@@ -59,11 +67,9 @@ impl Names {
         if let Some(place) = self.of_text.get(text) {
             return *place;
         }
-        let named = parse(text).named;
-        let pair = |of: &crate::model::software_text::Named| {
-            (self.name(of.name), self.name(of.version.unwrap_or_default()))
-        };
-        let set = named.iter().map(pair).collect();
+        let Parsed { named, others } = parse(text);
+        let pair = |of: &Named| (self.name(of.name), self.name(of.version.unwrap_or_default()));
+        let set = Set { named: named.iter().map(pair).collect(), has_more: others > 0 };
         let place = self.sets.len() as SetId;
         self.sets.push(set);
         self.of_text.insert(text.to_owned(), place);
@@ -72,7 +78,12 @@ impl Names {
 
     /// Names and versions in a set.
     pub fn of_set(&self, id: SetId) -> impl Iterator<Item = (NameId, NameId)> + '_ {
-        self.sets[id as usize].iter().copied()
+        self.sets[id as usize].named.iter().copied()
+    }
+
+    /// Whether what ran was more than the names in a set.
+    pub fn has_more(&self, id: SetId) -> bool {
+        self.sets[id as usize].has_more
     }
 
     /// Takes over those of `more`.

@@ -70,12 +70,14 @@ pub struct Row {
     pub jobs_later: u64,
     /// What goes with it.
     pub with: Vec<Companion>,
-    /// Jobs of which something is known, in all.
+    /// Jobs of which names are known, in all.
     pub jobs_watched: u64,
     /// Jobs that nobody watched, in all.
     pub jobs_unknown: u64,
     /// Jobs that asked that nothing is told of them, in all.
     pub jobs_opted_out: u64,
+    /// Jobs of which numbers alone are told, in all.
+    pub jobs_counted: u64,
 }
 
 #[derive(Default)]
@@ -116,6 +118,7 @@ pub(super) fn rows(
         row.with = together.with(name).into_iter().map(companion).collect();
         row.jobs_watched = whole.watched();
         (row.jobs_unknown, row.jobs_opted_out) = (whole.unknown, whole.opted_out);
+        row.jobs_counted = whole.counted;
         row
     };
     let mut rows: Vec<_> = sums.into_iter().map(row).collect();

@@ -20,7 +20,7 @@ const MOST_VERSIONS: usize = 3;
 /// Columns of a name.
 const LONGEST_NAME: usize = 40;
 
-static COLUMNS: [Column<Row>; 19] = [
+static COLUMNS: [Column<Row>; 21] = [
     ("name", |row| row.name.clone()),
     ("jobs", |row| row.jobs.to_string()),
     ("users", |row| row.users.to_string()),
@@ -40,6 +40,8 @@ static COLUMNS: [Column<Row>; 19] = [
     ("with", |row| with(row, " ")),
     ("jobs_watched", |row| row.jobs_watched.to_string()),
     ("jobs_unknown", |row| row.jobs_unknown.to_string()),
+    ("jobs_opted_out", |row| row.jobs_opted_out.to_string()),
+    ("jobs_counted", |row| row.jobs_counted.to_string()),
 ];
 
 /// `2.4.6:12 1.26.4:3`, without a version `:2`.
@@ -119,25 +121,27 @@ fn words(whole: &Whole) -> String {
     let mut text = String::new();
     if whole.unknown > 0 {
         let share = percent(whole.unknown as f64 / whole.jobs.max(1) as f64);
-        text += &format!(
-            "unknown: {} of {} jobs ({share}), which nobody watched\n",
-            count(whole.unknown),
-            count(whole.jobs)
-        );
+        let (unknown, all) = (count(whole.unknown), jobs_in_words(whole.jobs));
+        text += &format!("unknown: {unknown} of {all} ({share}), which nobody watched\n");
     }
-    if whole.opted_out > 0 {
-        text += &format!("{} jobs asked that nothing is told of them\n", count(whole.opted_out));
-    }
-    if whole.partly > 0 {
-        text += &format!("{} jobs were seen in part\n", count(whole.partly));
-    }
-    if whole.several_pythons > 0 {
-        text += &format!(
-            "{} jobs ran several Python processes at once on a node\n",
-            count(whole.several_pythons)
-        );
+    for (jobs, what) in [
+        (whole.opted_out, "asked that nothing is told of them"),
+        (
+            whole.counted,
+            "told of in numbers alone: `counts`, or nobody could ask whether they mind",
+        ),
+        (whole.partly, "seen in part"),
+        (whole.several_pythons, "with several Python processes at once on a node"),
+    ] {
+        if jobs > 0 {
+            text += &format!("{}: {what}\n", jobs_in_words(jobs));
+        }
     }
     text + "what was loaded was not necessarily used\n"
+}
+
+fn jobs_in_words(jobs: u64) -> String {
+    format!("{} job{}", count(jobs), if jobs == 1 { "" } else { "s" })
 }
 
 static UNUSED: [Column<Unused>; 3] = [
@@ -163,7 +167,13 @@ pub fn unused_table(rows: &[Unused], installed: usize, whole: &Whole, style: &St
     let cells: Vec<_> = rows.iter().map(cells).collect();
     let head = ["NOT LOADED", "VERSION", "LOADED IN VERSIONS"];
     let text = columns(&head, &cells, &[], style);
-    let watched = count(whole.watched());
-    text + &format!("{} of {installed} that are installed, by {watched} jobs\n", rows.len())
-        + &words(whole)
+    let (unused, watched) = (rows.len(), jobs_in_words(whole.watched()));
+    let mut said =
+        format!("{unused} of {installed} that are installed were not loaded by {watched}\n");
+    if whole.more > 0 {
+        // What a site denies, or has no room for, has no name in what jobs tell.
+        let jobs = jobs_in_words(whole.more);
+        said += &format!("{jobs} of these loaded things without a name, which may be among them\n");
+    }
+    text + &said + &words(whole)
 }

@@ -56,12 +56,22 @@ fn jobs_users_hours_nodes_and_versions() {
     let versions: Vec<_> = numpy.versions.iter().map(|of| (&*of.version, of.jobs)).collect();
     assert_eq!(versions, [("2.4.6", 2), ("1.26.4", 1)]);
     assert_eq!((numpy.jobs_earlier, numpy.jobs_later, numpy.trend()), (1, 2, Some(1.0)));
-    let expected = Whole { jobs: 6, unknown: 1, opted_out: 1, partly: 1, several_pythons: 1 };
+    let expected = Whole {
+        jobs: 6,
+        unknown: 1,
+        opted_out: 1,
+        counted: 0,
+        more: 1,
+        partly: 1,
+        several_pythons: 1,
+    };
     assert_eq!((whole, whole.watched()), (expected, 4));
     assert_eq!((numpy.jobs_watched, numpy.jobs_unknown), (4, 1));
     let style = crate::view::Style { width: 80, color: false, unicode: true };
     let text = table(&rows, By::Package, &whole, &style);
-    for words in ["unknown: 1 of 6 jobs (17 %)", "1 jobs asked", "not necessarily used"] {
+    for words in
+        ["unknown: 1 of 6 jobs (17 %)", "1 job: asked that nothing", "not necessarily used"]
+    {
         assert!(text.contains(words), "{text}");
     }
 }
@@ -111,6 +121,34 @@ fn what_goes_together_is_told_and_an_array_counts_once() {
     // 31 groups, 11 with dask, 10 with distributed, 10 with both.
     assert!((dask.with[0].lift - 31.0 / 11.0).abs() < 1e-9, "{:?}", dask.with);
     assert!((dask.with[0].share - 10.0 / 11.0).abs() < 1e-9);
+}
+
+/// A job of which numbers alone are told says neither that something was loaded nor that it was not.
+#[test]
+fn jobs_without_names_are_no_evidence() {
+    let named = |at: u64| {
+        let packages = ["numpy, scipy", "numpy, torch"][(at % 2) as usize];
+        head(&at.to_string(), "ada", packages)
+    };
+    let mut heads: Vec<_> = (0..10).map(named).collect();
+    let (before, _) = rows(&heads);
+    assert!(row(&before, "numpy").with.is_empty(), "all have it: {before:?}");
+    for at in 100..200 {
+        let counted =
+            Head { software: Some("counts".into()), ..head(&at.to_string(), "bob", "+4") };
+        heads.push(counted);
+        // Nor does one that runs no Python.
+        heads.push(head(&(at + 100).to_string(), "cyd", ""));
+    }
+    let (after, whole) = rows(&heads);
+    assert_eq!((whole.jobs, whole.counted, whole.more, whole.watched()), (210, 100, 0, 110));
+    let of = |rows: &[Row]| rows.iter().map(|row| (row.jobs, row.with.clone())).collect::<Vec<_>>();
+    assert_eq!(of(&after), of(&before));
+    assert_eq!((after[0].jobs_watched, after[0].jobs_counted), (110, 100));
+    // With names on one of its nodes it is known in part.
+    let second = Head { host: Some("n2".into()), ..named(0) };
+    let (_, whole) = rows(&[Head { software: Some("counts".into()), ..named(0) }, second]);
+    assert_eq!((whole.partly, whole.counted, whole.watched()), (1, 0, 1));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What goes together more often than by chance. What one user's array runs counts once: a thousand tasks are one
-//! decision.
+//! What goes together more often than by chance, among jobs that ran any of it: to others everything would go together. What
+//! one user's array runs counts once: a thousand tasks are one decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ impl Together {
     /// Of these runs.
     pub fn of(runs: &[RunOf]) -> Self {
         let mut groups = BTreeMap::<(u64, u64), BTreeSet<NameId>>::new();
-        for run in runs {
+        for run in runs.iter().filter(|run| !run.named.is_empty()) {
             groups.entry(run.group).or_default().extend(run.named.iter().map(|(name, _)| *name));
         }
         let all = groups.len() as u64;

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use super::{Config, Effect, KEYS};
 
-/// The keys in which two configurations differ.
+/// The keys in which two configurations differ, and the files besides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// They count from the next interval on.

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     base::clock::{monotonic_ns, wall_ns},
+    census,
     commands::agent::{
         config::{self, Difference},
         software::SoftwareSettings,
@@ -27,10 +28,12 @@ impl Agent {
 
     fn reloaded(&mut self, sources: &Sources) -> Result<Difference> {
         let new = config::load(sources.file.as_deref(), &sources.flags)?;
-        let difference = config::reload_difference(&self.config, &new);
+        let mut difference = config::reload_difference(&self.config, &new);
         let together = self.config.reloaded(&new)?;
         let (settings, software) = (settings(&together)?, SoftwareSettings::of(&together)?);
-        self.node.set_software(software)?;
+        if self.node.set_software(software)? {
+            difference.now.push(census::DEFAULT_FILE);
+        }
         self.node.set(settings, &self.log);
         self.output.reload(&together);
         self.grid.set_interval(seconds(&together)?, wall_ns(), monotonic_ns());

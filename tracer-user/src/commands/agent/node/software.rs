@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
-    census::Namer,
+    census::{Namer, Site},
     commands::agent::software::SoftwareSettings,
     model::{
         job::Job,
@@ -28,6 +28,8 @@ const COUNTED_EVERY_NS: u64 = 60_000_000_000;
 /// What was seen on its way to the jobs.
 pub struct Watch {
     namer: Namer,
+    /// By what the site says it names.
+    site: Site,
     /// Tag `user` of the lines.
     user: UserTag,
     /// With what each job was told, by the first of its leases: its consent, and whether it had ended.
@@ -43,16 +45,18 @@ impl Watch {
     /// When a pattern of the site's is no regular expression, or there can be no thread.
     pub fn new(settings: SoftwareSettings) -> Result<Self> {
         let SoftwareSettings { options, user } = settings;
-        Ok(Self { namer: Namer::new(options)?, user, told: BTreeMap::new(), counted_ns: 0 })
+        let site = options.site.clone();
+        Ok(Self { namer: Namer::new(options)?, site, user, told: BTreeMap::new(), counted_ns: 0 })
     }
 
-    /// Names by other settings from now on, what was seen before too.
+    /// Names by other settings from now on, what was seen before too. Whether the site's are others.
     ///
     /// # Errors
     /// As [`Watch::new`]; the settings before stay.
-    pub(super) fn set(&mut self, settings: SoftwareSettings) -> Result<()> {
-        *self = Self { counted_ns: self.counted_ns, ..Self::new(settings)? };
-        Ok(())
+    pub(super) fn set(&mut self, settings: SoftwareSettings) -> Result<bool> {
+        let next = Self { counted_ns: self.counted_ns, ..Self::new(settings)? };
+        let before = std::mem::replace(self, next);
+        Ok(before.site != self.site)
     }
 
     /// Tag `user` of the lines.

@@ -1,5 +1,7 @@
 //! Live ring: the same question to the agent's records and to a real InfluxDB with its lines has the same answer.
 
+mod software;
+
 use std::{
     collections::BTreeMap,
     fs,
