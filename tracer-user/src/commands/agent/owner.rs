@@ -53,10 +53,17 @@ mod tests {
         vec![group]
     }
 
-    /// At which of the seconds after the first hour one begins, where the job does `groups` in each.
-    fn looks(groups: &[Group]) -> usize {
+    /// Of a job that did nothing for an hour.
+    fn an_hour_on() -> Search {
         let mut search = Search::default();
-        (0..3_600).for_each(|second| drop(search.begins(second * S)));
+        let looks = (0..3_600).filter(|second| search.begins(second * S)).count();
+        assert!(looks < 3_600 / 4, "{looks}");
+        search
+    }
+
+    /// In how many of the 100 seconds after that one begins, where the job does `groups` in each.
+    fn looks(groups: &[Group]) -> usize {
+        let mut search = an_hour_on();
         let seconds = 3_600..3_700;
         let look = |second: &u64| {
             search.note(groups);
@@ -80,8 +87,7 @@ mod tests {
 
     #[test]
     fn what_it_did_before_a_look_is_no_reason_for_the_next() {
-        let mut search = Search::default();
-        (0..3_600).for_each(|second| drop(search.begins(second * S)));
+        let mut search = an_hour_on();
         search.note(&did(Some(1), Some(1)));
         search.note(&did(Some(0), Some(0)));
         assert!(search.begins(3_601 * S) && !search.begins(3_602 * S));
