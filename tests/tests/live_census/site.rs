@@ -40,7 +40,7 @@ fn a_rule_that_lacks_its_group_fails_the_check_with_its_cure() {
     let watched = Setup::new("census = \"names\"\n").unwrap();
     let check = |setup: &Setup| {
         let output = setup.command(&["--check"]).unwrap().output().unwrap();
-        let [said, wrong] = [output.stdout, output.stderr].map(|text| String::from_utf8(text));
+        let [said, wrong] = [output.stdout, output.stderr].map(String::from_utf8);
         (output.status.code(), said.unwrap(), wrong.unwrap())
     };
     let file = etc.write(FILE, &(of_programs("solver") + &of_stacks("")));
