@@ -57,6 +57,11 @@ impl Scene {
     pub const fn of(jobs: usize, shape: Shape, load: Load, interval_s: u64, span_s: u64) -> Self {
         Self { jobs, shape, load, interval_s, span_s }
     }
+
+    /// Whether the agent is watched there with its census of software as well: where it reads as often as by itself.
+    fn has_census(self) -> bool {
+        self.interval_s == 10
+    }
 }
 
 /// Of all tracers the first two, of the agent all: 255 jobs and the rest of the node take 256 slots.
@@ -74,6 +79,8 @@ const SCENES: [Scene; 8] = [
 const PEERS_SPAN_S: u64 = 10;
 /// From when on the agent reads as seldom as it ever does what costs much to read.
 const SETTLED: Duration = Duration::from_secs(60);
+/// The agent that also watches which software jobs run, in tables.
+const WITH_CENSUS: &str = "jobtrace agent, `census = \"names\"`";
 /// Slots of the agent beyond its jobs', where it needs more than by default, and the most that it may have.
 const MORE_SLOTS: usize = 200;
 const MOST_SLOTS: usize = 1023;
@@ -138,25 +145,33 @@ pub fn measure(place: &Place, tracers: &[Tracer], quick: bool) -> Result<Vec<Row
             }
             let most_s = if is_agent(tracer) { u64::MAX } else { PEERS_SPAN_S };
             let scene = Scene { span_s: scene.span_s.min(most_s), ..scene };
-            let (interval_s, id, shape) = (scene.interval_s, tracer.id(), scene.shape.name());
-            say(format_args!("{id}, {} jobs, {shape}, every {interval_s} s", jobs.count()));
+            let (interval_s, shape) = (scene.interval_s, scene.shape.name());
             let settled = if is_agent(tracer) && !quick { SETTLED } else { Duration::ZERO };
-            rows.push(Row {
-                tracer: id,
-                scene,
-                taken: told(watch(place, *tracer, scene, settled)),
-            });
+            let has_census = is_agent(tracer) && (quick || scene.has_census());
+            // Right after each other, beside the same jobs.
+            for census in [None].into_iter().chain(has_census.then_some(Some("names"))) {
+                let id = if census.is_some() { WITH_CENSUS } else { tracer.id() };
+                say(format_args!("{id}, {} jobs, {shape}, every {interval_s} s", jobs.count()));
+                let taken = told(watch(place, *tracer, scene, census, settled));
+                rows.push(Row { tracer: id, scene, taken });
+            }
         }
     }
     charge_execs(&mut rows);
     Ok(rows)
 }
 
-fn watch(place: &Place, tracer: Tracer, scene: Scene, settled: Duration) -> Result<Taken> {
+fn watch(
+    place: &Place,
+    tracer: Tracer,
+    scene: Scene,
+    census: Option<&'static str>,
+    settled: Duration,
+) -> Result<Taken> {
     let slots = (scene.jobs > 200).then_some(MOST_SLOTS.min(scene.jobs + MORE_SLOTS));
     let hierarchy = (scene.shape == Shape::Unified).then_some("v2");
-    let mut beside =
-        tracer.start(place, Setting { interval_s: scene.interval_s, slots, hierarchy })?;
+    let setting = Setting { interval_s: scene.interval_s, slots, hierarchy, census };
+    let mut beside = tracer.start(place, setting)?;
     sleep(settled);
     // In the middle between two readings, so that the span has a whole number of them.
     let interval = Duration::from_secs(scene.interval_s);
@@ -169,7 +184,13 @@ fn watch(place: &Place, tracer: Tracer, scene: Scene, settled: Duration) -> Resu
     let (span, cpu) = (begin.elapsed(), read_cpu(attached.process())?);
     attached.look();
     let said = match tracer {
-        Tracer::Agent => Some(said(&lines(&beside.folder.path().join("spool/outbox"))?, scene)?),
+        Tracer::Agent => {
+            let lines = lines(&beside.folder.path().join("spool/outbox"))?;
+            // Figures of a census that sees nothing would flatter.
+            let is_seen = lines.lines().any(|line| line.starts_with("job_software,"));
+            ensure!(is_seen == census.is_some(), "whether software is told of is not as asked");
+            Some(said(&lines, scene)?)
+        }
         _ => None,
     };
     let taken = Taken {
@@ -263,37 +284,18 @@ impl Drop for Busy {
     }
 }
 
-/// Beside executing jobs the agent takes more than in the first scene: for each program so much.
+/// Beside executing jobs the agent takes more than in its first scene: for each program so much.
 fn charge_execs(rows: &mut [Row]) {
-    let usual = rows.iter().find(|row| row.tracer == Tracer::Agent.id());
-    let Some(Ok(usual)) = usual.map(|row| row.taken.as_ref().map(|taken| taken.core_ratio)) else {
-        return;
-    };
-    for taken in rows.iter_mut().skip(1).filter_map(|row| row.taken.as_mut().ok()) {
-        let more_ns = (taken.core_ratio - usual) * 1e9;
-        if let Some(said) = taken.said.as_mut().filter(|said| said.execs_per_s > 1.0) {
-            said.exec_ns = Some(more_ns / said.execs_per_s);
+    let ratio = |row: &Row| row.taken.as_ref().ok().map(|taken| taken.core_ratio);
+    for at in 0..rows.len() {
+        let of_it = rows[..at].iter().find(|row| row.tracer == rows[at].tracer);
+        let Some(usual) = of_it.and_then(ratio) else { continue };
+        let Ok(Taken { core_ratio, said: Some(said), .. }) = &mut rows[at].taken else { continue };
+        if said.execs_per_s > 1.0 {
+            said.exec_ns = Some((*core_ratio - usual) * 1e9 / said.execs_per_s);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_agent_says_of_itself_is_read() {
-        let lines = "jobtrace_self,host=n1,job=_system jobs=9i,drain_ns=7i,load=1.5 3\n\
-                     job_sched,host=n1,job=990007,user=root execs=8i,interval_ns=2000000000i 3\n\
-                     job_sched,host=n1,job=5 drain_ns=1i,execs=1i 3\n\
-                     jobtrace_self,host=n1,job=_system drain_ns=5i 4\njobtrace_self,host=n1,job=_system jobs=1i,late_intervals=2i,drain_ns=6i 5\n";
-        assert_eq!(values(lines, OWN, "drain_ns"), [7, 5, 6]);
-        assert!(values(lines, OWN, "load").is_empty(), "no integer");
-        assert_eq!(values(lines, "job_sched,", "execs"), [8], "of the bench's jobs alone");
-        let scene = |jobs| Scene::of(jobs, Shape::Flat, Load::Executes, 1, 1);
-        let found = said(lines, scene(1)).expect("all is there");
-        assert_eq!((found.drain_ns, found.least_drain_ns, found.execs_per_s), (6, 5, 4.0));
-        assert_eq!(found.late, 2);
-        assert!(said(lines, scene(2)).is_err(), "a job is missing");
-    }
-}
+mod tests;

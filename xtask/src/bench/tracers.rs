@@ -70,11 +70,13 @@ pub struct Setting {
     pub slots: Option<usize>,
     /// The hierarchy by which the agent tells jobs apart, where it is not to choose.
     pub hierarchy: Option<&'static str>,
+    /// How much the agent tells of the software that jobs run, where anything.
+    pub census: Option<&'static str>,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { interval_s: USUAL_INTERVAL_S, slots: None, hierarchy: None }
+        Self { interval_s: USUAL_INTERVAL_S, slots: None, hierarchy: None, census: None }
     }
 }
 
@@ -175,11 +177,12 @@ impl Tracer {
 /// `jobtrace agent` with its configuration, spool and records in `folder`.
 fn agent(folder: &Path, state: &Path, setting: Setting) -> Result<Command> {
     let [spool, records] = ["spool", "records"].map(|name| folder.join(name));
-    let Setting { interval_s, slots, hierarchy } = setting;
+    let Setting { interval_s, slots, hierarchy, census } = setting;
     let slots = slots.map_or(String::new(), |slots| format!("slots = {slots}\n"));
     let hierarchy = hierarchy.map_or(String::new(), |name| format!("hierarchy = {name:?}\n"));
+    let census = census.map_or(String::new(), |level| format!("census = {level:?}\n"));
     let text = format!(
-        "interval = \"{interval_s}s\"\n{slots}{hierarchy}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n\
+        "interval = \"{interval_s}s\"\n{slots}{hierarchy}{census}[spool]\ndir = {spool:?}\n[state]\ndir = {state:?}\n\
          [records]\ndir = {records:?}\n"
     );
     let config = folder.join("jobtrace.toml");
