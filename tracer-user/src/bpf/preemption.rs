@@ -5,6 +5,43 @@ pub fn interrupts_programs() -> bool {
     major(&rustix::system::uname().release().to_string_lossy()).is_some_and(|major| major >= 7)
 }
 
+/// This thread before all tasks of ordinary priority while it lives: who is taken off a CPU within a command on a map takes
+/// the programs of events with it, whosever task runs there then.
+#[derive(Debug)]
+pub struct Ahead {
+    policy: libc::c_int,
+}
+
+impl Ahead {
+    /// `None` where nothing hangs on it, this thread is before them already, or may not be (CAP_SYS_NICE).
+    pub fn begin() -> Option<Self> {
+        interrupts_programs().then(Self::of_thread).flatten()
+    }
+
+    fn of_thread() -> Option<Self> {
+        // SAFETY: without pointers.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        let is_ordinary =
+            [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy);
+        (is_ordinary && set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1))
+            .then_some(Self { policy })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        // What may become so may become what it was.
+        set_policy(self.policy, 0);
+    }
+}
+
+/// Whether the kernel sets this thread's policy.
+fn set_policy(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameter is there as long as the call.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) == 0 }
+}
+
 fn major(release: &str) -> Option<u32> {
     release.split('.').next()?.parse().ok()
 }
@@ -12,6 +49,20 @@ fn major(release: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_ahead_for_a_while_where_it_may_be() {
+        // SAFETY: without pointers.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let before = policy();
+        let ahead = Ahead::of_thread();
+        if ahead.is_some() {
+            assert_eq!(policy() & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO);
+            assert!(Ahead::of_thread().is_none(), "it is");
+        }
+        drop(ahead);
+        assert_eq!(policy(), before);
+    }
 
     #[test]
     fn a_release_begins_with_its_major_number() {

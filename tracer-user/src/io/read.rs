@@ -22,7 +22,7 @@ use crate::{
         mounts::{Mount, Mounts},
         tag,
     },
-    bpf::{maps::TakeMap, set::Set},
+    bpf::{maps::TakeMap, preemption::Ahead, set::Set},
     model::{
         files,
         group::{Group, merge_all},
@@ -148,6 +148,7 @@ impl Io {
     /// # Errors
     /// When a map or the mounts cannot be read.
     pub fn read(&mut self) -> Result<Vec<Group>> {
+        let _ahead = Ahead::begin();
         if self.is_own {
             self.follow_own()?;
         }

@@ -21,7 +21,7 @@ use crate::{
         open_files::{self, OpenFiles},
         say::say,
     },
-    bpf::load::check_namespace,
+    bpf::{load::check_namespace, preemption::Ahead},
     census::Namer,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
@@ -275,6 +275,7 @@ impl Live {
 
 impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
+        let _ahead = self.io.is_some().then(Ahead::begin);
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
         let groups = snapshot.slots.entry(LEASE).or_default();
         self.reader.add_oom_kills(groups);
