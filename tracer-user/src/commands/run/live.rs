@@ -275,8 +275,9 @@ impl Live {
 
 impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
-        let _ahead = self.io.is_some().then(Ahead::begin);
+        let ahead = self.io.as_ref().and_then(|_| Ahead::begin());
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
+        drop(ahead);
         let groups = snapshot.slots.entry(LEASE).or_default();
         self.reader.add_oom_kills(groups);
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
