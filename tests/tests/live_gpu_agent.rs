@@ -92,6 +92,44 @@ fn a_gpu_is_held_for_as_long_as_its_job_lives_and_no_longer() {
     assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
 }
 
+/// A job that begins before the first reading has its GPU from that on, not from the next tick, which is beyond the
+/// job's end; and again from a reload on, which begins to sample anew.
+#[test]
+fn a_gpu_of_a_job_that_begins_before_the_first_reading_is_held_from_that_on() {
+    // Its number is one that no job of the tests beside this one has.
+    let uuids = ["GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-first"];
+    let mut hangs = scenario(&uuids);
+    hangs.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), HANGS.as_millis() as u64);
+    let fake = Fake::new(&hangs);
+    let shaped = Shaped::make(&[""]);
+    let agent = agent(&fake, "interval = \"120s\"");
+    agent.wait_for("readings", PATIENCE, |_| agent.sampler_thread()).unwrap();
+    let begin = Instant::now();
+    let place = shaped.job(USER, 87, "step_0");
+    let held = [("SLURM_JOB_ID", "87"), ("SLURM_JOB_GPUS", "6"), ("SLURM_JOB_UID", "65534")];
+    let mut running = Running(place.command("sleep").arg("600").envs(held).spawn().unwrap());
+    // The call that hangs has begun.
+    thread::sleep(SETTLED);
+    fake.set(&scenario(&uuids));
+    let stalls = Stalls::watch();
+    thread::sleep(HANGS);
+    let period = "gpu.period = \"900ms\"";
+    agent.reload(&format!("hierarchy = \"v2\"\ninterval = \"120s\"\n{period}")).unwrap();
+    thread::sleep(HANGS);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    shaped.remove_job(USER, 87);
+    let lived_s = begin.elapsed().as_secs_f64();
+    let points = agent.stop().unwrap();
+    let held_s = sum(&points, "87", "GPU-first", "held_ns") as f64 / 1e9;
+    // While the call hangs, which began before the job, nothing is known, and nothing comes with the first two readings
+    // of each sampler.
+    let least_s = lived_s - HANGS.as_secs_f64() - 4.5;
+    let stall_s = stalls.longest().as_secs_f64();
+    let is_near = (least_s - stall_s..=lived_s + 1.5 + stall_s).contains(&held_s);
+    assert!(is_near, "{held_s} s of {lived_s} s, with stalls of {stall_s} s");
+}
+
 /// Its steps are told apart: each has the device while it is on it, and the job at all other times.
 #[test]
 fn a_gpu_of_a_job_with_steps_is_held_once() {

@@ -58,6 +58,8 @@ pub struct Gpus {
     reported: BTreeMap<Job, Vec<Group>>,
     /// What a sampler that is gone had not reported.
     left: Vec<(Job, Vec<Group>)>,
+    /// Whether this sampler has still to hear who was given what, once it has read.
+    pub(super) claims_wait: bool,
     cost_told: SamplerCost,
     notes_told: usize,
 }
@@ -72,6 +74,7 @@ impl Gpus {
             ending: None,
             reported: BTreeMap::new(),
             left: Vec::new(),
+            claims_wait: true,
             cost_told: SamplerCost::default(),
             notes_told: 0,
         };
@@ -80,6 +83,7 @@ impl Gpus {
     }
 
     fn begin(&mut self, log: &Log) {
+        self.claims_wait = true;
         (self.cost_told, self.notes_told) = (SamplerCost::default(), 0);
         if !self.settings.sample {
             return;

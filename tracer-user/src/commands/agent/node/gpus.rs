@@ -30,7 +30,10 @@ impl Gpus {
     ///
     /// # Errors
     /// When a map cannot be read.
-    pub(super) fn look_at_tasks(&self, jobs: &Jobs, slots: &mut Slots) -> Result<()> {
+    pub(super) fn look_at_tasks(&mut self, jobs: &Jobs, slots: &mut Slots) -> Result<()> {
+        if self.claims_wait {
+            self.claim_for(jobs);
+        }
         let watched = self.watched();
         if watched.is_empty() {
             return Ok(());
@@ -79,9 +82,11 @@ impl Gpus {
     }
 
     /// Tells the sampler who was given which GPU. Of what tells it the first counts: the site's file, the
-    /// device cgroup (v1), the scheduler's environment. Steps have what their job has.
-    pub(super) fn claim_for(&self, jobs: &Jobs) {
-        if !self.has_any() {
+    /// device cgroup (v1), the scheduler's environment. Steps have what their job has. Before the first reading it is not
+    /// looked up: most nodes without GPUs never have one.
+    pub(super) fn claim_for(&mut self, jobs: &Jobs) {
+        self.claims_wait = !self.has_any();
+        if self.claims_wait {
             return;
         }
         let site = self.held_dir().map(|dir| read_site(dir)).unwrap_or_default();
