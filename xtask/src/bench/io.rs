@@ -21,7 +21,7 @@ use crate::process::{cargo, is_root, output, run as run_command, say, target_dir
 /// Rounds of all four.
 const ROUNDS: usize = 11;
 /// Calls of a kind in each.
-const CALLS: u32 = 50_000;
+const CALLS: u32 = 210_000;
 /// What may be added to a call: of the job, and of another task beyond what empty programs take.
 const MOST_JOBS_NS: f64 = 450.0;
 const MOST_OTHERS_NS: f64 = 5.0;
