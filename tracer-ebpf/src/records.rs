@@ -1,5 +1,7 @@
 //! What the probes remember between two events, and what they tell the agent about cgroups.
 
+use crate::ids::SLOTS;
+
 /// Values of a pid's low bits, by which tasks are told apart. Live tasks whose pids share them take
 /// turns: at each turn what the one did since it was last charged is lost. Counted in
 /// [`CpuRecord::task_evictions`].
@@ -146,6 +148,17 @@ pub struct CpuRecord {
     pub wait_full: u64,
     /// Life-cycle events that found the ring buffer full.
     pub ring_full: u64,
+}
+
+/// All that a CPU keeps for itself.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cpu {
+    /// First: programs know it by the address of the whole.
+    pub record: CpuRecord,
+    /// How often a task of each slot has left this CPU, or its bank here has changed while none of its tasks ran; wraps.
+    /// A slot that has moved on no CPU since, and runs on none, has the same banks: they need not be read.
+    pub moves: [u32; SLOTS],
 }
 
 /// A page fault in progress, by the low bits of the pid (`--faults full`).

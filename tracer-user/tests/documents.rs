@@ -176,7 +176,7 @@ fn what_is_written_is_explained() {
 #[test]
 fn the_sizes_that_architecture_tells_are_the_types() {
     use tracer_ebpf::{
-        records::{CpuRecord, LifeEvent, TaskRecord},
+        records::{Cpu, LifeEvent, TaskRecord},
         tables::{job::JobBank, latency::LatencyBank},
     };
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ARCHITECTURE.md");
@@ -185,7 +185,7 @@ fn the_sizes_that_architecture_tells_are_the_types() {
         ("JobBank", size_of::<JobBank>()),
         ("LatencyBank", size_of::<LatencyBank>()),
         ("TaskRecord", size_of::<TaskRecord>()),
-        ("CpuRecord", size_of::<CpuRecord>()),
+        ("Cpu", size_of::<Cpu>()),
         ("LifeEvent", size_of::<LifeEvent>()),
     ] {
         assert!(text.contains(&format!("`{name}` {bytes}")), "{name} has {bytes} bytes");

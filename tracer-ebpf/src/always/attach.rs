@@ -16,7 +16,7 @@ use tracer_ebpf::{
 use crate::{
     counters::{charge, tag, times_known},
     kernel::{Kernel, cgroup_id, global, load, run_queue_clock},
-    maps::{bank, cpu_record, cpu_record_of, slot_of, task_record},
+    maps::{bank, cpu_record, cpu_record_of, moved as has_moved, slot_of, task_record},
     record::file,
 };
 
@@ -58,6 +58,7 @@ fn moved(cgroup: Kernel, task: Kernel, cpu_of: impl Fn(Kernel) -> Option<*mut Cp
         }
         if let Some(bank) = bank((*cpu).slot)
             && (*record).task == tag(&*cpu)
+            && let Some(own) = cpu_record()
         {
             charge(task, bank, &mut *record);
             (*cpu).sum_exec_ns = (*record).sum_exec_ns;
@@ -70,6 +71,7 @@ fn moved(cgroup: Kernel, task: Kernel, cpu_of: impl Fn(Kernel) -> Option<*mut Cp
                     (*cpu).since_ns = now;
                 }
             }
+            has_moved(own, (*cpu).slot);
         }
         let slot = u64::from(slot_of(0, cgroup_id(cgroup)));
         write_volatile(addr_of_mut!((*cpu).slot).cast::<u64>(), slot | u64::from(pid) << 32);

@@ -1,6 +1,6 @@
 //! The maps, and how a program finds its slot's place in them.
 
-use core::{arch::asm, cell::UnsafeCell};
+use core::{arch::asm, cell::UnsafeCell, ptr::addr_of_mut};
 
 use aya_ebpf::{
     btf_maps::{Array, ArrayOfMaps, PerCpuArray},
@@ -12,7 +12,7 @@ use tracer_ebpf::{
     cells::CELLS,
     ids::{self, HIERARCHIES, IdSet, SETS, SLOTS},
     records::{
-        CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
+        Cpu, CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
         TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
     },
     tables::{block::BlockCell, job::JobBank, latency::LatencyBank, wait::WaitCell},
@@ -50,7 +50,7 @@ static TASKS: Tasks = unsafe { core::mem::zeroed() };
 static FIRST: u32 = 0;
 
 #[btf_map]
-static CPUS: PerCpuArray<CpuRecord, 1> = PerCpuArray::new();
+static CPUS: PerCpuArray<Cpu, 1> = PerCpuArray::new();
 #[btf_map]
 static BANKS: ArrayOfMaps<Words<[u64; size_of::<JobBank>() / 8]>, SLOTS> = ArrayOfMaps::new();
 #[btf_map]
@@ -123,7 +123,24 @@ pub fn task_record(pid: u32) -> *mut TaskRecord {
 /// This CPU's record.
 #[inline(always)]
 pub fn cpu_record() -> Option<*mut CpuRecord> {
-    CPUS.get_ptr_mut(0)
+    Some(CPUS.get_ptr_mut(0)?.cast())
+}
+
+/// The bank of `slot` on this CPU, whose record is `cpu`, has changed: what is true of one that runs is for the agent to
+/// see there.
+///
+/// # Safety
+/// `cpu` is what [`cpu_record`] gave.
+#[inline(always)]
+pub unsafe fn moved(cpu: *mut CpuRecord, slot: u32) {
+    const _: () = assert!(SLOTS == 1024);
+    let mut index = u64::from(slot);
+    // SAFETY: masks a register, which the verifier must see; the index is then within the array, which is behind the
+    // record.
+    unsafe {
+        asm!("{0} &= 1023", inout(reg) index, options(pure, nomem, nostack));
+        *addr_of_mut!((*cpu.cast::<Cpu>()).moves).cast::<u32>().add(index as usize) += 1;
+    }
 }
 
 /// The record of CPU `cpu`.

@@ -29,7 +29,7 @@ use tracer_ebpf::{
 
 use crate::{
     kernel::{Kernel, cgroup_id, global, has, load, task_cgroup_id},
-    maps::{bank, cpu_record, slot_of},
+    maps::{bank, cpu_record, moved, slot_of},
 };
 
 // Of the kernel's interface: sys/socket.h, netinet/in.h, linux/tcp.h, the same on x86-64 and ARM.
@@ -194,10 +194,13 @@ fn received(socket: Kernel, length: i32, flags: u32) -> i32 {
 
 #[inline(always)]
 fn sent_again(socket: Kernel, packet: Kernel) -> i32 {
-    let slot = slot_of(0, cgroup_id(load(socket, SOCK_CGROUP)));
-    if let Some(bank) = bank(slot.into()) {
-        // SAFETY: this CPU's own bank.
-        unsafe { (*bank).retransmits += segments(packet) };
+    let slot = slot_of(0, cgroup_id(load(socket, SOCK_CGROUP))).into();
+    if let (Some(bank), Some(cpu)) = (bank(slot), cpu_record()) {
+        // SAFETY: this CPU's own bank and record.
+        unsafe {
+            (*bank).retransmits += segments(packet);
+            moved(cpu, slot);
+        }
     } else {
         without_bank();
     }

@@ -17,7 +17,7 @@ use tracer_ebpf::{
 use crate::{
     counters::{adopt, begin, charge, renumber, tag},
     kernel::{Kernel, global, load, load_bit, run_queue_clock, task_cgroup_id},
-    maps::{bank, cpu_record, fault_entry, slot_of, task_record},
+    maps::{bank, cpu_record, fault_entry, moved, slot_of, task_record},
     record::file,
     wait::{asleep_for, blocked_for, file_wait, is_kernels, waited_for},
 };
@@ -52,9 +52,9 @@ switch_programs! {
 
 #[inline(always)]
 fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempted: bool) -> i32 {
-    let Some(cpu) = cpu_record() else { return 0 };
+    let Some(own) = cpu_record() else { return 0 };
     // SAFETY: this CPU's own record.
-    let cpu = unsafe { &mut *cpu };
+    let cpu = unsafe { &mut *own };
     let now = if TIMES { run_queue_clock(prev) } else { 0 };
     let prev_pid: u32 = load(prev, TASK_PID);
     // Null, not `None`: that would leave a word unset, which kernel 5.10 takes to be read.
@@ -86,7 +86,9 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
                     bank,
                     slot,
                     &mut *record,
-                )
+                );
+                // Last: who sees that it moved reads all of it.
+                moved(own, slot);
             };
         } else {
             cpu.no_bank += 1;

@@ -10,7 +10,7 @@ use tracer_ebpf::{ids::TELL_EXECS, kernel_fields::fields::*, records::life};
 use crate::{
     counters::renumber,
     kernel::{Kernel, load, task_cgroup_id},
-    maps::{bank, cpu_record, scratch, slot_flags, slot_of, tell, victim},
+    maps::{bank, cpu_record, moved, scratch, slot_flags, slot_of, tell, victim},
 };
 
 /// A task made another: charged to the maker's job.
@@ -111,8 +111,12 @@ pub fn victim_exit(ctx: BtfTracePointContext) -> i32 {
 
 #[inline(always)]
 fn killed_for_memory(task: Kernel) {
-    if let Some(bank) = bank(slot_of(0, task_cgroup_id(task)).into()) {
-        // SAFETY: this CPU's own bank.
-        unsafe { (*bank).oom_kills += 1 };
+    let slot = slot_of(0, task_cgroup_id(task)).into();
+    if let (Some(bank), Some(cpu)) = (bank(slot), cpu_record()) {
+        // SAFETY: this CPU's own bank and record.
+        unsafe {
+            (*bank).oom_kills += 1;
+            moved(cpu, slot);
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, anyhow};
-use aya::{Pod, maps::Map};
+use aya::maps::Map;
 
 const MAP_LOOKUP_ELEM: libc::c_int = 1;
 const MAP_UPDATE_ELEM: libc::c_int = 2;
@@ -134,17 +134,6 @@ impl CpuValues {
         unsafe { lookup(map, words.as_mut_ptr().cast()) }?;
         let bytes = bytes_of_words(words);
         Ok(bytes.chunks_exact(value_words * 8).map(|value| &value[..size_of::<T>()]).collect())
-    }
-
-    /// Copies of the same.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
-    pub fn copy<T: Pod>(&mut self, map: BorrowedFd<'_>) -> io::Result<Vec<T>> {
-        let values = self.read::<T>(map)?;
-        // SAFETY: each has the size of T, which any bytes make.
-        let copy = |value: &&[u8]| unsafe { value.as_ptr().cast::<T>().read_unaligned() };
-        Ok(values.iter().map(copy).collect())
     }
 }
 

@@ -11,37 +11,10 @@ use crate::model::{
     hist::Hist,
 };
 
-/// The words of one struct, added up over all CPUs at the last read: what did not move since need not
-/// be decoded again.
-///
-/// Counters and buckets only grow, by less than 2^32 between two reads, and no largest value grows
-/// without its bucket: equal sums are equal structs.
-#[derive(Default)]
-pub struct Sums(Vec<u64>);
-
-impl Sums {
-    /// Takes the structs `cpus`, one of each CPU, for the last read; whether anything moved. `scratch` is
-    /// overwritten.
-    pub fn moved(&mut self, cpus: &[&[u8]], scratch: &mut Vec<u64>) -> bool {
-        scratch.clear();
-        scratch.resize(cpus.first().map_or(0, |cpu| cpu.len() / 8), 0);
-        for cpu in cpus {
-            for (sum, word) in scratch.iter_mut().zip(cpu.chunks_exact(8)) {
-                *sum = sum.wrapping_add(word.try_into().map_or(0, u64::from_ne_bytes));
-            }
-        }
-        let moved = self.0 != *scratch;
-        if moved {
-            self.0.clone_from(scratch);
-        }
-        moved
-    }
-}
-
 /// The structs of one slot (or cell) over all reads: buckets wrap at 2^32, and their sums over all CPUs
 /// with them.
 pub struct Unwrapper {
-    /// Totals of each field that is a histogram, as last read.
+    /// Totals of the fields that are histograms, in their order, as last read.
     totals: Vec<Hist>,
 }
 
@@ -50,11 +23,13 @@ impl Unwrapper {
     /// read last; zeros else.
     pub fn after(measurement: &'static Measurement, last: &[Group]) -> Self {
         let last = last.iter().find(|group| group.is(measurement));
-        let total = |index: usize| match last.map(|group| &group.values[index]) {
+        let fields = measurement.fields.iter().enumerate();
+        let histograms = fields.filter(|(_, field)| field.kind == Kind::Histogram);
+        let total = |(index, _)| match last.map(|group| &group.values[index]) {
             Some(Some(Value::Histogram(hist))) => hist.clone(),
             _ => Hist::default(),
         };
-        Self { totals: (0..measurement.fields.len()).map(total).collect() }
+        Self { totals: histograms.map(total).collect() }
     }
 
     /// Sets the fields of `group` for which `offset` gives a place in the structs `cpus`, one of each
@@ -65,38 +40,39 @@ impl Unwrapper {
         cpus: &[&[u8]],
         offset: impl Fn(Place) -> Option<usize>,
     ) {
-        for (index, field) in group.measurement.fields.iter().enumerate() {
+        let mut totals = self.totals.iter_mut();
+        for (value, field) in group.values.iter_mut().zip(group.measurement.fields) {
+            let total = if field.kind == Kind::Histogram { totals.next() } else { None };
             let Some(at) = offset(field.place) else { continue };
-            group.values[index] = Some(match field.kind {
-                Kind::Histogram => {
+            *value = Some(match total {
+                Some(total) => {
                     let buckets = match field.place {
                         Place::CellHist(CellHist { buckets, .. }) => buckets,
                         _ => at + std::mem::offset_of!(KernelHist, buckets),
                     };
-                    Value::Histogram(self.unwrap(index, cpus, at, buckets))
+                    unwrap(total, cpus, at, buckets);
+                    Value::Histogram(total.clone())
                 }
-                _ => Value::Number(sum(cpus, at)),
+                None => Value::Number(sum(cpus, at)),
             });
         }
     }
+}
 
-    /// Of field `index`: its sum and largest value are at `ends`, its buckets at `buckets`.
-    fn unwrap(&mut self, index: usize, cpus: &[&[u8]], ends: usize, buckets: usize) -> Hist {
-        let total = &mut self.totals[index];
-        let mut now = [0_u32; BUCKETS];
-        for cpu in cpus {
-            let bytes = &cpu[buckets..buckets + BUCKETS * 4];
-            for (now, bytes) in now.iter_mut().zip(bytes.chunks_exact(4)) {
-                let count = bytes.try_into().map_or(0, u32::from_ne_bytes);
-                *now = now.wrapping_add(count);
-            }
+/// Brings `total` up to what the structs `cpus` have: its sum and largest value at `ends`, its buckets at `buckets`.
+fn unwrap(total: &mut Hist, cpus: &[&[u8]], ends: usize, buckets: usize) {
+    let mut now = [0_u32; BUCKETS];
+    for cpu in cpus {
+        let bytes = &cpu[buckets..buckets + BUCKETS * 4];
+        for (now, bytes) in now.iter_mut().zip(bytes.chunks_exact(4)) {
+            let count = bytes.try_into().map_or(0, u32::from_ne_bytes);
+            *now = now.wrapping_add(count);
         }
-        total.advance(&now);
-        total.sum = sum(cpus, ends + std::mem::offset_of!(Ends, sum));
-        let max = ends + std::mem::offset_of!(Ends, max);
-        total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
-        total.clone()
     }
+    total.advance(&now);
+    total.sum = sum(cpus, ends + std::mem::offset_of!(Ends, sum));
+    let max = ends + std::mem::offset_of!(Ends, max);
+    total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
 }
 
 fn sum(cpus: &[&[u8]], at: usize) -> u64 {
@@ -177,25 +153,5 @@ mod tests {
         assert_eq!(sleep.count(), 5_000_000_000);
         assert_eq!((sleep.sum, sleep.max), (10, 3));
         assert_eq!(second.since(&first).hist(Sched::sleep_ns).unwrap().count(), 1_000_000_000);
-    }
-
-    #[test]
-    fn what_moved_on_any_cpu_is_seen() {
-        // SAFETY: all integers.
-        let mut banks: [JobBank; 2] = unsafe { std::mem::zeroed() };
-        let (mut sums, mut scratch) = (Sums::default(), Vec::new());
-        let mut moved = |banks: &[JobBank; 2]| {
-            sums.moved(&[bytes_of(&banks[0]), bytes_of(&banks[1])], &mut scratch)
-        };
-        assert!(moved(&banks), "the first read");
-        assert!(!moved(&banks));
-        banks[1].forks += 1;
-        assert!(moved(&banks) && !moved(&banks));
-        banks[0].sleep_ns.buckets[1] = u32::MAX; // the upper half of its word
-        assert!(moved(&banks) && !moved(&banks));
-        banks[0].sleep_ns.buckets[1] = 0; // once around
-        assert!(moved(&banks) && !moved(&banks));
-        banks[1].sleep_ns.buckets[127] += 1;
-        assert!(moved(&banks) && !moved(&banks));
     }
 }

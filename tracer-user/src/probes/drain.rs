@@ -12,6 +12,7 @@ use super::{
     blocks::Blocks,
     census::Census,
     clock::RunQueueClock,
+    moves::Moves,
     options::Options,
     own,
     readings::Readings,
@@ -132,13 +133,19 @@ impl Probes {
         }
     }
 
-    fn read_slot(&mut self, lease: Lease, slot: Slot) -> Result<Vec<Group>> {
-        self.readings.read(lease, slot, self.slots.bank(slot)?)
+    /// Which slots have moved, where that is counted. Before their banks are read: what comes between is read once more.
+    fn read_moves(&self) -> Option<Moves> {
+        self.runs_switches().then(|| self.records.read_moves())?
+    }
+
+    fn read_slot(&mut self, lease: Lease, slot: Slot, moves: Option<&Moves>) -> Result<Vec<Group>> {
+        let mark = moves.map(|moves| moves.of(slot));
+        self.readings.read(lease, slot, self.slots.bank(slot)?, mark)
     }
 
     /// The last values of `lease`, which has ended.
     fn read_last(&mut self, lease: Lease, slot: Slot) -> Result<Vec<Group>> {
-        let mut slots = BTreeMap::from([(lease, self.read_slot(lease, slot)?)]);
+        let mut slots = BTreeMap::from([(lease, self.read_slot(lease, slot, None)?)]);
         if self.knows_block() {
             self.blocks.read(&mut slots, self.slots.held(), |of| of == slot);
         }
@@ -199,10 +206,11 @@ impl Probes {
             return Ok(None);
         }
         let begin = Instant::now();
+        let moves = self.read_moves();
         let mut slots = BTreeMap::new();
         for lease in leases {
             if let Some(slot) = self.slots.held().slot(*lease) {
-                slots.insert(*lease, self.read_slot(*lease, slot)?);
+                slots.insert(*lease, self.read_slot(*lease, slot, moves.as_ref())?);
             }
         }
         if !slots.is_empty() {
@@ -240,9 +248,10 @@ impl Source for Probes {
         if self.reclaims {
             self.reclaim(begin, |_, _| Ok(()))?;
         }
+        let moves = self.read_moves();
         let mut slots = BTreeMap::new();
         for (lease, slot) in self.slots.held().used().collect::<Vec<_>>() {
-            slots.insert(lease, self.read_slot(lease, slot)?);
+            slots.insert(lease, self.read_slot(lease, slot, moves.as_ref())?);
         }
         if self.knows_block() {
             self.blocks.read(&mut slots, self.slots.held(), |_| true);

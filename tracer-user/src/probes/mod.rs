@@ -22,6 +22,7 @@ mod hooks;
 mod id_table;
 mod leases;
 mod load;
+pub mod moves;
 mod needs;
 mod options;
 mod own;

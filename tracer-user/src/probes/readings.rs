@@ -17,7 +17,8 @@ use tracer_ebpf::{
 
 use super::{
     bank::SlotBanks,
-    decode::{Sums, Unwrapper, word},
+    decode::{Unwrapper, word},
+    moves::{LastRead, Mark},
     running::Reported,
 };
 use crate::{
@@ -38,11 +39,10 @@ struct Decoders {
     sched: Unwrapper,
     fault: Unwrapper,
     net: Unwrapper,
-    bank: Sums,
-    latency: Sums,
+    last_read: LastRead,
     /// The values at the last read.
     groups: [Group; 2],
-    /// Those of the network, by family.
+    /// Those of the network, of each family that has any.
     families: Vec<Group>,
 }
 
@@ -53,10 +53,9 @@ impl Decoders {
             sched: Unwrapper::after(&SCHED, last),
             fault: Unwrapper::after(&FAULT, last),
             net: Unwrapper::after(&NET, last),
-            bank: Sums::default(),
-            latency: Sums::default(),
+            last_read: LastRead::default(),
             groups: [&SCHED, &FAULT].map(|table| Group::unknown(table, Vec::new())),
-            families: FAMILIES.map(|name| Group::unknown(&NET, vec![name.into()])).into(),
+            families: Vec::new(),
         }
     }
 }
@@ -72,7 +71,6 @@ pub struct Readings {
     /// One minor fault in this many is timed.
     sample_every: u64,
     values: CpuValues,
-    scratch: Vec<u64>,
 }
 
 impl Readings {
@@ -90,7 +88,6 @@ impl Readings {
             unknown,
             sample_every,
             values: CpuValues::default(),
-            scratch: Vec::new(),
         }
     }
 
@@ -114,40 +111,52 @@ impl Readings {
         &self.unknown
     }
 
-    /// The values of `lease`, which has `slot`, from its banks.
+    /// The values of `lease`, which has `slot`, from its banks, which are read where `mark` does not tell that they are
+    /// the same as before.
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn read(&mut self, lease: Lease, slot: Slot, banks: &SlotBanks) -> Result<Vec<Group>> {
-        let Decoders { sched: of_sched, fault: of_fault, net, bank, latency, groups, families } =
+    pub fn read(
+        &mut self,
+        lease: Lease,
+        slot: Slot,
+        banks: &SlotBanks,
+        mark: Option<Mark>,
+    ) -> Result<Vec<Group>> {
+        let Decoders { sched: of_sched, fault: of_fault, net, last_read, groups, families } =
             self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
         let [sched, fault] = groups;
-        let cpus = self
-            .values
-            .read::<JobBank>(banks.bank_fd())
-            .with_context(|| format!("cannot read the bank of slot {slot}"))?;
-        if bank.moved(&cpus, &mut self.scratch) {
+        if !last_read.is_all(mark) {
+            let cpus = self
+                .values
+                .read::<JobBank>(banks.bank_fd())
+                .with_context(|| format!("cannot read the bank of slot {slot}"))?;
             let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
             of_sched.read(sched, &cpus, job);
             of_fault.read(fault, &cpus, job);
             set_spread(sched, &cpus);
-            for (index, group) in families.iter_mut().enumerate() {
-                net.read(group, &cpus, |place| in_bank(place, index));
+            families.clear();
+            for (index, name) in FAMILIES.iter().enumerate() {
+                let is_in_bank = |place| in_bank(place, index);
+                if has_any(&NET, &cpus, is_in_bank) {
+                    let mut group = Group::unknown(&NET, vec![(*name).into()]);
+                    net.read(&mut group, &cpus, is_in_bank);
+                    families.push(group);
+                }
             }
-        }
-        if let Some(map) = banks.latency_fd() {
-            let cpus = self
-                .values
-                .read::<LatencyBank>(map)
-                .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
-            if latency.moved(&cpus, &mut self.scratch) {
+            if let Some(map) = banks.latency_fd() {
+                let cpus = self
+                    .values
+                    .read::<LatencyBank>(map)
+                    .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
                 let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
                 of_fault.read(fault, &cpus, latency);
                 fault.set(Fault::latency_sample_every, self.sample_every);
             }
+            last_read.note(mark);
         }
         let mut groups = groups.to_vec();
-        groups.extend(families.iter().filter(|group| !group.is_idle()).cloned());
+        groups.extend_from_slice(families);
         for (table, at) in &self.unknown_values {
             let of_table = groups.iter_mut().filter(|group| group.is(table));
             of_table.for_each(|group| group.values[*at] = None);
@@ -186,6 +195,16 @@ fn set_spread(sched: &mut Group, cpus: &[&[u8]]) {
     let least_ns = (most_ns / LEAST_PART).max(1);
     sched.set(Sched::cpus_used, on_cpu_ns().filter(|ns| *ns >= least_ns).count() as u64);
     sched.set(Sched::busiest_cpu_ns, most_ns);
+}
+
+/// Whether one of the fields of `measurement` that `offset` gives a place in the banks `cpus` is not zero there.
+fn has_any(
+    measurement: &Measurement,
+    cpus: &[&[u8]],
+    offset: impl Fn(Place) -> Option<usize>,
+) -> bool {
+    let mut places = measurement.fields.iter().filter_map(|field| offset(field.place));
+    places.any(|at| cpus.iter().any(|cpu| word(cpu, at) != 0))
 }
 
 /// Where the bank keeps what is in `place` of family number `index` of the network. What is not kept by family

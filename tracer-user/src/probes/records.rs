@@ -13,9 +13,9 @@ use aya::{
     Pod,
     maps::{IterableMap, Map, MapData, PerCpuArray},
 };
-use tracer_ebpf::records::CpuRecord;
+use tracer_ebpf::records::{Cpu, CpuRecord};
 
-use super::bank::Plain;
+use super::{bank::Plain, moves::Moves};
 use crate::bpf::{
     lookup::{CpuValues, clear},
     maps::TakeMap,
@@ -26,12 +26,12 @@ use crate::bpf::{
 const VARIABLES: &str = ".bss";
 
 // SAFETY: a struct of integers, valid for any bytes.
-unsafe impl Pod for Plain<CpuRecord> {}
+unsafe impl Pod for Plain<Cpu> {}
 
 /// The records.
 pub struct Records {
     /// What runs on each CPU.
-    cpus: PerCpuArray<MapData, Plain<CpuRecord>>,
+    cpus: PerCpuArray<MapData, Plain<Cpu>>,
     /// The tasks' records.
     tasks: Map,
     /// Page faults in progress; full mode only.
@@ -67,9 +67,25 @@ impl Records {
 
     /// What runs on each CPU; `None` where the kernel does not tell.
     pub fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
-        let map = self.cpus.map().fd().as_fd();
-        let records = CpuValues::default().copy::<Plain<CpuRecord>>(map).ok()?;
-        Some(records.into_iter().map(|Plain(record)| record).collect())
+        self.each_cpu(|cpus| cpus.map(|cpu| cpu.record).collect())
+    }
+
+    /// Which slots have moved; `None` where the kernel does not tell.
+    pub fn read_moves(&self) -> Option<Moves> {
+        self.each_cpu(|cpus| {
+            let mut moves = Moves::default();
+            cpus.for_each(|cpu| moves.add(&cpu));
+            moves
+        })
+    }
+
+    /// What `with` makes of all that CPUs keep.
+    fn each_cpu<T>(&self, with: impl FnOnce(&mut dyn Iterator<Item = Cpu>) -> T) -> Option<T> {
+        let mut values = CpuValues::default();
+        let cpus = values.read::<Cpu>(self.cpus.map().fd().as_fd()).ok()?;
+        // SAFETY: each has the size of a Cpu, which any bytes make.
+        let cpu = |value: &&[u8]| unsafe { value.as_ptr().cast::<Cpu>().read_unaligned() };
+        Some(with(&mut cpus.iter().map(cpu)))
     }
 
     /// Those of `cpus` of which it is known what they run, while the switch hook is attached.

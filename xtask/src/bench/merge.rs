@@ -1,5 +1,5 @@
-//! How long it takes to add up the banks that a reading copied from the kernel: one of each slot and
-//! possible CPU, which is what a reading costs on a large node. No BPF, no root.
+//! How long it takes to tell which slots moved, by what a reading copied from the kernel, and to add up the banks of
+//! those: one of each slot and possible CPU, which is what a reading costs on a large node. No BPF, no root.
 
 use std::{hint::black_box, time::Instant};
 
@@ -9,9 +9,17 @@ use jobtrace::{
         group::Group,
         tables::{FAULT, SCHED, Sched},
     },
-    probes::decode::{Sums, Unwrapper},
+    probes::{
+        decode::Unwrapper,
+        moves::{LastRead, Mark, Moves},
+    },
 };
-use tracer_ebpf::{table::Place, tables::job::JobBank};
+use tracer_ebpf::{
+    ids::SLOTS,
+    records::{Cpu, CpuRecord},
+    table::Place,
+    tables::job::JobBank,
+};
 use xtask::{machine, markdown::Table, sections};
 
 use crate::{
@@ -52,7 +60,7 @@ pub fn run(write: bool) -> Result<()> {
 
 /// A slot as the reader keeps it.
 struct Slot {
-    sums: Sums,
+    last_read: LastRead,
     of_sched: Unwrapper,
     of_fault: Unwrapper,
     sched: Group,
@@ -67,7 +75,7 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
     let mut all: Vec<Slot> =
         (0..slots)
             .map(|slot| Slot {
-                sums: Sums::default(),
+                last_read: LastRead::default(),
                 of_sched: Unwrapper::after(&SCHED, &[]),
                 of_fault: Unwrapper::after(&FAULT, &[]),
                 sched: Group::unknown(&SCHED, vec![]),
@@ -80,17 +88,23 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
                     .collect(),
             })
             .collect();
-    let mut scratch = Vec::new();
-    let mut reading = |all: &mut Vec<Slot>| {
+    let mut cpus = vec![Cpu { record: CpuRecord::default(), moves: [0; SLOTS] }; cpus];
+    let reading = |all: &mut Vec<Slot>, cpus: &[Cpu]| {
         let begin = Instant::now();
-        let moved = all.iter_mut().filter_map(|slot| slot.read(bank, &mut scratch)).count();
+        let mut moves = Moves::default();
+        cpus.iter().for_each(|cpu| moves.add(cpu));
+        let read = |(slot, of): (usize, &mut Slot)| of.read(bank, moves.of(slot as u16));
+        let moved = all.iter_mut().enumerate().filter_map(read).count();
         (begin.elapsed().as_nanos() as f64, moved)
     };
-    let (_, moved) = reading(&mut all);
-    ensure!(moved == slots, "{moved} slots of {slots} moved in the first reading");
+    // What moved is read once more.
+    for round in ["first", "second"] {
+        let (_, moved) = reading(&mut all, &cpus);
+        ensure!(moved == slots, "{moved} slots of {slots} were read in the {round} reading");
+    }
     let (mut still, mut busy) = (Vec::new(), Vec::new());
     for round in 1..=READINGS {
-        let (ns, moved) = reading(&mut all);
+        let (ns, moved) = reading(&mut all, &cpus);
         ensure!(moved == 0, "{moved} slots moved by themselves");
         still.push(ns);
         let before = all[0].sched.number(Sched::on_cpu_ns);
@@ -98,26 +112,29 @@ fn measure(cpus: usize, slots: usize) -> Result<Row> {
             let at = std::mem::offset_of!(JobBank, on_cpu_ns);
             slot.banks[at] = slot.banks[at].wrapping_add(1);
         }
-        let (ns, moved) = reading(&mut all);
+        cpus[0].moves.iter_mut().for_each(|moves| *moves += 1);
+        let (ns, moved) = reading(&mut all, &cpus);
         ensure!(moved == slots, "{moved} slots of {slots} moved in reading {round}");
         let after = all[0].sched.number(Sched::on_cpu_ns);
         ensure!(after == before.map(|before| before + 1), "a bank is added up wrong: {after:?}");
         busy.push(ns);
+        reading(&mut all, &cpus);
     }
     black_box(&all);
-    Ok(Row { cpus, slots, still_ns: median(&still), moved_ns: median(&busy) })
+    Ok(Row { cpus: cpus.len(), slots, still_ns: median(&still), moved_ns: median(&busy) })
 }
 
 impl Slot {
-    /// As `probes/drain.rs` does it with what it copied from the map.
-    fn read(&mut self, bank: usize, scratch: &mut Vec<u64>) -> Option<()> {
-        let cpus: Vec<&[u8]> = self.banks.chunks_exact(bank).collect();
-        if !self.sums.moved(&cpus, scratch) {
+    /// As `probes/readings.rs` does it with what it copied from the map.
+    fn read(&mut self, bank: usize, mark: Mark) -> Option<()> {
+        if self.last_read.is_all(Some(mark)) {
             return None;
         }
+        let cpus: Vec<&[u8]> = self.banks.chunks_exact(bank).collect();
         let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
         self.of_sched.read(&mut self.sched, &cpus, job);
         self.of_fault.read(&mut self.fault, &cpus, job);
+        self.last_read.note(Some(mark));
         Some(())
     }
 }
