@@ -114,12 +114,14 @@ fn on_an_overlay_each_file_is_told_by_its_name() {
     known_files(Path::new(Overlay::writable(disk.path()).path()));
 }
 
-/// Many times more files than there is room for, between two uses of one that does more.
+/// Many times more files than there is room for, between two uses of one that does more, while jobtrace, stopped, reads
+/// none of them.
 #[test]
 fn many_files_of_a_moment_drive_out_no_large_one_and_totals_stay_exact() {
     let disk = Tmpfs::mount(64 * MIB).unwrap();
     let own = folder(disk.path(), "own");
-    let job = Traced::run(&["--io"], &[NAMED_FILES, &own, MANY]);
+    let unread = format!("kill -STOP $PPID && {NAMED_FILES} {own} {MANY} && kill -CONT $PPID");
+    let job = Traced::run(&["--io"], &["sh", "-c", &unread]);
     let mut agree = Agreement::new();
     agree_by_name(&job, &own, HEAVY_OPS, &mut agree);
     agree_with_totals(&job, disk.path().to_str().unwrap(), MANY.parse().unwrap(), &mut agree);
@@ -137,6 +139,29 @@ fn many_files_of_a_moment_drive_out_no_large_one_and_totals_stay_exact() {
     assert!(lost > 0, "all files found room: more are needed here");
     agree.between("rows", rows(&job, "io_files").len() as u64, 64..=4 * 64);
     agree.end();
+}
+
+/// Each that is started meets them anew: many more pairs of a program and a file than there is room for, of few files.
+#[test]
+fn few_files_of_many_short_programs_are_all_told() {
+    const PROGRAMS: u64 = 600;
+    const FILES: u64 = 25;
+    let disk = Tmpfs::mount(64 * MIB).unwrap();
+    let own = folder(disk.path(), "own");
+    let names: Vec<String> = (0..FILES).map(|number| format!("{own}/{number}")).collect();
+    names.iter().for_each(|name| fs::write(name, [b'x'; 100]).unwrap());
+    let each =
+        format!("i=0; while [ $i -lt {PROGRAMS} ]; do cat {own}/* > /dev/null; i=$((i + 1)); done");
+    let job = Traced::run(&["--io"], &["sh", "-c", &each]);
+    let mut agree = Agreement::new();
+    for name in &names {
+        let row = row(&job, "io_files", name);
+        for (field, truth) in [("opens", PROGRAMS), ("read_bytes", 100 * PROGRAMS)] {
+            agree.exact(&format!("{name}: {field}"), row[field].as_u64().unwrap(), truth);
+        }
+    }
+    agree.end();
+    assert!(job.json["io_lost"].is_null(), "{}", job.json["io_lost"]);
 }
 
 /// Names are in the record and what is made of it, harmless to look at, and in no line.

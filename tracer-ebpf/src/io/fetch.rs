@@ -160,7 +160,7 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
     }
     // SAFETY: has no preconditions.
     let now_ns = unsafe { bpf_ktime_get_ns() };
-    files::count_fault(id, pid, now_ns, is_first, besides.meanwhile.fetched_bytes());
+    files::count_fault(cpu, id, pid, now_ns, is_first, besides.meanwhile.fetched_bytes());
     count(cpu, device, op::MMAP, block, besides);
 }
 

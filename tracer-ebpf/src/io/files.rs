@@ -81,7 +81,7 @@ pub fn count(
         Some(cell) => (cell, true),
         // What is gone has no name, and a file that is only closed has done nothing here.
         None if operation.file() == 0 => (LIGHT.get_ptr_mut(&key)?, false),
-        None => (light(&key, operation)?, false),
+        None => (light(cpu, &key, operation)?, false),
     };
     // SAFETY: this CPU's own, and the thread's own cell.
     let cell = unsafe {
@@ -160,7 +160,7 @@ pub fn count_request(cpu: *mut IoCpu, pid: u32, operation: Operation) {
     }
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
-        None => match light(&key, operation) {
+        None => match light(cpu, &key, operation) {
             Some(cell) => (cell, false),
             None => return,
         },
@@ -199,14 +199,17 @@ fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
 
 /// The cell of a pair that does little, made where there is none.
 #[inline(always)]
-fn light(key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
+fn light(cpu: *mut IoCpu, key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
     if let Some(cell) = LIGHT.get_ptr_mut(key) {
         return Some(cell);
     }
     let _ = LIGHT.insert(key, &EMPTY, BPF_NOEXIST.into());
     let cell = LIGHT.get_ptr_mut(key)?;
-    // SAFETY: the thread's own.
-    unsafe { (*cell).made_ns = operation.now_ns() };
+    // SAFETY: the thread's own, and this CPU's.
+    unsafe {
+        (*cell).made_ns = operation.now_ns();
+        (*cpu).cells_made += 1;
+    }
     // SAFETY: asked for its presence alone.
     if unsafe { NAMES.get(&key.file) }.is_none() {
         tell_name(operation.file(), &key.file, false);
@@ -217,15 +220,18 @@ fn light(key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
 /// Counts `pages` that a page fault of thread `pid` brought into the page cache, as a fault where it is its first. Such
 /// a file has been opened by descriptor, and has its name by that.
 #[inline(always)]
-pub fn count_fault(id: FileId, pid: u32, now_ns: u64, is_first: bool, bytes: u64) {
+pub fn count_fault(cpu: *mut IoCpu, id: FileId, pid: u32, now_ns: u64, is_first: bool, bytes: u64) {
     let key = FileKey { file: id, thread: pid.into() };
     let cell = match HEAVY.get_ptr_mut(&key).or_else(|| LIGHT.get_ptr_mut(&key)) {
         Some(cell) => cell,
         None => {
             let _ = LIGHT.insert(&key, &EMPTY, BPF_NOEXIST.into());
             let Some(cell) = LIGHT.get_ptr_mut(&key) else { return };
-            // SAFETY: the thread's own.
-            unsafe { (*cell).made_ns = now_ns };
+            // SAFETY: the thread's own, and this CPU's.
+            unsafe {
+                (*cell).made_ns = now_ns;
+                (*cpu).cells_made += 1;
+            }
             cell
         }
     };

@@ -169,6 +169,8 @@ pub struct IoCpu {
     pub no_aio: u64,
     /// Operations that were counted in cells of files.
     pub filed: u64,
+    /// Cells of files that were made: where there are many, the agent reads them before they drive each other out.
+    pub cells_made: u64,
     /// How long the shortest operation took that is kept as one of the longest.
     pub shortest_kept_ns: u64,
     /// The last call that ended.

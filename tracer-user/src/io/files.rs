@@ -9,6 +9,8 @@ use tracer_ebpf::tables::io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FI
 use super::known::Known;
 use crate::bpf::{batch::elements, maps::TakeMap};
 
+/// So many new cells since a reading, and it is time for the next.
+const FILLING: u64 = LIGHT_FILES as u64 / 4;
 /// Words of a file's name.
 const NAME_WORDS: usize = size_of::<FileName>() / 8;
 
@@ -18,6 +20,8 @@ type Names = HashMap<MapData, [u64; 2], [u64; NAME_WORDS]>;
 pub struct Files {
     cells: [(MapData, u32); 2],
     names: [Names; 2],
+    /// Cells that had been made before the last reading.
+    read_at: u64,
     pub known: Known,
 }
 
@@ -35,14 +39,21 @@ impl Files {
         let cells = [(cells("LIGHT")?, LIGHT_FILES), (cells("HEAVY")?, HEAVY_FILES)];
         let mut names = |name: &str| take(name)?.try_into().context("map of names");
         let names = [names("HEAVY_NAMES")?, names("NAMES")?];
-        Ok(Self { cells, names, known: Known::default() })
+        Ok(Self { cells, names, read_at: 0, known: Known::default() })
     }
 
-    /// Takes what was done since the last reading, before which the programs had filed `filed` operations.
+    /// Whether the tables may be full before long, where `cells_made` were made so far.
+    pub fn is_filling(&self, cells_made: u64) -> bool {
+        cells_made.saturating_sub(self.read_at) > FILLING
+    }
+
+    /// Takes what was done since the last reading, before which the programs had filed `filed` operations and made
+    /// `cells_made` cells.
     ///
     /// # Errors
     /// When a map cannot be read.
-    pub fn read(&mut self, filed: u64) -> Result<()> {
+    pub fn read(&mut self, filed: u64, cells_made: u64) -> Result<()> {
+        self.read_at = cells_made;
         let mut all = Vec::new();
         for (map, most) in &self.cells {
             // SAFETY: the map's own types, integers without padding.

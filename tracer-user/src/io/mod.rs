@@ -24,7 +24,7 @@ use tracer_ebpf::handle::{Handle, Number};
 use crate::model::tables::NodeMount;
 
 pub use load::{Whose, load};
-pub use read::Io;
+pub use read::{EARLY, Io};
 
 /// What is known of requests to file servers, in the order in which the readers of the kernel's texts give it.
 const FIELDS: [Handle<Number>; 9] = [

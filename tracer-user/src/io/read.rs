@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     mem::offset_of,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -32,6 +33,9 @@ use crate::{
     probes::decode::{Unwrapper, bytes_of_words, cell_place, derive},
 };
 
+/// How often to see whether files must be read early: 8,192 pairs of a file and a thread have room, and small programs
+/// that are started one after the other meet up to 40,000 in a second.
+pub const EARLY: Duration = Duration::from_millis(50);
 /// Words of a cell, and of what is known of a CPU.
 const CELL_WORDS: usize = size_of::<IoCell>() / 8;
 const CPU_WORDS: usize = size_of::<IoCpu>() / 8;
@@ -100,10 +104,17 @@ impl Maps {
 }
 
 impl Maps {
-    /// Operations that were filed in cells of files up to now.
-    fn filed(&self) -> Result<u64> {
-        let cpus = self.cpus.get(&0, 0).context("cannot read how many operations were filed")?;
-        Ok(cpus.iter().map(|cpu| cpu[offset_of!(IoCpu, filed) / 8]).sum())
+    /// Takes what was done to files since the last reading.
+    fn read_files(&mut self) -> Result<()> {
+        let [filed, cells_made] =
+            self.sums([offset_of!(IoCpu, filed), offset_of!(IoCpu, cells_made)])?;
+        self.files.read(filed, cells_made)
+    }
+
+    /// What all CPUs have at the offsets `of`.
+    fn sums<const N: usize>(&self, of: [usize; N]) -> Result<[u64; N]> {
+        let cpus = self.cpus.get(&0, 0).context("cannot read what is known of the CPUs")?;
+        Ok(of.map(|at| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>()))
     }
 }
 
@@ -143,6 +154,28 @@ impl Io {
         Ok(())
     }
 
+    /// Takes what was done to files where so many were met since the last reading that they would drive each other out
+    /// of the tables before the next. Call it every [`EARLY`].
+    ///
+    /// # Errors
+    /// When a map cannot be read.
+    pub fn read_early(&mut self) -> Result<()> {
+        let [cells_made] = self.maps.sums([offset_of!(IoCpu, cells_made)])?;
+        if !self.maps.files.is_filling(cells_made) {
+            return Ok(());
+        }
+        let _ahead = Ahead::begin();
+        self.maps.read_files()
+    }
+
+    /// Counts nothing from now on: what is read next is the same in all maps.
+    pub fn stop(&mut self) {
+        for hook in self.set.there().collect::<Vec<_>>() {
+            // One that stays is detached with the rest at the end.
+            let _ = self.set.detach(hook.program);
+        }
+    }
+
     /// What the job has done up to now, cumulative.
     ///
     /// # Errors
@@ -153,7 +186,7 @@ impl Io {
             self.follow_own()?;
         }
         // First: what comes meanwhile is then in the totals, of which the files are a part.
-        self.maps.files.read(self.maps.filed()?)?;
+        self.maps.read_files()?;
         self.maps.slowest.read()?;
         self.maps.threads.read()?;
         let mut groups = Vec::new();
@@ -215,18 +248,18 @@ impl Io {
 
     /// What is not in these numbers as it should be.
     pub fn notes(&self) -> Vec<String> {
-        let Ok(cpus) = self.maps.cpus.get(&0, 0) else {
+        let lacking = self.maps.sums([
+            offset_of!(IoCpu, calls_32),
+            offset_of!(IoCpu, no_cell),
+            offset_of!(IoCpu, no_error),
+            offset_of!(IoCpu, untimed),
+            offset_of!(IoCpu, no_request),
+            offset_of!(IoCpu, no_aio),
+        ]);
+        let Ok(lacking) = lacking else {
             return vec!["what the I/O figures lack is unknown: its map cannot be read".into()];
         };
-        let sum = |at: usize| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>();
-        let mut notes = missing::notes([
-            sum(offset_of!(IoCpu, calls_32)),
-            sum(offset_of!(IoCpu, no_cell)),
-            sum(offset_of!(IoCpu, no_error)),
-            sum(offset_of!(IoCpu, untimed)),
-            sum(offset_of!(IoCpu, no_request)),
-            sum(offset_of!(IoCpu, no_aio)),
-        ]);
+        let mut notes = missing::notes(lacking);
         notes.extend(self.lacking.notes());
         let missed = self.set.runs().iter().map(|program| program.missed).sum();
         notes.extend((missed > 0).then(|| missing::runs(missed)));

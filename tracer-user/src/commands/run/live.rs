@@ -192,6 +192,8 @@ async fn watch(
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks.tick().await;
+    let mut early = tokio::time::interval(file_io::EARLY);
+    early.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let wake = Wake::of(source.probes.census.as_ref());
     loop {
         tokio::select! {
@@ -200,6 +202,7 @@ async fn watch(
             () = wake.much() => software::take(&mut source.probes),
             () = gpus::reading(source.gpus.as_ref()) => source.look(pipeline),
             _ = ticks.tick() => read(source, pipeline, recorder),
+            _ = early.tick(), if source.io.is_some() => source.read_early(pipeline),
         }
     }
 }
@@ -256,6 +259,13 @@ struct Live {
 }
 
 impl Live {
+    /// Takes what was done to files where the next reading would be too late for it.
+    fn read_early(&mut self, pipeline: &mut Pipeline) {
+        if let Some(Err(error)) = self.io.as_mut().map(Io::read_early) {
+            pipeline.complain(&error.context("a look at the command's files is lost"));
+        }
+    }
+
     /// Lays what the command's tasks did beside what its GPUs did.
     fn look(&mut self, pipeline: &mut Pipeline) {
         let Some(gpus) = self.gpus.as_ref().filter(|gpus| !gpus.watched().is_empty()) else {

@@ -21,7 +21,7 @@ use crate::{
         units::{count, duration, long_duration},
     },
     commands::agent::{hierarchy::View, log::Log},
-    io::{Io, Whose, load},
+    io::{EARLY, Io, Whose, load},
     model::{
         files::Files,
         group::{Group, since_all},
@@ -206,11 +206,9 @@ impl Dive {
         // Who waits for it may have gone.
         let _ = tell.send(Told::Began);
         let why = loop {
-            let left = self.most.saturating_sub(begin.elapsed());
-            match stop.recv_timeout(left.min(PAUSE)) {
-                Ok(why) => break why,
-                Err(RecvTimeoutError::Disconnected) => break Why::Nobody,
-                Err(RecvTimeoutError::Timeout) => {}
+            let until = (Instant::now() + PAUSE).min(begin + self.most);
+            if let Some(why) = pause(until, stop, &mut io) {
+                break why;
             }
             if !is_there() {
                 break Why::Job;
@@ -232,6 +230,7 @@ impl Dive {
             let _ = tell.send(Told::SoFar(SoFar { elapsed_ns, ops: counted.ops() }));
         };
         follow(&mut io);
+        io.stop();
         if why != Why::Reading {
             counted.take(io.read())?;
         }
@@ -249,6 +248,19 @@ impl Dive {
         let _ = tell.send(Told::Counted(Box::new(counted)));
         Ok(ended)
     }
+}
+
+/// Waits until `until`, or until it is to end, which it then tells. Meanwhile files are read where that is due.
+fn pause(until: Instant, stop: &Receiver<Why>, io: &mut Io) -> Option<Why> {
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        match stop.recv_timeout(left.min(EARLY)) {
+            Ok(why) => return Some(why),
+            Err(RecvTimeoutError::Disconnected) => return Some(Why::Nobody),
+            // What cannot be read is said with the next reading.
+            Err(RecvTimeoutError::Timeout) => drop(io.read_early()),
+        }
+    }
+    None
 }
 
 impl Counted {
