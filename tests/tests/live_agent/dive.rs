@@ -228,6 +228,33 @@ fn one_is_served_at_a_time_and_nothing_stays_when_he_is_gone() {
     agent.stop().unwrap();
 }
 
+/// It goes on while it is read for the last time.
+#[test]
+fn files_and_totals_of_a_busy_job_tell_of_the_same_operations() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let disk = Tmpfs::mount(64 << 20).unwrap();
+    let mount = disk.path().to_str().unwrap();
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let desk = Desk::of(&agent);
+    let job = shaped.job(OWNER, 9_811, "step_0");
+    fs::write(disk.path().join("read"), vec![b'x'; 1 << 20]).unwrap();
+    let reads = format!("while :; do dd if={mount}/read of=/dev/null bs=512 2> /dev/null; done");
+    let _reader = Running(job.command("sh").args(["-c", &reads]).spawn().unwrap());
+    agent.settle().unwrap();
+    let [status, json, stderr] = end(desk.ask(0, &["9811", "--for", "1s", "--json"]));
+    assert_eq!((&*status, &*stderr), ("0", ""), "{}", agent.log());
+    let told: Value = serde_json::from_str(&json).unwrap();
+    let ops = |key: &str| -> u64 {
+        let rows = told[key].as_array().unwrap().iter().filter(|row| row["mount"] == mount);
+        rows.filter_map(|row| row["ops"].as_u64()).sum()
+    };
+    assert!(ops("io") > 10_000, "{} operations", ops("io"));
+    assert_eq!(ops("io"), ops("io_files"), "in totals, and in files");
+    assert!(told["io_lost"].is_null(), "{}", told["io_lost"]);
+    agent.stop().unwrap();
+}
+
 #[test]
 fn who_counts_when_the_agent_is_stopped_is_told_what_was_counted() {
     let (hierarchy, controller) = quiet();

@@ -232,7 +232,7 @@ impl Io {
         let mut place = |device, path: &str| {
             let mount = systems.get(&device).cloned().unwrap_or_else(|| system(names, device, 0));
             let [fs, point] = place(&mount);
-            [fs, point, mount.full(path)]
+            [fs, point, whole_path(&mount, path)]
         };
         let mut told = self.maps.files.known.largest(&mut place);
         told.slowest = self.maps.slowest.longest(place);
@@ -275,6 +275,13 @@ fn place(mount: &Mount) -> [String; 2] {
     [mount.fs.clone(), path.into_owned()]
 }
 
+/// The path of what the file system itself calls `inner`; after `…` where it is not known where that is mounted: it
+/// would be read as another file's.
+fn whole_path(mount: &Mount, inner: &str) -> String {
+    let is_cut = mount.path.is_empty() && inner.starts_with('/');
+    if is_cut { format!("…{inner}") } else { mount.full(inner) }
+}
+
 fn tags(mount: &Mount, key: IoKey) -> Vec<String> {
     let op = OPS.get(usize::from(key.op)).copied().unwrap_or("unknown");
     place(mount).into_iter().chain([op.into()]).collect()
@@ -284,6 +291,15 @@ fn tags(mount: &Mount, key: IoKey) -> Vec<String> {
 mod tests {
     use super::*;
     use tracer_ebpf::tables::io::op;
+
+    #[test]
+    fn what_is_mounted_nobody_knows_where_has_no_whole_path() {
+        let mut names = Mounts::of("40 22 0:60 / /data rw - nfs s:/ rw\n");
+        assert_eq!(whole_path(&names.get(60, 0), "/root/a"), "/data/root/a");
+        assert_eq!(whole_path(&names.get(61, 0), "/root/a"), "…/root/a");
+        assert_eq!(whole_path(&names.get(61, 0), "memfd:a"), "memfd:a");
+        assert_eq!(whole_path(&names.get(61, 0), "…/a/b"), "…/a/b");
+    }
 
     #[test]
     fn a_cell_is_named_by_its_mount_and_its_call() {
