@@ -209,7 +209,7 @@ measurement! {
     counter device_read_bytes: Bytes in Place::Cell(offset_of!(IoCell, device_read_bytes)),
         "Bytes that the task had a device or a server read during the calls, read-ahead and the file system's own tables included: of `bytes`, what was not cached. Unknown of `mmap`, of io_uring and libaio; FUSE, Lustre and GPFS do not tell it, and it is 0 there.";
     counter fetched_bytes: Bytes in Place::Cell(offset_of!(IoCell, fetched_bytes)),
-        "Bytes of the pages that the calls or page faults brought into the page cache, read-ahead included; unlike `device_read_bytes` of any file system with a page cache. Those that a write, copy, truncation or allocation brings there are left out.";
+        "Bytes of the pages that the calls or page faults brought into the page cache, read-ahead included; unlike `device_read_bytes` of any file system with a page cache. Those that a write, copy, truncation or allocation brings there are left out, but for writes by io_uring and libaio: these pages count for `uring_read`, where anything was read by it, and for `other`.";
     counter fetched_more: Count in Place::Cell(offset_of!(IoCell, fetched_more)),
         "Of `mmap`, the page faults that brought more than one page: all others of its `ops` read ahead nothing.";
     counter throttled: Count in Place::Cell(offset_of!(IoCell, throttled)),

@@ -57,6 +57,7 @@ impl Lacking {
 
     /// Takes from the values of `key` what the kernel does not tell, or nobody measures.
     pub fn take_from(&self, group: &mut Group, key: IoKey) {
+        let has_moved_nothing = group.number(Io::bytes) == Some(0);
         let mut forget = |field: &Handle<Number>| group.values[field.index()] = None;
         let is_call = u32::from(key.op) < CALL_OPS;
         if !is_call || !self.has_account {
@@ -69,6 +70,10 @@ impl Lacking {
         }
         if u32::from(key.op) != op::MMAP {
             forget(&Io::fetched_more);
+        }
+        // Who reads nothing fetches nothing: these are the pages of writes, of which the kernel does not tell in a ring.
+        if u32::from(key.op) == op::URING_READ && has_moved_nothing {
+            forget(&Io::fetched_bytes);
         }
     }
 
@@ -125,6 +130,22 @@ mod tests {
         }
         let optional: Vec<_> = OPTIONAL.iter().map(|hook| hook.program).collect();
         assert_eq!(lacking(&optional).unwrap().notes().len(), 3);
+    }
+
+    #[test]
+    fn a_ring_that_nothing_was_read_by_has_fetched_nothing() {
+        let fetched = |op: u32, bytes: u64| {
+            let tags = vec![String::new(), String::new(), OPS[op as usize].into()];
+            let mut group = Group::unknown(&IO, tags);
+            group.set(Io::bytes, bytes);
+            group.set(Io::fetched_bytes, 4096);
+            let key = IoKey { device: 1, op: op as u16, error: 0 };
+            Lacking::default().take_from(&mut group, key);
+            group.number(Io::fetched_bytes)
+        };
+        assert_eq!(fetched(op::URING_READ, 0), None);
+        assert_eq!(fetched(op::URING_READ, 1), Some(4096));
+        assert_eq!(fetched(op::READ, 0), Some(4096), "a read that failed after it had fetched");
     }
 
     #[test]
