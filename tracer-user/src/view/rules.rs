@@ -14,6 +14,7 @@ mod cpu;
 mod files;
 mod hangs;
 mod io;
+mod mapped;
 mod memory;
 mod names;
 mod programs;

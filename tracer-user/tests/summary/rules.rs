@@ -18,7 +18,7 @@ use jobtrace::{
 };
 
 use crate::{
-    fixtures::{self, file_ops, waits},
+    fixtures::{self, file_ops, limits as exact, waits},
     reports::{record, slurm},
 };
 
@@ -179,6 +179,42 @@ fn a_file_that_is_opened_again_is_not_many_small_files() {
     assert_eq!(opened(78_000, 1), [false, true]);
     assert_eq!(opened(78_000, 78_000), [true, false]);
     assert_eq!(opened(7_000, 1), [true, true]);
+}
+
+/// What is used through a mapping moves by no call: at most all of the file.
+#[test]
+fn files_that_may_be_mapped_are_as_small_as_their_size() {
+    let told = |reads, sizes: &[(u64, u64, u64)], faults| {
+        let opened = exact::op("open", 6_000, exact::IO_NS, &[]);
+        let read = exact::op("read", reads, 0, &[]);
+        let mut job = exact::of_ops(vec![opened, read]);
+        let folder = |(at, (opens, files, size_bytes)): (usize, &(u64, u64, u64))| FileUse {
+            path: format!("/scratch/{at}"),
+            fs: "lustre".into(),
+            mount: "/scratch".into(),
+            files: *files,
+            counts: FileCounts {
+                opens: *opens,
+                size_bytes: files * size_bytes,
+                faults,
+                ..FileCounts::default()
+            },
+        };
+        job.totals.files.folders = sizes.iter().enumerate().map(folder).collect();
+        let report = said(&[job]);
+        report.contains("small_files")
+    };
+    let (large, small) = ([(6_000, 1_500, 128 << 10)], [(6_000, 1_500, 4 << 10)]);
+    assert!(told(3_000, &large, 0), "read");
+    assert!(!told(2_999, &large, 0), "used through a mapping, all of them in the page cache");
+    assert!(!told(6_000, &large, 3_000), "their heads are read, the rest by page faults");
+    assert!(told(6_000, &large, 2_999));
+    assert!(told(0, &small, 0), "small also where all of it is used");
+    assert!(told(0, &[(6_000, 6_000, 0)], 0), "empty ones that are made");
+    assert!(!told(0, &[], 0), "of unknown size");
+    // One that is large and opened once makes no others larger.
+    let mixed = [(6_000, 1_500, 4 << 10), (1, 1, 100 << 30)];
+    assert!(told(6_000, &mixed, 100_000) && told(6_000, &mixed, 0));
 }
 
 /// What another file or mount tells of writes by one thread is of use only where those are as large.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Facts, by_file::is_opened_again};
-use crate::model::files::FileUse;
+use crate::model::files::{FileCounts, FileUse};
 
 /// From this part of the opens on, it is where they lie.
 const MOST: f64 = 0.50;
@@ -24,24 +24,32 @@ fn folder(path: &str) -> Option<&str> {
     }
 }
 
-/// The lowest folder of a mount below which most opens are that a record tells by folder; files that are opened again
-/// and again are left out. `None` where nothing is told.
-pub(super) fn most_opened<'a>(facts: &Facts<'a>, [fs, mount]: [&str; 2]) -> Option<Below<'a>> {
+/// What was done with the files directly in each folder of a mount that a record tells, and how many these are; files
+/// that are opened again and again are left out.
+pub(super) fn direct<'a>(
+    facts: &Facts<'a>,
+    [fs, mount]: [&str; 2],
+) -> BTreeMap<&'a str, (u64, FileCounts)> {
     let of_mount = |of: &&'a FileUse| of.fs == fs && of.mount == mount;
-    let mut direct: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
-    for folder in facts.totals.files.folders.iter().filter(of_mount) {
-        direct.insert(&folder.path, [folder.counts.opens, folder.files]);
-    }
+    let folders = facts.totals.files.folders.iter().filter(of_mount);
+    let mut direct: BTreeMap<&str, _> =
+        folders.map(|folder| (&*folder.path, (folder.files, folder.counts))).collect();
     let again = facts.totals.files.files.iter().filter(of_mount).filter(|of| is_opened_again(of));
     for file in again {
-        if let Some(known) = folder(&file.path).and_then(|folder| direct.get_mut(folder)) {
-            known[0] = known[0].saturating_sub(file.counts.opens);
-            known[1] = known[1].saturating_sub(file.files);
+        if let Some((files, counts)) = folder(&file.path).and_then(|path| direct.get_mut(path)) {
+            *counts = counts.since(&file.counts);
+            *files = files.saturating_sub(file.files);
         }
     }
+    direct
+}
+
+/// The lowest folder of a mount below which most opens are that a record tells by folder; files that are opened again
+/// and again are left out. `None` where nothing is told.
+pub(super) fn most_opened<'a>(facts: &Facts<'a>, mount: [&str; 2]) -> Option<Below<'a>> {
     let mut below: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     let mut all = 0_u64;
-    for (path, [opens, files]) in direct {
+    for (path, (files, FileCounts { opens, .. })) in direct(facts, mount) {
         all = all.saturating_add(opens);
         for above in std::iter::successors(Some(path), |path| folder(path)) {
             let sums = below.entry(above).or_default();
@@ -63,7 +71,7 @@ fn depth(path: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{files::FileCounts, info::JobInfo, job::Job, totals::RunTotals};
+    use crate::model::{info::JobInfo, job::Job, totals::RunTotals};
 
     fn told(folders: &[(&str, u64, u64)], again: &[(&str, u64)]) -> Option<(String, u64, u64)> {
         let one = |path: &str, opens, files| FileUse {

@@ -6,6 +6,7 @@ use super::{
     DIVE, FACT, Facts, Finding, LEAST_NS, Rule, Saves, Tone,
     below::most_opened,
     by_file::{of_opened_again, path},
+    mapped::mapped_bytes,
 };
 use crate::{
     base::units::{bytes, count, duration, percent},
@@ -86,8 +87,10 @@ pub(super) const SMALL_FILES: Rule = Rule {
     least_ns: LEAST_NS,
     threshold: || {
         in_a_dive(&format!(
-            "more than {} of the time in I/O goes into open, stat and the like, and {} files or more are opened with \
-             less than {} moved for each; without those of `opened_again`",
+            "more than {} of the time in I/O goes into open, stat and the like, and there are {} opens or more with \
+             less than {} moved for each; without those of `opened_again`. Where most of these files may be mapped (no \
+             read, write or listing for half of the opens, or page faults that read for half of them), their whole size \
+             counts as moved",
             percent(NAMES_TIME),
             count(MANY),
             bytes(FILE_BYTES)
@@ -237,7 +240,9 @@ pub(super) fn small_files(facts: &Facts) -> Option<Finding> {
         let opens = opens.saturating_sub(again.opens);
         let moved = added_up(groups.iter().filter_map(|group| group.number(Io::bytes)));
         let moved = moved.saturating_sub(again.read_bytes.saturating_add(again.written_bytes));
-        let is_small = opens >= MANY && moved / opens < FILE_BYTES;
+        let mapped_bytes = mapped_bytes(facts, mount, groups, opens)?;
+        let each_bytes = moved.checked_div(opens)?.saturating_add(mapped_bytes);
+        let is_small = opens >= MANY && each_bytes < FILE_BYTES;
         (is_small && all.of_io(cost_ns) > NAMES_TIME).then(|| {
             let below = most_opened(facts, mount).map_or(String::new(), |below| {
                 let files = if below.files == 1 { "file" } else { "files" };
@@ -245,12 +250,15 @@ pub(super) fn small_files(facts: &Facts) -> Option<Finding> {
                 let path = path(below.path, facts);
                 format!("; among them {opens} opens of {number} {files} below {path}")
             });
+            let each = match mapped_bytes {
+                0 => format!("{} moved for each", bytes(each_bytes)),
+                size_bytes => format!("most of files of {}", bytes(size_bytes)),
+            };
             let text = format!(
-                "{} goes into open, stat and the like on {}: {} files opened, {} moved for each{below}",
+                "{} goes into open, stat and the like on {}: {} opens, {each}{below}",
                 all.cost(cost_ns),
                 all.place(mount),
-                count(opens),
-                bytes(moved / opens)
+                count(opens)
             );
             (cost_ns, text)
         })

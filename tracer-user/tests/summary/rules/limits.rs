@@ -84,7 +84,7 @@ fn accesses() -> Vec<Limit> {
 fn names() -> Vec<Limit> {
     let opened = |number, took_ns, bytes| {
         let failed = [(Io::errors, 300), (Io::bytes, bytes)];
-        of_ops(vec![op("open", number + 300, took_ns, &failed)])
+        of_ops(vec![op("open", number + 300, took_ns, &failed), op("read", number, 0, &[])])
     };
     let missed = |of, took_ns, number| {
         let took = op("open", of, took_ns, &[(Io::errors, number)]);
@@ -100,7 +100,7 @@ fn names() -> Vec<Limit> {
             THREE_TENTHS + 1,
             THREE_TENTHS,
         ),
-        limit("small_files", "1.00k files", |number| opened(number, IO_NS, 0), 1_000, 999),
+        limit("small_files", "1.00k opens", |number| opened(number, IO_NS, 0), 1_000, 999),
         limit(
             "small_files",
             "less than 64 KiB",
@@ -307,7 +307,8 @@ fn names_are_told_where_neither_small_nor_missing_files_are() {
     let told = |opens, missed| {
         let opened = op("open", opens + missed, TENTH, &[(Io::errors, missed)]);
         let stat = op("stat", 2_000, 4 * TENTH, &[]);
-        let said = said(&[of_ops(vec![opened, stat, missing(missed)])]);
+        let read = op("read", opens, 0, &[]);
+        let said = said(&[of_ops(vec![opened, stat, read, missing(missed)])]);
         ["many_names", "small_files", "missing_files"].map(|rule| said.contains(rule))
     };
     assert_eq!(told(999, 0), [true, false, false]);
