@@ -1,6 +1,7 @@
 //! The files and folders that a job used most, where a run was asked for them, and what is left for all others.
 
 use serde::Serialize;
+use tracer_ebpf::tables::io_file::LIGHT_FILES;
 
 use super::{
     Style,
@@ -179,8 +180,9 @@ fn in_words(lost: LostFiles) -> Option<String> {
     };
     let ops = (lost.ops > 0).then(|| {
         format!(
-            "{} in no row of a file or folder, only in the rest: there were more files between two readings than there \
-             is room for (with `run`, a shorter --interval loses fewer)",
+            "{} in no row of a file or folder, only in the rest: between two readings threads used more files, each \
+             thread's counted anew, than the {LIGHT_FILES} there is room for (with `run`, a shorter --interval loses \
+             fewer)",
             number(lost.ops, "operation on files is", "operations on files are")
         )
     });

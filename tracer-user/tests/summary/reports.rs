@@ -274,9 +274,10 @@ fn files_that_found_no_room_are_told_of() {
         (
             json!({"ops": 1, "files": 2_000}),
             json!(
-                "1 operation on files is in no row of a file or folder, only in the rest: there were more files between \
-                 two readings than there is room for (with `run`, a shorter --interval loses fewer); 2.00k files are \
-                 told by the folder alone: there were more files than are kept apart"
+                "1 operation on files is in no row of a file or folder, only in the rest: between two readings threads \
+                 used more files, each thread's counted anew, than the 8192 there is room for (with `run`, a shorter \
+                 --interval loses fewer); 2.00k files are told by the folder alone: there were more files than are \
+                 kept apart"
             )
         )
     );
