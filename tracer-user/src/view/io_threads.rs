@@ -29,8 +29,13 @@ pub const UNEVEN: f64 = 0.15;
 /// It matters where that is this part of the run.
 pub const UNEVEN_COST: f64 = 0.05;
 /// Who does fewer operations than this part of the slowest one's, or takes less time for them, does other work: a parent
-/// that reads modules and starts the others.
+/// that reads modules and starts the others. So does who moves less and mostly asks for names, unlike the slowest one.
 const SAME_WORK: f64 = 0.05;
+/// Who moves as much but for this part of it has the same to do. It takes longer for another reason then, which is one of
+/// files where it waits longer in its operations: what keeps it from a CPU there is not.
+const ALIKE: f64 = 0.10;
+/// From this part of its time on, names and attributes are what it does.
+const OF_NAMES: f64 = 0.50;
 
 /// A program, a thread, or all that is neither.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -168,6 +173,11 @@ pub fn metadata() -> [&'static str; METADATA.len()] {
     METADATA.map(|op| OPS[op as usize])
 }
 
+/// Whether it does little but names and attributes: what starts a program.
+fn does_names(counts: &IoCounts) -> bool {
+    counts.metadata_ns as f64 >= counts.time_ns as f64 * OF_NAMES
+}
+
 /// One that others of the same program wait for: a process, or a thread where the program has one process alone.
 pub struct Uneven {
     /// `process 4711 of sol`, made harmless.
@@ -204,7 +214,11 @@ impl Uneven {
         let (slowest, most) = *parts.first()?;
         let is_part = |own: u64, most: u64| own as f64 >= most as f64 * SAME_WORK;
         let does_same = |counts: &IoCounts| {
-            is_part(counts.ops, most.ops) && is_part(counts.time_ns, most.time_ns)
+            is_part(counts.ops, most.ops)
+                && is_part(counts.time_ns, most.time_ns)
+                && (is_part(counts.bytes(), most.bytes())
+                    || does_names(&most)
+                    || !does_names(counts))
         };
         let others = parts[1..].iter().map(|(_, counts)| counts).filter(|counts| does_same(counts));
         let others: Vec<&IoCounts> = others.collect();
@@ -213,6 +227,7 @@ impl Uneven {
         };
         let mean = IoCounts {
             time_ns: mean(|counts| counts.time_ns)?,
+            waited_ns: mean(|counts| counts.waited_ns)?,
             read_bytes: mean(|counts| counts.read_bytes)?,
             written_bytes: mean(|counts| counts.written_bytes)?,
             ..IoCounts::default()
@@ -223,7 +238,20 @@ impl Uneven {
         let told = Self { name, most, others: others.len() as u64, mean };
         let is_uneven = told.beyond_ns() as f64 >= most.time_ns as f64 * UNEVEN;
         let matters = told.beyond_ns() as f64 >= facts.totals.elapsed_ns as f64 * UNEVEN_COST;
-        (is_uneven && matters).then_some(told)
+        let has_cause = !told.moves_as_much() || told.waited_beyond_ns() >= told.beyond_ns() / 2;
+        (is_uneven && matters && has_cause).then_some(told)
+    }
+
+    /// Whether it moved as much as the others did on average, and not nothing.
+    pub fn moves_as_much(&self) -> bool {
+        let (most, mean) = (self.most.bytes(), self.mean.bytes());
+        let larger = most.max(mean);
+        larger > 0 && most.abs_diff(mean) as f64 <= larger as f64 * ALIKE
+    }
+
+    /// How much longer it waited in its operations, nanoseconds.
+    fn waited_beyond_ns(&self) -> u64 {
+        self.most.waited_ns.saturating_sub(self.mean.waited_ns)
     }
 
     /// How much longer it took than the others did on average, nanoseconds.
@@ -281,19 +309,65 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Threads by their process, number, operations and time; the run took a minute.
-    fn told(threads: &[(u32, u32, u64, u64)]) -> Option<String> {
+    /// Of threads by their process and number; the run took a minute.
+    fn told_of(threads: &[(u32, u32, IoCounts)]) -> Option<String> {
         let mut totals = RunTotals::new(Job::default(), JobInfo::default());
         totals.elapsed_ns = 60 * S;
-        let one = |(process, thread, ops, time_ns): &(u32, u32, u64, u64)| ThreadUse {
+        let one = |(process, thread, counts): &(u32, u32, IoCounts)| ThreadUse {
             program: "sol\x1bver".into(),
             process: *process,
             thread: *thread,
-            counts: IoCounts { ops: *ops, time_ns: *time_ns, ..IoCounts::default() },
+            counts: *counts,
             ..ThreadUse::default()
         };
         totals.files.threads.threads = threads.iter().map(one).collect();
         uneven(&Facts::new(&totals, false))
+    }
+
+    /// The same by their operations and time.
+    fn told(threads: &[(u32, u32, u64, u64)]) -> Option<String> {
+        let counts = |ops, time_ns| IoCounts { ops, time_ns, ..IoCounts::default() };
+        let threads = threads
+            .iter()
+            .map(|(process, thread, ops, time_ns)| (*process, *thread, counts(*ops, *time_ns)));
+        told_of(&threads.collect::<Vec<_>>())
+    }
+
+    /// A thread that moved so much, and waited so long of its time.
+    fn moved(thread: u32, read_bytes: u64, time_ns: u64, waited_ns: u64) -> (u32, u32, IoCounts) {
+        let counts = IoCounts { ops: 500, read_bytes, time_ns, waited_ns, ..IoCounts::default() };
+        (1, thread, counts)
+    }
+
+    /// As much to do takes one longer because it waits for storage or others; or for a CPU, which is no matter of files.
+    #[test]
+    fn one_that_moves_as_much_is_told_where_it_waits_longer() {
+        let told = |bytes, waited_ns| {
+            told_of(&[moved(1, bytes, 20 * S, waited_ns), moved(2, 900, 10 * S, S)]).is_some()
+        };
+        assert!(
+            !told(900, S) && !told(1_000, 6 * S - 1),
+            "most of it on a CPU, or waiting for one"
+        );
+        assert!(told(1_000, 6 * S));
+        assert!(told(1_001, S), "more to do");
+    }
+
+    /// The main thread of a program that starts threads opened its modules.
+    #[test]
+    fn one_that_started_the_program_is_not_like_those_that_move_data() {
+        let of_names = |metadata_ns, read_bytes| {
+            let (process, thread, counts) = moved(9, read_bytes, 4 * S, 0);
+            (process, thread, IoCounts { metadata_ns, ..counts })
+        };
+        let told = |started| {
+            let workers = [1, 2, 3].map(|thread| moved(thread, 1_000, 20 * S, 10 * S));
+            told_of(&[&workers[..], &[started]].concat())
+        };
+        assert_eq!(told(of_names(2 * S, 49)), None);
+        let like_it = "the 3 others like it";
+        assert!(told(of_names(2 * S - 1, 49)).unwrap().contains(like_it), "it moves data");
+        assert!(told(of_names(2 * S, 50)).unwrap().contains(like_it), "some of it");
     }
 
     #[test]

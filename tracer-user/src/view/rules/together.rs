@@ -25,15 +25,17 @@ pub(super) const UNEVEN_IO: Rule = Rule {
     threshold: || {
         format!(
             "{ASKED}: of the program that spends most on files, one process (or one thread, if it has one process) \
-             takes longer than the others like it on average, by {} of its time and {} of the run",
+             takes longer than the others like it on average, by {} of its time and {} of the run; where all move as \
+             much, by waiting, and not for a CPU",
             percent(UNEVEN),
             percent(UNEVEN_COST)
         )
     },
     source: "Drishti: 15 % of its time; 30 % more bytes are told as the cause",
-    advice: "divide files by their bytes and not by their number; let all take part: each rank its own part of the file \
-             (C: pread, pwrite), collective calls of MPI-IO and HDF5 (H5FD_MPIO_COLLECTIVE), a shard for each loader \
-             process (Python)",
+    advice: "if it moves more, divide files by their bytes and not by their number, and let all take part: each rank its \
+             own part of the file (C: pread, pwrite), collective calls of MPI-IO and HDF5 (H5FD_MPIO_COLLECTIVE), a \
+             shard for each loader process (Python); if all move as much, look what it waits for: a file that others \
+             write to or lock, a slower disk or server (Lustre: lfs getstripe)",
     shown: DIVE,
     find: uneven_io,
 };
@@ -58,12 +60,27 @@ pub(super) const SHARED_WRITES: Rule = Rule {
     find: shared_writes,
 };
 
+/// Why it takes longer, as far as that is known: by what it moves, or what it waits.
+fn cause(uneven: &Uneven) -> String {
+    let (most, mean) = (uneven.most.bytes(), uneven.mean.bytes());
+    if uneven.moves_as_much() {
+        let waited = [&uneven.most, &uneven.mean].map(|of| duration(of.waited_ns));
+        return format!(
+            "; they move as much, but it waits {} of it, they {}",
+            waited[0], waited[1]
+        );
+    }
+    let has_more = most.saturating_sub(mean) as f64 >= MORE_BYTES * most as f64;
+    match (most.max(mean), has_more) {
+        (0, _) => String::new(),
+        (_, true) => format!("; it moves {}, they {}", bytes(most), bytes(mean)),
+        (_, false) => format!("; though it moves {}, they {}", bytes(most), bytes(mean)),
+    }
+}
+
 fn uneven_io(facts: &Facts) -> Option<Finding> {
     let uneven = Uneven::of(facts)?;
-    let (most, mean) = (uneven.most.bytes(), uneven.mean.bytes());
-    let has_more = most.saturating_sub(mean) as f64 >= MORE_BYTES * most as f64 && most > 0;
-    let moves = if has_more { "it moves" } else { "though it moves" };
-    let text = format!("{}; {moves} {}, they {}", uneven.in_words(), bytes(most), bytes(mean));
+    let text = format!("{}{}", uneven.in_words(), cause(&uneven));
     let weight = uneven.beyond_ns() as f64 / facts.totals.elapsed_ns.max(1) as f64;
     Some(Finding::new(weight, Tone::Bad, text))
 }
