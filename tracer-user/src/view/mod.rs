@@ -19,6 +19,7 @@ pub(crate) mod gpu_idle;
 pub(crate) mod gpus;
 pub(crate) mod headline;
 pub(crate) mod io_threads;
+mod labels;
 pub(crate) mod line;
 pub(crate) mod node_use;
 pub(crate) mod plots;

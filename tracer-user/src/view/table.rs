@@ -1,6 +1,6 @@
 //! A table as lines of text.
 
-use super::{Style, line::Line};
+use super::{Style, labels::labels, line::Line};
 use crate::base::text::{left, middle, right, width};
 
 /// Columns that the first cell of a row has at least.
@@ -21,13 +21,15 @@ pub fn table(head: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<Line> {
     let widths = widths(head, rows);
     let others: usize = widths[1..].iter().map(|width| width + 2).sum();
     let first = widths[0].min(style.width.saturating_sub(2 + others).max(LEAST_FIRST));
-    let line = |row: &[String]| {
+    let line = |label: &str, row: &[String]| {
         let rest: String =
             row[1..].iter().zip(&widths[1..]).map(|(cell, w)| right(cell, w + 2)).collect();
-        format!("  {}{rest}", left(&middle(&row[0], first), first))
+        format!("  {}{rest}", left(label, first))
     };
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    let mut lines = vec![Line::new().faint(line(&head))];
-    lines.extend(rows.iter().map(|row| Line::new().plain(line(row))));
+    let mut lines = vec![Line::new().faint(line(&middle(&head[0], first), &head))];
+    let names: Vec<&str> = rows.iter().map(|row| &*row[0]).collect();
+    let rows = labels(&names, first).into_iter().zip(rows);
+    lines.extend(rows.map(|(label, row)| Line::new().plain(line(&label, row))));
     lines
 }
