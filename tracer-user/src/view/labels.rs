@@ -102,12 +102,13 @@ mod tests {
 
     #[test]
     fn rows_that_differ_have_labels_that_differ() {
-        let alike = |differ: fn(&str) -> String| ["os", "re", "site"].map(differ);
-        let places: [(fn(&str) -> String, usize, [&str; 3]); 3] = [
+        type Name = fn(&str) -> String;
+        let alike = |differ: Name| ["os", "re", "site"].map(differ);
+        let places: [(Name, usize, [&str; 3]); 3] = [
             (
-                |of| format!("/tmp/attack/work/{of}"),
+                |of| format!("/data/project/{of}"),
                 17,
-                ["…p/attack/work/os", "…p/attack/work/re", "…attack/work/site"],
+                ["/data/project/os", "/data/project/re", "…ata/project/site"],
             ),
             (
                 |of| format!("/root/.pyenv/lib/python3.11/__pycache__/{of}.cpython-311.opt-1.pyc"),
