@@ -303,7 +303,7 @@ fn root_takes_it_from_another_user_who_is_told_what_was_counted() {
     assert_eq!((&*status, &*stderr), ("0", ""), "{text}");
     let json = counted(asked, &disk, &report, &agent);
     let told: Value = serde_json::from_str(&json).unwrap();
-    let note = "counting ended before its time: root has another job's file operations counted";
+    let note = "counting ended before its time: root has file operations counted, of this job or another one";
     assert!(told["notes"].as_array().unwrap().iter().any(|said| said == note), "{told}");
     assert!(agent.log().contains("for user 61001: root wants to count"), "{}", agent.log());
     agent.stop().unwrap();

@@ -44,7 +44,7 @@ Examples:
       jobtrace run --io -- ./simulate")]
 pub struct Args {
     /// Its id, as `jobtrace top` shows it
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = parse_job)]
     pub job: String,
     /// For how long at most, from 1s to 1h: seconds, or a number with a unit (s, m, h)
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_time)]
@@ -55,6 +55,14 @@ pub struct Args {
     /// Where the agent listens: query.sock in its `state.dir`
     #[arg(long, value_name = "PATH", default_value_os_t = Path::new(STATE_DIR).join(SOCKET))]
     pub socket: PathBuf,
+}
+
+/// An empty id is that of a variable which is not set.
+fn parse_job(text: &str) -> Result<String, String> {
+    let is_empty = text.trim().is_empty();
+    (!is_empty).then(|| text.to_owned()).ok_or_else(|| {
+        "the id of a job is empty: `jobtrace top --once` lists those that run".into()
+    })
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {

@@ -81,7 +81,8 @@ impl AllFiles {
     fn with(facts: &Facts, most: usize) -> Self {
         let all = &facts.totals.files;
         let on_storage = |files: &[FileUse]| -> Vec<FileUse> {
-            let files = files.iter().filter(|file| is_storage(&file.fs)).cloned().collect();
+            let files = files.iter().filter(|file| is_storage(&file.fs) && was_used(&file.counts));
+            let files = files.cloned().collect();
             largest(files, most, |file: &FileUse| &file.counts)
         };
         let (files, folders) = (on_storage(&all.files), on_storage(&all.folders));
@@ -172,6 +173,12 @@ pub fn block(all: &AllFiles, style: &Style) -> Vec<Line> {
     lines
 }
 
+/// Whether anything was done to a file that a row tells: of one that is only executed, page faults alone are known, and
+/// no name.
+fn was_used(counts: &FileCounts) -> bool {
+    counts.ops > 0 || counts.bytes() > 0 || counts.time_ns > 0
+}
+
 /// What was lost, in words; nothing where nothing was.
 fn in_words(lost: LostFiles) -> Option<String> {
     let number = |number: u64, one: &str, several: &str| match number {
@@ -230,4 +237,34 @@ fn others(facts: &Facts, files: &FileCounts) -> FileRow {
     }
     let files = FileCounts { read_bytes: files.bytes(), written_bytes: 0, ..*files };
     row("the rest".into(), &all.since(&files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{info::JobInfo, job::Job, totals::RunTotals};
+
+    #[test]
+    fn what_is_only_executed_has_no_row() {
+        let file = |path: &str, counts| FileUse {
+            path: path.into(),
+            fs: "ext4".into(),
+            files: 1,
+            counts,
+            ..FileUse::default()
+        };
+        let none = FileCounts::default();
+        let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+        totals.files.files = vec![
+            file("/data", FileCounts { ops: 1, ..none }),
+            file("/by_ring", FileCounts { written_bytes: 1, ..none }),
+            file("…/inode 247085", FileCounts { fetched_bytes: 1 << 20, faults: 9, ..none }),
+        ];
+        totals.files.folders = totals.files.files.clone();
+        let all = AllFiles::of(&Facts::new(&totals, true));
+        for rows in [all.files, all.folders] {
+            let paths: Vec<_> = rows.iter().map(|row| &*row.path).collect();
+            assert_eq!(paths, ["/data", "/by_ring"]);
+        }
+    }
 }

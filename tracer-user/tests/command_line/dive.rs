@@ -158,3 +158,13 @@ fn times_out_of_bounds_are_refused() {
     }
     assert_eq!(end(jobtrace().arg("io")).status, 2, "no job");
 }
+
+#[test]
+fn an_empty_job_is_refused() {
+    for job in ["", " "] {
+        let ended = end(jobtrace().args(["io", job]));
+        assert_eq!((ended.status, &*ended.stdout), (2, ""));
+        let said = "the id of a job is empty: `jobtrace top --once` lists those that run";
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+}

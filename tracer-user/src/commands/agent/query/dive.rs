@@ -121,7 +121,7 @@ impl Why {
     fn note(self) -> Option<String> {
         let why = match self {
             Self::Agent => "the agent was stopped",
-            Self::Root => "root has another job's file operations counted",
+            Self::Root => "root has file operations counted, of this job or another one",
             _ => return None,
         };
         Some(format!("counting ended before its time: {why}"))

@@ -28,7 +28,7 @@ fn why_it_ended_is_told_to_the_log_and_of_root_to_the_caller() {
                     to count; a reading failed";
     assert_eq!(words, expected);
     let notes: Vec<_> = all.into_iter().filter_map(Why::note).collect();
-    let note = "counting ended before its time: root has another job's file operations counted";
+    let note = "counting ended before its time: root has file operations counted, of this job or another one";
     assert_eq!(notes, [note]);
     assert_eq!(
         several_spaces(),
