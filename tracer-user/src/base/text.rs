@@ -74,15 +74,21 @@ pub fn middle(text: &str, columns: usize) -> String {
         return truncate(text, columns);
     }
     let begin = truncate(text, columns / 3);
-    let mut left = columns - width(&begin);
-    let end = text.graphemes(true).rev().take_while(|cluster| {
+    let left = columns - width(&begin);
+    begin + end_of(text, left)
+}
+
+/// The end of `text` that `columns` have room for.
+pub fn end_of(text: &str, columns: usize) -> &str {
+    let mut left = columns;
+    let kept = text.graphemes(true).rev().take_while(|cluster| {
         let width = width(cluster);
         let fits = width <= left;
         left = left.saturating_sub(width);
         fits
     });
-    let end: Vec<_> = end.collect();
-    begin + &end.into_iter().rev().collect::<String>()
+    let bytes: usize = kept.map(str::len).sum();
+    &text[text.len() - bytes..]
 }
 
 /// `text` on the right of `columns`.

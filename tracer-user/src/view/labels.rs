@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::base::text::{middle, truncate, width};
+use crate::base::text::{end_of, middle, truncate, width};
 
 /// A way to shorten `name` to columns, so that it is told from `others`.
 type Shorten = fn(name: &str, others: &[&str], columns: usize) -> String;
@@ -53,15 +53,7 @@ fn end(name: &str, columns: usize) -> String {
     if width(name) <= columns || columns == 0 {
         return truncate(name, columns);
     }
-    let mut left = columns - 1;
-    let kept = name.graphemes(true).rev().take_while(|cluster| {
-        let width = width(cluster);
-        let fits = width <= left;
-        left = left.saturating_sub(width);
-        fits
-    });
-    let kept: Vec<_> = kept.collect();
-    format!("…{}", kept.into_iter().rev().collect::<String>())
+    format!("…{}", end_of(name, columns - 1))
 }
 
 /// The end of what is before the end that it shares with all `others`.
