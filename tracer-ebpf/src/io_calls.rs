@@ -2,8 +2,11 @@
 
 use crate::calls::CALLS;
 
-/// The table.
-pub type IoCalls = [u16; CALLS];
+/// The table: calls of 64 bits, and behind them those of 32 bits, whose numbers are others.
+pub type IoCalls = [u16; 2 * CALLS];
+
+/// Where the calls of 32 bits begin.
+pub const OF_32_BITS: usize = CALLS;
 
 /// Where the file system of an operation is found.
 pub mod place {
@@ -35,6 +38,12 @@ const MOVES: u32 = 1 << 9;
 const LOCKS: u32 = 1 << 10;
 /// Flag: the fourth argument is where in the file it begins; -1: where the file stands.
 const AT_OFFSET: u32 = 1 << 11;
+/// Flag: it is one of 32 bits, whose arguments are in other registers.
+const NARROW: u32 = 1 << 12;
+/// Flag: it submits requests to libaio, which are operations each.
+const SUBMITS: u32 = 1 << 13;
+/// Flag: it is one of 32 bits on a machine whose numbers of those are not known here.
+const OTHER_NUMBERS: u32 = 1 << 14;
 
 /// A call's word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +51,10 @@ pub struct IoCall(pub u32);
 
 /// No operation on files.
 pub const NONE: IoCall = IoCall(0);
+/// None itself, but one that submits requests to libaio.
+pub const SUBMISSION: IoCall = IoCall(SUBMITS);
+/// Whatever it is: a call of 32 bits, by numbers that are not known here.
+pub const OF_OTHER_NUMBERS: IoCall = IoCall(OTHER_NUMBERS);
 
 impl IoCall {
     /// One that is operation `op`, by [`op`](crate::tables::io::op), on what [`place`] finds.
@@ -73,10 +86,34 @@ impl IoCall {
         Self(self.0 | AT_OFFSET)
     }
 
+    /// The same in 32 bits.
+    #[must_use]
+    pub const fn of_32_bits(self) -> Self {
+        Self(self.0 | NARROW)
+    }
+
     /// Whether it is an operation at all.
     #[inline(always)]
     pub const fn is_some(self) -> bool {
-        self.0 != 0
+        self.0 & OP_MASK != 0
+    }
+
+    /// Whether it is one of 32 bits.
+    #[inline(always)]
+    pub const fn is_of_32_bits(self) -> bool {
+        self.0 & NARROW != 0
+    }
+
+    /// Whether it is [`SUBMISSION`].
+    #[inline(always)]
+    pub const fn is_submission(self) -> bool {
+        self.0 & SUBMITS != 0
+    }
+
+    /// Whether it is [`OF_OTHER_NUMBERS`].
+    #[inline(always)]
+    pub const fn is_of_other_numbers(self) -> bool {
+        self.0 & OTHER_NUMBERS != 0
     }
 
     /// The operation.
@@ -116,10 +153,11 @@ impl IoCall {
     }
 }
 
-/// Whether `fcntl` with this command is a lock: `F_GETLK` to `F_SETLKW`, and those of open files.
+/// Whether `fcntl` with this command is a lock: `F_GETLK` to `F_SETLKW`, their kin of 32-bit programs with large files, and
+/// those of open files.
 #[inline(always)]
 pub const fn is_lock(command: u64) -> bool {
-    matches!(command as u32, 5..=7 | 36..=38)
+    matches!(command as u32, 5..=7 | 12..=14 | 36..=38)
 }
 
 #[cfg(test)]
@@ -137,7 +175,14 @@ mod tests {
         assert!(!call.is_at_offset() && call.at_offset().is_at_offset());
         assert!(call.is_some() && !NONE.is_some());
         assert!(IoCall::new(0, place::UNKNOWN).is_some());
-        assert!(call.at().moves().locks().at_offset().0 <= u32::from(u16::MAX));
+        assert!(call.of_32_bits().is_of_32_bits() && call.of_32_bits().op() == op::LOCK);
+        for other in [SUBMISSION, OF_OTHER_NUMBERS, SUBMISSION.of_32_bits()] {
+            assert!(!other.is_some());
+        }
+        assert!(SUBMISSION.is_submission() && !call.is_submission());
+        assert!(OF_OTHER_NUMBERS.is_of_other_numbers() && !call.is_of_other_numbers());
+        let all = call.at().moves().locks().at_offset().of_32_bits().0;
+        assert!(all | SUBMISSION.0 | OF_OTHER_NUMBERS.0 <= u32::from(u16::MAX));
     }
 
     #[test]
@@ -153,6 +198,6 @@ mod tests {
         for other in [0, 1, 2, 3, 4, 8, 9, 1024, 1030, 1031] {
             assert!(!is_lock(other), "{other}");
         }
-        assert!((5..=7).chain(36..=38).all(is_lock));
+        assert!((5..=7).chain(12..=14).chain(36..=38).all(is_lock));
     }
 }

@@ -155,6 +155,11 @@ kernel_fields! {
     SKB_CONTROL = "sk_buff.cb",
     TCP_CONTROL_SEGMENTS = "tcp_skb_cb.tcp_gso_segs",
     CALL_FOURTH = "pt_regs.r10|pt_regs.regs",
+    // Of calls of 32 bits; the third is the same.
+    CALL_FIRST_32 = "pt_regs.bx|pt_regs.orig_x0",
+    CALL_SECOND_32 = "pt_regs.cx|pt_regs.regs",
+    CALL_FOURTH_32 = "pt_regs.si|pt_regs.regs",
+    CALL_FIFTH_32 = "pt_regs.di|pt_regs.regs",
     FILE_POSITION = "file.f_pos",
     FILE_DENTRY = "file.f_path.dentry|file.__f_path.dentry",
     DENTRY_PARENT = "dentry.d_parent",

@@ -75,8 +75,6 @@ settings! {
     PAGE_HEAD = 0,
     /// Number of the call by which requests are submitted to io_uring.
     CALL_URING_ENTER = 0,
-    /// Of that by which they are submitted to libaio.
-    CALL_AIO_SUBMIT = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A
     /// prime: loops that fault in a pattern of a power of two are sampled at every phase.
     MINOR_LATENCY_EVERY = 61,

@@ -126,8 +126,8 @@ pub fn cpu_record() -> Option<*mut CpuRecord> {
     Some(CPUS.get_ptr_mut(0)?.cast())
 }
 
-/// The bank of `slot` on this CPU, whose record is `cpu`, has changed: what is true of one that runs is for the agent to
-/// see there.
+/// Counts that the bank of `slot` on this CPU, whose record is `cpu`, has changed. The bank of the task that runs changes
+/// too, without a count: the agent knows that slot from the record.
 ///
 /// # Safety
 /// `cpu` is what [`cpu_record`] gave.

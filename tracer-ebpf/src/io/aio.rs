@@ -1,14 +1,12 @@
 //! Requests to libaio, where they are submitted: nothing tells of their end but a ring that the program itself reads.
 
 use aya_ebpf::helpers::bpf_probe_read_user;
-use tracer_ebpf::{
-    kernel_fields::fields::*,
-    tables::io::{IO_SUBMISSIONS, IoCpu, op},
-};
+use tracer_ebpf::tables::io::{IO_SUBMISSIONS, IoCpu, op};
 
 use crate::{
+    arguments::Arguments,
     cells::{Submission, submitted},
-    kernel::{Kernel, Pointer, load},
+    kernel::Pointer,
     places::System,
     typed::file_of_descriptor,
 };
@@ -33,10 +31,10 @@ struct Request {
     bytes: u64,
 }
 
-/// Counts the first `number` requests that the call with these registers, of `task`, submitted.
+/// Counts the first `number` requests that the call with these arguments, of `task`, submitted.
 #[inline(never)]
-pub fn count(cpu: *mut IoCpu, task: impl Pointer, registers: Kernel, number: u64) -> u64 {
-    let list: u64 = load(registers, CALL_THIRD);
+pub fn count(cpu: *mut IoCpu, task: impl Pointer, arguments: Arguments, number: u64) -> u64 {
+    let list = arguments.third();
     let mut at = 0;
     while at < IO_SUBMISSIONS {
         if at >= number {
@@ -44,8 +42,12 @@ pub fn count(cpu: *mut IoCpu, task: impl Pointer, registers: Kernel, number: u64
         }
         // SAFETY: read with all faults caught.
         let read = unsafe {
-            bpf_probe_read_user((list + 8 * at) as *const u64)
-                .and_then(|request| bpf_probe_read_user(request as *const Request))
+            let request = if arguments.are_of_32_bits() {
+                bpf_probe_read_user((list + 4 * at) as *const u32).map(u64::from)
+            } else {
+                bpf_probe_read_user((list + 8 * at) as *const u64)
+            };
+            request.and_then(|request| bpf_probe_read_user(request as *const Request))
         };
         at += 1;
         let Ok(request) = read else { continue };

@@ -11,9 +11,9 @@ use aya_ebpf::{
 };
 use tracer_ebpf::{
     calls::CALLS,
-    io_calls::{IoCall, IoCalls, NONE, is_lock, place},
+    io_calls::{IoCall, IoCalls, NONE, OF_32_BITS, is_lock, place},
     kernel_fields::{fields::*, globals},
-    settings::globals::{CALL_AIO_SUBMIT, COMPAT_BITS},
+    settings::globals::COMPAT_BITS,
     tables::{
         in_flight::{InFlight, tag},
         io::{IoCpu, op},
@@ -22,6 +22,7 @@ use tracer_ebpf::{
 
 use crate::{
     aio,
+    arguments::Arguments,
     cells::{Meanwhile, count},
     files,
     job::if_jobs,
@@ -36,7 +37,7 @@ use crate::{
 
 /// What each call does to files; the agent fills it, for this machine's numbers.
 #[unsafe(no_mangle)]
-pub static IO_CALLS: IoCalls = [NONE.0 as u16; CALLS];
+pub static IO_CALLS: IoCalls = [NONE.0 as u16; 2 * CALLS];
 
 /// The kernel's own results of calls that a signal interrupted (linux/errno.h). Whether the call begins anew, fails or ends
 /// with its task, no program sees: each is one that failed with EINTR, so that what was waited is not lost.
@@ -111,16 +112,16 @@ fn exit<T: Task>(registers: Kernel, result: i64) -> i32 {
 /// The call with these registers, of the job's, returns `result`.
 #[inline(always)]
 fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
-    let (call, number) = call_of(registers);
     let task = T::current();
-    if is_of_32_bits(task) {
-        // SAFETY: this CPU's own.
-        unsafe { (*cpu).calls_32 += 1 };
-        return;
-    }
+    let (call, number) = call_of(task, registers);
+    let arguments = Arguments::of(registers, call);
     if !call.is_some() {
-        if number == global(&CALL_AIO_SUBMIT) as u32 && result > 0 {
-            aio::count(cpu, task, registers, result as u64);
+        if call.is_submission() && result > 0 {
+            aio::count(cpu, task, arguments, result as u64);
+        }
+        if call.is_of_other_numbers() {
+            // SAFETY: this CPU's own.
+            unsafe { (*cpu).calls_32 += 1 };
         }
         return;
     }
@@ -135,7 +136,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     let place = match is_closed {
         true if is_known => Place::closed_by(begun),
         true => Place::UNKNOWN,
-        false => Place::of_call(task, registers, call, result),
+        false => Place::of_call(task, arguments, call, result),
     };
     // SAFETY: this CPU's own.
     let operation = unsafe { Operation::of_call(cpu) };
@@ -144,26 +145,26 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     let meanwhile = if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE };
     operation.note_besides(has_waited, &meanwhile);
     begun.tag = 0;
-    let pattern = files::count(cpu, pid, registers, operation);
+    let pattern = files::count(cpu, pid, arguments, operation);
     // SAFETY: this CPU's own.
     unsafe { count(cpu, operation, pattern) };
     if !operation.id().is_stream() {
         tasks::count(own, pid, operation);
         // SAFETY: this CPU's own.
-        unsafe { slowest::note::<T>(cpu, registers, operation) };
+        unsafe { slowest::note::<T>(cpu, arguments, operation) };
     }
 }
 
 #[inline(always)]
 fn begin(task: impl Pointer, registers: Kernel) {
-    let (call, number) = call_of(registers);
-    if !call.is_some() || is_of_32_bits(task) {
+    let (call, number) = call_of(task, registers);
+    if !call.is_some() {
         return;
     }
     let pid: u32 = load(task, TASK_PID);
     let Some(begun) = in_flight(pid) else { return };
     let closed = if call.place() == place::CLOSED {
-        Place::of_descriptor(task, load(registers, CALL_FIRST))
+        Place::of_descriptor(task, Arguments::of(registers, call).first() as u32)
     } else {
         Place::UNKNOWN
     };
@@ -203,34 +204,31 @@ fn meanwhile(task: impl Pointer, call: IoCall, begun: &InFlight) -> Meanwhile {
     }
 }
 
-/// The call that these registers are of, and its number.
+/// The call of `task` that these registers are of, and its number.
 #[inline(always)]
-fn call_of(registers: Kernel) -> (IoCall, u32) {
+fn call_of(task: impl Pointer, registers: Kernel) -> (IoCall, u32) {
     let number: u32 = load(registers, CALL_NUMBER);
-    let call = call_at(number);
-    if call.is_lock_by_command() && !is_lock(load(registers, CALL_SECOND)) {
+    let call = call_at(task, number);
+    if call.is_lock_by_command() && !is_lock(Arguments::of(registers, call).second()) {
         return (NONE, number);
     }
     (call, number)
 }
 
-/// The call with this number.
+/// The call with this number that `task` is in.
 #[inline(always)]
-pub fn call_at(number: u32) -> IoCall {
+pub fn call_at(task: impl Pointer, number: u32) -> IoCall {
     if number as usize >= CALLS {
         return NONE;
     }
-    const _: () = assert!(CALLS == 512);
+    const _: () = assert!(OF_32_BITS == 512 && size_of::<IoCalls>() == 2 * 1024);
     let mut index = u64::from(number);
+    if u64::from(load::<u32, _>(task, TASK_COMPAT)) & global(&COMPAT_BITS) != 0 {
+        index |= OF_32_BITS as u64;
+    }
     // SAFETY: masks a register, which the verifier must see; the index is then within the table.
     unsafe {
-        asm!("{0} &= 511", inout(reg) index, options(pure, nomem, nostack));
+        asm!("{0} &= 1023", inout(reg) index, options(pure, nomem, nostack));
         IoCall(read_volatile(IO_CALLS.as_ptr().add(index as usize)).into())
     }
-}
-
-/// Whether the call that `task` is in has the number of another machine.
-#[inline(always)]
-fn is_of_32_bits(task: impl Pointer) -> bool {
-    u64::from(load::<u32, _>(task, TASK_COMPAT)) & global(&COMPAT_BITS) != 0
 }

@@ -174,7 +174,9 @@ fn count(cpu: *mut IoCpu, device: u32, op: u32, block: u64, besides: Besides) {
 /// Whether `task` is in a copy, call `number`, to the file whose inode is at `address`: its pages are no misses.
 #[inline(always)]
 fn is_written(task: Kernel, number: u32, address: u64) -> bool {
-    let descriptor = match call_at(number).op() {
+    let call = call_at(task, number);
+    let descriptor = match call.op() {
+        op::SENDFILE if call.is_of_32_bits() => argument(task, CALL_FIRST_32),
         op::SENDFILE => argument(task, CALL_FIRST),
         op::SPLICE => argument(task, CALL_THIRD),
         _ => return false,

@@ -11,8 +11,8 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    arguments::Arguments,
     inode::{Inode, REGULAR, TYPE},
-    kernel::{Kernel, load},
     maps::{HEAVY, LIGHT, NAMES},
     names::tell_name,
     operation::Operation,
@@ -64,13 +64,13 @@ impl File {
     }
 }
 
-/// Counts `operation` of thread `pid`, whose registers these are, on `cpu`, this one, by its file; says where it began,
+/// Counts `operation` of thread `pid`, whose arguments these are, on `cpu`, this one, by its file; says where it began,
 /// where it is an access that moved anything.
 #[inline(always)]
 pub fn count(
     cpu: *mut IoCpu,
     pid: u32,
-    registers: Kernel,
+    arguments: Arguments,
     operation: Operation,
 ) -> Option<Pattern> {
     let key = FileKey { file: operation.id(), thread: pid.into() };
@@ -121,7 +121,7 @@ pub fn count(
             cell.written_bytes += moved;
             cell.write_ns += took_ns;
             if moved > 0 {
-                let offset = offset(operation, registers);
+                let offset = offset(operation, arguments);
                 pattern = Some(Pattern::of(offset, cell.write_end));
                 cell.write_end = offset + moved;
             }
@@ -131,7 +131,7 @@ pub fn count(
             cell.read_bytes += moved;
             cell.read_ns += took_ns;
             if moved > 0 && operation.call().op() == op::READ {
-                let offset = offset(operation, registers);
+                let offset = offset(operation, arguments);
                 pattern = Some(Pattern::of(offset, cell.read_end));
                 cell.read_end = offset + moved;
             }
@@ -242,13 +242,15 @@ pub fn count_fault(cpu: *mut IoCpu, id: FileId, pid: u32, now_ns: u64, is_first:
     }
 }
 
-/// Where `operation`, an access whose registers these are, began. Where threads share the descriptor, one may have moved
+/// Where `operation`, an access whose arguments these are, began. Where threads share the descriptor, one may have moved
 /// on since.
 #[inline(always)]
-pub fn offset(operation: Operation, registers: Kernel) -> u64 {
-    let told: u64 = load(registers, CALL_FOURTH);
-    if operation.call().is_at_offset() && told as i64 >= 0 {
-        return told;
+pub fn offset(operation: Operation, arguments: Arguments) -> u64 {
+    if operation.call().is_at_offset() {
+        let told = arguments.offset();
+        if told as i64 >= 0 {
+            return told;
+        }
     }
     let position = typed::file(operation.file()).field::<u64, _>(FILE_POSITION);
     position.saturating_sub(operation.moved_bytes())

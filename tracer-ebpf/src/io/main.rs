@@ -7,6 +7,8 @@
 #[cfg(target_arch = "bpf")]
 mod aio;
 #[cfg(target_arch = "bpf")]
+mod arguments;
+#[cfg(target_arch = "bpf")]
 mod calls;
 #[cfg(target_arch = "bpf")]
 mod cells;

@@ -8,18 +8,17 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    arguments::{AT_FDCWD, Arguments},
     file::word_at,
     files::File,
     inode::Inode,
-    kernel::{Kernel, Pointer, global, load},
+    kernel::{Pointer, global, load},
     maps::{DEVICES, MOUNTS, path},
     typed::{device_of, file, file_of_descriptor},
 };
 
 /// Where `struct statx` has the numbers of the device (linux/stat.h); `struct stat` begins with them.
 const STATX_DEVICE: u64 = 136;
-/// A path begins at the working directory.
-const AT_FDCWD: u32 = -100_i32 as u32;
 
 /// A file system.
 #[derive(Clone, Copy)]
@@ -57,19 +56,15 @@ impl System {
 
     /// That of `call` with a path.
     #[inline(always)]
-    fn of_named<P: Pointer>(task: P, registers: Kernel, call: IoCall, result: i64) -> Self {
+    fn of_named<P: Pointer>(task: P, arguments: Arguments, call: IoCall, result: i64) -> Self {
         let told = match call.place() {
-            place::STAT | place::STATX if result == 0 => told(registers, call),
+            place::STAT | place::STATX if result == 0 => told(arguments, call),
             _ => 0,
         };
         if told != 0 {
             return Self { device: told, block: 0 };
         }
-        let (name, folder) = if call.is_at() {
-            (load::<u64, _>(registers, CALL_SECOND), load::<u32, _>(registers, CALL_FIRST))
-        } else {
-            (load::<u64, _>(registers, CALL_FIRST), AT_FDCWD)
-        };
+        let (name, folder) = arguments.path();
         match by_path(name) {
             Named::Mounted(device) => Self { device, block: 0 },
             Named::Nowhere => Self::UNKNOWN,
@@ -122,16 +117,16 @@ impl Place {
         }
     }
 
-    /// That of `call` of `task` with these registers, which returned `result`.
+    /// That of `call` of `task` with these arguments, which returned `result`.
     #[inline(always)]
-    pub fn of_call(task: impl Pointer, registers: Kernel, call: IoCall, result: i64) -> Self {
+    pub fn of_call(task: impl Pointer, arguments: Arguments, call: IoCall, result: i64) -> Self {
         let descriptor = match call.place() {
-            place::FIRST => load(registers, CALL_FIRST),
-            place::SECOND => load(registers, CALL_SECOND),
+            place::FIRST => arguments.first() as u32,
+            place::SECOND => arguments.second() as u32,
             place::OPENED if result >= 0 => result as u32,
             place::UNKNOWN => return Self::UNKNOWN,
             _ => {
-                let system = System::of_named(task, registers, call, result);
+                let system = System::of_named(task, arguments, call, result);
                 return Self { system, file: File::none(0) };
             }
         };
@@ -177,16 +172,13 @@ fn by_path(name: u64) -> Named {
 /// The file system that the call has told its caller, where that is one that is mounted: those of overlays and
 /// of btrfs's parts have numbers of their own.
 #[inline(always)]
-fn told(registers: Kernel, call: IoCall) -> u32 {
+fn told(arguments: Arguments, call: IoCall) -> u32 {
     let device = if call.place() == place::STATX {
-        let [major, minor]: [u32; 2] = user(load::<u64, _>(registers, CALL_FIFTH) + STATX_DEVICE);
+        let [major, minor]: [u32; 2] = user(arguments.fifth() + STATX_DEVICE);
         major << 20 | minor
     } else {
-        let [low, _]: [u32; 2] = if call.is_at() {
-            user(load(registers, CALL_THIRD))
-        } else {
-            user(load(registers, CALL_SECOND))
-        };
+        let [low, _]: [u32; 2] =
+            if call.is_at() { user(arguments.third()) } else { user(arguments.second()) };
         // As the kernel packs it for programs (`new_encode_dev`).
         (low & 0xf_ff00) << 12 | low & 0xff | low >> 12 & 0xf_ff00
     };

@@ -9,7 +9,6 @@ use aya_ebpf::helpers::{
 };
 use tracer_ebpf::{
     io_calls::place,
-    kernel_fields::fields::*,
     tables::{
         io::{IoCpu, op},
         io_file::{FileName, NAME_BYTES},
@@ -18,8 +17,8 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    arguments::Arguments,
     files::offset,
-    kernel::{Kernel, load},
     maps::slowest,
     names::{name_of_closed, read_name},
     operation::Operation,
@@ -27,21 +26,21 @@ use crate::{
     typed::file_of_descriptor,
 };
 
-/// Keeps `operation`, whose registers these are, where it is among the longest.
+/// Keeps `operation`, whose arguments these are, where it is among the longest.
 ///
 /// # Safety
 /// `cpu` is this CPU's own.
 #[inline(always)]
-pub unsafe fn note<T: Task>(cpu: *mut IoCpu, registers: Kernel, operation: Operation) {
+pub unsafe fn note<T: Task>(cpu: *mut IoCpu, arguments: Arguments, operation: Operation) {
     // SAFETY: the caller's.
     if operation.took_ns() > unsafe { (*cpu).shortest_kept_ns } {
-        keep::<T>(cpu, registers);
+        keep::<T>(cpu, arguments);
     }
 }
 
 /// Puts the last operation of `cpu`, this one, in the place of the shortest, and finds the next one that is it.
 #[inline(never)]
-fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel) {
+fn keep<T: Task>(cpu: *mut IoCpu, arguments: Arguments) {
     let Some(kept) = slowest() else { return };
     const _: () = assert!(SLOWEST == 32);
     // SAFETY: this CPU's own; the index is masked where the verifier sees it.
@@ -64,10 +63,10 @@ fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel) {
         (*to).process = (ids >> 32) as u32;
         bpf_get_current_comm((&raw mut (*to).program).cast(), 16);
         (*to).offset = match slow.call().op() {
-            op::READ | op::WRITE if slow.file() != 0 => offset(slow, registers),
+            op::READ | op::WRITE if slow.file() != 0 => offset(slow, arguments),
             _ => NO_OFFSET,
         };
-        (*to).named = tell_name::<T>(&raw mut (*to).name, registers, slow);
+        (*to).named = tell_name::<T>(&raw mut (*to).name, arguments, slow);
         let (mut least_ns, mut at) = (u64::MAX, 0);
         for index in 0..SLOWEST {
             let took_ns = read_volatile(&raw const (*kept).ops[index].took_ns);
@@ -86,7 +85,7 @@ fn keep<T: Task>(cpu: *mut IoCpu, registers: Kernel) {
 /// # Safety
 /// `to` lies in a map value of this CPU's own.
 #[inline(always)]
-unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: Operation) -> u32 {
+unsafe fn tell_name<T: Task>(to: *mut FileName, arguments: Arguments, slow: Operation) -> u32 {
     let (mut address, id, call) = (slow.file(), slow.id(), slow.call());
     if address == 0 && id.inode != 0 {
         // SAFETY: the caller's.
@@ -94,10 +93,7 @@ unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: Operati
     }
     let has_path = matches!(call.place(), place::OPENED | place::PATH | place::STAT | place::STATX);
     if address == 0 && has_path {
-        let path: u64 = match call.is_at() {
-            true => load(registers, CALL_SECOND),
-            false => load(registers, CALL_FIRST),
-        };
+        let (path, folder) = arguments.path();
         // SAFETY: this CPU's own; the path is read with all faults caught, to where there is room for so much.
         let read = unsafe {
             let bytes = (&raw mut (*to).bytes).cast();
@@ -109,9 +105,7 @@ unsafe fn tell_name<T: Task>(to: *mut FileName, registers: Kernel, slow: Operati
             return named::PATH;
         }
         // Without a path it is on the folder's descriptor.
-        if call.is_at() {
-            address = file_of_descriptor(T::current(), load(registers, CALL_FIRST));
-        }
+        address = file_of_descriptor(T::current(), folder);
     }
     match address {
         0 => named::NOT,

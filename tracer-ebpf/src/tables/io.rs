@@ -157,7 +157,7 @@ pub struct IoCpu {
     pub task_is_jobs: u64,
     /// Operations whose begin was not seen: they have no latency.
     pub untimed: u64,
-    /// Calls of 32-bit programs, whatever they were.
+    /// Calls of 32-bit programs where their numbers are not known, whatever they were.
     pub calls_32: u64,
     /// Operations that found no room for their file system, and count for it being unknown.
     pub no_cell: u64,

@@ -63,7 +63,6 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let head = btf.enum_value("pageflags", "PG_head").map_or(0, |bit| 1 << bit);
     globals.insert(settings::PAGE_HEAD, head);
     globals.insert(settings::CALL_URING_ENTER, libc::SYS_io_uring_enter as u64);
-    globals.insert(settings::CALL_AIO_SUBMIT, libc::SYS_io_submit as u64);
     let is_interrupted = interrupts_programs();
     let asked: Vec<&'static Hook> =
         hooks::all().filter(|hook| is_for(hook, is_typed, is_interrupted)).collect();

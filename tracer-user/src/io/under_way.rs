@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use aya::maps::{Array, MapData};
 use tracer_ebpf::{
-    io_calls::{IoCall, is_lock, place},
+    io_calls::{IoCall, IoCalls, OF_32_BITS, is_lock, place},
     tables::{
         in_flight::{InFlight, TASKS, tag},
         io::OPS,
@@ -123,7 +123,7 @@ fn look(processes: &BTreeSet<u32>, tell: &Sender<Found>) {
         let found = (|| {
             let (number, arguments) =
                 parse(&fs::read_to_string(format!("{folder}/syscall")).ok()?)?;
-            let call = IoCall(u32::from(*table.get(number as usize)?));
+            let call = call_at(&table, number, is_of_32_bits(process))?;
             let is_one = call.is_some() && (!call.is_lock_by_command() || is_lock(arguments[1]));
             let is_one = is_one && !(call.place() == place::OPENED && waits_for_partner(&folder));
             let path = is_one.then(|| path(&folder, call, &arguments)).flatten()?;
@@ -135,6 +135,25 @@ fn look(processes: &BTreeSet<u32>, tell: &Sender<Found>) {
             return;
         }
     }
+}
+
+/// The call with this number; `None` where none has it.
+fn call_at(table: &IoCalls, number: u32, is_of_32_bits: bool) -> Option<IoCall> {
+    let (of_64, of_32) = table.split_at(OF_32_BITS);
+    let table = if is_of_32_bits { of_32 } else { of_64 };
+    Some(IoCall(u32::from(*table.get(number as usize)?)))
+}
+
+/// Whether the program of `process` is one of 32 bits, whose calls have other numbers. That of a process without one, or
+/// which cannot be read, is taken for one of 64 bits.
+fn is_of_32_bits(process: u32) -> bool {
+    /// The class in the head of an ELF file (elf.h): EI_CLASS, ELFCLASS32.
+    const CLASS_AT: usize = 4;
+    const OF_32: u8 = 1;
+    let mut head = [0; CLASS_AT + 1];
+    let read = fs::File::open(format!("/proc/{process}/exe"))
+        .and_then(|file| file.read_exact_at(&mut head, 0));
+    read.is_ok() && head[CLASS_AT] == OF_32
 }
 
 /// Number and arguments of the call that a thread sleeps in, from /proc/PID/syscall.
@@ -191,6 +210,8 @@ fn text_at(folder: &str, address: u64) -> Option<String> {
 mod tests {
     use std::os::fd::AsRawFd;
 
+    use tracer_ebpf::tables::io::op;
+
     use super::*;
 
     #[test]
@@ -200,6 +221,17 @@ mod tests {
         for text in ["running\n", "-1 0x7ffd 0x7f12\n", "", "262 0x1"] {
             assert_eq!(parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_program_of_32_bits_has_other_numbers() {
+        let table = calls::table();
+        let close = libc::SYS_close as u32;
+        let op = |is_of_32_bits| call_at(&table, close, is_of_32_bits).map(|call| call.op());
+        assert_eq!(op(false), Some(op::CLOSE));
+        assert_ne!(op(true), Some(op::CLOSE));
+        assert_eq!(call_at(&table, OF_32_BITS as u32, false), None);
+        assert!(!is_of_32_bits(std::process::id()));
     }
 
     #[test]

@@ -57,9 +57,15 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
     globals.insert(settings::COMPAT_BITS, COMPAT_BITS);
     if cfg!(target_arch = "aarch64") {
         // Of an array.
-        for (name, place) in
-            [("CALL_SECOND", 8), ("CALL_THIRD", 16), ("CALL_FOURTH", 24), ("CALL_FIFTH", 32)]
-        {
+        for (name, place) in [
+            ("CALL_SECOND", 8),
+            ("CALL_THIRD", 16),
+            ("CALL_FOURTH", 24),
+            ("CALL_FIFTH", 32),
+            ("CALL_SECOND_32", 8),
+            ("CALL_FOURTH_32", 24),
+            ("CALL_FIFTH_32", 32),
+        ] {
             if let Some((offset, global)) = offsets.get_mut(name).zip(globals.get_mut(name)) {
                 *offset += place;
                 *global += place;
