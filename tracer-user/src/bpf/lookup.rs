@@ -122,7 +122,10 @@ impl CpuValues {
     ///
     /// # Errors
     /// When the kernel refuses, or does not tell for how many CPUs it allocates.
-    pub fn read<T>(&mut self, map: BorrowedFd<'_>) -> io::Result<Vec<&[u8]>> {
+    pub fn read<T>(
+        &mut self,
+        map: BorrowedFd<'_>,
+    ) -> io::Result<impl ExactSizeIterator<Item = &[u8]>> {
         let cpus = possible_cpus()?;
         let value_words = size_of::<T>().div_ceil(8);
         let needed = cpus * value_words;
@@ -133,8 +136,27 @@ impl CpuValues {
         // SAFETY: so many words; the maps are made with the size of their types.
         unsafe { lookup(map, words.as_mut_ptr().cast()) }?;
         let bytes = bytes_of_words(words);
-        Ok(bytes.chunks_exact(value_words * 8).map(|value| &value[..size_of::<T>()]).collect())
+        Ok(bytes.chunks_exact(value_words * 8).map(|value| &value[..size_of::<T>()]))
     }
+}
+
+/// The values of element 0 of the per-CPU array `map`: one of each possible CPU.
+///
+/// # Safety
+/// The map's values are `T`s, whole words that any bytes make.
+///
+/// # Errors
+/// As [`CpuValues::read`].
+pub unsafe fn read_values<T>(map: BorrowedFd<'_>) -> io::Result<Vec<T>> {
+    const { assert!(size_of::<T>().is_multiple_of(8), "the kernel copies whole words") };
+    let cpus = possible_cpus()?;
+    let mut values = Vec::<T>::with_capacity(cpus);
+    // SAFETY: there is room for so many; the kernel fills them, and any bytes make one.
+    unsafe {
+        lookup(map, values.as_mut_ptr().cast())?;
+        values.set_len(cpus);
+    }
+    Ok(values)
 }
 
 /// The bytes of `words`.

@@ -139,8 +139,7 @@ impl Probes {
     }
 
     fn read_slot(&mut self, lease: Lease, slot: Slot, moves: Option<&Moves>) -> Result<Vec<Group>> {
-        let mark = moves.map(|moves| moves.of(slot));
-        self.readings.read(lease, slot, self.slots.bank(slot)?, mark)
+        self.readings.read(lease, slot, self.slots.bank(slot)?, moves)
     }
 
     /// The last values of `lease`, which has ended.

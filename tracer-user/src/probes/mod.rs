@@ -1,6 +1,7 @@
 //! The programs that always run: what they are set to, their maps and the snapshots of these. How programs
 //! come into the kernel is `bpf`'s matter.
 
+mod added_up;
 mod bank;
 mod banks;
 mod block_cells;
@@ -31,6 +32,8 @@ mod readings;
 mod records;
 mod removed;
 mod running;
+#[doc(hidden)]
+pub mod slot_sum;
 mod slots;
 mod take_over;
 mod unknown;

@@ -18,8 +18,9 @@ use tracer_ebpf::{
 use super::{
     bank::SlotBanks,
     decode::{Unwrapper, word},
-    moves::{LastRead, Mark},
+    moves::{EmptyBanks, LastRead, Moves},
     running::Reported,
+    slot_sum::{CpuBanks, SlotSum, job_place, latency_place},
 };
 use crate::{
     bpf::lookup::CpuValues,
@@ -40,6 +41,7 @@ struct Decoders {
     fault: Unwrapper,
     net: Unwrapper,
     last_read: LastRead,
+    empty: EmptyBanks,
     /// The values at the last read.
     groups: [Group; 2],
     /// Those of the network, of each family that has any.
@@ -54,6 +56,7 @@ impl Decoders {
             fault: Unwrapper::after(&FAULT, last),
             net: Unwrapper::after(&NET, last),
             last_read: LastRead::default(),
+            empty: EmptyBanks::default(),
             groups: [&SCHED, &FAULT].map(|table| Group::unknown(table, Vec::new())),
             families: Vec::new(),
         }
@@ -70,7 +73,9 @@ pub struct Readings {
     unknown_values: Vec<(&'static Measurement, usize)>,
     /// One minor fault in this many is timed.
     sample_every: u64,
-    values: CpuValues,
+    banks: CpuValues,
+    latencies: CpuValues,
+    sum: SlotSum,
 }
 
 impl Readings {
@@ -87,7 +92,9 @@ impl Readings {
             unknown_values: of_banks.map(|(table, at, _)| (table, at)).collect(),
             unknown,
             sample_every,
-            values: CpuValues::default(),
+            banks: CpuValues::default(),
+            latencies: CpuValues::default(),
+            sum: SlotSum::default(),
         }
     }
 
@@ -111,8 +118,8 @@ impl Readings {
         &self.unknown
     }
 
-    /// The values of `lease`, which has `slot`, from its banks, which are read where `mark` does not tell that they are
-    /// the same as before.
+    /// The values of `lease`, which has `slot`, from its banks, which are read where `moves` do not tell that they are
+    /// the same as before; `None`: nobody counts.
     ///
     /// # Errors
     /// When one cannot be read.
@@ -121,36 +128,43 @@ impl Readings {
         lease: Lease,
         slot: Slot,
         banks: &SlotBanks,
-        mark: Option<Mark>,
+        moves: Option<&Moves>,
     ) -> Result<Vec<Group>> {
-        let Decoders { sched: of_sched, fault: of_fault, net, last_read, groups, families } =
+        let Decoders { sched: of_sched, fault: of_fault, net, last_read, empty, groups, families } =
             self.decoders.entry(lease).or_insert_with(|| Decoders::after(&[]));
         let [sched, fault] = groups;
+        let mark = moves.map(|moves| moves.mark(slot));
         if !last_read.is_all(mark) {
             let cpus = self
-                .values
+                .banks
                 .read::<JobBank>(banks.bank_fd())
                 .with_context(|| format!("cannot read the bank of slot {slot}"))?;
-            let job = |place| if let Place::Job(at) = place { Some(at) } else { None };
-            of_sched.read(sched, &cpus, job);
-            of_fault.read(fault, &cpus, job);
-            set_spread(sched, &cpus);
+            let mut latencies = banks
+                .latency_fd()
+                .map(|map| self.latencies.read::<LatencyBank>(map))
+                .transpose()
+                .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
+            let cpus = cpus.enumerate().map(|(cpu, bank)| CpuBanks {
+                mark: moves.and_then(|moves| moves.mark_on(cpu, slot)),
+                bank,
+                latency: latencies.as_mut().and_then(Iterator::next),
+            });
+            self.sum.read(cpus, empty);
+            let bank = self.sum.bank();
+            of_sched.read(sched, &[bank], job_place);
+            of_fault.read(fault, &[bank], job_place);
+            set_spread(sched, self.sum.on_cpu_ns());
             families.clear();
             for (index, name) in FAMILIES.iter().enumerate() {
                 let is_in_bank = |place| in_bank(place, index);
-                if has_any(&NET, &cpus, is_in_bank) {
+                if has_any(&NET, bank, is_in_bank) {
                     let mut group = Group::unknown(&NET, vec![(*name).into()]);
-                    net.read(&mut group, &cpus, is_in_bank);
+                    net.read(&mut group, &[bank], is_in_bank);
                     families.push(group);
                 }
             }
-            if let Some(map) = banks.latency_fd() {
-                let cpus = self
-                    .values
-                    .read::<LatencyBank>(map)
-                    .with_context(|| format!("cannot read the latencies of slot {slot}"))?;
-                let latency = |place| if let Place::Latency(at) = place { Some(at) } else { None };
-                of_fault.read(fault, &cpus, latency);
+            if banks.latency_fd().is_some() {
+                of_fault.read(fault, &[self.sum.latency()], latency_place);
                 fault.set(Fault::latency_sample_every, self.sample_every);
             }
             last_read.note(mark);
@@ -188,23 +202,22 @@ impl Readings {
     }
 }
 
-/// Sets in `sched` how the time on CPU is spread over the banks `cpus`, one of each CPU.
-fn set_spread(sched: &mut Group, cpus: &[&[u8]]) {
-    let on_cpu_ns = || cpus.iter().map(|cpu| word(cpu, offset_of!(JobBank, on_cpu_ns)));
-    let most_ns = on_cpu_ns().max().unwrap_or(0);
+/// Sets in `sched` how the time on CPU is spread over CPUs, of which some had `on_cpu_ns` each, the others none.
+fn set_spread(sched: &mut Group, on_cpu_ns: &[u64]) {
+    let most_ns = on_cpu_ns.iter().copied().max().unwrap_or(0);
     let least_ns = (most_ns / LEAST_PART).max(1);
-    sched.set(Sched::cpus_used, on_cpu_ns().filter(|ns| *ns >= least_ns).count() as u64);
+    sched.set(Sched::cpus_used, on_cpu_ns.iter().filter(|ns| **ns >= least_ns).count() as u64);
     sched.set(Sched::busiest_cpu_ns, most_ns);
 }
 
-/// Whether one of the fields of `measurement` that `offset` gives a place in the banks `cpus` is not zero there.
+/// Whether one of the fields of `measurement` that `offset` gives a place in `bank` is not zero there.
 fn has_any(
     measurement: &Measurement,
-    cpus: &[&[u8]],
+    bank: &[u8],
     offset: impl Fn(Place) -> Option<usize>,
 ) -> bool {
     let mut places = measurement.fields.iter().filter_map(|field| offset(field.place));
-    places.any(|at| cpus.iter().any(|cpu| word(cpu, at) != 0))
+    places.any(|at| word(bank, at) != 0)
 }
 
 /// Where the bank keeps what is in `place` of family number `index` of the network. What is not kept by family
@@ -220,7 +233,6 @@ fn in_bank(place: Place, index: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::decode::bytes_of;
 
     #[test]
     fn time_on_cpu_is_spread_over_cpus() {
@@ -231,15 +243,8 @@ mod tests {
             (&[99, 1], 2, 99),
             (&[4_000, 40, 39, 0, 3_000], 3, 4_000),
         ] {
-            let bank = |ns: &u64| {
-                // SAFETY: all integers.
-                let mut bank: JobBank = unsafe { std::mem::zeroed() };
-                bank.on_cpu_ns = *ns;
-                bank
-            };
-            let banks: Vec<_> = on_cpu_ns.iter().map(bank).collect();
             let mut sched = Group::unknown(&SCHED, Vec::new());
-            set_spread(&mut sched, &banks.iter().map(bytes_of).collect::<Vec<_>>());
+            set_spread(&mut sched, on_cpu_ns);
             let told = (sched.number(Sched::cpus_used), sched.number(Sched::busiest_cpu_ns));
             assert_eq!(told, (Some(used), Some(busiest_ns)), "{on_cpu_ns:?}");
         }

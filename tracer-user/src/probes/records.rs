@@ -17,7 +17,7 @@ use tracer_ebpf::records::{Cpu, CpuRecord};
 
 use super::{bank::Plain, moves::Moves};
 use crate::bpf::{
-    lookup::{CpuValues, clear},
+    lookup::{clear, read_values},
     maps::TakeMap,
     words::Words,
 };
@@ -67,25 +67,18 @@ impl Records {
 
     /// What runs on each CPU; `None` where the kernel does not tell.
     pub fn read_cpus(&self) -> Option<Vec<CpuRecord>> {
-        self.each_cpu(|cpus| cpus.map(|cpu| cpu.record).collect())
+        Some(self.read_all()?.iter().map(|cpu| cpu.record).collect())
     }
 
     /// Which slots have moved; `None` where the kernel does not tell.
     pub fn read_moves(&self) -> Option<Moves> {
-        self.each_cpu(|cpus| {
-            let mut moves = Moves::default();
-            cpus.for_each(|cpu| moves.add(&cpu));
-            moves
-        })
+        self.read_all().map(Moves::of)
     }
 
-    /// What `with` makes of all that CPUs keep.
-    fn each_cpu<T>(&self, with: impl FnOnce(&mut dyn Iterator<Item = Cpu>) -> T) -> Option<T> {
-        let mut values = CpuValues::default();
-        let cpus = values.read::<Cpu>(self.cpus.map().fd().as_fd()).ok()?;
-        // SAFETY: each has the size of a Cpu, which any bytes make.
-        let cpu = |value: &&[u8]| unsafe { value.as_ptr().cast::<Cpu>().read_unaligned() };
-        Some(with(&mut cpus.iter().map(cpu)))
+    /// All that CPUs keep.
+    fn read_all(&self) -> Option<Vec<Cpu>> {
+        // SAFETY: the map's values are `Cpu`s, structs of integers.
+        unsafe { read_values(self.cpus.map().fd().as_fd()) }.ok()
     }
 
     /// Those of `cpus` of which it is known what they run, while the switch hook is attached.
