@@ -1,10 +1,15 @@
 //! A histogram as the agent holds it: the kernel's log-linear buckets, widened to 64 bits.
 
-use std::sync::Arc;
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::loglinear::{BUCKETS, bucket_high, bucket_low, bucket_of};
+
+use super::counts::Counts;
 
 /// The percentiles of every histogram field: suffix of the name and quantile.
 pub const QUANTILES: [(&str, f64); 4] =
@@ -17,16 +22,44 @@ pub const MAX_COUNT: u64 = 1 << 56;
 /// Counts per bucket with the exact sum and largest value.
 ///
 /// Cumulative ones only grow; [`Hist::since`] makes an interval, [`Hist::merge`] adds CPUs, cgroups,
-/// devices or intervals. Copies share their buckets until one of them changes.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// devices or intervals. Copies share their [`Counted`] until one of them changes, so that a histogram takes no more
+/// room in a group than a number.
+#[derive(Clone, Debug, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "Sparse", into = "Sparse")]
 pub struct Hist {
+    /// None where all is zero.
+    counted: Option<Arc<Counted>>,
+}
+
+/// What a histogram holds.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Counted {
     /// Sum of all values, exact.
     pub sum: u64,
     /// Largest value; exact in totals, in an interval the bucket's bound where no new maximum came.
     pub max: u64,
-    /// Values per bucket; none where all are zero.
-    buckets: Option<Arc<[u64; BUCKETS]>>,
+    counts: Counts,
+}
+
+impl Deref for Hist {
+    type Target = Counted;
+
+    fn deref(&self) -> &Counted {
+        static NOTHING: Counted = Counted { sum: 0, max: 0, counts: Counts::NONE };
+        self.counted.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Hist {
+    fn deref_mut(&mut self) -> &mut Counted {
+        Arc::make_mut(self.counted.get_or_insert_default())
+    }
+}
+
+impl PartialEq for Hist {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || **self == **other
+    }
 }
 
 impl Hist {
@@ -36,43 +69,46 @@ impl Hist {
         max: u64,
         buckets: impl IntoIterator<Item = (usize, u64)>,
     ) -> Self {
-        let mut hist = Self { sum, max, buckets: None };
+        let mut counted = Counted { sum, max, counts: Counts::default() };
         for (index, count) in buckets {
-            hist.add(index, count);
+            counted.counts.add(index.min(BUCKETS - 1), count);
         }
-        hist
+        Self::of_counted(counted)
+    }
+
+    fn of_counted(counted: Counted) -> Self {
+        Self { counted: (counted != Counted::default()).then(|| Arc::new(counted)) }
+    }
+
+    /// Whether it is a copy of `other`, neither changed since.
+    fn is_same(&self, other: &Self) -> bool {
+        match (&self.counted, &other.counted) {
+            (Some(counted), Some(other)) => Arc::ptr_eq(counted, other),
+            (counted, other) => counted.is_none() && other.is_none(),
+        }
     }
 
     /// Adds `count` values to bucket `index`; an index past the last counts in the last.
     pub fn add(&mut self, index: usize, count: u64) {
-        if count == 0 {
+        if count > 0 {
+            self.counts.add(index.min(BUCKETS - 1), count);
+        }
+    }
+
+    /// Brings it up to what the kernel has now: sum, largest value, and of each bucket the low 32 bits, by which less
+    /// than 2^32 came to it since.
+    pub fn advance(&mut self, sum: u64, max: u64, low: &[u32; BUCKETS]) {
+        if (self.sum, self.max) == (sum, max) && self.counts.is_at(low) {
             return;
         }
-        self.counts_mut()[index.min(BUCKETS - 1)] += count;
-    }
-
-    /// Adds to each bucket what it lacks to `low`, its low 32 bits as the kernel has them now: less than
-    /// 2^32 came to one bucket since.
-    pub fn advance(&mut self, low: &[u32; BUCKETS]) {
-        if self.counts().iter().zip(low).all(|(count, low)| *count as u32 == *low) {
-            return;
-        }
-        for (count, low) in self.counts_mut().iter_mut().zip(low) {
-            *count += u64::from(low.wrapping_sub(*count as u32));
-        }
-    }
-
-    fn counts(&self) -> &[u64; BUCKETS] {
-        self.buckets.as_deref().unwrap_or(&[0; BUCKETS])
-    }
-
-    fn counts_mut(&mut self) -> &mut [u64; BUCKETS] {
-        Arc::make_mut(self.buckets.get_or_insert_with(|| Arc::new([0; BUCKETS])))
+        let counted = &mut **self;
+        (counted.sum, counted.max) = (sum, max);
+        counted.counts.advance(low);
     }
 
     /// Number of values in bucket `index`.
     pub fn bucket(&self, index: usize) -> u64 {
-        self.counts().get(index).copied().unwrap_or(0)
+        if index < BUCKETS { self.counts.of(index) } else { 0 }
     }
 
     /// Values, each with how often it came.
@@ -96,13 +132,14 @@ impl Hist {
             return;
         }
         self.add(bucket_of(value) as usize, times);
-        self.sum = self.sum.wrapping_add(value.wrapping_mul(times));
-        self.max = self.max.max(value);
+        let Counted { sum, max, .. } = &mut **self;
+        *sum = sum.wrapping_add(value.wrapping_mul(times));
+        *max = value.max(*max);
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.counts().iter().sum()
+        self.counts.total()
     }
 
     /// Mean value; `None` without values.
@@ -113,7 +150,7 @@ impl Hist {
 
     /// Non-empty buckets: index and count.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.counts().iter().copied().enumerate().filter(|&(_, count)| count > 0)
+        self.counts.iter()
     }
 
     /// Upper bound of bucket `index` as shown outside: the largest value it can hold, never past `max`.
@@ -128,35 +165,29 @@ impl Hist {
 
     /// What came between `older` and this one, both cumulative from the same source.
     pub fn since(&self, older: &Self) -> Self {
-        let mut interval = Self { sum: self.sum.wrapping_sub(older.sum), ..Self::default() };
-        if self.buckets == older.buckets {
-            return interval;
+        if self.is_same(older) {
+            return Self::default();
         }
-        for (index, (count, before)) in self.counts().iter().zip(older.counts()).enumerate() {
-            interval.add(index, count.saturating_sub(*before));
-        }
-        let highest = interval.buckets().last().map(|(index, _)| index);
-        interval.max = match highest {
+        let counts = self.counts.since(&older.counts);
+        let max = match counts.iter().last() {
             None => 0,
             Some(_) if self.max > older.max => self.max,
-            Some(index) => bucket_high(index).min(self.max),
+            Some((index, _)) => bucket_high(index).min(self.max),
         };
-        interval
+        Self::of_counted(Counted { sum: self.sum.wrapping_sub(older.sum), max, counts })
     }
 
     /// Adds `other`'s values.
     pub fn merge(&mut self, other: &Self) {
-        self.sum = self.sum.wrapping_add(other.sum);
-        self.max = self.max.max(other.max);
-        match (&mut self.buckets, &other.buckets) {
-            (_, None) => {}
-            (none @ None, some) => none.clone_from(some),
-            (Some(_), Some(more)) => {
-                for (count, more) in self.counts_mut().iter_mut().zip(more.iter()) {
-                    *count += more;
-                }
-            }
-        }
+        let Some(more) = &other.counted else { return };
+        let Some(counted) = &mut self.counted else {
+            self.counted = Some(more.clone());
+            return;
+        };
+        let counted = Arc::make_mut(counted);
+        counted.sum = counted.sum.wrapping_add(more.sum);
+        counted.max = counted.max.max(more.max);
+        more.counts.iter().for_each(|(index, count)| counted.counts.add(index, count));
     }
 
     /// The values as an HdrHistogram of one significant digit, whose cells our bounds map into
@@ -173,7 +204,7 @@ impl Hist {
     /// Values at the [`QUANTILES`], in their order; `None` without values. Never above `max`. The same as
     /// [`Self::to_hdr`] has them, whose thousands of cells take longer than all else of a line.
     pub fn quantiles(&self) -> Option<[u64; 4]> {
-        self.buckets.as_ref()?;
+        self.buckets().next()?;
         let count = self.count() as f64;
         Some(QUANTILES.map(|(_, q)| {
             let (mut up_to, rank) = (0, ((q * count).ceil() as u64).max(1));

@@ -5,6 +5,7 @@
 
 pub mod blocks;
 pub mod buckets;
+mod counts;
 pub mod files;
 pub mod gaps;
 pub mod group;

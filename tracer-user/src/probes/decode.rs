@@ -69,10 +69,9 @@ fn unwrap(total: &mut Hist, cpus: &[&[u8]], ends: usize, buckets: usize) {
             *now = now.wrapping_add(count);
         }
     }
-    total.advance(&now);
-    total.sum = sum(cpus, ends + std::mem::offset_of!(Ends, sum));
     let max = ends + std::mem::offset_of!(Ends, max);
-    total.max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
+    let max = cpus.iter().map(|cpu| word(cpu, max)).max().unwrap_or(0);
+    total.advance(sum(cpus, ends + std::mem::offset_of!(Ends, sum)), max, &now);
 }
 
 fn sum(cpus: &[&[u8]], at: usize) -> u64 {

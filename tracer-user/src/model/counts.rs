@@ -1,0 +1,161 @@
+//! Counts by bucket. Most histograms of most jobs have values in a dozen of their buckets, and an agent holds several
+//! histograms of each job: so only counts that are not zero take memory.
+
+use tracer_ebpf::loglinear::BUCKETS;
+
+/// How many values each bucket has.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// A bit for each bucket: whether it has any.
+    used: u128,
+    /// The counts of those, in the buckets' order; none is zero.
+    counts: Vec<u64>,
+}
+
+const _: () = assert!(BUCKETS == u128::BITS as usize, "a bit for each bucket");
+
+impl Counts {
+    /// No values.
+    pub const NONE: Self = Self { used: 0, counts: Vec::new() };
+
+    /// Adds `count` values to bucket `index`, below [`BUCKETS`].
+    pub fn add(&mut self, index: usize, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let place = self.place(index);
+        if self.has(index) {
+            self.counts[place] += count;
+        } else {
+            self.begin(index, place, count);
+        }
+    }
+
+    /// Bucket `index`, empty so far, gets its first values, at `place`.
+    fn begin(&mut self, index: usize, place: usize, count: u64) {
+        self.used |= 1 << index;
+        // Buckets are few and new ones rare: no room is kept for more.
+        self.counts.reserve_exact(1);
+        self.counts.insert(place, count);
+    }
+
+    /// Number of values in bucket `index`, below [`BUCKETS`].
+    pub fn of(&self, index: usize) -> u64 {
+        if self.has(index) { self.counts[self.place(index)] } else { 0 }
+    }
+
+    /// Whether `low` are the low 32 bits of all buckets.
+    pub fn is_at(&self, low: &[u32; BUCKETS]) -> bool {
+        let (mut left, mut counts) = (self.used, self.counts.iter());
+        low.iter().all(|low| {
+            let count = if left & 1 == 1 { counts.next() } else { None };
+            left >>= 1;
+            count.copied().unwrap_or(0) as u32 == *low
+        })
+    }
+
+    /// Adds to each bucket what it lacks to `low`, its low 32 bits.
+    pub fn advance(&mut self, low: &[u32; BUCKETS]) {
+        let (mut left, mut place) = (self.used, 0);
+        for (index, low) in low.iter().enumerate() {
+            if left & 1 == 1 {
+                let count = &mut self.counts[place];
+                *count += u64::from(low.wrapping_sub(*count as u32));
+                place += 1;
+            } else if *low != 0 {
+                self.begin(index, place, (*low).into());
+                place += 1;
+            }
+            left >>= 1;
+        }
+    }
+
+    /// Number of values in all buckets.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Buckets with values: index and count.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let mut left = self.used;
+        self.counts.iter().map(move |count| {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            (index, *count)
+        })
+    }
+
+    /// What each bucket has more than in `older`.
+    pub fn since(&self, older: &Self) -> Self {
+        let mut older = older.iter().peekable();
+        let mut since = Self::default();
+        for (index, count) in self.iter() {
+            while older.next_if(|(at, _)| *at < index).is_some() {}
+            let before = older.next_if(|(at, _)| *at == index).map_or(0, |(_, before)| before);
+            if count > before {
+                since.used |= 1 << index;
+                since.counts.push(count - before);
+            }
+        }
+        since
+    }
+
+    fn has(&self, index: usize) -> bool {
+        self.used & 1 << index != 0
+    }
+
+    /// Where the count of bucket `index` is, or would be.
+    fn place(&self, index: usize) -> usize {
+        (self.used & ((1 << index) - 1)).count_ones() as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_an_array() {
+        let mut counts = Counts::default();
+        let mut array = [0; BUCKETS];
+        for step in 0..1000_usize {
+            let (index, count) = (step * 37 % BUCKETS / (1 + step % 3), (step % 5) as u64);
+            counts.add(index, count);
+            array[index] += count;
+            if step.is_multiple_of(50) {
+                let known = array.iter().copied().enumerate().filter(|(_, count)| *count > 0);
+                assert!(counts.iter().eq(known), "after {step}");
+            }
+        }
+        assert!((0..BUCKETS).all(|index| counts.of(index) == array[index]));
+        assert_eq!(counts.total(), array.iter().sum::<u64>());
+        assert!(array[0] > 0 && array[BUCKETS - 1] > 0, "both ends");
+    }
+
+    #[test]
+    fn counts_follow_their_low_halves() {
+        let mut counts = Counts::default();
+        let mut low = [0_u32; BUCKETS];
+        assert!(counts.is_at(&low));
+        for (index, more) in [(5, 1), (0, 2), (127, 3), (5, u32::MAX), (6, 9), (5, 1)] {
+            low[index] = low[index].wrapping_add(more);
+            assert!(!counts.is_at(&low), "{index} has {more} more");
+            counts.advance(&low);
+            assert!(counts.is_at(&low));
+        }
+        let wrapped = u64::from(u32::MAX) + 2;
+        assert!(counts.iter().eq([(0, 2), (5, wrapped), (6, 9), (127, 3)]));
+    }
+
+    #[test]
+    fn what_came_since_leaves_out_what_is_the_same() {
+        let mut counts = Counts::default();
+        [(3, 7), (127, 1)].iter().for_each(|(index, count)| counts.add(*index, *count));
+        let older = counts.clone();
+        assert_eq!(counts.since(&older), Counts::default());
+        [(0, 2), (127, 4)].iter().for_each(|(index, count)| counts.add(*index, *count));
+        assert!(counts.since(&older).iter().eq([(0, 2), (127, 4)]));
+        assert_eq!(counts.since(&Counts::default()), counts);
+        assert_eq!(Counts::default().since(&counts), Counts::default());
+    }
+}
