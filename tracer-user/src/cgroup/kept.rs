@@ -123,9 +123,10 @@ impl KeptDirectory {
     /// Lines of its file `name`, and the links of the directory: one for each below it, and two. `None` where it is gone
     /// or refused.
     pub fn count(&mut self, name: &str) -> Option<(u64, u64)> {
-        let count = |directory: &File| {
-            Some((count_lines(directory, name)?, fstat(directory).ok()?.st_nlink))
-        };
+        // A u32 on 64-bit ARM.
+        #[allow(clippy::useless_conversion, reason = "not on every machine")]
+        let links = |directory: &File| Some(u64::from(fstat(directory).ok()?.st_nlink));
+        let count = |directory: &File| Some((count_lines(directory, name)?, links(directory)?));
         if let Some(found) = self.open.as_ref().and_then(|open| count(&open.0)) {
             return Some(found);
         }
