@@ -23,14 +23,14 @@ use crate::{
         mounts::{Mount, Mounts},
         tag,
     },
-    bpf::{maps::TakeMap, preemption::Ahead, set::Set},
+    bpf::{lookup::bytes_of_words, maps::TakeMap, preemption::Ahead, set::Set},
     model::{
         files,
         group::{Group, merge_all},
         slow_ops::SlowOp,
         tables::{IO, IO_ERROR, IoError},
     },
-    probes::decode::{Unwrapper, bytes_of_words, cell_place, derive},
+    probes::decode::{Unwrapper, cell_place, derive},
 };
 
 /// How often to see whether files must be read early: 8,192 pairs of a file and a thread have room, and small programs

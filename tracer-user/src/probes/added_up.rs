@@ -8,7 +8,7 @@ use tracer_ebpf::{
     table::{Kind, Measurement, Place},
 };
 
-use super::decode::bytes_of_words;
+use crate::bpf::lookup::bytes_of_words;
 
 const WORD_BYTES: usize = size_of::<u64>();
 

@@ -2,9 +2,10 @@
 
 use tracer_ebpf::tables::block::OPS;
 
-use super::decode::{Unwrapper, bytes_of_words, cell_place, derive};
+use super::decode::{Unwrapper, cell_place, derive};
 use crate::{
     base::devices::Device,
+    bpf::lookup::bytes_of_words,
     model::{
         group::Group,
         hist::Hist,

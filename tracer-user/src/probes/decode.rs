@@ -108,12 +108,6 @@ pub fn cell_place(place: Place) -> Option<usize> {
     }
 }
 
-/// The bytes of words.
-pub fn bytes_of_words(words: &[u64]) -> &[u8] {
-    // SAFETY: integers.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
-}
-
 /// The bytes of a kernel-side struct.
 pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
     // SAFETY: the kernel-side structs are integers without padding.
@@ -123,12 +117,11 @@ pub fn bytes_of<T: Copy>(value: &T) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::{SCHED, Sched};
+    use crate::{
+        model::tables::{SCHED, Sched},
+        probes::slot_sum::job_place,
+    };
     use tracer_ebpf::tables::job::JobBank;
-
-    fn job_offset(place: Place) -> Option<usize> {
-        if let Place::Job(at) = place { Some(at) } else { None }
-    }
 
     #[test]
     fn cpus_add_up_and_buckets_survive_their_wrapping() {
@@ -137,7 +130,7 @@ mod tests {
         let mut unwrapper = Unwrapper::after(&SCHED, &[]);
         let mut read = |bank: &JobBank| {
             let mut group = Group::unknown(&SCHED, Vec::new());
-            unwrapper.read(&mut group, &[bytes_of(bank), bytes_of(bank)], job_offset);
+            unwrapper.read(&mut group, &[bytes_of(bank), bytes_of(bank)], job_place);
             group
         };
         bank.on_cpu_ns = 7;

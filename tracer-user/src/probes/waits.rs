@@ -8,12 +8,12 @@ use tracer_ebpf::tables::wait::{FILE_CALLS, WaitCell, WaitKey};
 
 use super::{
     cells::Cells,
-    decode::{Unwrapper, bytes_of_words, cell_place},
+    decode::{Unwrapper, cell_place},
     leases::Leases,
 };
 use crate::{
     base::{mounts::Mounts, tag},
-    bpf::maps::TakeMap,
+    bpf::{lookup::bytes_of_words, maps::TakeMap},
     model::{
         group::{Group, merge_all},
         lease::{Lease, Slot},
