@@ -18,7 +18,7 @@ use jobtrace_tests::{
 
 const SOURCE: &str = include_str!("../narrow/file_ops_32.c");
 /// It has no C library, of which machines have none of 32 bits.
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 12] = [
     "-m32",
     "-O1",
     "-Wall",
@@ -29,6 +29,9 @@ const OPTIONS: [&str; 10] = [
     "-fno-pie",
     "-no-pie",
     "-fno-stack-protector",
+    // Debian has the numbers of 32-bit calls with the headers of 64 bits alone.
+    "-idirafter",
+    "/usr/include/x86_64-linux-gnu",
 ];
 
 /// What the program does, by operation: calls, errors, bytes.
@@ -54,7 +57,7 @@ fn compiled(folder: &Path) -> PathBuf {
     let (source, program) = (folder.join("file_ops_32.c"), folder.join("file_ops_32"));
     fs::write(&source, SOURCE).unwrap();
     let done = Command::new("gcc").args(OPTIONS).arg(&source).arg("-o").arg(&program).status();
-    assert!(done.expect("gcc").success());
+    assert!(done.expect("gcc").success(), "gcc cannot compile {}", source.display());
     program
 }
 
