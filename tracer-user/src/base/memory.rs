@@ -1,6 +1,9 @@
 //! Memory that this process has done with, given back to the node.
 
-use std::ptr;
+use std::{
+    ptr,
+    time::{Duration, Instant},
+};
 
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, Process};
 use rustix::mm::{Advice, madvise};
@@ -13,12 +16,17 @@ const LARGE_BYTES: libc::c_int = 1 << 20;
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES: libc::c_int = 1 << 20;
 
-/// Has large blocks given back whenever they are freed. Else glibc takes the largest so far for small: what a start
-/// needs in turn, several MiB each, would add up.
-pub fn give_back_large() {
+/// How long code that ran stays. What a reading runs is back with it, in a tenth of a millisecond.
+const SELDOM: Duration = Duration::from_secs(600);
+
+/// Has the allocator keep little. Large blocks are given back whenever they are freed: else glibc takes the largest so
+/// far for small, and what a start needs in turn, several MiB each, would add up. Threads share one heap: they seldom
+/// run at once, and each would keep freed memory of its own.
+pub fn keep_little() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets numbers of the allocator's. Where they are refused, blocks stay longer or shorter.
+    // SAFETY: sets numbers of the allocator's. Where they are refused, it keeps more.
     unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
         libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES);
     }
@@ -44,6 +52,23 @@ pub fn give_back_code() {
         // SAFETY: pages of a file, which nobody has written to: they have the same contents when they are back.
         let _ =
             unsafe { madvise(begin.cast(), (end - map.address.0) as usize, Advice::LinuxDontNeed) };
+    }
+}
+
+/// Gives up code every now and then: what runs when jobs begin and end, or something fails, would stay for good, 64 KiB
+/// around each page.
+#[derive(Default)]
+pub struct SeldomRun {
+    given_up: Option<Instant>,
+}
+
+impl SeldomRun {
+    /// Gives it up the first time, and when [`SELDOM`] has passed.
+    pub fn give_back(&mut self, now: Instant) {
+        if self.given_up.is_none_or(|last| now.duration_since(last) >= SELDOM) {
+            give_back_code();
+            self.given_up = Some(now);
+        }
     }
 }
 
@@ -85,9 +110,15 @@ mod tests {
             }
         }
         let before = code_bytes();
-        give_back_code();
+        let (now, mut seldom) = (Instant::now(), SeldomRun::default());
+        seldom.give_back(now);
         let after = code_bytes();
         assert!(after * 2 < before, "{after} of {before}");
+        assert_eq!(seldom.given_up, Some(now));
+        for (seconds, given_up) in [(599, now), (600, now + SELDOM)] {
+            seldom.give_back(now + Duration::from_secs(seconds));
+            assert_eq!(seldom.given_up, Some(given_up));
+        }
         give_back_freed();
     }
 }

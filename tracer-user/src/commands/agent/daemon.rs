@@ -38,7 +38,7 @@ use super::{
 use crate::{
     base::{
         clock::{monotonic_ns, wall_ns},
-        memory::{give_back_code, give_back_freed, give_back_large},
+        memory::{SeldomRun, give_back_code, give_back_freed, keep_little},
         notify::Notify,
         open_files::{self, OpenFiles},
         say::Level,
@@ -74,7 +74,7 @@ pub struct Sources {
 pub fn run(config: Config, sources: &Sources) -> Result<u8> {
     // First: even the event loop opens files, and each slot in use holds one or two.
     OpenFiles::raise();
-    give_back_large();
+    keep_little();
     check_namespace()?;
     open_files::check()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -146,6 +146,7 @@ struct Agent {
     late_told: u64,
     losses_told: Losses,
     watchdog: Instant,
+    seldom_run: SeldomRun,
 }
 
 impl Agent {
@@ -192,6 +193,7 @@ impl Agent {
             late_told,
             losses_told,
             watchdog,
+            seldom_run: SeldomRun::default(),
         };
         if last_stamp_ns.is_none() {
             agent.node.commit(None, 0, &agent.options)?;
@@ -288,6 +290,7 @@ impl Agent {
         });
         self.save_records();
         self.log.tick();
+        self.seldom_run.give_back(Instant::now());
         written
     }
 
