@@ -82,6 +82,7 @@ fn lints(steps: &mut Steps) {
     steps.step("lints", || {
         quiet(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])
     });
+    steps.step("the other architecture", vm::compiles_elsewhere);
     steps.step("documentation of the code", || {
         let mut command = cargo();
         command.args(["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"]);

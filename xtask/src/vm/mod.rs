@@ -186,6 +186,15 @@ fn judge(columns: &[Column]) -> Result<()> {
     }
 }
 
+/// Checks that `jobtrace` compiles for the architecture that this host is not.
+///
+/// # Errors
+/// When it does not.
+pub fn compiles_elsewhere() -> Result<()> {
+    let other = if Arch::X86.is_own() { Arch::Arm } else { Arch::X86 };
+    programs::compiles(other)
+}
+
 /// Two kernels, the oldest with cgroup v1 and the newest with v2, and one check of each kind: what
 /// `cargo xtask test` runs.
 ///

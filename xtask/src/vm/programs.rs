@@ -44,16 +44,43 @@ fn build(arch: Arch, profile: &str) -> Result<(Command, PathBuf)> {
     if arch.is_own() {
         return Ok((command, target_dir().join(profile)));
     }
+    need_standard_library(arch)?;
+    let triple = arch.triple();
+    let linker = format!("CARGO_TARGET_{}_LINKER", triple.replace('-', "_").to_uppercase());
+    command.args(["--target", &triple]).env(linker, arch.cross("gcc"));
+    Ok((command, target_dir().join(triple).join(profile)))
+}
+
+/// Checks that `jobtrace` compiles for `arch`. No compiler of C for it is needed: nothing is linked.
+///
+/// # Errors
+/// When it does not compile.
+pub fn compiles(arch: Arch) -> Result<()> {
+    need_standard_library(arch)?;
+    let triple = arch.triple();
+    let mut command = cargo();
+    command.args(["check", "--quiet", "--package", "jobtrace", "--target", &triple]);
+    command.env("RUSTFLAGS", "-D warnings");
+    // A folder of its own: what packages take for their compiled C is empty there.
+    command.arg("--target-dir").arg(target_dir().join("compiles"));
+    for tool in ["CC", "AR"] {
+        command.env(format!("{tool}_{}", triple.replace('-', "_")), "true");
+    }
+    run_command(&mut command)
+}
+
+/// Rust's standard library for `arch`: rustup installs it where it is missing.
+fn need_standard_library(arch: Arch) -> Result<()> {
     let triple = arch.triple();
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut standard = Command::new(rustc);
     let folder = output(standard.args(["--print", "target-libdir", "--target", &triple]))?;
-    if !Path::new(folder.trim_end()).is_dir() {
-        bail!("Rust's standard library for {triple} is missing: rustup target add {triple}");
+    if Path::new(folder.trim_end()).is_dir() {
+        return Ok(());
     }
-    let linker = format!("CARGO_TARGET_{}_LINKER", triple.replace('-', "_").to_uppercase());
-    command.args(["--target", &triple]).env(linker, arch.cross("gcc"));
-    Ok((command, target_dir().join(triple).join(profile)))
+    run_command(Command::new("rustup").args(["target", "add", &triple])).with_context(|| {
+        format!("Rust's standard library for {triple} is missing, and rustup did not install it")
+    })
 }
 
 /// The bytes of a program without what only debuggers need.
