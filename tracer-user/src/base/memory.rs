@@ -63,7 +63,7 @@ pub struct SeldomRun {
 }
 
 impl SeldomRun {
-    /// Gives it up the first time, and when [`SELDOM`] has passed.
+    /// Gives it up the first time, and every ten minutes.
     pub fn give_back(&mut self, now: Instant) {
         if self.given_up.is_none_or(|last| now.duration_since(last) >= SELDOM) {
             give_back_code();
