@@ -1,6 +1,6 @@
 //! Jobs that come and go: shorter than any reading, older than the agent, more than there are slots for.
 
-use std::time::Instant;
+use std::{fs, time::Instant};
 
 use jobtrace::{cgroup::hierarchies::Hierarchies, model::tables::fact, record::running};
 use jobtrace_tests::{
@@ -100,6 +100,44 @@ fn a_job_that_was_there_before_and_one_that_moves_on() {
     assert_eq!(points.fact("9201", "end"), None, "it runs still");
     assert_eq!((forks(&points, "9201"), forks(&points, "9202")), (0, 0));
     drop(running);
+}
+
+/// Its directories are removed and made anew at once, and nothing in them tells whether that is the same job: what it used
+/// in its second life is told once it is over, and no peak falls.
+#[test]
+fn what_a_job_used_is_told_though_its_directories_were_made_anew() {
+    const JOB: u32 = 9_430;
+    const MIB: u64 = 1 << 20;
+    if Hierarchies::read().unwrap().v1("memory").is_none() {
+        return eprintln!("left out: no memory hierarchy of version 1");
+    }
+    let shaped = Shaped::make(&["memory"]);
+    shaped.directory("slurm/uid_0");
+    let agent = Agent::start("hierarchy = \"memory\"").unwrap();
+    agent.settle().unwrap();
+    // Gives the kernel's peak.
+    let live = |mib: u64| {
+        let job = shaped.job(0, JOB, "");
+        let bytes = mib * MIB;
+        let script = format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x); sleep 2.5; :");
+        job.run(&["sh", "-c", &script]);
+        let peak = fs::read_to_string(job.0[0].join("memory.max_usage_in_bytes")).unwrap();
+        job.remove();
+        peak.trim().parse::<u64>().unwrap()
+    };
+    let (first, second) = (live(1), live(40));
+    let points = agent.stop().unwrap();
+    let name = JOB.to_string();
+    let memory = points.of(&name).filter(|point| point.measurement == "job_memory");
+    let peaks: Vec<_> = memory.filter_map(|point| point.number("peak_bytes")).collect();
+    assert!(peaks.is_sorted(), "{peaks:?}");
+    assert!(first < second, "{first} {second}");
+    let mut agree = Agreement::new();
+    agree.exact("peak_bytes of both", peaks.last().copied().unwrap_or(0), second);
+    // At least as long as it slept, at most the peak all the time.
+    let used = points.sum(&name, "job_memory", "used_byte_s");
+    agree.between("used_byte_s", used, 40 * MIB * 2..=second * 8);
+    agree.end();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use procfs::process::Process;
 
+mod apart;
 mod files;
 mod learnt;
 mod parts;
@@ -31,6 +32,7 @@ use crate::{
     resolve::{Answer, sluid::Sluid},
 };
 
+use apart::Apart;
 use files::Files;
 use parts::LivePart;
 pub use saving::Reach;
@@ -59,6 +61,8 @@ pub struct Details {
     /// The GPUs that its environment names.
     claims: Option<Claims>,
     files: Files,
+    /// What they showed while it was not known whose they are.
+    apart: Option<Apart>,
     /// Its steps and tasks that have cgroups.
     live_parts: Vec<LivePart>,
     /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
@@ -118,6 +122,7 @@ impl Details {
             facts: Facts::default(),
             claims: None,
             files: Files::default(),
+            apart: None,
             live_parts: Vec::new(),
             boot_ns,
             killed_ns: None,
@@ -156,6 +161,7 @@ impl Details {
 
     /// It has a slot from `monotonic_ns` on, and had none: what was read of it so far are its files alone.
     pub fn set_served_from(&mut self, monotonic_ns: u64) {
+        self.apart = None;
         if self.record.totals.elapsed_ns == 0 {
             return self.set_counted_from(monotonic_ns);
         }

@@ -100,9 +100,12 @@ impl Tracker {
             // Another of the job's cgroups came first.
             (Some(main), Some(lease)) if fresh && lease != main => vec![Action::End(lease, main)],
             (Some(main), lease) if lease != Some(main) => vec![Action::Place(cgroup, main)],
+            // No slot was ready for those that came before, as those of another hierarchy.
             (None, Some(lease)) if fresh => {
                 job.lease = Some(lease);
-                vec![Action::Keep(lease, !job.known)]
+                let before = job.cgroups.iter().filter(|before| **before != cgroup);
+                let place = before.map(|before| Action::Place(*before, lease));
+                std::iter::once(Action::Keep(lease, !job.known)).chain(place).collect()
             }
             _ => Vec::new(),
         };
@@ -134,10 +137,13 @@ impl Tracker {
 
     /// Jobs that no slot was free for.
     pub fn wanting(&self) -> Vec<Job> {
-        let wants = |(job, tracked): (&Job, &Tracked)| {
-            (tracked.lease.is_none() && tracked.ended_ns.is_none()).then(|| job.clone())
-        };
-        self.jobs.iter().filter_map(wants).collect()
+        self.jobs.keys().filter(|job| self.wants(job)).cloned().collect()
+    }
+
+    /// Whether `job` is there and no slot was free for it.
+    pub fn wants(&self, job: &Job) -> bool {
+        let tracked = self.jobs.get(job);
+        tracked.is_some_and(|tracked| tracked.lease.is_none() && tracked.ended_ns.is_none())
     }
 
     /// Gives a new lease to a job that had none.

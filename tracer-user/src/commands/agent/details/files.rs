@@ -54,6 +54,12 @@ impl Files {
         (self.readings, self.began_before) = (0, false);
     }
 
+    /// They are another job's from here on; what the kernel keeps apart is known of both.
+    pub fn hand_over(&mut self) -> Self {
+        let rest = Self { has_block: self.has_block, ..Self::default() };
+        std::mem::replace(self, rest)
+    }
+
     /// Adds `job_memory` and `job_cpu` at `now_ns` (CLOCK_MONOTONIC), from the directories `places`; none without a
     /// directory. `probed` are the groups of the probes, which lack what this kernel cannot tell them.
     pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
@@ -75,7 +81,9 @@ impl Files {
             self.reader = fresh;
         }
         let is_before = is_first && self.began_before;
-        self.before = Before { stalls: is_before, throttled: is_before || moved, kills: false };
+        // More than one reading may come before an interval is told.
+        let throttled = is_before || moved || self.before.throttled;
+        self.before = Before { stalls: is_before, throttled, kills: false };
         if let Some(reader) = &mut self.reader {
             reader.set_now(now_ns, tasks_moved(probed));
             self.before.kills = reader.add_oom_kills(probed) && is_before;

@@ -1,14 +1,14 @@
 //! A job's values as they come, interval by interval, and its end.
 
-use super::Details;
+use super::{Details, apart::Apart};
 use crate::{
     cgroup::place::Places,
     model::{
         gaps::NO_SLOT,
-        group::Group,
+        group::{Group, keep_peaks},
         held::add_held,
         job::Losses,
-        tables::{FAULT, Fact, Fault, fact},
+        tables::{FAULT, Fact, Fault, MEMORY, fact},
     },
     resolve::{Answer, facts::JobFacts},
 };
@@ -29,9 +29,16 @@ impl Details {
         self.files.leave_out(groups);
         let own_ns = self.own_span_ns(now_ns);
         self.owner_search.note(groups);
+        let so_far = &self.record.totals.stats.groups;
+        let apart = self.apart.take();
         if !self.is_step {
-            add_held(groups, &self.record.totals.stats.groups, own_ns);
+            let (known, counted_ns) = apart.as_ref().map_or((&so_far[..], 0), Apart::counted);
+            add_held(groups, known, own_ns.saturating_sub(counted_ns));
         }
+        if let Some(apart) = apart {
+            apart.put_before(groups);
+        }
+        keep_peaks(groups, so_far, &MEMORY);
         self.take_in(groups, losses, own_ns, now_ns);
     }
 
@@ -59,6 +66,7 @@ impl Details {
         let mut groups = Vec::new();
         self.read(places, &mut groups, now_ns);
         groups.retain_mut(Group::keep_states);
+        keep_peaks(&mut groups, &self.record.totals.stats.groups, &MEMORY);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
         let own_ns = self.own_span_ns(now_ns);
         self.take_in(&groups, &losses, own_ns, now_ns);
@@ -102,7 +110,9 @@ impl Details {
     /// It has a cgroup again at `monotonic_ns`; whether it had none.
     pub fn set_returned(&mut self, monotonic_ns: u64) -> bool {
         let Some(ended_ns) = self.ended.take() else { return false };
-        self.returned = Some((ended_ns, self.wall_at(monotonic_ns)));
+        let returned_ns = self.wall_at(monotonic_ns);
+        self.returned = Some((ended_ns, returned_ns));
+        self.apart.iter_mut().for_each(|apart| apart.pass_to(returned_ns));
         self.files.look_again();
         self.forget_telling();
         true
@@ -166,7 +176,7 @@ fn has_kills(group: &Group) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        model::tables::{CPU, Cpu},
+        model::tables::{CPU, Cpu, Memory},
         resolve::Resolver,
     };
 
@@ -216,6 +226,21 @@ mod tests {
         assert_eq!(counted(&details), (4, 16));
         details.add(&mut vec![cpu()], &Losses::default(), 114 * S);
         assert_eq!(counted(&details), (14, 56));
+    }
+
+    #[test]
+    fn a_peak_stays_when_the_directory_is_gone_that_told_it() {
+        let mut details = ended();
+        let mut peaks = Vec::new();
+        for (second, peak) in [(105, 157), (106, 3), (107, 158)] {
+            let mut memory = Group::unknown(&MEMORY, Vec::new());
+            memory.set(Memory::peak_bytes, peak);
+            let mut groups = vec![memory];
+            details.add(&mut groups, &Losses::default(), second * S);
+            peaks.push(groups[0].number(Memory::peak_bytes));
+            assert_eq!(groups[0].number(Memory::used_peak_bytes), None, "unknown is not zero");
+        }
+        assert_eq!(peaks, [Some(157), Some(157), Some(158)]);
     }
 
     #[test]

@@ -149,8 +149,14 @@ impl Jobs {
             let named = self.tracker.named(&owner.job).clone();
             self.note_ended(&named);
         }
+        let wanting = owner.as_ref().map(|owner| self.tracker.named(&owner.job).clone());
+        let wanting = wanting.filter(|job| self.tracker.wants(job));
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
+        let served = wanting.filter(|job| !self.tracker.wants(job));
+        if let Some(job) = &served {
+            self.serve(job, slots, log);
+        }
         // In a cgroup that was nobody's yet no program was told of, but where the first may ask for silence; in one that had
         // no slot none was.
         let is_untold = lease.is_none() || fresh && slots.probes.census.is_none();
@@ -158,6 +164,7 @@ impl Jobs {
         let Some(tracked) = self.tracker.job(&job) else { return };
         if let Some(census) = &mut slots.probes.census {
             match (lease, tracked.lease) {
+                _ if served.is_some() => {}
                 (Some(lease), _) if fresh => census.begin(lease, at_ns),
                 // No slot was ready for it: what began there meanwhile was not seen.
                 (None, Some(main)) => census.begin(main, 0),

@@ -84,8 +84,10 @@ impl Jobs {
             let Some(details) = self.details.get_mut(job) else { continue };
             details.read_parts(|path| self.view.places(path), now_ns);
             // Whose files they are now is not known where some is charged apart.
-            if tracked.apart.is_empty()
-                && let Some(groups) = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease))
+            if !tracked.apart.is_empty() {
+                details.read_apart(|| self.view.places(&tracked.root), now_ns);
+            } else if let Some(groups) =
+                tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease))
             {
                 details.read(|| self.view.places(&tracked.root), groups, now_ns);
             }
@@ -126,13 +128,18 @@ impl Jobs {
             let Some(lease) = slots.probes.slots.lease_or_spare()? else { return Ok(granted) };
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, slots, log);
-            if let Some(details) = self.details.get_mut(job) {
-                details.set_served_from(monotonic_ns());
-            }
-            software::begin_older(job, self, slots);
-            self.learn_from_tasks(job, slots, log);
+            self.serve(job, slots, log);
         }
         Ok(jobs.len())
+    }
+
+    /// `job` has a slot now, and had none: its values are counted from here on.
+    pub(super) fn serve(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
+        if let Some(details) = self.details.get_mut(job) {
+            details.set_served_from(monotonic_ns());
+        }
+        software::begin_older(job, self, slots);
+        self.learn_from_tasks(job, slots, log);
     }
 
     /// Lets go of a job that has ended.

@@ -75,6 +75,7 @@ impl Jobs {
         let before = self.details.get_mut(job)?;
         details.made_by = before.made_by;
         before.hand_parts_to(&mut details);
+        before.hand_apart_to(&mut details);
         self.insert(to.clone(), details);
         Some(to)
     }

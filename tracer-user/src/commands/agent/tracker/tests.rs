@@ -58,6 +58,19 @@ fn a_job_without_a_slot_gets_one_later_with_all_its_cgroups() {
 }
 
 #[test]
+fn a_slot_that_a_later_cgroup_found_is_for_those_before_too() {
+    let mut tracker = Tracker::default();
+    (1..3).for_each(|id| assert_eq!(tracker.made(cgroup(id), None, false, owner("4"), 0), []));
+    let of_blocks = Cgroup { table: 1, id: 7 };
+    assert_eq!(
+        tracker.made(of_blocks, Some(9), true, owner("4"), 0),
+        [Action::Keep(9, true), Action::Place(cgroup(1), 9), Action::Place(cgroup(2), 9)]
+    );
+    assert!(tracker.wanting().is_empty());
+    assert_eq!(tracker.made(cgroup(3), None, false, owner("4"), 0), [Action::Place(cgroup(3), 9)]);
+}
+
+#[test]
 fn the_steps_of_a_job_are_found() {
     let mut tracker = Tracker::default();
     for (id, step) in [(1, ""), (2, "0"), (3, "batch")] {
