@@ -1,8 +1,12 @@
 //! Jobs that wait for a slot while slots are free: all have one at once, whatever they do meanwhile.
 
-use std::{collections::BTreeSet, ops::Range, time::Instant};
+use std::{collections::BTreeSet, ops::Range, process::Command, time::Instant};
 
-use jobtrace_tests::agent::{Agent, Points};
+use jobtrace::base::open_files::{Needs, SlotNeeds};
+use jobtrace_tests::{
+    agent::{Agent, Points},
+    traced::program,
+};
 
 use super::{
     MOMENT,
@@ -102,4 +106,35 @@ fn more_jobs_than_slots_at_the_start_are_counted_and_said_once() {
     assert_eq!(crowd.counted(&points).len(), 8, "none is spare while a job waits");
     assert_eq!(points.own("dropped_slot"), 4);
     assert_eq!(log.matches("all slots are in use: 4 jobs").count(), 1, "{log}");
+}
+
+/// With as few open files as the agent asks for, those of the jobs' cgroups that stay open take none that a slot, the
+/// spool, a record or a client needs; with fewer it does not begin what it could not go on with.
+#[test]
+fn files_of_cgroups_that_stay_open_leave_enough_for_all_else() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let crowd = Crowd::start(&shaped, 9_520..9_580);
+    let slots = Some(SlotNeeds { most: 64, banks: 1 });
+    let cpus = aya::util::online_cpus().unwrap().len() as u64;
+    let needed = Needs { io: true, software: false, slots }.files(cpus);
+    let start = |limit: u64| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
+        shell.arg(program().unwrap());
+        Agent::start_by(shell, &format!("hierarchy = {hierarchy:?}\nslots = 64\nspare_slots = 2"))
+    };
+    let refused = format!("{:#}", start(needed - 1).unwrap_err());
+    assert!(refused.contains("set `slots` to 63 at most"), "{refused}");
+    let agent = start(needed).unwrap();
+    let counted = |points: &Points| (crowd.counted(points).len() == 60).then_some(());
+    agent.wait_for("slots for 60 jobs", MOMENT, counted).unwrap();
+    agent.settle().unwrap();
+    let open = agent.descriptors() as u64;
+    eprintln!("{open} of {needed} files are open");
+    assert!(open + 50 <= needed, "{open} of {needed}");
+    agent.heads().unwrap();
+    let log = agent.log();
+    assert!(!log.contains("Too many open files"), "{log}");
+    agent.stop().unwrap();
 }

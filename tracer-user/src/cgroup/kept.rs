@@ -23,8 +23,6 @@ const ROOM_BYTES: usize = 8 << 10;
 const LAST_BYTES: usize = (4 << 10) - 64;
 /// Most that are kept open, those of some two hundred jobs: the kernel has a page for each.
 const MOST: u64 = 2_048;
-/// And the part of the files which this process may open.
-const PART: u64 = 2;
 
 /// A file that was not there at so many readings in a row is looked for at each eighth alone: most belong to
 /// controllers that the other version of cgroups has.
@@ -157,9 +155,9 @@ fn count_lines(directory: &File, name: &str) -> Option<u64> {
 struct Open(File);
 
 impl Open {
-    /// Keeps `file` where that leaves enough for all else.
+    /// Keeps `file` where that leaves enough for all else, banks of slots that are still to come among it.
     fn keep(file: File) -> Option<Self> {
-        let most = open_files::most().map_or(MOST, |most| MOST.min(most / PART));
+        let most = open_files::to_spare().map_or(MOST, |spare| MOST.min(spare));
         let may = KEPT.load(Relaxed) < most;
         may.then(|| {
             KEPT.fetch_add(1, Relaxed);

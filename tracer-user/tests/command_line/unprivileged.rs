@@ -192,6 +192,14 @@ fn too_few_open_files_are_the_first_thing_told() {
             assert!(ended.stderr.contains("raise the hard limit: ulimit -Hn "), "{ended:?}");
         }
     }
+    // Enough for the programs, and for some of the slots.
+    for few in [needed(aya::util::online_cpus().unwrap().len() as u64), 300] {
+        let ended = limited(&format!("-n {few}"), &["agent", "--spool", spool]);
+        assert_eq!((ended.status, ended.stderr.lines().count()), (2, 1), "{ended:?}");
+        let told = format!("at most {few} files may be open, but this node's CPUs and the agent's");
+        assert!(ended.stderr.contains(&told), "{ended:?}");
+        assert!(ended.stderr.contains("LimitNOFILE="), "{ended:?}");
+    }
     assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
     // The soft limit is raised before anything is opened.
     let ended = limited("-Sn 8", &["run", "--", "true"]);

@@ -21,7 +21,7 @@ mod start;
 use saving::{next_ask, room};
 use signals::AdminSignals;
 pub use start::unpin;
-use start::{Begun, options, seconds, settings};
+use start::{Begun, needs, options, seconds, settings};
 
 use super::{
     config::{Config, Flags},
@@ -76,7 +76,7 @@ pub fn run(config: Config, sources: &Sources) -> Result<u8> {
     OpenFiles::raise();
     keep_little();
     check_namespace()?;
-    open_files::check()?;
+    open_files::demand(&needs(&config))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("cannot start the event loop")?.block_on(serve(config, sources))
 }

@@ -221,7 +221,7 @@ fn open_files() -> Finding {
         }
     };
     if let Err(too_few) = open_files::check() {
-        let TooFew { most, needed } = too_few;
+        let TooFew { most, needed, .. } = too_few;
         let detail = format!("the limit is {most}, and this node's CPUs need {needed}");
         return Finding::new(subject, Severity::Fatal, detail, too_few.cure());
     }
@@ -231,7 +231,7 @@ fn open_files() -> Finding {
             subject,
             Severity::Missing,
             format!("the limit is {most}; {needed} are needed, or {with_gpus} to sample GPUs"),
-            TooFew { most, needed: with_gpus }.cure(),
+            TooFew { most, needed: with_gpus, slots_fit: None }.cure(),
         ),
         Some(most) => Finding::ok(subject, format!("the limit is {most}, {with_gpus} are needed")),
         None => Finding::ok(subject, format!("unlimited, {with_gpus} are needed")),

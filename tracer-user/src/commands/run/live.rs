@@ -18,7 +18,7 @@ use super::{
 use crate::{
     base::{
         clock::{monotonic_ns, wall_ns},
-        open_files::{self, OpenFiles},
+        open_files::{self, Needs, OpenFiles},
         say::say,
     },
     bpf::{load::check_namespace, preemption::Ahead},
@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<u8> {
     // Before all else: even the event loop opens files.
     let limit = OpenFiles::raise();
     check_namespace()?;
-    open_files::check()?;
+    open_files::demand(&Needs { io: args.io, software: args.software, slots: None })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let traced =
         runtime.context("cannot start the event loop")?.block_on(trace(args, limit, terminal));

@@ -6,10 +6,14 @@ use std::{num::NonZeroU32, path::Path, sync::Arc};
 use anyhow::{Context, Result};
 
 use crate::{
-    base::{clock::monotonic_ns, say::say},
+    base::{
+        clock::monotonic_ns,
+        open_files::{Needs, SlotNeeds},
+        say::say,
+    },
     bpf::pins,
     commands::agent::{
-        config::Config,
+        config::{CensusMode, Config},
         hierarchy::View,
         lock::NodeLock,
         log::Log,
@@ -20,7 +24,7 @@ use crate::{
         state::{AgentState, JournalEntry, Keeper},
     },
     lines::spool::Resume,
-    probes::{self, Family, Options, Probes, Room},
+    probes::{self, Family, FaultMode, Options, Probes, Room},
     resolve::Resolver,
 };
 
@@ -97,6 +101,16 @@ pub(super) fn settings(config: &Config) -> Result<NodeSettings> {
         owners_count_io: config.jobs.io_by_owner,
         records_every: config.records.save.then_some(config.records.every.0),
     })
+}
+
+/// The files that may come to be open. Operations on files are counted when somebody asks for it.
+pub(super) fn needs(config: &Config) -> Needs {
+    let banks = match config.faults {
+        FaultMode::Major => 1,
+        FaultMode::Full => 2,
+    };
+    let slots = Some(SlotNeeds { most: config.slots.into(), banks });
+    Needs { io: true, software: config.census != CensusMode::Off, slots }
 }
 
 /// What the probes need.
