@@ -8,6 +8,7 @@ mod crowds;
 mod dive;
 mod hostile;
 mod life;
+mod limits;
 mod programs;
 mod records;
 mod slots;

@@ -53,6 +53,89 @@ fn tightest(cpus: Option<u64>, places: &Places) -> Option<u64> {
     cpus.map(|cpus| cpus * 1000).into_iter().chain(quota).min()
 }
 
+/// What a file says that sets no quota, in thousandths of a core.
+const NO_QUOTA: u64 = u64::MAX;
+
+/// The cores of one of many jobs, read again and again: anybody may change them while it runs. Only the job's own files
+/// are, for those above hold many jobs and are not changed for one; CPUs that go there go from the job's own set as well.
+/// What cannot be read stays as it was: the job may have ended. In thousandths of a core.
+pub(super) struct Cores {
+    /// Of its set of CPUs.
+    set: Option<u64>,
+    quota: Option<u64>,
+    /// The tightest quota of its ancestors.
+    above: Option<u64>,
+    files: Vec<CoresFile>,
+}
+
+/// A file of the job's own that decides its cores.
+enum CoresFile {
+    Set(KeptFile),
+    /// v2's `cpu.max`.
+    Max(KeptFile),
+    /// v1's quota and its period.
+    Cfs(KeptFile, KeptFile),
+}
+
+impl Cores {
+    /// Of the job at `places`, read.
+    pub fn of(places: &Places) -> Self {
+        let v2 = |name: &str| Some(KeptFile::new(&places.v2()?.directory, name));
+        let v1 = |controller: &str, name: &str| {
+            Some(KeptFile::new(&places.v1(controller)?.directory, name))
+        };
+        let v1_set = v1("cpuset", "cpuset.effective_cpus");
+        let set = v1_set.or_else(|| v2("cpuset.cpus.effective")).map(CoresFile::Set);
+        let cfs = v1("cpu", "cpu.cfs_quota_us").zip(v1("cpu", "cpu.cfs_period_us"));
+        let cfs = cfs.map(|(quota, period)| CoresFile::Cfs(quota, period));
+        let quota = cfs.or_else(|| v2("cpu.max").map(CoresFile::Max));
+        let mut cores = Self {
+            // Where the job has no set of its own, the nearest one's.
+            set: read_cpuset(places).map(|cpus| cpus * 1000),
+            quota: None,
+            above: Quota::smallest(places, 1).map(|quota| quota.millicores),
+            files: set.into_iter().chain(quota).collect(),
+        };
+        cores.read_again();
+        cores
+    }
+
+    /// What they are now, as far as it is known.
+    pub fn millicores(&self) -> Option<u64> {
+        let quotas = [self.quota, self.above].into_iter().flatten();
+        self.set.into_iter().chain(quotas).filter(|millicores| *millicores != NO_QUOTA).min()
+    }
+
+    /// Reads them. The files do not stay open: what is read at each tick needs the descriptors more.
+    pub fn read_again(&mut self) {
+        // What is there and sets no quota is none.
+        let quota_of = |quota: Option<u64>| Some(quota.unwrap_or(NO_QUOTA));
+        for file in &mut self.files {
+            match file {
+                CoresFile::Set(set) => {
+                    let cpus = set.read(parse_cpu_count);
+                    self.set = cpus.map(|cpus| cpus * 1000).or(self.set);
+                    set.close();
+                }
+                CoresFile::Max(max) => {
+                    let quota = max.read(|text| quota_of(parse_cpu_max(text)));
+                    self.quota = quota.or(self.quota);
+                    max.close();
+                }
+                CoresFile::Cfs(quota, period) => {
+                    let text = quota.read(|text| Some(text.to_owned()));
+                    let both = text.and_then(|quota| {
+                        period.read(|period| quota_of(parse_cfs(&quota, period)))
+                    });
+                    self.quota = both.or(self.quota);
+                    quota.close();
+                    period.close();
+                }
+            }
+        }
+    }
+}
+
 /// CPUs that `pid` may run on, cpusets included.
 fn read_affinity(pid: u32) -> Option<u64> {
     let pid = match pid {
@@ -89,11 +172,18 @@ pub(super) struct Throttle {
 impl Quota {
     /// The smallest quota among the job's cgroup and its ancestors; `None` without any.
     pub fn find(places: &Places) -> Option<Self> {
-        let v2 = places.v2().into_iter().flat_map(|place| place.upwards()).filter_map(|dir| {
+        Self::smallest(places, 0)
+    }
+
+    /// The same, without the lowest `levels`.
+    fn smallest(places: &Places, levels: usize) -> Option<Self> {
+        let v2 = places.v2().into_iter().flat_map(|place| place.upwards().skip(levels));
+        let v2 = v2.filter_map(|dir| {
             let millicores = parse_cpu_max(&read_file(dir, "cpu.max")?)?;
             Some(Self::at(dir, true, millicores))
         });
-        let v1 = places.v1("cpu").into_iter().flat_map(|place| place.upwards()).filter_map(|dir| {
+        let v1 = places.v1("cpu").into_iter().flat_map(|place| place.upwards().skip(levels));
+        let v1 = v1.filter_map(|dir| {
             let quota = read_file(dir, "cpu.cfs_quota_us")?;
             let millicores = parse_cfs(&quota, &read_file(dir, "cpu.cfs_period_us")?)?;
             Some(Self::at(dir, false, millicores))

@@ -16,7 +16,7 @@ const APARTS: u64 = 3;
 static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// When one thing is to be read again. Times are CLOCK_MONOTONIC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pace {
     begin_ns: u64,
     read_ns: Option<u64>,

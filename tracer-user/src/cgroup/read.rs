@@ -11,7 +11,7 @@ use super::{
         parse_stats,
     },
     held::{
-        Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_cores_of, read_file, read_memory_limit,
+        Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit,
         read_memory_limit_above,
     },
     kept::KeptFile,
@@ -113,13 +113,19 @@ impl MemoryFiles {
     /// What is charged, swap and limits.
     fn read_stat(&mut self) -> MemoryStat {
         let names = self.names;
+        // v1's `memory.stat` names the smallest of all, its own too. v2's own is read before: where the cgroup goes between
+        // the two, the amounts are unknown too, and no one takes the limit for removed.
+        let own = |own: &mut KeptFile| own.read(parse_limit);
+        let of_v2 = names.swap.and_then(|_| own(&mut self.limit));
         let keys = [names.anon, names.file, names.shmem, "total_swap", HIERARCHICAL_LIMIT];
         let parsed = |text: &str| Some(parse_stats(text, keys));
         let [anon, file, shmem, swap, limit] = self.stat.read(parsed).unwrap_or_default();
         let swap = self.swap.as_mut().map_or(swap, |file| file.read(parse_number));
-        // v1's names the smallest of all, its own too.
-        let own = |own: &mut KeptFile| own.read(parse_limit);
-        let limit = limit.map_or_else(|| own(&mut self.limit), limited);
+        let limit = match (limit, names.swap) {
+            (Some(smallest), _) => limited(smallest),
+            (None, Some(_)) => of_v2,
+            (None, None) => own(&mut self.limit),
+        };
         MemoryStat { anon, file, shmem, swap, limit }
     }
 }
@@ -131,7 +137,7 @@ type Stalls = (KeptFile, Handle<Number>, Handle<Number>);
 /// throttles it.
 pub struct CgroupReader {
     places: Places,
-    /// Largest `current` seen, for kernels without a peak (v2 before 5.19).
+    /// Largest charge seen: for kernels without a peak (v2 before 5.19), and when the file is gone that told it.
     largest_seen: Option<u64>,
     /// Largest anonymous and shared memory seen.
     most_used: Option<u64>,
@@ -140,6 +146,8 @@ pub struct CgroupReader {
     /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
     oom_kills: Option<u64>,
     cores_held: Option<u64>,
+    /// Where they are read again: of one of many jobs. The only one's are those that its command inherited.
+    cores: Option<Cores>,
     /// Smallest limit of the ancestors: they hold many jobs, and theirs is not changed for one.
     limit_above: Option<u64>,
     memory: Option<MemoryFiles>,
@@ -161,7 +169,9 @@ impl CgroupReader {
     /// not change much is read seldom, as [`Pace`](super::pace::Pace) says, from `now_ns` (CLOCK_MONOTONIC) on.
     pub fn of_job(places: &Places, now_ns: u64) -> Self {
         let seldom = Some(Seldom::from(now_ns));
-        Self { seldom, ..Self::holding(places, read_cores_of(places)) }
+        let cores = Cores::of(places);
+        let cores_held = cores.millicores();
+        Self { seldom, cores: Some(cores), ..Self::holding(places, cores_held) }
     }
 
     /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when by the probes `tasks_moved` tasks had come or ended.
@@ -179,6 +189,7 @@ impl CgroupReader {
             most_cached: None,
             oom_kills: None,
             cores_held,
+            cores: None,
             limit_above: read_memory_limit_above(places),
             memory: MemoryFiles::of(places),
             stalls: stalls(places),
@@ -234,8 +245,8 @@ impl CgroupReader {
             self.most_cached = self.most_cached.max(cached);
             group.set(Memory::cache_peak_bytes, self.most_cached);
             group.set(Memory::swap_bytes, swap);
-            self.largest_seen = self.largest_seen.max(current);
-            group.set(Memory::peak_bytes, peak.or(self.largest_seen));
+            self.largest_seen = self.largest_seen.max(current).max(peak);
+            group.set(Memory::peak_bytes, self.largest_seen);
         } else {
             group.set(Memory::limit_bytes, read_memory_limit(&self.places));
         }
@@ -270,6 +281,12 @@ impl CgroupReader {
     /// `job_cpu` now.
     pub fn read_cpu(&mut self) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
+        if let Some(cores) = &mut self.cores
+            && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
+        {
+            cores.read_again();
+            self.cores_held = cores.millicores();
+        }
         group.set(Cpu::cores_held, self.cores_held);
         group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
         let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);

@@ -14,6 +14,7 @@ pub(super) struct Seldom {
     memory: Pace,
     /// `memory.current` when `memory.stat` was read last.
     memory_bytes: u64,
+    cores: Pace,
     tasks: Pace,
     /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
     tasks_moved: u64,
@@ -21,14 +22,18 @@ pub(super) struct Seldom {
 }
 
 impl Seldom {
-    /// From `now_ns` on (CLOCK_MONOTONIC).
+    /// From `now_ns` on (CLOCK_MONOTONIC), when the cores were read.
     pub fn from(now_ns: u64) -> Self {
-        let pace = || Pace::from(now_ns);
+        let memory = Pace::from(now_ns);
+        // As the memory's: paces are set apart by turns, and a third of each job would have all jobs' memory in one.
+        let mut cores = memory.clone();
+        cores.note_read(now_ns);
         Self {
             now_ns,
-            memory: pace(),
+            memory,
             memory_bytes: 0,
-            tasks: pace(),
+            cores,
+            tasks: Pace::from(now_ns),
             tasks_moved: 0,
             tasks_listed: 0,
         }
@@ -47,6 +52,15 @@ impl Seldom {
         if reads {
             self.memory.note_read(self.now_ns);
             self.memory_bytes = current;
+        }
+        reads
+    }
+
+    /// Whether what decides the cores is to be read; it is then. By time alone: nothing tells that it changed.
+    pub fn reads_cores(&mut self) -> bool {
+        let reads = self.cores.is_due(self.now_ns);
+        if reads {
+            self.cores.note_read(self.now_ns);
         }
         reads
     }

@@ -10,7 +10,7 @@ use tracer_ebpf::{
     table::{Field, Kind, Measurement},
 };
 
-use super::{hist::Hist, point::Name, tables};
+use super::{held::is_unlimited, hist::Hist, point::Name, tables};
 
 /// One value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,9 +152,13 @@ impl Group {
     }
 
     /// Appends the interval `later`: counters and histograms add, a state is the later one, and so is
-    /// what was constant until it was changed (a cpuset).
+    /// what was constant until it was changed (a cpuset). A memory limit that was removed is none.
     pub fn follow(&mut self, later: &Self) {
         debug_assert!(self.same_series(later));
+        // The only state that somebody takes away while the job is there: else it would stay for ever.
+        if self.is(&tables::MEMORY) && is_unlimited(later) {
+            self.set(tables::Memory::limit_bytes, None::<u64>);
+        }
         for (field, value, more) in self.beside(later) {
             let is_state = matches!(field.kind, Kind::Gauge | Kind::Constant);
             if is_state && more.is_some() {
@@ -228,6 +232,19 @@ pub fn follow_all(groups: &mut Vec<Group>, more: &[Group]) {
         match groups.iter_mut().find(|known| known.same_series(group)) {
             Some(known) => known.follow(group),
             None => groups.push(group.clone()),
+        }
+    }
+}
+
+/// A peak of `measurement` in `groups` is the largest so far, also where it was told before, by `so_far`, and what told it
+/// is gone.
+pub fn keep_peaks(groups: &mut [Group], so_far: &[Group], measurement: &Measurement) {
+    for group in groups.iter_mut().filter(|group| group.is(measurement)) {
+        let Some(before) = so_far.iter().find(|before| before.same_series(group)) else { continue };
+        for (field, value, peak) in group.beside(before) {
+            if field.kind == Kind::Peak && value.is_some() {
+                add(field.kind, value, peak);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Sets in `groups` what the job held and used over time in an interval of `span_ns`: cores and memory. Where the
-/// interval does not say how much that was, because the job ended in it, it is that of `before`.
+/// interval does not say how much that was, because the job ended in it or it was not read, it is that of `before`.
 pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
     let times = |amount: u64, per: u64| {
         u64::try_from(u128::from(amount) * u128::from(span_ns) / u128::from(per))
@@ -23,12 +23,11 @@ pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
     let memory =
         |groups: &[Group]| groups.iter().find(|group| group.is(&MEMORY)).and_then(used_bytes);
     let used = memory(groups).or_else(|| memory(before));
+    let unlimited = groups.iter().any(|group| group.is(&MEMORY) && is_unlimited(group));
+    let limit = state(groups, Memory::limit_bytes).filter(|_| !unlimited);
     let amounts = [
         (Cpu::held_ns, state(groups, Cpu::cores_held).map(|cores| times(cores, 1000))),
-        (
-            Memory::held_byte_s,
-            state(groups, Memory::limit_bytes).map(|bytes| times(bytes, SECOND_NS)),
-        ),
+        (Memory::held_byte_s, limit.map(|bytes| times(bytes, SECOND_NS))),
         (Memory::used_byte_s, used.map(|bytes| times(bytes, SECOND_NS))),
     ];
     for (field, amount) in amounts {
@@ -45,6 +44,12 @@ pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
     }
 }
 
+/// Whether `memory`, a job's, says that there is no limit, rather than nothing of it: the limit is read whenever the
+/// anonymous memory is.
+pub fn is_unlimited(memory: &Group) -> bool {
+    memory.number(Memory::limit_bytes).is_none() && memory.number(Memory::anon_bytes).is_some()
+}
+
 /// Memory that the job's processes need: without the page cache.
 pub fn used_bytes(memory: &Group) -> Option<u64> {
     let (anon, shmem) = (memory.number(Memory::anon_bytes)?, memory.number(Memory::shmem_bytes)?);
@@ -54,7 +59,7 @@ pub fn used_bytes(memory: &Group) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::tables::CPU;
+    use crate::model::{group::follow_all, tables::CPU};
 
     #[test]
     fn memory_times_time() {
@@ -75,6 +80,30 @@ mod tests {
         assert_eq!(over_time(&unknown, &[], 5), (None, None), "unknown is not zero");
         memory.set(Memory::limit_bytes, u64::MAX);
         assert_eq!(over_time(&[memory], &[], u64::MAX).0, Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_limit_that_was_removed_is_held_no_longer() {
+        let memory = |anon: Option<u64>, limit: Option<u64>| {
+            let mut memory = Group::unknown(&MEMORY, Vec::new());
+            memory.set(Memory::anon_bytes, anon);
+            memory.set(Memory::limit_bytes, limit);
+            memory
+        };
+        let mut totals: Vec<Group> = Vec::new();
+        let mut add = |interval: Group| {
+            let mut groups = vec![interval];
+            add_held(&mut groups, &totals, SECOND_NS);
+            follow_all(&mut totals, &groups);
+            let (held, limit) = (Memory::held_byte_s, Memory::limit_bytes);
+            (groups[0].number(held), totals[0].number(limit), totals[0].number(held))
+        };
+        assert_eq!(add(memory(Some(9), Some(4000))), (Some(4000), Some(4000), Some(4000)));
+        let unread = (Some(4000), Some(4000), Some(8000));
+        assert_eq!(add(memory(None, None)), unread, "what was not read is as it was");
+        assert_eq!(add(memory(Some(9), None)), (None, None, Some(8000)), "it was removed");
+        assert_eq!(add(memory(None, None)), (None, None, Some(8000)), "and stays away");
+        assert_eq!(add(memory(Some(9), Some(500))), (Some(500), Some(500), Some(8500)));
     }
 
     fn cpu(millicores: Option<u64>) -> Group {

@@ -7,6 +7,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::model::group::Value;
 
+mod changes;
+
 /// A job at `<mount>/<path>` of hierarchy `number`, its own, in a directory that stays while it lives.
 fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
     let mount = tempfile::tempdir().unwrap();
@@ -141,6 +143,19 @@ fn without_a_peak_file_it_is_the_largest_seen() {
     for (current, peak) in [("10\n", 10), ("30\n", 30), ("20\n", 30)] {
         write(&directory, &[("memory.current", current)]);
         assert_eq!(reader.read_memory().number(Memory::peak_bytes), Some(peak));
+    }
+}
+
+#[test]
+fn a_peak_that_was_told_stays_when_its_file_is_gone() {
+    let (_mount, place) = place(0, &[], "job");
+    let directory = place.directory.clone();
+    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    for (current, peak, told) in
+        [("10\n", "157\n", 157), ("30\n", "\n", 157), ("20\n", "160\n", 160)]
+    {
+        write(&directory, &[("memory.current", current), ("memory.peak", peak)]);
+        assert_eq!(reader.read_memory().number(Memory::peak_bytes), Some(told));
     }
 }
 
