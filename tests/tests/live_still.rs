@@ -7,6 +7,7 @@ use jobtrace::{
     probes::{self, FaultMode, Options},
 };
 use jobtrace_tests::{
+    account::Account,
     agent::Agent,
     probed::{cgroup, forks, tasks_directory},
     rig::shaped::{Running, Shaped},
@@ -80,4 +81,22 @@ fn the_banks_of_jobs_that_rest_are_not_read() {
     assert!(of_readings >= SECONDS as usize, "the agent reads once a second: {calls}");
     let most = (JOBS * SECONDS / 2) as usize;
     assert!(of_readings < most, "{of_readings} elements of maps were read, {most} at most");
+}
+
+/// The thread that answers has no clock of its own.
+#[test]
+fn nobody_asks_and_nothing_is_woken_for_it() {
+    let interval = "interval = \"10s\"";
+    let agent = Agent::start_by(Command::new(program().unwrap()), interval).unwrap();
+    agent.settle().unwrap();
+    let threads = fs::read_dir(format!("/proc/{}/task", agent.pid())).unwrap();
+    let tasks: Vec<i32> = threads
+        .map(|thread| thread.unwrap().file_name().into_string().unwrap().parse().unwrap())
+        .filter(|task| fs::read_to_string(format!("/proc/{task}/comm")).unwrap() == "query\n")
+        .collect();
+    let [task] = tasks[..] else { panic!("one thread answers: {tasks:?}") };
+    let before = Account::of(task).voluntary;
+    std::thread::sleep(Duration::from_secs(4));
+    let woken = Account::of(task).voluntary - before;
+    assert_eq!(woken, 0, "by nobody, in 4 s");
 }

@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tokio::{
     net::{UnixListener, UnixStream},
+    select,
     sync::{Mutex as Asking, Semaphore, mpsc, oneshot, watch},
     task::LocalSet,
     time::{Instant, sleep, timeout, timeout_at},
@@ -79,11 +80,11 @@ impl Server {
         let (server, local) = (Rc::new(self), LocalSet::new());
         let places = Arc::new(Semaphore::new(2 * MOST_CLIENTS));
         let serving = async {
-            while !server.asked.is_closed() {
+            loop {
                 // Each holds a descriptor of the agent's: further ones wait in the kernel.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                match timeout(Duration::from_secs(1), listener.accept()).await {
-                    Ok(Ok((stream, _))) => {
+                match listener.accept().await {
+                    Ok((stream, _)) => {
                         let server = Rc::clone(&server);
                         local.spawn_local(async move {
                             let _place = place;
@@ -91,12 +92,18 @@ impl Server {
                         });
                     }
                     // Out of descriptors, say.
-                    Ok(Err(_)) => sleep(PAUSE).await,
-                    Err(_) => {}
+                    Err(_) => sleep(PAUSE).await,
                 }
             }
         };
-        local.run_until(serving).await;
+        // No clock: a thread that nobody asks is never woken.
+        let until_gone = async {
+            select! {
+                () = serving => {}
+                () = server.asked.closed() => {}
+            }
+        };
+        local.run_until(until_gone).await;
     }
 
     async fn client(&self, stream: UnixStream) {
