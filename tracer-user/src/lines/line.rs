@@ -76,12 +76,14 @@ pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
         seen.add(key, |_| false);
     }
     let fields = if head.len() <= MAX_HEAD_BYTES { &point.fields[..] } else { &[] };
-    for (at, (key, value)) in fields.iter().enumerate() {
-        let Some(key) = clean_key(key).filter(|_| can_be_written(value)) else { continue };
+    for (at, (raw, value)) in fields.iter().enumerate() {
+        let is_plain = is_plain(raw);
+        let key = if is_plain { Some(Cow::Borrowed(raw.as_ref())) } else { clean_key(raw) };
+        let Some(key) = key.filter(|_| can_be_written(value)) else { continue };
         // A tag stands before a field, and the first field before others.
         let is_known = |key: &str| {
             let is_same = |(known, value): &(Name, FieldValue)| {
-                can_be_written(value) && clean_key(known).is_some_and(|known| known == key)
+                can_be_written(value) && (known == key || is_cleaned_to(known, key))
             };
             tags.iter().any(|(tag, _)| tag == key) || fields[..at].iter().any(is_same)
         };
@@ -90,7 +92,11 @@ pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
         }
         let field = out.len();
         out.push(if is_first { b' ' } else { b',' });
-        push_key(&key, out);
+        if is_plain {
+            out.extend_from_slice(key.as_bytes());
+        } else {
+            push_key(&key, out);
+        }
         out.push(b'=');
         push_value(value, out);
         if !is_first && out.len() - line + tail_bytes >= MAX_LINE_BYTES {
@@ -132,6 +138,28 @@ fn clean_tags(tags: &[(Name, String)]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
 fn clean_key(raw: &str) -> Option<Cow<'_, str>> {
     let key = clean(raw, MAX_TAG_BYTES - PREFIX.len())?;
     Some(if is_reserved(&key) { format!("{PREFIX}{key}").into() } else { key })
+}
+
+/// Whether `raw` is another key, which is written as `key`.
+fn is_cleaned_to(raw: &str, key: &str) -> bool {
+    !is_plain(raw) && clean_key(raw).is_some_and(|cleaned| cleaned == key)
+}
+
+/// Whether `raw` is a key that is written as it is: nothing in it is cleaned or escaped, as in all of our own. Each
+/// byte is looked at once.
+fn is_plain(raw: &str) -> bool {
+    const PLAIN: [bool; 256] = {
+        let mut plain = [false; 256];
+        let mut byte = b'!' as usize;
+        while byte <= b'~' as usize {
+            plain[byte] = !matches!(byte as u8, b'\\' | b',' | b'=');
+            byte += 1;
+        }
+        plain
+    };
+    (1..=MAX_TAG_BYTES - PREFIX.len()).contains(&raw.len())
+        && raw.bytes().fold(true, |all, byte| all & PLAIN[usize::from(byte)])
+        && !is_reserved(raw)
 }
 
 /// Whether the consumers keep `key` for themselves; a line that begins with `#` is a comment.

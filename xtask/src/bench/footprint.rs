@@ -206,7 +206,10 @@ fn watch(
 }
 
 /// What the agent has written so far.
-fn lines(outbox: &Path) -> Result<String> {
+///
+/// # Errors
+/// When it cannot be read.
+pub fn lines(outbox: &Path) -> Result<String> {
     let entries = fs::read_dir(outbox).context("read the spool")?;
     let mut files = entries
         .map(|entry| Ok(entry?.path()))
@@ -224,7 +227,7 @@ fn lines(outbox: &Path) -> Result<String> {
 }
 
 /// What begins a line on the agent itself.
-const OWN: &str = "jobtrace_self,";
+pub const OWN: &str = "jobtrace_self,";
 
 fn said(lines: &str, scene: Scene) -> Result<Said> {
     // Others' jobs may be there too.
@@ -249,7 +252,7 @@ fn said(lines: &str, scene: Scene) -> Result<Said> {
 }
 
 /// The values of an integer field, in the order of `lines`: of the agent's own, or of the bench's jobs.
-fn values(lines: &str, measurement: &str, field: &str) -> Vec<u64> {
+pub fn values(lines: &str, measurement: &str, field: &str) -> Vec<u64> {
     let of_jobs = format!(",job={JOB_DIGITS}");
     let is_own = |line: &&str| {
         line.starts_with(measurement) && (measurement == OWN || line.contains(&of_jobs))

@@ -128,7 +128,11 @@ impl Drop for Jobs {
     }
 }
 
-fn remove(directory: &Path) -> std::io::Result<()> {
+/// Removes a cgroup, as soon as its last task has left it.
+///
+/// # Errors
+/// When it stays for seconds.
+pub fn remove(directory: &Path) -> std::io::Result<()> {
     for _ in 1..TRIES {
         if fs::remove_dir(directory).is_ok() {
             return Ok(());

@@ -26,6 +26,7 @@ mod io_loads;
 mod io_memory;
 mod io_told;
 mod jobs;
+mod late;
 #[cfg(test)]
 #[expect(dead_code, reason = "a program of its own; here it is only checked to be good code")]
 mod loads;
@@ -71,6 +72,7 @@ Examples:
   cargo xtask bench --only switch                 the switch path alone
   cargo xtask bench --only compute --pairs 25
   cargo xtask bench --only agent                  what the agent takes itself, by its goals
+  cargo xtask bench --only late --write           the agent beside busy jobs, into docs/OVERHEAD.md
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
   cargo xtask bench --only census --write         what `run --software` takes, into docs/OVERHEAD.md
@@ -126,7 +128,7 @@ impl Args {
     fn wants(&self, kind: Kind) -> bool {
         match kind {
             // Tables of their own, most of them without root: only when they are asked for.
-            Kind::Census | Kind::Io | Kind::Merge | Kind::Record | Kind::Report => {
+            Kind::Census | Kind::Io | Kind::Late | Kind::Merge | Kind::Record | Kind::Report => {
                 self.only == [kind]
             }
             kind => self.only.is_empty() || self.only.contains(&kind),
@@ -172,7 +174,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.wants(Kind::Record) {
         return record::run(args.write);
     }
-    args.refuse_to_write_parts()?;
+    if !args.wants(Kind::Late) {
+        args.refuse_to_write_parts()?;
+    }
     if !is_root() {
         bail!("tracers load BPF programs: run `sudo env \"PATH=$PATH\" cargo xtask bench`");
     }
@@ -186,6 +190,9 @@ pub fn run(args: &Args) -> Result<()> {
         .prefix("bench-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
+    if args.wants(Kind::Late) {
+        return late::run(&Place::new(scratch.path())?, args.write);
+    }
     let mut strangers = quiet::strangers()?;
     let Some(mut report) = measure(args, scratch.path())? else { return Ok(()) };
     // Somebody may have switched them on meanwhile, which would have spoilt the pairs.

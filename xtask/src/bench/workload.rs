@@ -31,6 +31,8 @@ pub enum Kind {
     Agent,
     /// No workload: how large each program of ours is
     Sizes,
+    /// No workload: whether the agent is in time beside busy jobs, by its weight
+    Late,
     /// Single calls on files, with and without `run --io`
     Io,
     /// Executions, reads and starts of Python, with and without `run --software`

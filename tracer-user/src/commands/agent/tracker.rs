@@ -42,6 +42,13 @@ pub struct Tracked {
     pub known: bool,
 }
 
+impl Tracked {
+    /// Whether it is there and no slot was free for it.
+    fn wants_slot(&self) -> bool {
+        self.lease.is_none() && self.ended_ns.is_none()
+    }
+}
+
 /// Whose cgroup it is: a job and the path of its topmost directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
@@ -137,13 +144,13 @@ impl Tracker {
 
     /// Jobs that no slot was free for.
     pub fn wanting(&self) -> Vec<Job> {
-        self.jobs.keys().filter(|job| self.wants(job)).cloned().collect()
+        let wanting = self.jobs.iter().filter(|(_, tracked)| tracked.wants_slot());
+        wanting.map(|(job, _)| job.clone()).collect()
     }
 
     /// Whether `job` is there and no slot was free for it.
     pub fn wants(&self, job: &Job) -> bool {
-        let tracked = self.jobs.get(job);
-        tracked.is_some_and(|tracked| tracked.lease.is_none() && tracked.ended_ns.is_none())
+        self.jobs.get(job).is_some_and(Tracked::wants_slot)
     }
 
     /// Gives a new lease to a job that had none.
@@ -172,10 +179,10 @@ impl Tracker {
     }
 
     /// Jobs with cgroups of which it is not known who runs them.
-    pub fn unknown(&self) -> Vec<Job> {
+    pub fn unknown(&self) -> impl Iterator<Item = &Job> {
         let is_unknown = |tracked: &Tracked| !tracked.known && tracked.ended_ns.is_none();
-        let unknown = self.jobs.iter().filter(|(_, tracked)| is_unknown(tracked));
-        unknown.map(|(job, _)| job.clone()).collect()
+        let unknown = self.jobs.iter().filter(move |(_, tracked)| is_unknown(tracked));
+        unknown.map(|(job, _)| job)
     }
 
     /// Gives a job another name: its user or its number has become known. `false` where it is unknown, or

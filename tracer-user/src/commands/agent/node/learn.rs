@@ -34,11 +34,11 @@ impl Jobs {
     /// for long, so some of their tasks are asked first.
     pub fn ask_again(&mut self, slots: &mut Slots, log: &Log) {
         let now_ns = monotonic_ns();
-        for job in self.tracker.unknown() {
-            let Some(details) = self.details.get_mut(&job) else { continue };
-            if !details.asking.resume(now_ns) {
-                continue;
-            }
+        let details = &mut self.details;
+        let mut resumes =
+            |job: &Job| details.get_mut(job).is_some_and(|of| of.asking.resume(now_ns));
+        let due: Vec<Job> = self.tracker.unknown().filter(|job| resumes(job)).cloned().collect();
+        for job in due {
             let Some(tracked) = self.tracker.job(&job) else { continue };
             // The highest numbers are the latest.
             let pids = self.view.pids(&tracked.root).into_iter().rev().take(asking::AGAIN);

@@ -116,10 +116,10 @@ fn a_user_that_becomes_known_changes_the_name_everywhere() {
     tracker.removed(cgroup(2), 1);
     assert_eq!(tracker.owner(11), Some(&named));
     assert_eq!((tracker.named(&job("4")), tracker.named(&job("5"))), (&named, &job("5")));
-    assert_eq!(tracker.unknown(), std::slice::from_ref(&named));
+    assert!(tracker.unknown().eq([&named]));
     assert_eq!(tracker.tell_execs(&named, true), [Action::Keep(11, true)]);
     assert_eq!(tracker.know(&named), [Action::Keep(11, false)]);
-    assert_eq!((tracker.tell_execs(&named, true), tracker.unknown()), (Vec::new(), Vec::new()));
+    assert_eq!((tracker.tell_execs(&named, true), tracker.unknown().count()), (Vec::new(), 0));
     tracker.removed(cgroup(1), 1);
     assert_eq!(tracker.ended(), [(1, named)]);
 }
