@@ -1,6 +1,9 @@
 //! Jobs that come and go: shorter than any reading, older than the agent, more than there are slots for.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use jobtrace::{cgroup::hierarchies::Hierarchies, model::tables::fact, record::running};
 use jobtrace_tests::{
@@ -139,6 +142,42 @@ fn what_a_job_used_is_told_though_its_directories_were_made_anew() {
     let used = points.sum(&name, "job_memory", "used_byte_s");
     agree.between("used_byte_s", used, 40 * MIB * 2..=second * 8);
     agree.end();
+}
+
+/// A scheduler may make it when it starts the first step.
+#[test]
+fn a_directory_that_comes_later_than_the_others_is_read() {
+    const JOBS: [u32; 2] = [9_440, 9_441];
+    const LIMIT: u64 = 64 << 20;
+    let found = Hierarchies::read().unwrap();
+    if found.v1("memory").is_none() || found.v1("pids").is_none() {
+        assert!(Agent::start("hierarchy = \"memory\"").is_err(), "there is none");
+        return;
+    }
+    let shaped = Shaped::make(&["pids", "memory"]);
+    let tops = shaped.directory("").0;
+    let at = |top: usize, job: u32| tops[top].join(format!("slurm/uid_0/job_{job}"));
+    let agent = Agent::start("hierarchy = \"pids\"").unwrap();
+    agent.settle().unwrap();
+    let _running = JOBS.map(|job| {
+        fs::create_dir_all(at(0, job)).unwrap();
+        let of_it = Directories(vec![at(0, job)]);
+        Running(of_it.command("sleep").arg("600").spawn().unwrap())
+    });
+    // Longer than the first looks at where a job's files are.
+    (0..2).for_each(|_| drop(agent.settle().unwrap()));
+    let late = at(1, JOBS[0]);
+    fs::create_dir_all(&late).unwrap();
+    fs::write(late.join("memory.limit_in_bytes"), LIMIT.to_string()).unwrap();
+    let told = |points: &Points, job: u32| {
+        let job = job.to_string();
+        let of_it = points.of(&job).filter(|point| point.measurement == "job_memory");
+        of_it.filter_map(|point| point.number("limit_bytes")).last()
+    };
+    let limit =
+        agent.wait_for("the limit", Duration::from_secs(20), |points| told(points, JOBS[0]));
+    assert_eq!(limit.unwrap(), LIMIT);
+    assert_eq!(told(&agent.stop().unwrap(), JOBS[1]), None, "the other one has none");
 }
 
 #[test]

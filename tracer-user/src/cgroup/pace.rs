@@ -11,6 +11,8 @@ const PART: u64 = 10;
 const LATEST_NS: u64 = 4_500_000_000;
 const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
+/// What hardly ever changes after a job's begin.
+const HARDLY_NS: u64 = 60_000_000_000;
 
 /// How many there were so far.
 static MADE: AtomicU64 = AtomicU64::new(0);
@@ -28,6 +30,14 @@ impl Pace {
     pub fn from(now_ns: u64) -> Self {
         let number = MADE.fetch_add(1, Relaxed) % APARTS;
         Self { begin_ns: now_ns, read_ns: None, latest_ns: LATEST_NS + number * APART_NS }
+    }
+
+    /// Of what hardly ever changes, and was read at `now_ns`, when it was new.
+    pub fn hardly(now_ns: u64) -> Self {
+        // Not counted: with three for each job, all jobs would have the same of each kind.
+        let number = MADE.load(Relaxed) % APARTS;
+        let latest_ns = HARDLY_NS + number * APART_NS;
+        Self { begin_ns: now_ns, read_ns: Some(now_ns), latest_ns }
     }
 
     /// Whether it is to be read at `now_ns`.
@@ -72,6 +82,23 @@ mod tests {
             assert!(pause <= 6 && (pause == 1 || pause * 10 <= two[1] + 10), "{two:?} of {at:?}");
         }
         assert!((100..150).contains(&at.len()), "{at:?}");
+    }
+
+    #[test]
+    fn what_hardly_changes_is_read_by_its_age_and_once_a_minute() {
+        let mut pace = Pace::hardly(100 * S);
+        let mut at = Vec::new();
+        for second in 1..=3600 {
+            if pace.is_due((100 + second) * S) {
+                pace.note_read((100 + second) * S);
+                at.push(second);
+            }
+        }
+        assert_eq!(at[0], 1);
+        assert!(
+            at.windows(2).all(|two| two[1] - two[0] <= 61 && (two[1] - two[0]) * 10 <= two[1] + 10)
+        );
+        assert!(at.len() < 120, "{}", at.len());
     }
 
     #[test]

@@ -199,6 +199,11 @@ impl CgroupReader {
         }
     }
 
+    /// Whether one of `places` has files that it does not read.
+    pub fn lacks_one_of(&self, places: &Places) -> bool {
+        places.0.iter().any(|place| !self.places.0.contains(place))
+    }
+
     /// Whether the quota that throttles is the job's alone: all time that it took was the job's.
     pub fn throttles_alone(&self) -> bool {
         let own = |throttle: &Throttle| {
@@ -232,7 +237,11 @@ impl CgroupReader {
             let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
             let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
             let limits = [self.limit_above.filter(|_| reads_stat), stat.limit];
-            group.set(Memory::limit_bytes, limits.into_iter().flatten().min());
+            let limit = limits.into_iter().flatten().min();
+            if let Some(seldom) = self.seldom.as_mut().filter(|_| reads_stat) {
+                seldom.note_limit(limit);
+            }
+            group.set(Memory::limit_bytes, limit);
             group.set(Memory::current_bytes, current);
             let MemoryStat { anon, file, shmem, swap, .. } = stat;
             group.set(Memory::anon_bytes, anon);

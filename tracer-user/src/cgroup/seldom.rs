@@ -6,6 +6,9 @@ use super::pace::Pace;
 
 /// `memory.current` has moved where it differs from what it was by more than this part of it.
 const MOVED_PART: u64 = 100;
+/// Less than this part of the limit is free: what is used more takes its place from the page cache, and the charge tells
+/// nothing.
+const FULL_PART: u64 = 16;
 
 /// What is not read each time: what is told of it is what was read just now, or nothing.
 pub(super) struct Seldom {
@@ -14,6 +17,8 @@ pub(super) struct Seldom {
     memory: Pace,
     /// `memory.current` when `memory.stat` was read last.
     memory_bytes: u64,
+    /// The limit that was read with it.
+    limit_bytes: Option<u64>,
     cores: Pace,
     tasks: Pace,
     /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
@@ -32,6 +37,7 @@ impl Seldom {
             now_ns,
             memory,
             memory_bytes: 0,
+            limit_bytes: None,
             cores,
             tasks: Pace::from(now_ns),
             tasks_moved: 0,
@@ -48,12 +54,18 @@ impl Seldom {
     pub fn reads_memory(&mut self, current: Option<u64>) -> bool {
         let Some(current) = current else { return true };
         let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
-        let reads = moved || self.memory.is_due(self.now_ns);
+        let is_full = self.limit_bytes.is_some_and(|limit| current >= limit - limit / FULL_PART);
+        let reads = moved || is_full || self.memory.is_due(self.now_ns);
         if reads {
             self.memory.note_read(self.now_ns);
             self.memory_bytes = current;
         }
         reads
+    }
+
+    /// With the memory that was just read came this limit.
+    pub fn note_limit(&mut self, limit_bytes: Option<u64>) {
+        self.limit_bytes = limit_bytes;
     }
 
     /// Whether what decides the cores is to be read; it is then. By time alone: nothing tells that it changed.

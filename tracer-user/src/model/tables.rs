@@ -30,7 +30,7 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 %; at shorter intervals they are absent in between.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
@@ -53,7 +53,7 @@ measurement! {
     counter held_byte_s: ByteSeconds,
         "Memory held over time: `limit_bytes` times the time for which the job was there; absent without a limit.";
     counter used_byte_s: ByteSeconds,
-        "Memory used over time: anonymous and shared, as read at the end of each interval, times its length.";
+        "Memory used over time: anonymous and shared, as read at the end of each interval or last before it, times its length.";
     counter cpu_some_stall_ns: Nanoseconds,
         "Some task waited for a CPU (cpu.pressure).";
     counter cpu_full_stall_ns: Nanoseconds,

@@ -308,4 +308,12 @@ fn of_many_jobs_what_is_not_read_again_is_unknown_and_what_moved_is_read() {
     // After a few seconds at the latest; and at long intervals each time.
     assert_eq!(told(&at(&mut reader, 109, 1).0), all(503));
     assert_eq!(told(&at(&mut reader, 119, 1).0), all(503));
+    // Near the limit what is used more takes its place from the page cache: each time, until the charge has fallen.
+    charge(7700, 504);
+    assert_eq!(told(&at(&mut reader, 120, 1).0), all(504));
+    charge(7700, 7000);
+    assert_eq!(told(&at(&mut reader, 121, 1).0), all(7000));
+    charge(7600, 505);
+    assert_eq!(told(&at(&mut reader, 122, 1).0), all(505));
+    assert_eq!(told(&at(&mut reader, 123, 1).0), [None; 4]);
 }

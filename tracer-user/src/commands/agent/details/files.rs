@@ -1,7 +1,7 @@
 //! A job's own cgroup files: what of them is its, and what they counted before it was seen.
 
 use crate::{
-    cgroup::{place::Places, read::CgroupReader},
+    cgroup::{pace::Pace, place::Places, read::CgroupReader},
     model::{
         group::{Group, Value},
         tables::{CPU, Cpu, FAULT, Fault, MEMORY, SCHED, Sched},
@@ -20,6 +20,8 @@ pub struct Files {
     reader: Option<CgroupReader>,
     /// Readings so far: limits are set, and directories made, after the first directory.
     readings: u32,
+    /// When to look whether directories were made later than that.
+    looks: Option<Pace>,
     has_block: Option<bool>,
     /// What the interval to come may not tell, for it came before.
     before: Before,
@@ -65,9 +67,19 @@ impl Files {
     pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
         let is_first = self.readings == 0;
         let mut moved = false;
-        if self.readings < SETTLING {
-            self.readings += 1;
-            let places = places();
+        let settles = self.readings < SETTLING;
+        let looks = self.looks.get_or_insert_with(|| Pace::hardly(now_ns));
+        let looked = (settles || looks.is_due(now_ns)).then(places);
+        if looked.is_some() {
+            looks.note_read(now_ns);
+        }
+        // One that has gone since is the job's on its way out: what is known of it stays.
+        let has_new = |places: &Places| match &self.reader {
+            Some(reader) => reader.lacks_one_of(places),
+            None => !places.0.is_empty(),
+        };
+        if let Some(places) = looked.filter(|places| settles || has_new(places)) {
+            self.readings += u32::from(settles);
             if !places.0.is_empty() {
                 self.has_block = Some(has_block(&places));
             }
