@@ -172,7 +172,7 @@ fn a_directory_that_comes_later_than_the_others_is_read() {
     let told = |points: &Points, job: u32| {
         let job = job.to_string();
         let of_it = points.of(&job).filter(|point| point.measurement == "job_memory");
-        of_it.filter_map(|point| point.number("limit_bytes")).last()
+        of_it.filter_map(|point| point.number("limit_bytes")).next_back()
     };
     let limit =
         agent.wait_for("the limit", Duration::from_secs(20), |points| told(points, JOBS[0]));
