@@ -46,27 +46,21 @@ impl Counts {
 
     /// Whether `low` are the low 32 bits of all buckets.
     pub fn is_at(&self, low: &[u32; BUCKETS]) -> bool {
-        let (mut left, mut counts) = (self.used, self.counts.iter());
-        low.iter().all(|low| {
-            let count = if left & 1 == 1 { counts.next() } else { None };
-            left >>= 1;
-            count.copied().unwrap_or(0) as u32 == *low
-        })
+        // What is not among those in use may not have begun.
+        not_zero(low) & !self.used == 0
+            && self.iter().all(|(index, count)| count as u32 == low[index])
     }
 
     /// Adds to each bucket what it lacks to `low`, its low 32 bits.
     pub fn advance(&mut self, low: &[u32; BUCKETS]) {
-        let (mut left, mut place) = (self.used, 0);
-        for (index, low) in low.iter().enumerate() {
-            if left & 1 == 1 {
-                let count = &mut self.counts[place];
-                *count += u64::from(low.wrapping_sub(*count as u32));
-                place += 1;
-            } else if *low != 0 {
-                self.begin(index, place, (*low).into());
-                place += 1;
-            }
-            left >>= 1;
+        let mut begun = not_zero(low) & !self.used;
+        for (index, count) in indices(self.used).zip(&mut self.counts) {
+            *count += u64::from(low[index].wrapping_sub(*count as u32));
+        }
+        while begun != 0 {
+            let index = begun.trailing_zeros() as usize;
+            self.begin(index, self.place(index), low[index].into());
+            begun &= begun - 1;
         }
     }
 
@@ -77,12 +71,7 @@ impl Counts {
 
     /// Buckets with values: index and count.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let mut left = self.used;
-        self.counts.iter().map(move |count| {
-            let index = left.trailing_zeros() as usize;
-            left &= left - 1;
-            (index, *count)
-        })
+        indices(self.used).zip(self.counts.iter().copied())
     }
 
     /// What each bucket has more than in `older`.
@@ -108,6 +97,24 @@ impl Counts {
     fn place(&self, index: usize) -> usize {
         (self.used & ((1 << index) - 1)).count_ones() as usize
     }
+}
+
+/// The bits that are set, from the lowest up.
+fn indices(mut left: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let index = (left != 0).then(|| left.trailing_zeros() as usize)?;
+        left &= left - 1;
+        Some(index)
+    })
+}
+
+/// A bit for each bucket: whether `low` has anything there. Sixteen at a time, without a branch: as fast as memory is read.
+fn not_zero(low: &[u32; BUCKETS]) -> u128 {
+    let (chunks, _) = low.as_chunks::<16>();
+    let bits = chunks.iter().map(|chunk| {
+        chunk.iter().enumerate().fold(0_u16, |bits, (at, low)| bits | u16::from(*low != 0) << at)
+    });
+    bits.enumerate().fold(0, |all, (at, bits)| all | u128::from(bits) << (16 * at))
 }
 
 #[cfg(test)]
