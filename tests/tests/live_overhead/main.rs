@@ -6,7 +6,12 @@ mod net;
 use std::{fs, thread::sleep, time::Duration};
 
 use agent::{Agent, job, start_inside};
-use jobtrace_tests::{account::Account, agent::Point, agree::Agreement, disk::RamDisk};
+use jobtrace_tests::{
+    account::Account,
+    agent::Point,
+    agree::{Agreement, tried_again},
+    disk::RamDisk,
+};
 
 const BURST: &str = env!("CARGO_BIN_EXE_burst");
 const SPIN: &str = env!("CARGO_BIN_EXE_spin");
@@ -156,6 +161,11 @@ fn the_costliest_goes_first_its_values_are_unknown_and_none_of_the_gap_comes_bac
 
 #[test]
 fn the_estimate_is_near_what_the_kernel_measures() {
+    // What one switch costs is another thing while the machine does other work too.
+    tried_again(estimate_beside_measurement);
+}
+
+fn estimate_beside_measurement() {
     let (_folder, stop) = flag();
     let cgroup = job();
     let burst = start_inside(&cgroup, &[BURST, "pipe", &stop, "0"]);
