@@ -9,6 +9,7 @@
 pub(crate) mod cards;
 mod claim;
 mod detail;
+mod energy;
 mod failure;
 mod idle;
 mod job;

@@ -10,6 +10,7 @@ mod holders;
 mod library;
 mod lists;
 mod memory;
+mod pace;
 mod processes;
 mod procs;
 mod utilization;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     claim::{Claims, Holder},
+    energy::Energy,
     idle::Stretch,
     job::{JobDevices, Open},
     reading::{Busy, Counters, Device, DeviceReading, GpuReading, ProcessReading},
@@ -47,7 +48,7 @@ pub struct Totals<K> {
 #[derive(Debug)]
 struct Seen<K> {
     monotonic_ns: u64,
-    energy_millijoules: Option<u64>,
+    energy: Option<Energy>,
     counters: Counters,
     on_it: BTreeSet<K>,
 }
@@ -145,13 +146,11 @@ impl<K: Holder> Totals<K> {
             parts.entry(job.clone()).or_insert_with(absent);
         }
         let seen = self.devices.get(&read.device.uuid);
-        let energy = seen.and_then(|seen| {
-            // A counter that fell began anew with its driver.
-            read.energy_millijoules?.checked_sub(seen.energy_millijoules?)
-        });
         let before_ns = seen.map(|seen| seen.monotonic_ns);
         let span_ns = before_ns.map_or(0, |before_ns| now_ns.saturating_sub(before_ns));
         let near = before_ns.is_some() && span_ns <= MAX_GAP_NS;
+        let mut of_energy = seen.and_then(|seen| seen.energy);
+        let energy = Energy::add(&mut of_energy, read, if near { span_ns } else { 0 });
         let grown = seen.map(|seen| read.counters.since(&seen.counters)).unwrap_or_default();
         for (job, part) in &parts {
             let of = self.jobs.entry(job.clone()).or_default();
@@ -190,9 +189,10 @@ impl<K: Holder> Totals<K> {
                 used.detail.add_errors(&grown, read.xids.as_deref());
             }
         }
-        let DeviceReading { energy_millijoules, counters, .. } = *read;
+        // What was not asked for this time grows from where it was told last.
+        let counters = seen.map_or(read.counters, |seen| read.counters.or(&seen.counters));
         let on_it = parts.into_keys().collect();
-        let seen = Seen { monotonic_ns: now_ns, energy_millijoules, counters, on_it };
+        let seen = Seen { monotonic_ns: now_ns, energy: of_energy, counters, on_it };
         self.devices.insert(read.device.uuid.clone(), seen);
     }
 

@@ -1,6 +1,6 @@
 //! `gpu_check FOLDER`: whether what jobtrace says of a node's first NVIDIA GPU is what workloads did to it and what
 //! others say of it. FOLDER has `jobtrace` and `cuda_work`. Builds nothing, and loads probes only where they may be
-//! loaded; each line says what was found and what it must be. The exit status is 0 if all is well, 1 if something is
+//! loaded; each line says what was found and what it must be. `gpu_check FOLDER PART...` checks these parts alone. The exit status is 0 if all is well, 1 if something is
 //! wrong, 2 if nothing is and something could not be checked, 64 if it is used wrongly.
 
 mod check;
@@ -16,37 +16,41 @@ use self::{check::Check, truth::Obstacle};
 /// The exit status of wrong use (EX_USAGE).
 const USAGE: u8 = 64;
 
-fn all(check: &mut Check) {
+/// What is checked, each by a name to ask for it alone. Sampling begins with the first and ends with the last.
+const PARTS: [(&str, fn(&mut Check)); 11] = [
+    ("idle", values::idle_draw),
+    ("utilisation", values::utilisation),
+    ("memory", values::memory_and_energy),
+    ("two", jobs::two),
+    ("killed", jobs::killed),
+    ("mps", jobs::through_mps),
+    ("places", places::elsewhere),
+    ("jobtrace", places::in_jobtrace),
+    ("crash", jobs::crashed),
+    ("cost", values::cost),
+    ("restarts", places::restarts),
+];
+
+fn all(check: &mut Check, parts: &[&str]) {
     match truth::obstacle() {
         Some(Obstacle::LeftOut(why)) => return check.left_out("all of it", &why),
         Some(Obstacle::Wrong(why)) => return check.wrong("all of it", &why),
         None => {}
     }
-    values::idle_draw(check);
-    check.sample();
-    values::utilisation(check);
-    values::memory_and_energy(check);
-    jobs::two(check);
-    jobs::killed(check);
-    jobs::through_mps(check);
-    // SAFETY: no pointers.
-    if unsafe { libc::geteuid() } == 0 {
-        places::as_unit_user(check);
-        places::in_namespace(check);
-    } else {
-        check.left_out("the unit's user, PID namespaces", "not root");
+    for (name, part) in PARTS {
+        if parts.is_empty() || parts.contains(&name) {
+            part(check);
+        }
+        check.sample_on();
     }
-    places::in_jobtrace(check);
-    jobs::crashed(check);
-    values::cost(check);
-    places::restarts(check);
 }
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let usage = || {
-        eprintln!("usage: gpu_check FOLDER");
+        let parts = PARTS.map(|(name, _)| name).join(" ");
+        eprintln!("usage: gpu_check FOLDER [PART...], of {parts}");
         ExitCode::from(USAGE)
     };
     let Some((folder, rest)) = words.split_first() else { return usage() };
@@ -60,11 +64,11 @@ fn main() -> ExitCode {
     }
     let mut check = Check::new(PathBuf::from(folder));
     match rest {
-        [] => {
-            all(&mut check);
+        [places::SEEN, place, job] => places::seen(&mut check, place, job),
+        parts if parts.iter().all(|part| PARTS.iter().any(|(name, _)| name == part)) => {
+            all(&mut check, parts);
             println!("{}", check.summary());
         }
-        [places::SEEN, place, job] => places::seen(&mut check, place, job),
         _ => return usage(),
     }
     ExitCode::from(check.code())

@@ -96,9 +96,12 @@ pub fn driver_files(pid: u32) -> usize {
 
 /// All files that a process has open, but for maps and programs in the kernel and files of cgroups: those come and
 /// go with jobs.
-pub fn files(pid: u32) -> usize {
+pub fn files(pid: u32) -> Vec<PathBuf> {
     let is_of_jobs = |to: &str| ["bpf", "/cgroup/"].iter().any(|part| to.contains(part));
-    open_files(pid).filter(|to| !is_of_jobs(&to.to_string_lossy())).count()
+    let mut files: Vec<PathBuf> =
+        open_files(pid).filter(|to| !is_of_jobs(&to.to_string_lossy())).collect();
+    files.sort();
+    files
 }
 
 fn open_files(pid: u32) -> impl Iterator<Item = PathBuf> {

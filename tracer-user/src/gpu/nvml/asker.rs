@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nvml_wrapper::error::NvmlError;
 
-use super::cursor::Cursor;
+use super::{cursor::Cursor, fields::Silent, pace::Pace};
 use crate::gpu::{
     failure::{Failure, words},
     source::Answers,
@@ -105,12 +105,16 @@ pub struct Memory {
     pub of_gpu: Cursor,
     pub of_memory: Cursor,
     pub of_processes: Cursor,
+    /// When what is dear is asked.
+    pub pace: Pace,
+    /// Which fields it does not tell.
+    pub silent: Silent,
 }
 
 impl Known {
     /// The devices were opened anew: what they did not tell may have come with a driver.
     pub fn ask_again(&mut self) {
-        self.0.values_mut().for_each(|memory| memory.given_up.clear());
+        self.0.values_mut().for_each(|memory| memory.forget());
     }
 
     /// What is known of the device of that uuid.
@@ -123,6 +127,14 @@ impl Known {
         let given_up = self.0.get(uuid).into_iter().flat_map(|memory| &memory.given_up);
         let lacking = given_up.filter(|(value, _)| *value != Value::Parts);
         lacking.map(|(value, why)| lack(*value, why)).collect()
+    }
+}
+
+impl Memory {
+    fn forget(&mut self) {
+        self.given_up.clear();
+        self.silent = Silent::default();
+        self.pace = Pace::default();
     }
 }
 

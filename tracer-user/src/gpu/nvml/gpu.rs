@@ -19,11 +19,12 @@ use super::{
     asker::{Asker, Known, Value},
     fields::{self, Fields},
     gpm::Gpm,
-    holders::processes,
+    holders::{holders, processes},
     lists::Lists,
     memory,
+    pace::FOR_READINGS,
     procs::Procs,
-    utilization::busy,
+    utilization::{Asked, busy},
     xids::{Xid, Xids},
 };
 use crate::gpu::{
@@ -41,6 +42,8 @@ pub struct Gpu {
     lists: Lists,
     /// Whether it was when that was told last.
     is_divided: bool,
+    /// Readings up to the next question whether it is.
+    until_parts: u32,
     xids: Xids,
     /// Of the device, or of its instances by uuid.
     gpm: HashMap<String, Gpm>,
@@ -63,7 +66,7 @@ impl Gpu {
         let handle = nvml.device_by_index(index)?;
         let device = describe(&handle, Device { index, ..Device::default() })?;
         let (xids, gpm) = (Xids::default(), HashMap::new());
-        Ok(Self { handle, device, lists, is_divided: false, xids, gpm })
+        Ok(Self { handle, device, lists, is_divided: false, until_parts: 0, xids, gpm })
     }
 
     /// Its name for ever.
@@ -86,10 +89,16 @@ impl Gpu {
         procs: &Procs,
         answers: &mut Answers,
     ) -> Result<(), NvmlError> {
-        let Self { handle, device, lists, is_divided, xids, gpm } = self;
+        let Self { handle, device, lists, is_divided, until_parts, xids, gpm } = self;
         let mut asker = asker(known, device, false);
         let told = asker.ask(Value::Xids, || xids.read(handle));
-        let parts = asker.ask(Value::Parts, || parts(handle, device));
+        // Instances come and go while it is divided; whether it is seldom changes, and the question is dear.
+        let is_asked = *is_divided || *until_parts == 0;
+        *until_parts = until_parts.checked_sub(1).unwrap_or(FOR_READINGS - 1);
+        let parts = match is_asked {
+            true => asker.ask(Value::Parts, || parts(handle, device)),
+            false => Ok(Some(None)),
+        };
         asker.tell(&device.uuid, answers);
         let told = told?;
         let (parts, mut read) = match parts {
@@ -220,7 +229,10 @@ impl Reader<'_> {
         let gpu = part.map_or(whole, |part| &part.handle);
         let mut asker = asker(known, self.device, part.is_some());
         let gpm = self.gpm.entry(self.device.uuid.clone()).or_default();
-        let busy = busy(&mut asker, gpu)?;
+        let holders = holders(&mut asker, gpu, self.lists, self.procs)?;
+        let pids = holders.memory_bytes.keys().copied().collect();
+        let is_due = asker.memory.pace.is_due(pids);
+        let is_held = !holders.memory_bytes.is_empty();
         let hertz = |megahertz| Some(told(megahertz)? * 1_000_000);
         let instance = part.map(|part| part.id.ok_or(NvmlError::NotSupported));
         let (activity, traffic) = asker
@@ -230,8 +242,15 @@ impl Reader<'_> {
                 None => gpm.read(whole, None),
             })?
             .unwrap_or_default();
-        let Fields { memory_celsius, remapped_rows, counters } =
-            asker.ask(Value::Fields, || fields::read(gpu))?.unwrap_or_default();
+        let memory_by_snapshot = activity.dram_ppm.is_some();
+        let busy = busy(&mut asker, gpu, Asked { is_held, memory_by_snapshot })?;
+        let mut silent = std::mem::take(&mut asker.memory.silent);
+        let fields = asker.ask(Value::Fields, || {
+            let of_links = traffic.pcie_sent_bytes.is_none();
+            fields::read(gpu, fields::Asked { is_held, is_due, of_links }, &mut silent)
+        });
+        asker.memory.silent = silent;
+        let Fields { memory_celsius, remapped_rows, counters } = fields?.unwrap_or_default();
         let ecc_uncorrected = asker.ask(Value::Ecc, || {
             gpu.total_ecc_errors(MemoryError::Uncorrected, EccCounter::Volatile)
         })?;
@@ -241,7 +260,10 @@ impl Reader<'_> {
             activity,
             memory_used_bytes: asker.ask(Value::Memory, || Ok(memory::read(gpu)?.used_bytes))?,
             power_milliwatts: asker.ask(Value::Power, || gpu.power_usage())?.and_then(told),
-            energy_millijoules: asker.ask(Value::Energy, || gpu.total_energy_consumption())?,
+            energy_millijoules: match is_due {
+                true => asker.ask(Value::Energy, || gpu.total_energy_consumption())?,
+                false => None,
+            },
             sm_clock_hz: asker.ask(Value::Clock, || gpu.clock_info(Clock::SM))?.and_then(hertz),
             memory_clock_hz: asker
                 .ask(Value::MemoryClock, || gpu.clock_info(Clock::Memory))?
@@ -265,7 +287,7 @@ impl Reader<'_> {
             traffic,
             counters: Counters { ecc_uncorrected, ..counters },
             xids: codes(xids, part),
-            processes: processes(&mut asker, gpu, self.lists, busy, self.procs)?,
+            processes: processes(&mut asker, gpu, holders, busy, self.procs)?,
         };
         asker.tell(&self.device.uuid, answers);
         Ok(reading)

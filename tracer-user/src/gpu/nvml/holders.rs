@@ -17,17 +17,22 @@ use crate::gpu::{
 
 type Handle = nvml_wrapper::Device<'static>;
 
-/// The processes on `gpu`, each once. `device` is how busy it is as a whole.
+/// Who is on a device: memory of each by process id, and those that do nothing but draw.
+pub struct Holders {
+    pub memory_bytes: BTreeMap<u32, Option<u64>>,
+    drawing: Vec<u32>,
+}
+
+/// The processes on `gpu`, each once.
 ///
 /// # Errors
 /// When the device is lost.
-pub fn processes(
+pub fn holders(
     asker: &mut Asker,
     gpu: &Handle,
     lists: Lists,
-    device: Option<Busy>,
     procs: &Procs,
-) -> Result<Vec<ProcessReading>, NvmlError> {
+) -> Result<Holders, NvmlError> {
     let mut list = |value, kind| {
         let listed = asker.ask(value, || lists.read(gpu, kind))?;
         Ok::<_, NvmlError>(listed.map(|listed| believed(asker, value, listed)).unwrap_or_default())
@@ -44,6 +49,21 @@ pub fn processes(
         *known = (*known).max(memory);
     }
     processes.retain(|pid, _| procs.counts(*pid));
+    Ok(Holders { memory_bytes: processes, drawing })
+}
+
+/// What each of the `holders` of `gpu` does there. `device` is how busy it is as a whole.
+///
+/// # Errors
+/// When the device is lost.
+pub fn processes(
+    asker: &mut Asker,
+    gpu: &Handle,
+    holders: Holders,
+    device: Option<Busy>,
+    procs: &Procs,
+) -> Result<Vec<ProcessReading>, NvmlError> {
+    let Holders { memory_bytes: processes, drawing } = holders;
     // With one process the device's own figure is better, and the question is spared.
     let shares =
         if processes.len() > 1 { own_shares(asker, gpu, device, &processes)? } else { None };

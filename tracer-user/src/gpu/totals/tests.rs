@@ -96,8 +96,9 @@ fn energy_is_that_of_the_time_on_the_device() {
     add(&mut totals, 122, device(Some(25), own));
     assert_eq!(energy(&totals, 1), Some(1_020));
     add(&mut totals, 123, device(None, own));
-    add(&mut totals, 124, device(Some(100), own));
-    assert_eq!(energy(&totals, 1), Some(1_020), "not told for a moment");
+    assert_eq!(energy(&totals, 1), Some(201_020), "not asked for: by its 200 W");
+    add(&mut totals, 124, device(Some(200_125), own));
+    assert_eq!(energy(&totals, 1), Some(201_120), "together what the counter says");
 }
 
 #[test]
