@@ -47,7 +47,8 @@ fn change(of: impl Fn(&mut Gpu)) {
     }
     let gpu = &mut scenario.gpus[0];
     of(gpu);
-    let runs = |process: &Process| Path::new("/proc").join(process.pid.to_string()).exists();
+    let proc = proc();
+    let runs = |process: &Process| proc.join(process.pid.to_string()).exists();
     gpu.processes.retain(runs);
     gpu.mps.retain(runs);
     let new = folder.join("changed.json");
@@ -55,9 +56,21 @@ fn change(of: impl Fn(&mut Gpu)) {
     fs::rename(new, folder.join("scenario.json")).unwrap();
 }
 
-/// This process's number where /proc is mounted: as drivers tell it there.
+/// The folder of the node's /proc, an open file of this process's.
+const NODES_PROC: &str = "FAKE_NODES_PROC";
+
+/// The /proc of whoever looks. Who is the first of a PID namespace has one of its own, and is looked at from outside.
+fn proc() -> PathBuf {
+    let is_first = fs::read_link("/proc/self").unwrap().as_os_str() == "1";
+    match env::var(NODES_PROC).ok().filter(|_| is_first) {
+        Some(file) => Path::new("/proc/self/fd").join(file),
+        None => "/proc".into(),
+    }
+}
+
+/// This process's number, as a driver tells it to whoever looks.
 fn own_pid() -> u32 {
-    fs::read_link("/proc/self").unwrap().to_str().unwrap().parse().unwrap()
+    fs::read_link(proc().join("self")).unwrap().to_str().unwrap().parse().unwrap()
 }
 
 /// The first of `pids` works, if any does.

@@ -20,7 +20,7 @@ measurement! {
     histogram power_watts: Milliwatts,
         "Power of the whole device, including use by others.";
     counter energy_joules: Millijoules,
-        "Energy of the whole device while the job had it (the device's own counter, not power times time).";
+        "Energy of the whole device while the job had it (the device's own counter; from one answer of it to the next, up to ten seconds, by its power).";
     histogram sm_clock_hz: Hertz,
         "Clock of the multiprocessors.";
     peak temperature_max_celsius: Celsius,
