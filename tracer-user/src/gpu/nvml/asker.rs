@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use nvml_wrapper::error::NvmlError;
 
-use super::{cursor::Cursor, fields::Silent, pace::Pace};
+use super::{
+    cursor::Cursor,
+    fields::Silent,
+    pace::{Pace, Rest},
+};
 use crate::gpu::{
     failure::{Failure, words},
     source::Answers,
@@ -107,6 +111,8 @@ pub struct Memory {
     pub of_processes: Cursor,
     /// When what is dear is asked.
     pub pace: Pace,
+    /// How long it has been idle.
+    pub rest: Rest,
     /// Which fields it does not tell.
     pub silent: Silent,
 }
@@ -135,6 +141,7 @@ impl Memory {
         self.given_up.clear();
         self.silent = Silent::default();
         self.pace = Pace::default();
+        self.rest.end();
     }
 }
 

@@ -20,13 +20,46 @@ impl Pace {
         let readings = self.readings;
         self.readings = readings.wrapping_add(1);
         let is_early = readings < FOR_READINGS && readings.is_power_of_two();
-        readings % FOR_READINGS == 0 || is_early && !self.pids.is_empty()
+        readings.is_multiple_of(FOR_READINGS) || is_early && !self.pids.is_empty()
+    }
+}
+
+/// How long a device has been idle: nobody is on it, and it does nothing.
+#[derive(Debug, Default)]
+pub struct Rest {
+    readings: u32,
+}
+
+impl Rest {
+    /// Whether its ring need not be read. A snapshot is of 1/6 s at the least: work in turns may hide from some of them
+    /// where the driver tells no processes, as in containers.
+    pub fn is_long(&mut self, is_held: bool, percent: u32) -> bool {
+        self.readings = if is_held || percent > 0 { 0 } else { self.readings.saturating_add(1) };
+        self.readings > FOR_READINGS
+    }
+
+    /// The ring told of work.
+    pub fn end(&mut self) {
+        self.readings = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_rests_when_nothing_was_seen_for_ten_readings() {
+        let mut rest = Rest::default();
+        let mut long = |is_held, percent| rest.is_long(is_held, percent);
+        assert!((0..10).all(|_| !long(false, 0)) && long(false, 0) && long(false, 0));
+        assert!(!long(false, 7) && !long(false, 0), "it works again");
+        assert!((0..9).all(|_| !long(false, 0)) && long(false, 0));
+        assert!((0..20).all(|_| !long(true, 0)), "somebody is on it");
+        rest.is_long(false, 0);
+        rest.end();
+        assert!((0..10).all(|_| !rest.is_long(false, 0)), "the ring knew of work");
+    }
 
     fn due(pace: &mut Pace, pids: &[u32], readings: usize) -> Vec<usize> {
         (0..readings).filter(|_| pace.is_due(pids.to_vec())).collect()

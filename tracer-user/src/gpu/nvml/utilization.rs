@@ -38,7 +38,7 @@ type Sample = (u64, u32);
 /// snapshot 0.05.
 #[derive(Clone, Copy)]
 pub struct Asked {
-    /// Somebody is on the device; where nobody is and the snapshot says so too, it is idle.
+    /// Somebody is on the device.
     pub is_held: bool,
     /// Of its memory no more than the snapshot: counters in the hardware tell better.
     pub memory_by_snapshot: bool,
@@ -59,17 +59,21 @@ pub fn busy(
     if !asked.is_held || asked.memory_by_snapshot {
         rates = asker.ask(Value::Utilization, || gpu.utilization_rates())?;
     }
-    if !asked.is_held
-        && let Some(rates) = rates.as_ref().filter(|rates| rates.gpu == 0)
-    {
+    // One that tells no snapshot is asked for its ring.
+    let percent = rates.as_ref().map_or(100, |rates| rates.gpu);
+    if asker.memory.rest.is_long(asked.is_held, percent) {
         // What comes next is not of this time.
         (asker.memory.of_gpu, asker.memory.of_memory) = <(Cursor, Cursor)>::default();
-        return Ok(Some(Busy { sm_ppm: 0, memory_ppm: ppm(rates.memory.into()) }));
+        let memory_ppm = rates.and_then(|rates| ppm(rates.memory.into()));
+        return Ok(Some(Busy { sm_ppm: 0, memory_ppm }));
     }
     let mut of_gpu = std::mem::take(&mut asker.memory.of_gpu);
     let sm_ppm = asker.ask(Value::UtilizationRing, || share(gpu, Ring::Gpu, &mut of_gpu, now));
     asker.memory.of_gpu = of_gpu;
     let sm_ppm = sm_ppm?.flatten();
+    if sm_ppm.is_some_and(|ppm| ppm > 0) {
+        asker.memory.rest.end();
+    }
     let memory_ppm = match asked.memory_by_snapshot {
         true => rates.as_ref().and_then(|rates| ppm(rates.memory.into())),
         false => {
