@@ -16,8 +16,11 @@ use self::{check::Check, truth::Obstacle};
 /// The exit status of wrong use (EX_USAGE).
 const USAGE: u8 = 64;
 
+/// A part of the check, and its name.
+type Part = (&'static str, fn(&mut Check));
+
 /// What is checked, each by a name to ask for it alone. Sampling begins with the first and ends with the last.
-const PARTS: [(&str, fn(&mut Check)); 11] = [
+const PARTS: [Part; 11] = [
     ("idle", values::idle_draw),
     ("utilisation", values::utilisation),
     ("memory", values::memory_and_energy),
