@@ -163,22 +163,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// These, and of those that are not told the `older` ones.
-    pub fn or(&self, older: &Self) -> Self {
-        let told = |of: &dyn Fn(&Self) -> Option<u64>| of(self).or_else(|| of(older));
-        Self {
-            ecc_uncorrected: told(&|of| of.ecc_uncorrected),
-            ecc_corrected: told(&|of| of.ecc_corrected),
-            pcie_replays: told(&|of| of.pcie_replays),
-            nvlink_errors: told(&|of| of.nvlink_errors),
-            throttled_power_ns: from_fn(|reason| told(&|of| of.throttled_power_ns[reason])),
-            throttled_thermal_ns: from_fn(|reason| told(&|of| of.throttled_thermal_ns[reason])),
-            throttled_other_ns: told(&|of| of.throttled_other_ns),
-            pcie_sent_bytes: told(&|of| of.pcie_sent_bytes),
-            pcie_received_bytes: told(&|of| of.pcie_received_bytes),
-        }
-    }
-
     /// What came since `older`; of a counter that fell, nothing is known: it began anew with its driver.
     pub fn since(&self, older: &Self) -> Self {
         let grown = |of: &dyn Fn(&Self) -> Option<u64>| of(self)?.checked_sub(of(older)?);

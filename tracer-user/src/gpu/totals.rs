@@ -189,8 +189,11 @@ impl<K: Holder> Totals<K> {
                 used.detail.add_errors(&grown, read.xids.as_deref());
             }
         }
-        // What was not asked for this time grows from where it was told last.
-        let counters = seen.map_or(read.counters, |seen| read.counters.or(&seen.counters));
+        // These are not asked for each time, and grow from where they were told last. Of no other would that do: what came
+        // meanwhile may have been counted otherwise.
+        let pcie_replays =
+            read.counters.pcie_replays.or_else(|| seen.and_then(|seen| seen.counters.pcie_replays));
+        let counters = Counters { pcie_replays, ..read.counters };
         let on_it = parts.into_keys().collect();
         let seen = Seen { monotonic_ns: now_ns, energy: of_energy, counters, on_it };
         self.devices.insert(read.device.uuid.clone(), seen);

@@ -41,7 +41,6 @@ pub struct Check {
     /// The GPU that is checked, as CUDA names it too.
     gpu: Option<String>,
     sampler: Option<Sampler<u32>>,
-    has_ended: bool,
     wrong: u32,
     left_out: u32,
 }
@@ -86,7 +85,7 @@ impl Check {
     pub fn new(folder: PathBuf) -> Self {
         let faster = env::var("GPU_CHECK_FASTER").ok().and_then(|text| text.parse().ok());
         let (faster, gpu) = (faster.unwrap_or(1), truth::uuid());
-        Self { folder, faster, gpu, sampler: None, has_ended: false, wrong: 0, left_out: 0 }
+        Self { folder, faster, gpu, sampler: None, wrong: 0, left_out: 0 }
     }
 
     /// So many seconds, or less where all is faster.
@@ -152,16 +151,15 @@ impl Check {
         self.sampler = Some(Sampler::start_after(before, settings, owner).expect("a thread more"));
     }
 
-    /// Begins to sample where it does not yet, and has not ended for good.
+    /// Begins to sample where it does not yet.
     pub fn sample_on(&mut self) {
-        if self.sampler.is_none() && !self.has_ended {
+        if self.sampler.is_none() {
             self.sample();
         }
     }
 
     /// Lets go of the driver.
     pub fn stop_sampling(&mut self) {
-        self.has_ended = true;
         self.sampler = None;
     }
 

@@ -1,7 +1,8 @@
 //! `gpu_check FOLDER`: whether what jobtrace says of a node's first NVIDIA GPU is what workloads did to it and what
 //! others say of it. FOLDER has `jobtrace` and `cuda_work`. Builds nothing, and loads probes only where they may be
-//! loaded; each line says what was found and what it must be. `gpu_check FOLDER PART...` checks these parts alone. The exit status is 0 if all is well, 1 if something is
-//! wrong, 2 if nothing is and something could not be checked, 64 if it is used wrongly.
+//! loaded; each line says what was found and what it must be. `gpu_check FOLDER PART...` checks these parts alone. The
+//! exit status is 0 if all is well, 1 if something is wrong, 2 if nothing is and something could not be checked, 64 if it
+//! is used wrongly.
 
 mod check;
 mod jobs;
@@ -19,7 +20,7 @@ const USAGE: u8 = 64;
 /// A part of the check, and its name.
 type Part = (&'static str, fn(&mut Check));
 
-/// What is checked, each by a name to ask for it alone. Sampling begins with the first and ends with the last.
+/// What is checked, each by a name to ask for it alone. The first begins to sample by itself, and the last ends it.
 const PARTS: [Part; 11] = [
     ("idle", values::idle_draw),
     ("utilisation", values::utilisation),
@@ -40,11 +41,13 @@ fn all(check: &mut Check, parts: &[&str]) {
         Some(Obstacle::Wrong(why)) => return check.wrong("all of it", &why),
         None => {}
     }
-    for (name, part) in PARTS {
+    for (at, (name, part)) in PARTS.into_iter().enumerate() {
         if parts.is_empty() || parts.contains(&name) {
+            if at > 0 {
+                check.sample_on();
+            }
             part(check);
         }
-        check.sample_on();
     }
 }
 

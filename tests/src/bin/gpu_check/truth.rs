@@ -94,11 +94,10 @@ pub fn driver_files(pid: u32) -> usize {
     open_files(pid).filter(is_drivers).count()
 }
 
-/// All files that a process has open, but for maps and programs in the kernel and files of cgroups, which come and go with
-/// jobs, and those for events: driver 580 leaves one behind each time that it is opened and closed.
+/// All files that a process has open, but for maps and programs in the kernel and files of cgroups: those come and
+/// go with jobs.
 pub fn files(pid: u32) -> Vec<PathBuf> {
-    let is_of_jobs =
-        |to: &str| ["bpf", "/cgroup/", "[eventfd]"].iter().any(|part| to.contains(part));
+    let is_of_jobs = |to: &str| ["bpf", "/cgroup/"].iter().any(|part| to.contains(part));
     let mut files: Vec<PathBuf> =
         open_files(pid).filter(|to| !is_of_jobs(&to.to_string_lossy())).collect();
     files.sort();

@@ -5,7 +5,7 @@ use std::{env, thread::sleep, time::Instant};
 use jobtrace::model::tables::Gpu;
 
 use crate::{
-    check::{Check, Running, Work, percent_busy},
+    check::{Check, Running, SEVERAL, Work, percent_busy},
     truth::{devices, energy_millijoules, is_persistent, smi_processes},
 };
 
@@ -13,9 +13,9 @@ use crate::{
 const SECONDS: u32 = 40;
 /// How long an idle GPU is watched.
 const IDLE_SECONDS: u32 = 10;
-/// Of a reading of one device, nearly all of it the driver's own: an H100 with driver 580 took 10.9 ms where all is asked
-/// each time, and 8.7 where jobs of seconds come and go.
-const MOST_MS: f64 = 9.5;
+/// Of a reading of one device. Nearly all of it is the driver's own: an H100 with driver 580 took 10.9 ms where all was asked
+/// each time. Tests run builds that are not optimised, with a driver that takes no time.
+const MOST_MS: f64 = if cfg!(debug_assertions) { 5.0 } else { 9.5 };
 /// Why there is no row about energy.
 const NO_ENERGY: &str = "the GPU has no counter of energy";
 
@@ -112,6 +112,7 @@ pub fn as_smi_says(check: &mut Check, running: &[&Running]) {
 
 /// What all of it took, and whether a device was lost.
 pub fn cost(check: &mut Check) {
+    check.comes(|| check.sampler().cost().readings >= SEVERAL);
     let cost = check.sampler().cost();
     let ms = cost.cpu_ns as f64 / 1e6 / cost.readings as f64;
     check.row("CPU time of a reading", Some(ms), "ms", 0.0..=MOST_MS * f64::from(devices()));

@@ -110,6 +110,24 @@ fn a_device_without_a_counter_has_no_energy() {
 }
 
 #[test]
+fn bytes_told_otherwise_are_not_counted_again_and_replays_grow_over_readings_without_them() {
+    let mut totals = Totals::default();
+    let mut read = |at_s, counted: Option<u64>, measured: Option<u64>, replays: Option<u64>| {
+        let mut read = device(None, &[process(10, 0, None)]);
+        read.counters.pcie_sent_bytes = counted;
+        read.traffic.pcie_sent_bytes = measured;
+        read.counters.pcie_replays = replays;
+        add(&mut totals, at_s, read);
+        let group = group(&totals, 1, at_s);
+        [group.number(Gpu::pcie_sent_bytes), group.number(Gpu::pcie_replays)]
+    };
+    assert_eq!(read(1, Some(1_000), None, Some(5)), [None, Some(0)]);
+    assert_eq!(read(2, None, Some(600), None), [Some(600), Some(0)]);
+    assert_eq!(read(3, Some(1_700), None, None), [Some(600), Some(0)], "600 of them are told");
+    assert_eq!(read(4, Some(1_900), None, Some(7)), [Some(800), Some(2)]);
+}
+
+#[test]
 fn alone_it_is_the_devices_shared_the_jobs_own() {
     let mut totals = Totals::default();
     let sm = |totals: &Totals<u32>, job| {
