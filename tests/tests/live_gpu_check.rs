@@ -14,6 +14,7 @@ use jobtrace_tests::{rig::folder, traced::program};
 use rustix::io::FdFlags;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hardware/gpu.sh");
+const CALLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hardware/nvml_calls.py");
 const CHECK: &str = env!("CARGO_BIN_EXE_gpu_check");
 const FAKE: &str = env!("CARGO_BIN_EXE_fake_nvidia");
 /// Between two samples of a driver's.
@@ -87,6 +88,30 @@ fn a_driver_that_is_well_passes_and_one_of_which_all_is_wrong_fails_each_check()
     let missing: Vec<_> = well.difference(&told).collect();
     assert!(missing.is_empty(), "{missing:?} of {printed}");
     assert!(!printed.contains(": unknown ("), "a row that is wrong for want of a value: {printed}");
+}
+
+/// What each call costs, by Python and the driver alone.
+#[test]
+fn the_costs_of_calls_are_printed_and_add_up_to_a_readings() {
+    let mut scenario = scenario(8);
+    scenario.gpus[0].cpu_ms.insert("nvmlDeviceGetPowerUsage".into(), 20);
+    scenario.gpus[0].cpu_ms.insert("nvmlDeviceGetTotalEnergyConsumption".into(), 20);
+    let fake = Fake::new(&scenario);
+    let output = Command::new("python3").arg(CALLS).arg("1").arg(fake.library()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let of = |what: &str| {
+        let line =
+            printed.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{printed}"));
+        line.split_whitespace().find_map(|word| word.parse::<f64>().ok()).unwrap()
+    };
+    assert!((18_000.0..60_000.0).contains(&of("nvmlDeviceGetPowerUsage")), "{printed}");
+    // All of the power and a tenth of the energy.
+    assert!((20.0..70.0).contains(&of("a reading costs")), "{printed}");
+    assert!(
+        printed.contains("open after five openings with a wait for events: nothing more\n"),
+        "{printed}"
+    );
 }
 
 #[test]
