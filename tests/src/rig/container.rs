@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,24 +85,27 @@ impl Container {
         let (own_cgroups, above) = directories(&cgroup)?;
         let state = folder.path().join("state");
         let mut command = Command::new(&runc);
-        command.arg("--root").arg(&state).args(["run", "--bundle"]).arg(&bundle).arg(&id);
+        let started = folder.path().join("pid");
+        command.arg("--root").arg(&state).args(["run", "--pid-file"]).arg(&started);
+        command.arg("--bundle").arg(&bundle).arg(&id);
         let process = Daemon::start(&mut command, &folder.path().join("log"))?;
         let mut container =
             Self { id, cgroup, state, runc, pid: 0, process, own_cgroups, _above: above, folder };
-        container.pid = container.wait_until_started()?;
+        container.pid = container.wait_until_started(&started)?;
         Ok(container)
     }
 
-    /// runc notes the process once it is in its cgroups; its program is executed just after.
-    fn wait_until_started(&mut self) -> Result<i32> {
-        let (runc, state, id) = (self.runc.clone(), self.state.clone(), self.id.clone());
-        self.process.wait_until("the container runs", PATIENCE, || {
-            let output =
-                Command::new(&runc).arg("--root").arg(&state).args(["state", &id]).output();
-            let state: Value = serde_json::from_slice(&output.ok()?.stdout).ok()?;
-            let pid = state["pid"].as_i64()? as i32;
-            (state["status"] == "running").then_some(pid)
-        })
+    /// runc writes the process's id once its program is executed; a short one has ended by then.
+    fn wait_until_started(&mut self, started: &Path) -> Result<i32> {
+        super::wait_for("the container's start", PATIENCE, || {
+            let ended = self.process.ended();
+            match fs::read_to_string(started).ok().and_then(|pid| pid.trim().parse().ok()) {
+                Some(pid) => Some(Ok(pid)),
+                None => ended.map(Err),
+            }
+        })?
+        .map_err(|status| anyhow!("the container did not start, {status}"))
+        .with_context(|| self.process.last_lines())
     }
 
     /// 64 hexadecimal digits.
