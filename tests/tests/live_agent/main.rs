@@ -14,6 +14,7 @@ mod records;
 mod slots;
 mod slurm;
 mod slurm_records;
+mod still;
 mod times;
 mod top;
 mod truth;

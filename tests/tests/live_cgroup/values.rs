@@ -110,7 +110,7 @@ fn cgroups_that_go_and_come_again_are_read_as_they_are_now() {
     sleeper.wait().unwrap();
     // All of it, and what came in its place.
     let mut part = PartFiles::of(cgroup.places());
-    let on_cpu_ns = |part: &mut PartFiles| part.read().on_cpu_ns;
+    let on_cpu_ns = |part: &mut PartFiles| part.read(None).on_cpu_ns;
     assert!(on_cpu_ns(&mut part).is_some_and(|ns| ns > 0), "the sleeper came and went");
     let all = directories(&cgroup);
     all.iter().for_each(|directory| fs::remove_dir(directory).unwrap());

@@ -151,15 +151,23 @@ fn count_lines(directory: &File, name: &str) -> Option<u64> {
     }
 }
 
+/// Whether no more may be kept open: who does not read one for a while closes it.
+pub fn are_all_kept() -> bool {
+    KEPT.load(Relaxed) >= most()
+}
+
+/// How many may be, so that enough is left for all else, banks of slots that are still to come among it.
+fn most() -> u64 {
+    open_files::to_spare().map_or(MOST, |spare| MOST.min(spare))
+}
+
 /// A file that counts among those kept.
 struct Open(File);
 
 impl Open {
-    /// Keeps `file` where that leaves enough for all else, banks of slots that are still to come among it.
+    /// Keeps `file` where it may be kept.
     fn keep(file: File) -> Option<Self> {
-        let most = open_files::to_spare().map_or(MOST, |spare| MOST.min(spare));
-        let may = KEPT.load(Relaxed) < most;
-        may.then(|| {
+        (!are_all_kept()).then(|| {
             KEPT.fetch_add(1, Relaxed);
             Self(file)
         })

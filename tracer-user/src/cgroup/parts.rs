@@ -32,14 +32,19 @@ impl PartFiles {
         }
     }
 
-    /// Its counts now; what its controllers do not count is unknown.
-    pub fn read(&mut self) -> PartCounts {
+    /// Its counts now, where `before` is what none of its tasks has run since: then bytes alone, which the kernel may still
+    /// write. What its controllers do not count is unknown.
+    pub fn read(&mut self, before: Option<PartCounts>) -> PartCounts {
+        let disk_bytes = first(&mut self.disk_bytes, |text| Some(parse_io_bytes(text)));
+        if let Some(before) = before {
+            return PartCounts { disk_bytes, ..before };
+        }
         let usage_ns = self.usage_ns.as_mut().and_then(|file| file.read(parse_number));
         let usage_us = |text: &str| parse_stat(text, "usage_usec")?.checked_mul(1000);
         PartCounts {
             on_cpu_ns: usage_ns.or_else(|| self.usage_us.as_mut()?.read(usage_us)),
             memory_peak_bytes: first(&mut self.memory_peak, parse_number),
-            disk_bytes: first(&mut self.disk_bytes, |text| Some(parse_io_bytes(text))),
+            disk_bytes,
         }
     }
 }
@@ -67,7 +72,7 @@ mod tests {
             let directory = folder.path().to_owned();
             let place =
                 Place { number, controllers, mount: directory.clone(), directory, own: true };
-            PartFiles::of(&Places(vec![place])).read()
+            PartFiles::of(&Places(vec![place])).read(None)
         };
         let v2 = [
             ("cpu.stat", "usage_usec 1500\nuser_usec 9\n"),
@@ -94,5 +99,25 @@ mod tests {
         assert_eq!(counts(3, &["cpuacct", "memory", "blkio"], &v1), all);
         assert_eq!(counts(0, &[], &v2[..1]).disk_bytes, None, "unknown is not zero");
         assert_eq!(counts(0, &[], &[]), PartCounts::default(), "it is gone");
+    }
+
+    #[test]
+    fn where_no_task_ran_bytes_alone_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().to_owned();
+        let write = |us: u64, bytes: u64| {
+            fs::write(directory.join("cpu.stat"), format!("usage_usec {us}\n")).unwrap();
+            fs::write(directory.join("io.stat"), format!("8:0 rbytes=1 wbytes={bytes}\n")).unwrap();
+        };
+        let (mount, own) = (directory.clone(), true);
+        let place =
+            Place { number: 0, controllers: Vec::new(), mount, directory: directory.clone(), own };
+        let mut part = PartFiles::of(&Places(vec![place]));
+        write(5, 10);
+        let first = part.read(None);
+        write(6, 20);
+        let written = PartCounts { disk_bytes: Some((1, 20)), ..first };
+        assert_eq!(part.read(Some(first)), written);
+        assert_eq!(part.read(None), PartCounts { on_cpu_ns: Some(6000), ..written });
     }
 }

@@ -14,9 +14,9 @@ use super::{
         Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit,
         read_memory_limit_above,
     },
-    kept::KeptFile,
+    kept::{self, KeptFile},
     place::{Place, Places},
-    seldom::Seldom,
+    seldom::{Moves, Seldom},
     tasks::Tasks,
     tree::children,
 };
@@ -174,11 +174,50 @@ impl CgroupReader {
         Self { seldom, cores: Some(cores), ..Self::holding(places, cores_held) }
     }
 
-    /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when by the probes `tasks_moved` tasks had come or ended.
-    pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
+    /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when its tasks had done as `moves` says.
+    pub fn set_now(&mut self, now_ns: u64, moves: Moves) {
         if let Some(seldom) = &mut self.seldom {
-            seldom.set_now(now_ns, tasks_moved);
+            seldom.set_now(now_ns, moves);
         }
+    }
+
+    /// `job_memory` and `job_cpu` now: what they were where nothing can have changed.
+    pub fn read(&mut self) -> [Group; 2] {
+        if let Some(groups) = self.still() {
+            return groups;
+        }
+        let groups = [self.read_memory(), self.read_cpu()];
+        if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
+            let is_all = seldom.has_read_memory();
+            let now_ns = seldom.now_ns();
+            seldom.still.note(&groups, is_all, || files.limit.read(parse_limit), now_ns);
+            // What is not read for a while is not kept open where others would be.
+            if seldom.still.told().is_some() && kept::are_all_kept() {
+                let MemoryFiles { peak, stat, swap, .. } = files;
+                [peak, stat].into_iter().chain(swap).for_each(KeptFile::close);
+                self.stalls.iter_mut().for_each(|(file, ..)| file.close());
+                self.throttle.iter_mut().for_each(Throttle::close);
+            }
+        }
+        groups
+    }
+
+    /// What is told of a job that does nothing.
+    fn still(&mut self) -> Option<[Group; 2]> {
+        let seldom = self.seldom.as_mut()?;
+        let told = seldom.still.told()?;
+        let files = self.memory.as_mut()?;
+        let current = files.current.read(parse_number);
+        let is_same = current.is_some()
+            && current == told.groups[0].number(Memory::current_bytes)
+            && files.limit.read(parse_limit) == told.own_limit;
+        if !is_same {
+            seldom.still.is_over();
+            return None;
+        }
+        let [memory, mut cpu] = told.groups.clone();
+        self.add_cores_and_tasks(&mut cpu);
+        Some([memory, cpu])
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -290,6 +329,12 @@ impl CgroupReader {
     /// `job_cpu` now.
     pub fn read_cpu(&mut self) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
+        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
+        self.add_cores_and_tasks(&mut group);
+        group
+    }
+
+    fn add_cores_and_tasks(&mut self, group: &mut Group) {
         if let Some(cores) = &mut self.cores
             && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
         {
@@ -297,10 +342,8 @@ impl CgroupReader {
             self.cores_held = cores.millicores();
         }
         group.set(Cpu::cores_held, self.cores_held);
-        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
         let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
         group.set(Cpu::tasks, self.tasks.count(lists));
-        group
     }
 }
 

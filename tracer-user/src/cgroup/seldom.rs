@@ -2,7 +2,7 @@
 //!
 //! Pure: times and signs come as arguments.
 
-use super::pace::Pace;
+use super::{pace::Pace, still::Still};
 
 /// `memory.current` has moved where it differs from what it was by more than this part of it.
 const MOVED_PART: u64 = 100;
@@ -10,20 +10,33 @@ const MOVED_PART: u64 = 100;
 /// nothing.
 const FULL_PART: u64 = 16;
 
+/// What by the probes a job's tasks did so far.
+#[derive(Clone, Copy, Default)]
+pub struct Moves {
+    /// Tasks that came and ended.
+    pub tasks: u64,
+    /// A number that grows with all that they do; `None` where nobody counts it.
+    pub all: Option<u64>,
+}
+
 /// What is not read each time: what is told of it is what was read just now, or nothing.
 pub(super) struct Seldom {
     /// The time of the readings to come.
     now_ns: u64,
     memory: Pace,
+    /// Whether the last reading was one of all of it.
+    has_read_memory: bool,
     /// `memory.current` when `memory.stat` was read last.
     memory_bytes: u64,
     /// The limit that was read with it.
     limit_bytes: Option<u64>,
     cores: Pace,
     tasks: Pace,
-    /// Tasks that came and ended, by the probes, up to the reading to come, and when they were listed last.
+    /// Tasks that came and ended up to the reading to come, and when they were listed last.
     tasks_moved: u64,
     tasks_listed: u64,
+    /// Whether the job does anything.
+    pub still: Still,
 }
 
 impl Seldom {
@@ -36,31 +49,46 @@ impl Seldom {
         Self {
             now_ns,
             memory,
+            has_read_memory: false,
             memory_bytes: 0,
             limit_bytes: None,
             cores,
             tasks: Pace::from(now_ns),
             tasks_moved: 0,
             tasks_listed: 0,
+            still: Still::default(),
         }
     }
 
-    /// The readings to come are of `now_ns`, when by the probes `tasks_moved` tasks had come or ended.
-    pub fn set_now(&mut self, now_ns: u64, tasks_moved: u64) {
-        (self.now_ns, self.tasks_moved) = (now_ns, tasks_moved);
+    /// The readings to come are of `now_ns`, when tasks had done as `moves` says.
+    pub fn set_now(&mut self, now_ns: u64, moves: Moves) {
+        (self.now_ns, self.tasks_moved) = (now_ns, moves.tasks);
+        self.still.set_now(now_ns, moves.all);
+    }
+
+    /// The time of the readings to come.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
     }
 
     /// Whether what the memory is of is to be read, where `current` bytes are charged; it is then.
     pub fn reads_memory(&mut self, current: Option<u64>) -> bool {
+        self.has_read_memory = true;
         let Some(current) = current else { return true };
         let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
         let is_full = self.limit_bytes.is_some_and(|limit| current >= limit - limit / FULL_PART);
-        let reads = moved || is_full || self.memory.is_due(self.now_ns);
+        let reads = moved || is_full || self.memory.is_due(self.now_ns) || self.still.wants_all();
         if reads {
             self.memory.note_read(self.now_ns);
             self.memory_bytes = current;
         }
+        self.has_read_memory = reads;
         reads
+    }
+
+    /// Whether the last reading was one of all that the memory is of.
+    pub fn has_read_memory(&self) -> bool {
+        self.has_read_memory
     }
 
     /// With the memory that was just read came this limit.

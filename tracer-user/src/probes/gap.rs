@@ -89,7 +89,7 @@ impl Probes {
     }
 
     /// Whether the switch hook is attached.
-    pub(super) fn runs_switches(&self) -> bool {
+    pub fn runs_switches(&self) -> bool {
         let mut required = HOOKS.iter().filter(|row| row.hook.group == REQUIRED_GROUP);
         required.any(|row| self.set.is_attached(row.hook.program))
     }

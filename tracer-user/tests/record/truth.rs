@@ -2,7 +2,10 @@
 //! a reason, what was not counted.
 
 use jobtrace::{
-    cgroup::place::{Place, Places},
+    cgroup::{
+        place::{Place, Places},
+        seldom::Moves,
+    },
     commands::agent::details::Details,
     model::{gaps::Gap, group::since_all, job::Losses},
     probes::Cgroup,
@@ -165,7 +168,7 @@ fn told(details: &mut Details, counts: &[(u64, u64)]) -> (Option<u64>, Option<u6
     for (at, (stalled_us, throttled_us)) in (1..).zip(counts) {
         write_counts(&places.0[0], *stalled_us, *throttled_us);
         let mut groups = Vec::new();
-        details.read(|| places.clone(), &mut groups, BEGIN + at * SECOND);
+        details.read(|| places.clone(), &mut groups, Moves::default(), BEGIN + at * SECOND);
         let mut interval = since_all(&groups, &before);
         before = groups;
         details.add(&mut interval, &Losses::default(), BEGIN + at * SECOND);
@@ -205,7 +208,7 @@ fn a_job_without_a_slot_has_a_record_of_what_its_files_show() {
     // Then it has one: its counts are those from there on, in the same file.
     details.set_served_from(BEGIN + 35 * SECOND);
     let mut first = written(8);
-    details.read(|| places.clone(), &mut first, BEGIN + 40 * SECOND);
+    details.read(|| places.clone(), &mut first, Moves::default(), BEGIN + 40 * SECOND);
     details.add(&mut first, &Losses::default(), BEGIN + 40 * SECOND);
     let later = details.record(&origin(), &job());
     assert_eq!(later.totals.elapsed_ns, 5 * SECOND);
@@ -310,7 +313,7 @@ fn steps_and_tasks_have_names_and_counts() {
             own: true,
         }])
     };
-    details.read_parts(places, BEGIN + 10 * SECOND);
+    details.read_parts(places, Moves::default(), BEGIN + 10 * SECOND);
     details.end_part(cgroup(3), BEGIN + 12 * SECOND);
     // A file of a cgroup that is gone tells nothing, even to who has it open.
     for below in made {
@@ -320,7 +323,7 @@ fn steps_and_tasks_have_names_and_counts() {
         }
     }
     std::fs::remove_dir_all(folder.path().join("system.slice")).unwrap();
-    details.read_parts(places, BEGIN + 20 * SECOND);
+    details.read_parts(places, Moves::default(), BEGIN + 20 * SECOND);
     details.set_ended(BEGIN + 30 * SECOND);
     let record = details.record(&origin(), &job());
     let parts = record.totals.parts.listed.iter();

@@ -262,7 +262,7 @@ fn kills_without_a_count_or_a_cgroup_of_the_jobs_own_are_unknown() {
 
 /// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended.
 fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
-    reader.set_now(second * 1_000_000_000, moved);
+    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: None });
     (reader.read_memory(), reader.read_cpu())
 }
 
@@ -316,4 +316,61 @@ fn of_many_jobs_what_is_not_read_again_is_unknown_and_what_moved_is_read() {
     charge(7600, 505);
     assert_eq!(told(&at(&mut reader, 122, 1).0), all(505));
     assert_eq!(told(&at(&mut reader, 123, 1).0), [None; 4]);
+}
+
+#[test]
+fn of_a_job_that_does_nothing_what_was_told_is_told_until_a_sign() {
+    let (_memory_mount, memory) = place(3, &["memory"], "job");
+    let (_v2_mount, v2) = place(0, &[], "job");
+    let stat = "hierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss 500\ntotal_shmem 1\n";
+    let charge = |current: &str, limit: &str| {
+        let files = [
+            ("memory.usage_in_bytes", current),
+            ("memory.max_usage_in_bytes", "900\n"),
+            ("memory.limit_in_bytes", limit),
+            ("memory.stat", stat),
+        ];
+        write(&memory.directory, &files);
+    };
+    let stalled = |us: u64| {
+        let text = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
+        fs::write(v2.directory.join("io.pressure"), text).unwrap();
+    };
+    charge("800\n", "8192\n");
+    stalled(1);
+    let mut reader = CgroupReader::of_job(&Places(vec![memory.clone(), v2.clone()]), 0);
+    let mut told = |second: u64, all: Option<u64>| {
+        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all });
+        let [memory, _] = reader.read();
+        [Memory::current_bytes, Memory::anon_bytes, Memory::limit_bytes, Memory::io_some_stall_ns]
+            .map(|field| memory.number(field))
+    };
+    let known =
+        |current, stall_us: u64| [Some(current), Some(500), Some(8192), Some(stall_us * 1000)];
+    // Old: what is read seldom is read once more to be told.
+    assert_eq!(told(100, Some(5)), known(800, 1));
+    assert_eq!(told(101, Some(5))[1], None);
+    assert_eq!(told(102, Some(5)), known(800, 1));
+    stalled(2);
+    assert_eq!(told(103, Some(5)), known(800, 1), "not read");
+    assert_eq!(told(104, Some(6))[3], Some(2000), "a task ran");
+    // A task of its waits.
+    for second in 105..110 {
+        stalled(second);
+        assert_eq!(told(second, Some(6))[3], Some(second * 1000));
+    }
+    assert_eq!(told(110, Some(6))[3], Some(109_000));
+    assert_eq!(told(111, Some(6)), known(800, 109));
+    stalled(200);
+    assert_eq!(told(112, Some(6))[3], Some(109_000), "not read");
+    charge("801\n", "8192\n");
+    assert_eq!(told(113, Some(6))[3], Some(200_000), "the charge moved");
+    assert_eq!(told(114, Some(6))[3], Some(200_000));
+    assert_eq!(told(115, Some(6)), known(801, 200));
+    stalled(300);
+    charge("801\n", "4096\n");
+    assert_eq!(told(116, Some(6))[3], Some(300_000), "the limit was changed");
+    assert_eq!(told(117, None)[3], Some(300_000));
+    stalled(400);
+    assert_eq!(told(118, None)[3], Some(400_000), "nobody counts");
 }

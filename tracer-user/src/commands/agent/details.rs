@@ -34,6 +34,7 @@ use crate::{
 
 use apart::Apart;
 use files::Files;
+pub use files::moves;
 use parts::LivePart;
 pub use saving::Reach;
 use saving::Saving;

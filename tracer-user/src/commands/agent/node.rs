@@ -233,7 +233,7 @@ impl Node {
                 None => drop(snapshot.slots.remove(&lease)),
             }
         }
-        self.jobs.read_files(&mut snapshot);
+        self.jobs.read_files(&mut snapshot, self.slots.probes.runs_switches());
         snapshot.own.extend(net_devices::read(Path::new(SYSFS)));
         Ok(snapshot)
     }

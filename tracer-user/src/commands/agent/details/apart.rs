@@ -3,7 +3,7 @@
 
 use super::Details;
 use crate::{
-    cgroup::place::Places,
+    cgroup::{place::Places, seldom::Moves},
     model::{
         group::{Group, follow_all},
         held::add_held,
@@ -56,7 +56,7 @@ impl Details {
             return;
         }
         let mut groups = Vec::new();
-        self.files.read(places, &mut groups, now_ns);
+        self.files.read(places, &mut groups, Moves::default(), now_ns);
         groups.retain_mut(Group::keep_states);
         if groups.is_empty() {
             return;
@@ -144,7 +144,7 @@ mod tests {
         cpu.set(Cpu::cores_held, 4_000);
         directory.show([500, 9_000, 100]);
         let mut groups = vec![cpu];
-        details.read(|| directory.places(), &mut groups, 104 * S);
+        details.read(|| directory.places(), &mut groups, Moves::default(), 104 * S);
         details.add(&mut groups, &Losses::default(), 104 * S);
         details.set_ended(110 * S);
         details.add(&mut Vec::new(), &Losses::default(), 112 * S);
@@ -214,7 +214,7 @@ mod tests {
         let mut details = returned(&directory);
         directory.show([300, 7_000, 200]);
         let mut groups = Vec::new();
-        details.read(|| directory.places(), &mut groups, 135 * S);
+        details.read(|| directory.places(), &mut groups, Moves::default(), 135 * S);
         details.add(&mut groups, &Losses::default(), 135 * S);
         // Five seconds of each.
         assert_eq!(told(&groups), [Some(300), Some(9_000), Some(1_000), Some(9_000)]);

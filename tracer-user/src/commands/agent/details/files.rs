@@ -1,13 +1,16 @@
 //! A job's own cgroup files: what of them is its, and what they counted before it was seen.
 
 use crate::{
-    cgroup::{pace::Pace, place::Places, read::CgroupReader},
+    cgroup::{pace::Pace, place::Places, read::CgroupReader, seldom::Moves},
     model::{
         group::{Group, Value},
         tables::{CPU, Cpu, FAULT, Fault, MEMORY, SCHED, Sched},
     },
 };
-use tracer_ebpf::table::Kind;
+use tracer_ebpf::{
+    handle::{Handle, Number},
+    table::Kind,
+};
 
 /// Readings after which a job's directories and limits are taken for settled.
 const SETTLING: u32 = 2;
@@ -63,8 +66,15 @@ impl Files {
     }
 
     /// Adds `job_memory` and `job_cpu` at `now_ns` (CLOCK_MONOTONIC), from the directories `places`; none without a
-    /// directory. `probed` are the groups of the probes, which lack what this kernel cannot tell them.
-    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
+    /// directory. `probed` are the groups of the probes, which lack what this kernel cannot tell them, and by which its
+    /// tasks did as `moves` says.
+    pub fn read(
+        &mut self,
+        places: impl FnOnce() -> Places,
+        probed: &mut Vec<Group>,
+        moves: Moves,
+        now_ns: u64,
+    ) {
         let is_first = self.readings == 0;
         let mut moved = false;
         let settles = self.readings < SETTLING;
@@ -97,9 +107,9 @@ impl Files {
         let throttled = is_before || moved || self.before.throttled;
         self.before = Before { stalls: is_before, throttled, kills: false };
         if let Some(reader) = &mut self.reader {
-            reader.set_now(now_ns, tasks_moved(probed));
+            reader.set_now(now_ns, moves);
             self.before.kills = reader.add_oom_kills(probed) && is_before;
-            probed.extend([reader.read_memory(), reader.read_cpu()]);
+            probed.extend(reader.read());
         }
     }
 
@@ -121,11 +131,17 @@ impl Files {
     }
 }
 
-/// Tasks that came and ended so far, as far as the probes know.
-fn tasks_moved(probed: &[Group]) -> u64 {
-    let Some(sched) = probed.iter().find(|group| group.is(&SCHED)) else { return 0 };
-    let moves = [Sched::forks, Sched::exits].map(|field| sched.number(field).unwrap_or(0));
-    moves.into_iter().fold(0, u64::wrapping_add)
+/// What a job's tasks did so far by `probed`, the groups of the probes, which count all of them if `is_counted`.
+pub fn moves(probed: &[Group], is_counted: bool) -> Moves {
+    let Some(sched) = probed.iter().find(|group| group.is(&SCHED)) else { return Moves::default() };
+    let sum = |fields: &[Handle<Number>]| {
+        fields.iter().try_fold(0, |sum: u64, field| Some(sum.wrapping_add(sched.number(*field)?)))
+    };
+    let tasks = sum(&[Sched::forks, Sched::exits]).unwrap_or(0);
+    // One that leaves its CPU counts there, one that stays on it has more time.
+    let all =
+        [Sched::on_cpu_ns, Sched::switches_voluntary, Sched::switches_involuntary, Sched::forks];
+    Moves { tasks, all: sum(&all).filter(|_| is_counted) }
 }
 
 /// Whether the kernel charges block I/O to the cgroups at `places`: under v2 those below a cgroup that has the io

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::Details;
 use crate::{
-    cgroup::{pace::Pace, parts::PartFiles, place::Places},
-    model::parts::Part,
+    cgroup::{pace::Pace, parts::PartFiles, place::Places, seldom::Moves},
+    model::parts::{Part, PartCounts},
     probes::Cgroup,
     resolve::Answer,
 };
@@ -23,6 +23,8 @@ pub struct LivePart {
     files: Option<PartFiles>,
     /// When they are to be read.
     pace: Pace,
+    /// How much the job's tasks had done by the last reading, and what that told.
+    last: Option<(u64, PartCounts)>,
 }
 
 impl Details {
@@ -58,18 +60,23 @@ impl Details {
             path,
             files: None,
             pace,
+            last: None,
         });
     }
 
-    /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC).
-    pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, now_ns: u64) {
+    /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC), when the job's
+    /// tasks had done as `moves` says.
+    pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, moves: Moves, now_ns: u64) {
         let wall_ns = self.wall_at(now_ns);
         let count = self.live_parts.len().min(AT_ONCE);
         for live in self.live_parts[..count].iter_mut().filter(|live| live.pace.is_due(now_ns)) {
             live.pace.note_read(now_ns);
             let files = live.files.get_or_insert_with(|| PartFiles::of(&places(&live.path)));
+            let before = live.last.filter(|(moved, _)| moves.all == Some(*moved));
+            let counts = files.read(before.map(|(_, counts)| counts));
+            live.last = moves.all.map(|moved| (moved, counts));
             if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
-                part.read(files.read(), wall_ns);
+                part.read(counts, wall_ns);
             }
         }
         self.live_parts.rotate_left(count);

@@ -2,7 +2,7 @@
 
 use super::{Details, apart::Apart};
 use crate::{
-    cgroup::place::Places,
+    cgroup::{place::Places, seldom::Moves},
     model::{
         gaps::NO_SLOT,
         group::{Group, keep_peaks},
@@ -16,10 +16,16 @@ use crate::{
 impl Details {
     /// Adds the job's cgroup files at `now_ns` (CLOCK_MONOTONIC): `job_memory` and `job_cpu`, from its directories
     /// `places`. None without a directory. `probed` are the groups of the probes, which lack what this kernel cannot
-    /// tell them.
-    pub fn read(&mut self, places: impl FnOnce() -> Places, probed: &mut Vec<Group>, now_ns: u64) {
+    /// tell them, and by which its tasks did as `moves` says.
+    pub fn read(
+        &mut self,
+        places: impl FnOnce() -> Places,
+        probed: &mut Vec<Group>,
+        moves: Moves,
+        now_ns: u64,
+    ) {
         if self.ended.is_none() {
-            self.files.read(places, probed, now_ns);
+            self.files.read(places, probed, moves, now_ns);
         }
     }
 
@@ -64,7 +70,7 @@ impl Details {
     /// is known, but nothing that adds up over time: those amounts count from when on it has a slot, all alike.
     pub fn add_unserved(&mut self, places: impl FnOnce() -> Places, now_ns: u64) -> Vec<Group> {
         let mut groups = Vec::new();
-        self.read(places, &mut groups, now_ns);
+        self.read(places, &mut groups, Moves::default(), now_ns);
         groups.retain_mut(Group::keep_states);
         keep_peaks(&mut groups, &self.record.totals.stats.groups, &MEMORY);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };

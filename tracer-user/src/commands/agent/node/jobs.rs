@@ -8,9 +8,15 @@ use anyhow::Result;
 use super::{slots::Slots, software};
 use crate::{
     base::{clock::monotonic_ns, identity::Capacity},
+    cgroup::seldom::Moves,
     commands::agent::{
-        details::Details, hierarchy::View, log::Log, naming::Naming, tracker::Action,
-        tracker::Tracker, users::Users,
+        details::{Details, moves},
+        hierarchy::View,
+        log::Log,
+        naming::Naming,
+        tracker::Action,
+        tracker::Tracker,
+        users::Users,
     },
     model::{
         job::{Job, JobStats, Losses},
@@ -77,19 +83,23 @@ impl Jobs {
         self.tracker.jobs().filter(|(_, job)| job.ended_ns.is_none()).count()
     }
 
-    /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks.
-    pub fn read_files(&mut self, snapshot: &mut Snapshot) {
+    /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks. `is_counted`: nothing that a task did
+    /// is missing in it.
+    pub fn read_files(&mut self, snapshot: &mut Snapshot, is_counted: bool) {
         let now_ns = snapshot.monotonic_ns;
         for (job, tracked) in self.tracker.jobs() {
             let Some(details) = self.details.get_mut(job) else { continue };
-            details.read_parts(|path| self.view.places(path), now_ns);
+            let mut probed = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease));
+            // What steps do that are series of their own is not the job's.
+            let is_counted = is_counted && tracked.apart.is_empty() && !self.naming.has_steps(job);
+            let moves =
+                probed.as_ref().map_or_else(Moves::default, |groups| moves(groups, is_counted));
+            details.read_parts(|path| self.view.places(path), moves, now_ns);
             // Whose files they are now is not known where some is charged apart.
             if !tracked.apart.is_empty() {
                 details.read_apart(|| self.view.places(&tracked.root), now_ns);
-            } else if let Some(groups) =
-                tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease))
-            {
-                details.read(|| self.view.places(&tracked.root), groups, now_ns);
+            } else if let Some(groups) = &mut probed {
+                details.read(|| self.view.places(&tracked.root), groups, moves, now_ns);
             }
         }
     }

@@ -1,0 +1,159 @@
+//! A job none of whose tasks ran since its files were read: they tell what they told. Stalls alone grow without a task
+//! that runs, as long as one waits: those of two readings with nothing between are the same, or it goes on.
+//!
+//! What the probes do not see is read each time: what is charged, the limit, tasks that were moved in. What neither shows,
+//! a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`].
+//!
+//! Pure: times, signs and what was read come as arguments.
+
+use crate::model::{
+    group::Group,
+    tables::{Cpu, Memory},
+};
+
+/// After this all is read again.
+const AGAIN_NS: u64 = 30_000_000_000;
+/// What grows without a task that runs, and what shows that it is no longer the same.
+const SIGNS: usize = 9;
+
+/// What was read of a job that does nothing.
+pub(super) struct Told {
+    /// `job_memory` and `job_cpu`.
+    pub groups: [Group; 2],
+    /// The limit of its own cgroup.
+    pub own_limit: Option<u64>,
+    read_ns: u64,
+}
+
+/// Whether a job does anything.
+#[derive(Default)]
+pub(super) struct Still {
+    /// By the probes, a number that grows with all that its tasks do; `None` where nobody counts.
+    moved: Option<u64>,
+    /// It is the same as at the reading before.
+    is_quiet: bool,
+    signs: Option<[Option<u64>; SIGNS]>,
+    /// The signs are the same, and all is to be read to be told.
+    is_due: bool,
+    told: Option<Told>,
+}
+
+impl Still {
+    /// The readings to come are of `now_ns` (CLOCK_MONOTONIC), when its tasks had `moved` so much.
+    pub fn set_now(&mut self, now_ns: u64, moved: Option<u64>) {
+        self.is_quiet = moved.is_some() && moved == self.moved;
+        self.moved = moved;
+        let is_old = |told: &Told| now_ns.saturating_sub(told.read_ns) >= AGAIN_NS;
+        if !self.is_quiet || self.told.as_ref().is_some_and(is_old) {
+            self.is_over();
+        }
+    }
+
+    /// What is told without a reading, if `own_limit` and the charge still are what they were.
+    pub fn told(&self) -> Option<&Told> {
+        self.told.as_ref()
+    }
+
+    /// It is not what it was.
+    pub fn is_over(&mut self) {
+        (self.told, self.is_due) = (None, false);
+    }
+
+    /// Whether all is to be read, as it is told from then on.
+    pub fn wants_all(&self) -> bool {
+        self.is_quiet && self.is_due
+    }
+
+    /// This was read at `now_ns` (CLOCK_MONOTONIC), of `is_all` with what is read seldom; `own_limit` reads the limit of its
+    /// own cgroup.
+    pub fn note(
+        &mut self,
+        groups: &[Group; 2],
+        is_all: bool,
+        own_limit: impl FnOnce() -> Option<u64>,
+        now_ns: u64,
+    ) {
+        let signs = Some(signs(groups));
+        let is_same = self.is_quiet && signs == self.signs;
+        self.signs = signs;
+        self.is_due = is_same;
+        if is_same && is_all {
+            let (groups, own_limit) = (groups.clone(), own_limit());
+            self.told = Some(Told { groups, own_limit, read_ns: now_ns });
+        }
+    }
+}
+
+fn signs([memory, cpu]: &[Group; 2]) -> [Option<u64>; SIGNS] {
+    let of_memory = [
+        Memory::current_bytes,
+        Memory::peak_bytes,
+        Memory::cpu_some_stall_ns,
+        Memory::cpu_full_stall_ns,
+        Memory::memory_some_stall_ns,
+        Memory::memory_full_stall_ns,
+        Memory::io_some_stall_ns,
+        Memory::io_full_stall_ns,
+    ];
+    let mut signs = [cpu.number(Cpu::throttled_ns); SIGNS];
+    for (sign, field) in signs.iter_mut().zip(of_memory) {
+        *sign = memory.number(field);
+    }
+    signs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::tables::{CPU, MEMORY};
+
+    const S: u64 = 1_000_000_000;
+
+    fn groups(io_stall_ns: u64) -> [Group; 2] {
+        let mut memory = Group::unknown(&MEMORY, Vec::new());
+        memory.set(Memory::current_bytes, 4096);
+        memory.set(Memory::io_some_stall_ns, io_stall_ns);
+        [memory, Group::unknown(&CPU, Vec::new())]
+    }
+
+    /// At which of these readings, one a second, of what moved, stalled and is read whole, it is told without.
+    fn told(readings: &[(Option<u64>, u64, bool)]) -> Vec<usize> {
+        let mut still = Still::default();
+        let mut told = Vec::new();
+        for (at, (moved, stall_ns, is_all)) in readings.iter().enumerate() {
+            let now_ns = at as u64 * S;
+            still.set_now(now_ns, *moved);
+            match still.told() {
+                Some(_) => told.push(at),
+                None => {
+                    still.note(&groups(*stall_ns), *is_all || still.wants_all(), || None, now_ns)
+                }
+            }
+        }
+        told
+    }
+
+    #[test]
+    fn two_readings_with_nothing_between_are_told_again() {
+        let quiet = (Some(7), 5, true);
+        assert_eq!(told(&[quiet; 5]), [2, 3, 4]);
+        // What is read seldom is read once more first.
+        assert_eq!(told(&[(Some(7), 5, false); 5]), [3, 4]);
+        let runs = (Some(8), 5, true);
+        assert_eq!(told(&[quiet, quiet, quiet, runs, runs, runs]), [2, 5]);
+        assert!(told(&[(None, 5, true); 9]).is_empty(), "nobody counts");
+    }
+
+    #[test]
+    fn while_a_task_waits_all_is_read() {
+        let waits: Vec<_> = (0..9).map(|second| (Some(7), second * S, true)).collect();
+        assert!(told(&waits).is_empty());
+    }
+
+    #[test]
+    fn after_a_while_all_is_read_again() {
+        let told = told(&[(Some(7), 5, true); 70]);
+        let read: Vec<_> = (0..70).filter(|at| !told.contains(at)).collect();
+        assert_eq!(read, [0, 1, 31, 61]);
+    }
+}
