@@ -37,7 +37,8 @@ cost of the tracing itself is in `jobtrace_self`, with the job's tags for `jobtr
 the agent. Time stamps are in nanoseconds. A field that this kernel cannot provide is absent: unknown is not zero.
 An interval in which nothing happened to a series writes no line.
 
-The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes.
+The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes. The last
+lines of an agent that is ended have the time of its end instead.
 All of these lines except `job_info` and `job_hist` also have:
 
 | field | kind | unit | meaning |

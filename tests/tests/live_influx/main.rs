@@ -203,7 +203,8 @@ fn jobs_usage_and_report_are_the_same_of_records_and_of_lines() {
 fn a_job_that_runs_and_one_that_an_agent_before_counted_are_whole() {
     let influx = Influx::start().unwrap();
     influx.create_db("jobtrace").unwrap();
-    let (setup, site) = (Setup::new("").unwrap(), Site::new().unwrap());
+    // The second agent begins in the interval in which the first one ended.
+    let (setup, site) = (Setup::new("interval = \"5s\"").unwrap(), Site::new().unwrap());
     let folder = setup.records();
     let (folders, url) = (["--from", folder.to_str().unwrap()], influx.url());
     let database = ["--influx", &url];

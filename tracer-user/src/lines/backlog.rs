@@ -20,7 +20,7 @@ const RAREST: u64 = 8;
 /// An interval not yet written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
-    /// Time stamp of its points: the wall time of its end, on the grid.
+    /// Time stamp of its points: the wall time of its end, on the grid unless the agent ended.
     pub stamp_ns: u64,
     /// Its length by CLOCK_MONOTONIC.
     pub span_ns: u64,

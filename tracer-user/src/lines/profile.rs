@@ -64,7 +64,7 @@ impl Profiles {
     }
 }
 
-/// The points of a job's interval, which ended at `time_ns` (on the grid) and was `span_ns` long.
+/// The points of a job's interval, which ended at `time_ns` and was `span_ns` long.
 pub fn points(
     origin: &Origin,
     stats: &JobStats,

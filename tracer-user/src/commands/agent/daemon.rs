@@ -25,7 +25,7 @@ use start::{Begun, needs, options, seconds, settings};
 
 use super::{
     config::{Config, Flags},
-    grid::Grid,
+    grid::{Grid, Tick},
     hierarchy::View,
     last_stamp::LastStamp,
     lock::NodeLock,
@@ -45,7 +45,7 @@ use crate::{
     },
     bpf::load::check_namespace,
     cgroup::hierarchies::Hierarchies,
-    lines::backlog::Pending,
+    lines::{backlog::Pending, line::Precision},
     model::{
         job::Job,
         tables::{Own, SELF},
@@ -117,7 +117,7 @@ async fn serve(config: Config, sources: &Sources) -> Result<u8> {
     agent.tell_counted().await;
     agent.attempt(Node::look_at_gpus);
     agent.node.settle();
-    agent.tick();
+    agent.end_interval();
     let complete = agent.finish();
     agent.log.info("ended");
     Ok(u8::from(!complete))
@@ -217,7 +217,10 @@ impl Agent {
             _ = signals.terminate.recv() => return Ok(Step::End),
             _ = signals.interrupt.recv() => return Ok(Step::End),
             _ = signals.hang_up.recv() => return Ok(Step::Reload),
-            () = sleep_until(tick) => drop(self.tick()),
+            () = sleep_until(tick) => {
+                let tick = self.grid.tick(wall_ns(), monotonic_ns());
+                self.write_interval(tick);
+            }
             ready = self.events.readable() => {
                 let mut ready = ready.context("cannot wait for events")?;
                 ready.clear_ready();
@@ -259,9 +262,19 @@ impl Agent {
         }
     }
 
-    /// Ends an interval and writes it. Gives whether all is written.
-    fn tick(&mut self) -> bool {
-        let tick = self.grid.tick(wall_ns(), monotonic_ns());
+    /// Ends the last interval of this agent's life, and writes it.
+    fn end_interval(&mut self) {
+        let end = match self.config.export.style.precision() {
+            Precision::Nanoseconds => Grid::end,
+            // A moment between two points of the grid would be taken for the first of them.
+            Precision::Seconds => Grid::tick,
+        };
+        let end = end(&mut self.grid, wall_ns(), monotonic_ns());
+        self.write_interval(end);
+    }
+
+    /// Writes an interval that ended.
+    fn write_interval(&mut self, tick: Tick) {
         if let Some(remark) = tick.remark() {
             self.log.warning(remark);
         }
@@ -269,7 +282,7 @@ impl Agent {
             Ok(measured) => measured,
             Err(error) => {
                 self.log.error(format_args!("a reading is lost: {error:#}"));
-                return false;
+                return;
             }
         };
         let mut jobs = measured.jobs;
@@ -285,13 +298,12 @@ impl Agent {
         let facts = measured.facts;
         let pending = Pending { stamp_ns: tick.stamp_ns, span_ns: measured.span_ns, jobs, facts };
         self.is_committed = false;
-        let written = self.committed(|output, commit, log| {
+        self.committed(|output, commit, log| {
             output.write(pending, wall_ns(), monotonic_ns(), commit, log)
         });
         self.save_records();
         self.log.tick();
         self.seldom_run.give_back(Instant::now());
-        written
     }
 
     /// Has `write` write intervals. What it calls before any of them appears makes sure that they are not measured

@@ -24,7 +24,8 @@ pub struct Grid {
 /// One tick: how the interval that it ends is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// Time stamp of the interval's points: a multiple of the interval, later than any before.
+    /// Time stamp of the interval's points, later than any before: a multiple of the interval, or when the agent
+    /// ended.
     pub stamp_ns: u64,
     /// Length of the interval by CLOCK_MONOTONIC.
     pub span_ns: u64,
@@ -74,8 +75,22 @@ impl Grid {
         self.due_monotonic_ns
     }
 
-    /// Ends an interval at the given moment. Called early too, for the last interval of a life.
+    /// Ends an interval at the given moment.
     pub fn tick(&mut self, wall_ns: u64, monotonic_ns: u64) -> Tick {
+        // On the grid, also where the clocks' difference woke us a little before.
+        let reached_ns = self.reached_ns(wall_ns);
+        let stamp_ns = self.first_free_ns().map_or(reached_ns, |free| free.max(reached_ns));
+        self.ends(stamp_ns, wall_ns, monotonic_ns)
+    }
+
+    /// Ends the last interval of a life at the given moment, which is its stamp: the next point of the grid is
+    /// still to come, and would be of a time that the next agent counts.
+    pub fn end(&mut self, wall_ns: u64, monotonic_ns: u64) -> Tick {
+        let stamp_ns = wall_ns.min(MAX_WALL_NS).max(self.last_stamp_ns() + 1);
+        self.ends(stamp_ns, wall_ns, monotonic_ns)
+    }
+
+    fn ends(&mut self, stamp_ns: u64, wall_ns: u64, monotonic_ns: u64) -> Tick {
         let wall_ns = wall_ns.min(MAX_WALL_NS);
         let tolerance_ns = self.tolerance_ns();
         let span_ns = monotonic_ns.saturating_sub(self.last_monotonic_ns);
@@ -85,10 +100,6 @@ impl Grid {
         let step_ns = i128::from(wall_ns) - i128::from(self.last_wall_ns) - i128::from(span_ns);
         let step_ns = step_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let step_ns = (step_ns.unsigned_abs() > tolerance_ns).then_some(step_ns);
-
-        // On the grid, also where the clocks' difference woke us a little before.
-        let reached_ns = (wall_ns + tolerance_ns) / self.interval_ns * self.interval_ns;
-        let stamp_ns = self.first_free_ns().map_or(reached_ns, |free| free.max(reached_ns));
         let ahead_ns = stamp_ns.saturating_sub(wall_ns);
         let ahead_ns = (ahead_ns > self.interval_ns).then_some(ahead_ns);
 
@@ -121,12 +132,16 @@ impl Grid {
     fn plan(&mut self, wall_ns: u64, monotonic_ns: u64) {
         let wall_ns = wall_ns.min(MAX_WALL_NS);
         // A tick a little early is taken for its point of the grid, so the next is one further.
-        let reached_ns = (wall_ns + self.tolerance_ns()) / self.interval_ns * self.interval_ns;
-        let mut next_ns = reached_ns + self.interval_ns;
+        let mut next_ns = self.reached_ns(wall_ns) + self.interval_ns;
         if self.first_free_ns().is_some_and(|free| free > next_ns) {
             next_ns += self.interval_ns;
         }
         self.due_monotonic_ns = monotonic_ns.saturating_add(next_ns - wall_ns);
+    }
+
+    /// The last point of the grid, or the next where that is hardly to come.
+    fn reached_ns(&self, wall_ns: u64) -> u64 {
+        (wall_ns.min(MAX_WALL_NS) + self.tolerance_ns()) / self.interval_ns * self.interval_ns
     }
 
     /// What is no lateness and no step: a tenth of the interval, at most a second.

@@ -1,6 +1,5 @@
-//! The last time stamp given, kept beyond an agent's life: the next agent's stamps are later ones. An agent
-//! that ends between two points of the grid stamps its last interval with the second of them, which its
-//! successor would give again, and a data base would keep one of the two.
+//! The last time stamp given, kept beyond an agent's life: the next agent's stamps are later ones, also where the
+//! clock was set back in between or stamps are whole seconds. A data base would keep one of two points with one stamp.
 
 use std::{fs, io, path::Path, path::PathBuf};
 

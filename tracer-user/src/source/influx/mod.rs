@@ -168,7 +168,7 @@ impl Influx {
             return None;
         }
         told.insert(key.clone(), start_ns);
-        // The stamp of an agent's last interval is when that would have ended: it may be still to come.
+        // The node's clock may be ahead of ours.
         let until_ns = info.end_ns().unwrap_or_else(wall_ns).saturating_add(LATE_NS);
         let until_ns = next_ns.map_or(until_ns, |next_ns| until_ns.min(next_ns));
         self.reach.borrow_mut().insert((key, info.begin_ns()), until_ns);

@@ -127,14 +127,18 @@ fn steps_of_years_do_no_harm() {
 
 #[test]
 fn a_new_life_goes_on_after_the_last_stamp() {
-    // Ended early, at 97, with the stamp 100; started again at once.
+    // Ended early, at 97; started again at once.
     let mut first = grid(10, 0, NOON + 80 * SECOND);
     first.tick(NOON + 90 * SECOND, 10 * SECOND);
-    let last = first.tick(NOON + 97 * SECOND, 17 * SECOND);
-    assert_eq!((last.stamp_ns, last.remark()), (NOON + 100 * SECOND, None));
+    let last = first.end(NOON + 97 * SECOND, 17 * SECOND);
+    assert_eq!((last.stamp_ns, last.span_ns), (NOON + 97 * SECOND, 7 * SECOND));
+    assert_eq!(last.remark(), None);
     let mut second = grid(10, first.last_stamp_ns(), NOON + 98 * SECOND);
-    assert_eq!(second.due_monotonic_ns(), 12 * SECOND);
-    assert_eq!(second.tick(NOON + 110 * SECOND, 12 * SECOND).stamp_ns, NOON + 110 * SECOND);
+    assert_eq!(second.due_monotonic_ns(), 2 * SECOND);
+    assert_eq!(second.tick(NOON + 100 * SECOND, 2 * SECOND).stamp_ns, NOON + 100 * SECOND);
+    // Ended before the point that its last tick was stamped with, a little early.
+    let early = second.tick(NOON + 110 * SECOND - 3, 12 * SECOND - 3).stamp_ns;
+    assert_eq!(second.end(NOON + 110 * SECOND - 1, 12 * SECOND - 1).stamp_ns, early + 1);
     // With another interval.
     let mut third = grid(60, NOON + 110 * SECOND, NOON + 111 * SECOND);
     assert_eq!(third.due_monotonic_ns(), 9 * SECOND);
@@ -200,6 +204,8 @@ proptest! {
             last = Some(tick.stamp_ns);
             spans += tick.span_ns;
         }
-        prop_assert_eq!(spans, now);
+        let end = grid.end(wall, now + 1);
+        prop_assert!(last < Some(end.stamp_ns), "{last:?} {end:?}");
+        prop_assert_eq!(spans + end.span_ns, now + 1);
     }
 }
