@@ -15,6 +15,7 @@ use jobtrace::{
     probes::{self, Event, FaultMode, Options, Probes},
 };
 use jobtrace_tests::{
+    agree::tried_again,
     probed::{cgroup, forks, own, tasks_directory},
     rig::{PATIENCE, wait_for},
 };
@@ -74,6 +75,22 @@ fn a_cgroup_that_is_gone_before_anyone_looked_is_counted_whole() {
     let all: u64 = leases.values().flatten().map(|lease| forks(&last, *lease)).sum();
     assert_eq!(all, 10 + 11 + 12 + 13, "last values come once more");
     assert_eq!(own(&last, Own::dropped_slot), 0);
+}
+
+#[test]
+fn slots_used_for_the_first_time_wait_for_the_kernel_together() {
+    tried_again(|| {
+        let own_cgroup = cgroup("node-together");
+        let mut probes = load(&own_cgroup);
+        let mut ready = |count| assert_eq!(probes.slots.keep_spare(count).unwrap(), count);
+        let begin = Instant::now();
+        (1..=8).for_each(&mut ready);
+        let one_by_one = begin.elapsed();
+        let begin = Instant::now();
+        ready(24);
+        let at_once = begin.elapsed();
+        assert!(at_once * 2 < one_by_one, "16 in {at_once:?}, 8 one by one in {one_by_one:?}");
+    });
 }
 
 #[test]

@@ -68,7 +68,18 @@ pub fn statistics(program: BorrowedFd<'_>) -> io::Result<[u64; 3]> {
 /// When the kernel refuses.
 pub unsafe fn lookup(map: BorrowedFd<'_>, value: *mut u8) -> io::Result<()> {
     // SAFETY: the caller's.
-    unsafe { element(MAP_LOOKUP_ELEM, map, value) }
+    unsafe { element(MAP_LOOKUP_ELEM, map, 0, value) }
+}
+
+/// Puts the map `inner` into place `index` of the array of maps `outer`; comes back when no program runs any more that
+/// may have seen what was there before: a grace period, 10 ms or so.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn place(outer: BorrowedFd<'_>, index: u32, inner: BorrowedFd<'_>) -> io::Result<()> {
+    let mut inner = inner.as_raw_fd();
+    // SAFETY: the value is a map's descriptor.
+    unsafe { element(MAP_UPDATE_ELEM, outer, index, (&raw mut inner).cast()) }
 }
 
 /// Sets the only value of the array `map` to zeros.
@@ -79,16 +90,20 @@ pub fn clear(map: &Map) -> Result<()> {
     let Map::Array(map) = map else { return Err(anyhow!("the map is no array")) };
     let mut bytes = vec![0_u8; map.info()?.value_size() as usize];
     // SAFETY: as many bytes as the map's values have.
-    let done = unsafe { element(MAP_UPDATE_ELEM, map.fd().as_fd(), bytes.as_mut_ptr()) };
+    let done = unsafe { element(MAP_UPDATE_ELEM, map.fd().as_fd(), 0, bytes.as_mut_ptr()) };
     done.map_err(|error| anyhow!("{error}"))
 }
 
-/// Runs `command` on element 0 of the array `map`.
+/// Runs `command` on element `key` of the array `map`.
 ///
 /// # Safety
 /// At `value` there is what the command reads or has room for.
-unsafe fn element(command: libc::c_int, map: BorrowedFd<'_>, value: *mut u8) -> io::Result<()> {
-    let key = 0_u32;
+unsafe fn element(
+    command: libc::c_int,
+    map: BorrowedFd<'_>,
+    key: u32,
+    value: *mut u8,
+) -> io::Result<()> {
     let attr = Element {
         map_fd: map.as_raw_fd().cast_unsigned(),
         _pad: 0,

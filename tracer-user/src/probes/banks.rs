@@ -3,11 +3,12 @@
 use std::{
     collections::BTreeMap,
     fs,
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
-use aya::maps::{MapData, PerCpuArray};
+use anyhow::{Context, Result, bail};
+use aya::maps::{Map, MapData, PerCpuArray};
 use tracer_ebpf::{
     ids::SLOTS,
     tables::{job::JobBank, latency::LatencyBank},
@@ -16,7 +17,7 @@ use tracer_ebpf::{
 use super::{
     bank::{BANK, LATENCY_BANK, Plain, SlotBanks, bank_pin},
     options::FaultMode,
-    place::{Places, place},
+    place::{Place, fill},
 };
 use crate::{
     bpf::{maps::TakeMap, memlock::LiftedMemlock},
@@ -26,8 +27,8 @@ use crate::{
 /// The banks of all slots.
 pub struct Banks {
     slots: BTreeMap<Slot, SlotBanks>,
-    banks: Places<JobBank>,
-    latency: Places<LatencyBank>,
+    banks: MapData,
+    latency: MapData,
     faults: FaultMode,
     /// Where banks are pinned.
     pins: Option<PathBuf>,
@@ -41,8 +42,8 @@ impl Banks {
     pub fn new(take: &mut TakeMap<'_>, faults: FaultMode) -> Result<Self> {
         Ok(Self {
             slots: BTreeMap::new(),
-            banks: take("BANKS")?.try_into().context("map BANKS")?,
-            latency: take("LATENCY")?.try_into().context("map LATENCY")?,
+            banks: places(take, "BANKS")?,
+            latency: places(take, "LATENCY")?,
             faults,
             pins: None,
         })
@@ -77,29 +78,28 @@ impl Banks {
         self.pins = Some(dir.to_owned());
     }
 
-    /// Gives `slot` its banks; one that was used before has them, empty. To put a bank into its place
-    /// costs the kernel a grace period, 10 ms or so: so it stays there.
-    ///
-    /// # Errors
-    /// When the kernel has no memory for them, or `slot` is past the last.
-    pub fn add(&mut self, slot: Slot) -> Result<()> {
-        self.add_all(&[slot])
-    }
-
-    /// Gives each of `slots` its banks, as [`Self::add`] does. Those of both kinds are placed at once: they
-    /// share their grace periods.
+    /// Gives each of `slots` its banks; one that was used before has them, empty. To put banks into their
+    /// places costs the kernel a grace period, 10 ms or so: so they stay there, and those of all `slots` share it.
     ///
     /// # Errors
     /// When the kernel has no memory for them, or one is past the last.
     pub fn add_all(&mut self, slots: &[Slot]) -> Result<()> {
         let new = slots.iter().copied().filter(|slot| !self.slots.contains_key(slot));
-        let _lifted = LiftedMemlock::lift();
-        let made = new.map(|slot| Ok((slot, self.make(slot)?)));
-        let made = made.collect::<Result<Vec<_>>>()?;
-        if made.is_empty() {
+        let new: Vec<Slot> = new.collect();
+        if new.is_empty() {
             return Ok(());
         }
-        place(&mut self.banks, &mut self.latency, &made)?;
+        let _lifted = LiftedMemlock::lift();
+        let made = new.into_iter().map(|slot| Ok((slot, self.make(slot)?)));
+        let made = made.collect::<Result<Vec<_>>>()?;
+        let (banks, latencies) = (self.banks.fd().as_fd(), self.latency.fd().as_fd());
+        let mut places = Vec::new();
+        for &(slot, ref made) in &made {
+            places.push(Place { all: banks, slot, bank: made.bank_fd() });
+            let latency = made.latency_fd();
+            places.extend(latency.map(|bank| Place { all: latencies, slot, bank }));
+        }
+        fill(&places)?;
         self.slots.extend(made);
         Ok(())
     }
@@ -146,4 +146,10 @@ impl Banks {
         let Some(banks) = self.slots.get_mut(&slot) else { return Ok(()) };
         banks.clear().with_context(|| format!("cannot empty the bank of slot {slot}"))
     }
+}
+
+/// The map `name` of the places of one kind of bank.
+fn places(take: &mut TakeMap<'_>, name: &str) -> Result<MapData> {
+    let Map::ArrayOfMaps(places) = take(name)? else { bail!("map {name} is no array of maps") };
+    Ok(places)
 }

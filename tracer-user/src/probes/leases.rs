@@ -106,11 +106,6 @@ impl Leases {
         self.spare.iter().copied()
     }
 
-    /// Whether a slot is free.
-    pub fn has_free(&self) -> bool {
-        self.free_slot().is_some()
-    }
-
     fn free_slot(&self) -> Option<Slot> {
         (1..self.limit).find(|slot| !self.holders.contains_key(slot))
     }

@@ -1,41 +1,34 @@
-//! Slots' banks put into their places. For each the kernel waits until no program runs that may have seen the
-//! place empty: a grace period, 10 ms or so. Waits at one time are one wait.
+//! Slots' banks put into their places. For each the kernel waits a grace period; waits at one time are one wait.
+
+use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result};
-use aya::maps::{ArrayOfMaps, MapData, PerCpuArray};
-use tracer_ebpf::tables::{job::JobBank, latency::LatencyBank};
 
-use super::bank::{Plain, SlotBanks};
-use crate::{base::both, model::lease::Slot};
+use crate::{base::both, bpf::lookup, model::lease::Slot};
 
-/// The places of one kind of bank.
-pub type Places<T> = ArrayOfMaps<MapData, PerCpuArray<MapData, Plain<T>>>;
+/// A bank and where it belongs.
+pub struct Place<'a> {
+    /// The array of all banks of its kind.
+    pub all: BorrowedFd<'a>,
+    /// Its slot.
+    pub slot: Slot,
+    /// The bank.
+    pub bank: BorrowedFd<'a>,
+}
 
-/// Puts the banks of `made` into the places of their slots, those of both kinds at once.
+/// Fills all of `places` at once, each by a thread of its own.
 ///
 /// # Errors
 /// When a slot is past the last.
-pub fn place(
-    banks: &mut Places<JobBank>,
-    latencies: &mut Places<LatencyBank>,
-    made: &[(Slot, SlotBanks)],
-) -> Result<()> {
-    let mut place_banks = || -> Result<()> {
-        made.iter().try_for_each(|(slot, made)| {
-            let placed = banks.set((*slot).into(), &made.bank, 0);
-            placed.with_context(|| format!("cannot place the bank of slot {slot}"))
-        })
-    };
-    if made.iter().all(|(_, made)| made.latency.is_none()) {
-        return place_banks();
+pub fn fill(places: &[Place<'_>]) -> Result<()> {
+    match places {
+        [] => Ok(()),
+        [Place { all, slot, bank }] => lookup::place(*all, (*slot).into(), *bank)
+            .with_context(|| format!("cannot place a bank of slot {slot}")),
+        more => {
+            let (some, others) = more.split_at(more.len() / 2);
+            let (some, others) = both(|| fill(some), || fill(others));
+            some.and(others)
+        }
     }
-    let place_latencies = || {
-        made.iter().try_for_each(|(slot, made)| {
-            let Some(latency) = &made.latency else { return Ok(()) };
-            let placed = latencies.set((*slot).into(), latency, 0);
-            placed.with_context(|| format!("cannot place the latency bank of slot {slot}"))
-        })
-    };
-    let (latencies, banks) = both(place_latencies, place_banks);
-    banks.and(latencies)
 }

@@ -4,7 +4,7 @@
 mod offers;
 mod told;
 
-use std::{path::Path, time::Instant};
+use std::{iter, path::Path, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use aya::maps::MapData;
@@ -123,7 +123,7 @@ impl Slots {
     /// # Errors
     /// When there is no memory for a slot, no slot, or no room for the cgroups.
     pub fn track(&mut self, tasks: u64, block: Option<u64>) -> Result<Lease> {
-        let lease = self.lease()?;
+        let lease = self.lease_free(1)?.pop().context("all slots are taken")?;
         self.keep(lease, false);
         self.place(Cgroup { table: 0, id: tasks }, lease)?;
         if let (table @ 1.., Some(id)) = (self.block_table, block) {
@@ -132,33 +132,37 @@ impl Slots {
         Ok(lease)
     }
 
-    /// A new lease, with no cgroup yet.
-    ///
-    /// # Errors
-    /// When all slots are taken, or there is no memory.
-    pub fn lease(&mut self) -> Result<Lease> {
-        let (slot, lease) = self.leases.take().context("all slots are taken")?;
-        if let Err(error) = self.banks.add(slot) {
-            self.leases.free(slot);
-            return Err(error);
-        }
-        self.write_flags(slot, 0);
-        Ok(lease)
-    }
-
-    /// A new lease, with no cgroup yet: of a free slot, else of one that was spare, since a job that is there
-    /// comes before one that may come. `None` where all slots are taken.
+    /// Up to `count` new leases, with no cgroup yet: of free slots, else of ones that were spare, since a job that
+    /// is there comes before one that may come. Fewer where all slots are taken.
     ///
     /// # Errors
     /// When there is no memory.
-    pub fn lease_or_spare(&mut self) -> Result<Option<Lease>> {
-        if self.leases.has_free() {
-            return self.lease().map(Some);
+    pub fn lease(&mut self, count: usize) -> Result<Vec<Lease>> {
+        let mut leases = self.lease_free(count)?;
+        while leases.len() < count
+            && let Some(slot) = self.offers.withdraw()
+        {
+            leases.extend(self.leases.take_spare(slot));
+            self.write_flags(slot, 0);
         }
-        let Some(slot) = self.offers.withdraw() else { return Ok(None) };
-        let lease = self.leases.take_spare(slot);
-        self.write_flags(slot, 0);
-        Ok(lease)
+        Ok(leases)
+    }
+
+    fn lease_free(&mut self, count: usize) -> Result<Vec<Lease>> {
+        let taken = self.take(count)?;
+        taken.iter().for_each(|(slot, _)| self.write_flags(*slot, 0));
+        Ok(taken.into_iter().map(|(_, lease)| lease).collect())
+    }
+
+    /// Takes up to `count` free slots, with their banks.
+    fn take(&mut self, count: usize) -> Result<Vec<(Slot, Lease)>> {
+        let taken: Vec<_> = iter::from_fn(|| self.leases.take()).take(count).collect();
+        let slots: Vec<Slot> = taken.iter().map(|(slot, _)| *slot).collect();
+        if let Err(error) = self.banks.add_all(&slots) {
+            slots.into_iter().for_each(|slot| self.leases.free(slot));
+            return Err(error);
+        }
+        Ok(taken)
     }
 
     /// Tells kernel and next agent whose `slot` is, with `own` of the kernel's flags.
@@ -173,12 +177,8 @@ impl Slots {
     /// # Errors
     /// When there is no memory for a slot.
     pub fn keep_spare(&mut self, count: usize) -> Result<usize> {
-        while self.leases.spares() < count {
-            let Some((slot, _)) = self.leases.take() else { break };
-            if let Err(error) = self.banks.add(slot) {
-                self.leases.free(slot);
-                return Err(error);
-            }
+        let missing = count.saturating_sub(self.leases.spares());
+        for (slot, _) in self.take(missing)? {
             self.leases.set_spare(slot);
             self.write_flags(slot, self.spare_flags);
             self.offers.make(slot)?;

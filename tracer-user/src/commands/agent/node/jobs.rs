@@ -134,13 +134,13 @@ impl Jobs {
     /// # Errors
     /// When a map cannot be written.
     pub fn grant(&mut self, jobs: &[Job], slots: &mut Slots, log: &Log) -> Result<usize> {
-        for (granted, job) in jobs.iter().enumerate() {
-            let Some(lease) = slots.probes.slots.lease_or_spare()? else { return Ok(granted) };
+        let leases = slots.probes.slots.lease(jobs.len())?;
+        for (job, &lease) in jobs.iter().zip(&leases) {
             let actions = self.tracker.grant(job, lease);
             self.apply(actions, slots, log);
             self.serve(job, slots, log);
         }
-        Ok(jobs.len())
+        Ok(leases.len())
     }
 
     /// `job` has a slot now, and had none: its values are counted from here on.

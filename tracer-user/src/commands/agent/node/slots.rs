@@ -19,9 +19,9 @@ use crate::{
     probes::{Event, Probes},
 };
 
-/// Slots that are made ready at once: one that is used for the first time costs the kernel a grace period,
-/// 10 ms or more.
-pub(super) const AT_ONCE: usize = 4;
+/// Slots that are made ready at once: those that are used for the first time cost the kernel a grace period, 10 ms or
+/// more, together.
+pub(super) const AT_ONCE: usize = 16;
 
 /// The slots.
 pub(super) struct Slots {
