@@ -125,7 +125,7 @@ fn what_is_made_inside_a_job_is_the_jobs_and_a_fold_loses_nothing() {
     let (job_lease, before) =
         (leases[Path::new("job")].unwrap(), leases[Path::new("before")].unwrap());
     assert_ne!(job_lease, before, "nobody knew yet");
-    probes.slots.keep(job_lease, false);
+    probes.slots.keep(job_lease, true, false);
     fs::create_dir(job.join("after")).expect("a cgroup");
     assert_eq!(made(&probes.slots.events(|_, _, _| ()))[Path::new("after")], Some(job_lease));
     // A task that runs through the fold, and beyond, until it is told to end; it tells how often it forked.

@@ -1,6 +1,13 @@
 //! The same of the agent's jobs: each has its own software and no other's, in its lines and in its record.
 
-use std::{fs, path::Path, process::Child, time::Duration};
+use std::{
+    fs,
+    io::{self, Write},
+    os::{fd::AsRawFd, unix::process::CommandExt},
+    path::Path,
+    process::{Child, Command},
+    time::Duration,
+};
 
 use jobtrace::{
     cgroup::hierarchies::Hierarchies,
@@ -45,10 +52,19 @@ pub fn start(
     words: &[&str],
     environment: &[(&str, &str)],
 ) -> Child {
+    command(directory, job, words, environment).spawn().unwrap()
+}
+
+fn command(
+    directory: &Directories,
+    job: u32,
+    words: &[&str],
+    environment: &[(&str, &str)],
+) -> Command {
     let mut command = directory.command(words[0]);
     command.args(&words[1..]).env("SLURM_JOB_ID", job.to_string());
     command.envs(environment.iter().copied());
-    command.spawn().unwrap()
+    command
 }
 
 /// The same, to its good end.
@@ -237,28 +253,62 @@ fn owners_are_hashed_or_left_out_as_the_site_asks() {
     }
 }
 
-/// Whoever asks first for silence may be gone before anybody reads it: names are never told then.
-#[test]
-fn what_a_first_program_asked_for_holds_though_it_is_gone() {
-    const FIRST: u32 = 12_041;
-    const JOBS: u32 = 8;
-    let (shaped, settings) = shaped();
-    let agent = Agent::start(&settings).unwrap();
-    for job in FIRST..FIRST + JOBS {
-        let directory = shaped.job(0, job, "step_0");
-        let script = "unset JOBTRACE_CENSUS; sleep 3 & exit 0";
-        run(&directory, job, &["sh", "-c", script], &[("JOBTRACE_CENSUS", "off")]);
-    }
+/// A first program that refuses, and is gone before anybody reads it, leaves one that does not.
+const REFUSES_AND_GOES: [&str; 3] = ["sh", "-c", "unset JOBTRACE_CENSUS; sleep 3 & exit 0"];
+const REFUSAL: (&str, &str) = ("JOBTRACE_CENSUS", "off");
+
+/// Ends `jobs` in `shaped` once those programs have ended; nothing of them may be told by name.
+fn end_untold(shaped: &Shaped, agent: Agent, jobs: &[u32]) {
     std::thread::sleep(Duration::from_secs(4));
-    (FIRST..FIRST + JOBS).for_each(|job| shaped.remove_job(0, job));
-    let jobs: Vec<_> = (FIRST..FIRST + JOBS).collect();
-    wait_for_records(&agent, &jobs);
+    jobs.iter().for_each(|job| shaped.remove_job(0, *job));
+    wait_for_records(&agent, jobs);
     let (_, records) = agent.stop_with_records().unwrap();
     for job in jobs {
-        let software = software(&records, job);
-        assert!(software.opted_out || software.level == Level::Counts, "{software:?}");
-        assert!(software.programs.is_empty(), "{software:?}");
+        let software = software(&records, *job);
+        assert!(software.opted_out || software.level == Level::Counts, "{job}: {software:?}");
+        assert!(software.programs.is_empty(), "{job}: {software:?}");
     }
+}
+
+#[test]
+fn what_a_first_program_asked_for_holds_though_it_is_gone() {
+    let jobs: Vec<u32> = (12_041..12_049).collect();
+    let (shaped, settings) = shaped();
+    let agent = Agent::start(&settings).unwrap();
+    for job in &jobs {
+        run(&shaped.job(0, *job, "step_0"), *job, &REFUSES_AND_GOES, &[REFUSAL]);
+    }
+    end_untold(&shaped, agent, &jobs);
+}
+
+/// The programs begin while the agent finds out whose the cgroups are.
+#[test]
+fn what_a_first_program_asked_for_holds_though_the_agent_is_slow() {
+    let jobs: Vec<u32> = (12_051..12_059).collect();
+    let (shaped, settings) = shaped();
+    let agent = Agent::start(&settings).unwrap();
+    agent.signal(libc::SIGSTOP);
+    let directories: Vec<_> = jobs.iter().map(|job| shaped.job(0, *job, "step_0")).collect();
+    // Each is in its cgroup, and executes its program once it has read a byte.
+    let (go, mut now) = io::pipe().unwrap();
+    let waits = go.as_raw_fd();
+    std::thread::scope(|scope| {
+        let begin = |(job, directory): (&u32, &Directories)| {
+            let mut command = command(directory, *job, &REFUSES_AND_GOES, &[REFUSAL]);
+            let wait = move || match unsafe { libc::read(waits, [0_u8].as_mut_ptr().cast(), 1) } {
+                1 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            };
+            // SAFETY: a system call alone.
+            unsafe { command.pre_exec(wait) };
+            scope.spawn(move || assert!(command.status().unwrap().success()));
+        };
+        jobs.iter().zip(&directories).for_each(begin);
+        std::thread::sleep(Duration::from_millis(200));
+        agent.signal(libc::SIGCONT);
+        now.write_all(&[0; 8]).unwrap();
+    });
+    end_untold(&shaped, agent, &jobs);
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Slots {
     /// When there is no memory for a slot, no slot, or no room for the cgroups.
     pub fn track(&mut self, tasks: u64, block: Option<u64>) -> Result<Lease> {
         let lease = self.lease_free(1)?.pop().context("all slots are taken")?;
-        self.keep(lease, false);
+        self.keep(lease, true, false);
         self.place(Cgroup { table: 0, id: tasks }, lease)?;
         if let (table @ 1.., Some(id)) = (self.block_table, block) {
             self.place(Cgroup { table, id }, lease)?;
@@ -193,12 +193,12 @@ impl Slots {
         spare.into_iter().for_each(|slot| self.write_flags(slot, self.spare_flags));
     }
 
-    /// From now on the cgroups made inside those of `lease` are its own; with `execs`, the programs that
-    /// its tasks execute are told of.
-    pub fn keep(&mut self, lease: Lease, execs: bool) {
+    /// From now on, where `inherited`, the cgroups made inside those of `lease` are its own; with `execs`, the programs
+    /// that its tasks execute are told of.
+    pub fn keep(&mut self, lease: Lease, inherited: bool, execs: bool) {
         if let Some(slot) = self.leases.slot(lease) {
-            let execs = if execs { TELL_EXECS } else { 0 };
-            self.write_flags(slot, INHERITED | execs);
+            let flag = |flag, is_set| if is_set { flag } else { 0 };
+            self.write_flags(slot, flag(INHERITED, inherited) | flag(TELL_EXECS, execs));
         }
     }
 

@@ -9,6 +9,31 @@ const REFUSALS: [&str; 4] = ["off", "no", "false", "0"];
 /// Variables of a runtime's own program, which becomes the container's first one.
 const RUNTIMES: &[u8] = b"_LIBCONTAINER_";
 
+/// A program of a job that was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Its environment as the kernel shows it; empty where it could not be read.
+    pub environ: &'a [u8],
+    /// Whether its environment is its job's: that of a scheduler's own program is not.
+    pub is_jobs: bool,
+    /// Whether the job's owner runs it.
+    pub is_owners: bool,
+    /// Whether it ran a program that it had executed just before its environment was read.
+    pub has_executed: bool,
+    /// Whether it could not be read because it had ended by then.
+    pub has_gone: bool,
+}
+
+impl Asked<'_> {
+    /// What it says. One of the job's owner that is gone may have refused.
+    pub fn tells(self) -> Consent {
+        if self.has_gone && self.is_owners {
+            return Consent::Missed;
+        }
+        if self.is_jobs && self.has_executed { parse(self.environ) } else { Consent::Unknown }
+    }
+}
+
 /// What `environ`, the environment of one process as the kernel shows it, says.
 pub fn parse(environ: &[u8]) -> Consent {
     let variables = || environ.split(|byte| *byte == 0).filter(|variable| !variable.is_empty());
@@ -29,6 +54,27 @@ pub fn parse(environ: &[u8]) -> Consent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_ends_while_it_is_asked_may_have_refused() {
+        let asked = Asked {
+            environ: b"A=1",
+            is_jobs: true,
+            is_owners: true,
+            has_executed: true,
+            has_gone: false,
+        };
+        assert_eq!(asked.tells(), Consent::Given);
+        // An empty environment has no name of the job in it.
+        let empty = Asked { environ: b"", is_jobs: false, ..asked };
+        assert_eq!(empty.tells(), Consent::Unknown);
+        let ended = Asked { has_gone: true, ..empty };
+        assert_eq!(ended.tells(), Consent::Missed, "between the first look and its environment");
+        assert_eq!(Asked { is_jobs: true, ..ended }.tells(), Consent::Missed);
+        assert_eq!(Asked { has_executed: false, ..ended }.tells(), Consent::Missed);
+        assert_eq!(Asked { is_owners: false, ..ended }.tells(), Consent::Unknown);
+        assert_eq!(Asked { has_executed: false, ..asked }.tells(), Consent::Unknown);
+    }
 
     #[test]
     fn an_environment_refuses_or_does_not() {

@@ -52,7 +52,8 @@ impl Slots {
             life::MADE => {
                 let new = self.leases.take_spare(raw.slot);
                 if new.is_some() {
-                    self.write_flags(raw.slot, 0);
+                    // Its first programs are told of until it is known whose it is.
+                    self.write_flags(raw.slot, self.spare_flags);
                 }
                 let lease =
                     new.or_else(|| self.leases.holder(raw.slot).filter(|&lease| lease != 0));

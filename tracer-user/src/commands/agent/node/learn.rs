@@ -6,7 +6,7 @@ use super::{jobs::Jobs, slots::Slots};
 use crate::{
     base::{clock::monotonic_ns, identity::host},
     commands::agent::{asking, log::Log},
-    model::{job::Job, seen::Consent},
+    model::job::Job,
     resolve::{Role, consent, facts::JobFacts, process},
 };
 
@@ -121,14 +121,16 @@ impl Jobs {
         // A scheduler's own programs have another environment than its job's.
         let is_tasks = answer.as_ref().is_some_and(|answer| answer.role == Role::Job);
         let is_given = is_tasks && (facts.job.is_some() || !process::has_variables(&job.manager));
-        // A program of the job's owner that has gone may have refused.
         let is_owners = uid.is_some() || self.details.get(job).and_then(|of| of.uid) == Some(0);
-        let is_gone = !has_executed && environ.is_empty();
-        let consent = match is_users && is_given && has_executed {
-            true => consent::parse(&environ),
-            false if is_gone && is_owners => Consent::Missed,
-            false => Consent::Unknown,
+        let consent = consent::Asked {
+            environ: &environ,
+            is_jobs: is_users && is_given,
+            is_owners,
+            has_executed,
+            // After its environment was read: it may have ended in between.
+            has_gone: environ.is_empty() && !process::has_executed(pid),
         };
+        let consent = consent.tells();
         let has_sluid =
             answer.as_ref().is_some_and(|answer| answer.sluid.as_ref() == Some(&job.job));
         // Its cgroup may have been charged to the lease of a job that had its id before.

@@ -98,13 +98,12 @@ impl Slots {
                     self.ending.insert(lease);
                     self.to_end.push_back((lease, heir));
                     if heir != 0 && !has_steps(lease) {
-                        self.probes.slots.keep(lease, true);
+                        self.probes.slots.keep(lease, true, true);
                     }
                 }
                 Action::Keep(lease, execs) => {
-                    if !has_steps(lease) {
-                        self.probes.slots.keep(lease, execs);
-                    }
+                    let is_whole = !has_steps(lease);
+                    self.probes.slots.keep(lease, is_whole, is_whole && execs);
                 }
             }
         }
