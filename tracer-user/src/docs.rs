@@ -38,7 +38,8 @@ the agent. Time stamps are in nanoseconds. A field that this kernel cannot provi
 An interval in which nothing happened to a series writes no line.
 
 The time stamps of the agent's lines are whole multiples of the configured interval, the same on all nodes. The last
-lines of an agent that is ended have the time of its end instead.
+lines of an agent that is ended have the time of its end instead: a rate over a time with several lines of a series is
+the sum of its values by the sum of `interval_ns`.
 All of these lines except `job_info` and `job_hist` also have:
 
 | field | kind | unit | meaning |

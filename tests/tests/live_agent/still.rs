@@ -1,12 +1,15 @@
 //! A job that does nothing, whose files are not read then, and one that waits without a task that runs.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use jobtrace::cgroup::hierarchies::Hierarchies;
 use jobtrace_tests::{
     agent::Agent,
     agree::tried_again,
-    rig::fuse::{FILE, Fuse, Request},
+    rig::{
+        fuse::{FILE, Fuse, Request},
+        shaped::Running,
+    },
 };
 
 use super::shaped::Shaped;
@@ -16,24 +19,29 @@ const S: u64 = 1_000_000_000;
 /// How long the file server takes, s.
 const SERVER_S: u64 = 4;
 
+fn in_memory_too() -> Shaped {
+    let memory = Hierarchies::read().unwrap().v1("memory").map(|_| "memory");
+    Shaped::make(&[""].into_iter().chain(memory).collect::<Vec<_>>())
+}
+
+/// How long some task of a cgroup waited for `what`.
+fn stalled_ns(directory: &Path, what: &str) -> u64 {
+    let text = fs::read_to_string(directory.join(format!("{what}.pressure"))).unwrap();
+    let total = text.lines().next().unwrap().rsplit('=').next().unwrap();
+    total.parse::<u64>().unwrap() * 1000
+}
+
 #[test]
 fn a_wait_amid_nothing_is_told_in_its_seconds() {
     tried_again(|| {
         let fuse = Fuse::mount(&[(Request::Read, Duration::from_secs(SERVER_S))]).unwrap();
-        let memory = Hierarchies::read().unwrap().v1("memory").map(|_| "memory");
-        let shaped = Shaped::make(&[""].into_iter().chain(memory).collect::<Vec<_>>());
+        let shaped = in_memory_too();
         let agent = Agent::start("hierarchy = \"v2\"").unwrap();
         let step = shaped.job(0, 91, "step_0");
-        let job = step.0[0].parent().unwrap();
-        let stalled_ns = || {
-            let text = fs::read_to_string(job.join("io.pressure")).unwrap();
-            let total = text.lines().next().unwrap().rsplit('=').next().unwrap();
-            total.parse::<u64>().unwrap() * 1000
-        };
         // Long enough that it is told without a reading, before and after.
-        let script = format!("sleep 5; {WAIT} fault 1 1 {}; sleep 5", fuse.file(FILE));
+        let script = format!("sleep 8; {WAIT} fault 1 1 {}; sleep 8", fuse.file(FILE));
         step.run(&["sh", "-c", &script]);
-        let truth = stalled_ns();
+        let truth = stalled_ns(step.0[0].parent().unwrap(), "io");
         assert!((SERVER_S * S..(SERVER_S + 2) * S).contains(&truth), "{truth}");
         let points = agent.stop().unwrap();
         shaped.remove_job(0, 91);
@@ -50,5 +58,36 @@ fn a_wait_amid_nothing_is_told_in_its_seconds() {
         let last = told.iter().rposition(|ns| *ns > 0).unwrap();
         assert!(first >= 3 && last + 3 < told.len(), "{told:?}");
         assert!(last - first <= SERVER_S as usize, "{told:?}");
+    });
+}
+
+/// A session's files count what its containers wait, who are jobs of their own.
+#[test]
+fn what_a_job_inside_waits_is_told_in_its_seconds() {
+    tried_again(|| {
+        let fuse = Fuse::mount(&[(Request::Read, Duration::from_secs(SERVER_S))]).unwrap();
+        let shaped = in_memory_too();
+        let agent = Agent::start("hierarchy = \"v2\"").unwrap();
+        let path = "user.slice/user-0.slice/session-c97.scope";
+        let session = shaped.directory(path);
+        let container = shaped.directory(format!("{path}/libpod-{}.scope", "ab".repeat(32)));
+        let mut shell = Running(session.command("sleep").arg("600").spawn().unwrap());
+        // In a process that is there already, and has memory enough: nothing else shows that it waits.
+        let script = format!(
+            "import os, time; file = os.open('{}', 0); time.sleep(8); os.read(file, 1); time.sleep(8)",
+            fuse.file(FILE)
+        );
+        container.run(&["python3", "-c", &script]);
+        let truth = stalled_ns(&session.0[0], "io");
+        assert!((SERVER_S * S..(SERVER_S + 2) * S).contains(&truth), "{truth}");
+        let points = agent.stop().unwrap();
+        shell.0.kill().unwrap();
+        shell.0.wait().unwrap();
+        let of_session = points.of("c97").filter(|point| point.measurement == "job_memory");
+        let told: Vec<u64> =
+            of_session.map(|point| point.number("io_some_stall_ns").unwrap()).collect();
+        let sum: u64 = told.iter().sum();
+        assert!(sum.abs_diff(truth) < S / 100, "{sum} of {truth}: {told:?}");
+        assert!(told.iter().all(|ns| *ns < S * 3 / 2), "{told:?}");
     });
 }

@@ -295,9 +295,13 @@ fn what_a_first_program_asked_for_holds_though_the_agent_is_slow() {
     std::thread::scope(|scope| {
         let begin = |(job, directory): (&u32, &Directories)| {
             let mut command = command(directory, *job, &REFUSES_AND_GOES, &[REFUSAL]);
-            let wait = move || match unsafe { libc::read(waits, [0_u8].as_mut_ptr().cast(), 1) } {
-                1 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
+            let wait = move || {
+                let mut byte = 0_u8;
+                // SAFETY: one byte, which is there.
+                match unsafe { libc::read(waits, (&raw mut byte).cast(), 1) } {
+                    1 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                }
             };
             // SAFETY: a system call alone.
             unsafe { command.pre_exec(wait) };

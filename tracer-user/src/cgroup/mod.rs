@@ -18,6 +18,6 @@ pub mod remove;
 pub mod seldom;
 pub(crate) mod settings;
 pub mod stale;
-mod still;
+pub mod still;
 mod tasks;
 mod tree;

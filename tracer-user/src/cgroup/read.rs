@@ -186,11 +186,13 @@ impl CgroupReader {
         if let Some(groups) = self.still() {
             return groups;
         }
+        // Before all else: one that is set meanwhile is seen at the next reading.
+        let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
+        let files = self.memory.as_mut().filter(|_| wants_all);
+        let own_limit = files.and_then(|files| files.limit.read(parse_limit));
         let groups = [self.read_memory(), self.read_cpu()];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
-            let is_all = seldom.has_read_memory();
-            let now_ns = seldom.now_ns();
-            seldom.still.note(&groups, is_all, || files.limit.read(parse_limit), now_ns);
+            seldom.still.note(&groups, own_limit, seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
             if seldom.still.told().is_some() && kept::are_all_kept() {
                 let MemoryFiles { peak, stat, swap, .. } = files;
@@ -216,8 +218,13 @@ impl CgroupReader {
             return None;
         }
         let [memory, mut cpu] = told.groups.clone();
+        let tasks = cpu.number(Cpu::tasks);
         self.add_cores_and_tasks(&mut cpu);
-        Some([memory, cpu])
+        let is_same = cpu.number(Cpu::tasks) == tasks;
+        if !is_same && let Some(seldom) = &mut self.seldom {
+            seldom.still.is_over();
+        }
+        is_same.then_some([memory, cpu])
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {

@@ -24,8 +24,6 @@ pub(super) struct Seldom {
     /// The time of the readings to come.
     now_ns: u64,
     memory: Pace,
-    /// Whether the last reading was one of all of it.
-    has_read_memory: bool,
     /// `memory.current` when `memory.stat` was read last.
     memory_bytes: u64,
     /// The limit that was read with it.
@@ -49,7 +47,6 @@ impl Seldom {
         Self {
             now_ns,
             memory,
-            has_read_memory: false,
             memory_bytes: 0,
             limit_bytes: None,
             cores,
@@ -73,7 +70,6 @@ impl Seldom {
 
     /// Whether what the memory is of is to be read, where `current` bytes are charged; it is then.
     pub fn reads_memory(&mut self, current: Option<u64>) -> bool {
-        self.has_read_memory = true;
         let Some(current) = current else { return true };
         let moved = current.abs_diff(self.memory_bytes) > self.memory_bytes / MOVED_PART;
         let is_full = self.limit_bytes.is_some_and(|limit| current >= limit - limit / FULL_PART);
@@ -82,13 +78,7 @@ impl Seldom {
             self.memory.note_read(self.now_ns);
             self.memory_bytes = current;
         }
-        self.has_read_memory = reads;
         reads
-    }
-
-    /// Whether the last reading was one of all that the memory is of.
-    pub fn has_read_memory(&self) -> bool {
-        self.has_read_memory
     }
 
     /// With the memory that was just read came this limit.

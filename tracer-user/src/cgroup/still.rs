@@ -2,7 +2,8 @@
 //! that runs, as long as one waits: those of two readings with nothing between are the same, or it goes on.
 //!
 //! What the probes do not see is read each time: what is charged, the limit, tasks that were moved in. What neither shows,
-//! a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`].
+//! a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`]. `memory.stat` is that of
+//! up to two seconds ago (Linux 5.16 and later): what is told was read later than that.
 //!
 //! Pure: times, signs and what was read come as arguments.
 
@@ -12,7 +13,9 @@ use crate::model::{
 };
 
 /// After this all is read again.
-const AGAIN_NS: u64 = 30_000_000_000;
+pub const AGAIN_NS: u64 = 30_000_000_000;
+/// After this `memory.stat` holds all that tasks did: the kernel adds it up every two seconds, or as much comes together.
+const ADDED_UP_NS: u64 = 2_500_000_000;
 /// What grows without a task that runs, and what shows that it is no longer the same.
 const SIGNS: usize = 9;
 
@@ -30,6 +33,8 @@ pub(super) struct Told {
 pub(super) struct Still {
     /// By the probes, a number that grows with all that its tasks do; `None` where nobody counts.
     moved: Option<u64>,
+    /// The first reading at which it was that.
+    since_ns: u64,
     /// It is the same as at the reading before.
     is_quiet: bool,
     signs: Option<[Option<u64>; SIGNS]>,
@@ -43,13 +48,16 @@ impl Still {
     pub fn set_now(&mut self, now_ns: u64, moved: Option<u64>) {
         self.is_quiet = moved.is_some() && moved == self.moved;
         self.moved = moved;
+        if !self.is_quiet {
+            self.since_ns = now_ns;
+        }
         let is_old = |told: &Told| now_ns.saturating_sub(told.read_ns) >= AGAIN_NS;
         if !self.is_quiet || self.told.as_ref().is_some_and(is_old) {
             self.is_over();
         }
     }
 
-    /// What is told without a reading, if `own_limit` and the charge still are what they were.
+    /// What is told without a reading, if `own_limit`, the charge and the number of tasks still are what they were.
     pub fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
@@ -64,23 +72,16 @@ impl Still {
         self.is_quiet && self.is_due
     }
 
-    /// This was read at `now_ns` (CLOCK_MONOTONIC), of `is_all` with what is read seldom; `own_limit` reads the limit of its
-    /// own cgroup.
-    pub fn note(
-        &mut self,
-        groups: &[Group; 2],
-        is_all: bool,
-        own_limit: impl FnOnce() -> Option<u64>,
-        now_ns: u64,
-    ) {
+    /// This was read at `now_ns` (CLOCK_MONOTONIC), where all was wanted after `own_limit`, the limit of its own cgroup.
+    pub fn note(&mut self, groups: &[Group; 2], own_limit: Option<u64>, now_ns: u64) {
         let signs = Some(signs(groups));
-        let is_same = self.is_quiet && signs == self.signs;
+        let is_added_up = now_ns.saturating_sub(self.since_ns) >= ADDED_UP_NS;
+        let is_same = self.is_quiet && is_added_up && signs == self.signs;
         self.signs = signs;
-        self.is_due = is_same;
-        if is_same && is_all {
-            let (groups, own_limit) = (groups.clone(), own_limit());
-            self.told = Some(Told { groups, own_limit, read_ns: now_ns });
+        if is_same && self.is_due {
+            self.told = Some(Told { groups: groups.clone(), own_limit, read_ns: now_ns });
         }
+        self.is_due = is_same;
     }
 }
 
@@ -116,44 +117,41 @@ mod tests {
         [memory, Group::unknown(&CPU, Vec::new())]
     }
 
-    /// At which of these readings, one a second, of what moved, stalled and is read whole, it is told without.
-    fn told(readings: &[(Option<u64>, u64, bool)]) -> Vec<usize> {
+    /// At which of these readings, one a second, of what moved and stalled, it is told without.
+    fn told(readings: &[(Option<u64>, u64)]) -> Vec<usize> {
         let mut still = Still::default();
         let mut told = Vec::new();
-        for (at, (moved, stall_ns, is_all)) in readings.iter().enumerate() {
+        for (at, (moved, stall_ns)) in readings.iter().enumerate() {
             let now_ns = at as u64 * S;
             still.set_now(now_ns, *moved);
             match still.told() {
                 Some(_) => told.push(at),
-                None => {
-                    still.note(&groups(*stall_ns), *is_all || still.wants_all(), || None, now_ns)
-                }
+                None => still.note(&groups(*stall_ns), None, now_ns),
             }
         }
         told
     }
 
     #[test]
-    fn two_readings_with_nothing_between_are_told_again() {
-        let quiet = (Some(7), 5, true);
-        assert_eq!(told(&[quiet; 5]), [2, 3, 4]);
-        // What is read seldom is read once more first.
-        assert_eq!(told(&[(Some(7), 5, false); 5]), [3, 4]);
-        let runs = (Some(8), 5, true);
-        assert_eq!(told(&[quiet, quiet, quiet, runs, runs, runs]), [2, 5]);
-        assert!(told(&[(None, 5, true); 9]).is_empty(), "nobody counts");
+    fn readings_with_nothing_between_are_told_again_once_the_kernel_has_added_up() {
+        let quiet = (Some(7), 5);
+        // At the fourth it is known to be so, and the fifth reads all, as it is told.
+        assert_eq!(told(&[quiet; 8]), [5, 6, 7]);
+        let runs = (Some(8), 5);
+        assert_eq!(told(&[&[quiet; 7][..], &[runs; 7]].concat()), [5, 6, 12, 13]);
+        assert!(told(&[(None, 5); 9]).is_empty(), "nobody counts");
     }
 
     #[test]
     fn while_a_task_waits_all_is_read() {
-        let waits: Vec<_> = (0..9).map(|second| (Some(7), second * S, true)).collect();
+        let waits: Vec<_> = (0..9).map(|second| (Some(7), second * S)).collect();
         assert!(told(&waits).is_empty());
     }
 
     #[test]
     fn after_a_while_all_is_read_again() {
-        let told = told(&[(Some(7), 5, true); 70]);
+        let told = told(&[(Some(7), 5); 70]);
         let read: Vec<_> = (0..70).filter(|at| !told.contains(at)).collect();
-        assert_eq!(read, [0, 1, 31, 61]);
+        assert_eq!(read, [0, 1, 2, 3, 4, 34, 35, 65, 66]);
     }
 }

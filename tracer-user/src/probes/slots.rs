@@ -154,13 +154,13 @@ impl Slots {
         Ok(taken.into_iter().map(|(_, lease)| lease).collect())
     }
 
-    /// Takes up to `count` free slots, with their banks.
+    /// Takes up to `count` free slots, with their banks; fewer where there is memory for those alone.
     fn take(&mut self, count: usize) -> Result<Vec<(Slot, Lease)>> {
         let taken: Vec<_> = iter::from_fn(|| self.leases.take()).take(count).collect();
         let slots: Vec<Slot> = taken.iter().map(|(slot, _)| *slot).collect();
         if let Err(error) = self.banks.add_all(&slots) {
-            slots.into_iter().for_each(|slot| self.leases.free(slot));
-            return Err(error);
+            slots.iter().for_each(|slot| self.leases.free(*slot));
+            return if slots.len() > 1 { self.take(slots.len() / 2) } else { Err(error) };
         }
         Ok(taken)
     }

@@ -11,6 +11,7 @@ use crate::{
 
 mod resumed;
 mod returned;
+pub mod roots;
 
 /// What the probes are to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Details;
 use crate::{
-    cgroup::{pace::Pace, parts::PartFiles, place::Places, seldom::Moves},
+    cgroup::{pace::Pace, parts::PartFiles, place::Places, seldom::Moves, still::AGAIN_NS},
     model::parts::{Part, PartCounts},
     probes::Cgroup,
     resolve::Answer,
@@ -23,8 +23,16 @@ pub struct LivePart {
     files: Option<PartFiles>,
     /// When they are to be read.
     pace: Pace,
-    /// How much the job's tasks had done by the last reading, and what that told.
-    last: Option<(u64, PartCounts)>,
+    last: Option<LastRead>,
+}
+
+/// The last reading of all of a part.
+struct LastRead {
+    /// How much the job's tasks had done by then.
+    moved: u64,
+    /// When it was, CLOCK_MONOTONIC.
+    ns: u64,
+    counts: PartCounts,
 }
 
 impl Details {
@@ -72,9 +80,13 @@ impl Details {
         for live in self.live_parts[..count].iter_mut().filter(|live| live.pace.is_due(now_ns)) {
             live.pace.note_read(now_ns);
             let files = live.files.get_or_insert_with(|| PartFiles::of(&places(&live.path)));
-            let before = live.last.filter(|(moved, _)| moves.all == Some(*moved));
-            let counts = files.read(before.map(|(_, counts)| counts));
-            live.last = moves.all.map(|moved| (moved, counts));
+            let is_same = |last: &LastRead| {
+                moves.all == Some(last.moved) && now_ns.saturating_sub(last.ns) < AGAIN_NS
+            };
+            let before = live.last.take().filter(is_same);
+            let counts = files.read(before.as_ref().map(|last| last.counts));
+            let ns = before.map_or(now_ns, |last| last.ns);
+            live.last = moves.all.map(|moved| LastRead { moved, ns, counts });
             if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
                 part.read(counts, wall_ns);
             }

@@ -14,8 +14,7 @@ use crate::{
         hierarchy::View,
         log::Log,
         naming::Naming,
-        tracker::Action,
-        tracker::Tracker,
+        tracker::{Action, Tracker, roots::Roots},
         users::Users,
     },
     model::{
@@ -87,11 +86,12 @@ impl Jobs {
     /// is missing in it.
     pub fn read_files(&mut self, snapshot: &mut Snapshot, is_counted: bool) {
         let now_ns = snapshot.monotonic_ns;
+        let roots = Roots::of(&self.tracker);
         for (job, tracked) in self.tracker.jobs() {
             let Some(details) = self.details.get_mut(job) else { continue };
             let mut probed = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease));
-            // What steps do that are series of their own is not the job's.
-            let is_counted = is_counted && tracked.apart.is_empty() && !self.naming.has_steps(job);
+            // What others do inside its directories is in its files, and is not counted as its.
+            let is_counted = is_counted && tracked.apart.is_empty() && !roots.lie_in(&tracked.root);
             let moves =
                 probed.as_ref().map_or_else(Moves::default, |groups| moves(groups, is_counted));
             details.read_parts(|path| self.view.places(path), moves, now_ns);
