@@ -12,6 +12,7 @@ use super::{
     blocks::Blocks,
     census::Census,
     clock::RunQueueClock,
+    leases::Ended,
     moves::Moves,
     options::Options,
     own,
@@ -163,10 +164,15 @@ impl Probes {
         now: Instant,
         mut note: impl FnMut(Lease, &[Group]) -> Result<()>,
     ) -> Result<()> {
+        let due = self.slots.held().due(now);
+        if due.is_empty() {
+            return Ok(());
+        }
         let Some(cpus) = self.records.read_cpus() else { return Ok(()) };
         let cpus = self.running_now(&cpus);
-        let shown = |slot: Slot| cpus.iter().any(|cpu| cpu.slot == u32::from(slot));
-        for ended in self.slots.held().ripe(now, shown) {
+        // What its tasks run now is still its own.
+        let is_shown = |ended: &Ended| cpus.iter().any(|cpu| cpu.slot == u32::from(ended.slot));
+        for ended in due.into_iter().filter(|ended| !is_shown(ended)) {
             let groups = self.read_last(ended.lease, ended.slot)?;
             note(ended.lease, &groups)?;
             self.close(ended.lease, groups)?;

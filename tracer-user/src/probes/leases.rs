@@ -192,11 +192,10 @@ impl Leases {
         now
     }
 
-    /// Those that ended long enough before `now`, and that no CPU shows any more (`shown`).
-    pub fn ripe(&self, now: Instant, shown: impl Fn(Slot) -> bool) -> Vec<Ended> {
-        let ripe =
-            |ended: &&Ended| now.duration_since(ended.at) >= FREE_AFTER && !shown(ended.slot);
-        self.ended.iter().filter(ripe).copied().collect()
+    /// Those that ended long enough before `now`.
+    pub fn due(&self, now: Instant) -> Vec<Ended> {
+        let is_due = |ended: &&Ended| now.duration_since(ended.at) >= FREE_AFTER;
+        self.ended.iter().filter(is_due).copied().collect()
     }
 }
 
@@ -214,10 +213,8 @@ mod tests {
         leases.end(1, 2, now);
         assert_eq!(leases.charged(1), 2);
         assert_eq!(leases.take(), None, "its last values are to be read");
-        assert_eq!(leases.ripe(now, |_| false), []);
-        let later = now + FREE_AFTER;
-        assert_eq!(leases.ripe(later, |slot| slot == 1), [], "a CPU still shows it");
-        assert_eq!(leases.ripe(later, |_| false).len(), 1);
+        assert_eq!(leases.due(now), []);
+        assert_eq!(leases.due(now + FREE_AFTER).len(), 1);
         leases.free(1);
         assert_eq!(leases.take(), Some((1, 3)));
         assert_eq!((leases.slot(1), leases.slot(3), leases.holder(1)), (None, Some(1), Some(3)));
