@@ -7,6 +7,7 @@ use std::{
     fs,
     path::Path,
     process::{Command, Output},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use jobtrace_tests::{
@@ -318,4 +319,23 @@ fn what_is_wrong_is_told_with_its_cure() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("no line of job 7"), "{said}");
+}
+
+/// No slot was free for it, or no agent counted yet: its line tells when it ran, and nothing else.
+#[test]
+fn a_job_that_nobody_counted_is_listed() {
+    let influx = Influx::start().unwrap();
+    influx.create_db("jobtrace").unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let (start, end) = (now - 9_000_000_000, now - 4_000_000_000);
+    let line = format!(
+        "job_info,host=node1,job=8080,manager=slurm name=\"short\",start={start}i,end={end}i,elapsed_ns=0i {end}\n"
+    );
+    influx.write_lp("jobtrace", line.as_bytes(), false).unwrap();
+    let url = influx.url();
+    let csv = printed(&["jobs", "--all", "--csv"], &["--influx", &url]);
+    let rows = cells(&csv, "8080");
+    assert_eq!(rows.len(), 1, "{csv}");
+    assert_eq!((&*rows[0]["state"], &*rows[0]["on_cpu_ns"]), ("ended", ""), "{csv}");
+    assert!(printed(&["report", "8080"], &["--influx", &url]).contains("short"));
 }

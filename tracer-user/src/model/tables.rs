@@ -30,7 +30,7 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. What came after the last reading, up to an interval before the job's directory was removed, is in none of them: neither in peaks nor in stall times.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";

@@ -100,8 +100,13 @@ fn memory(facts: &Facts) -> Bar {
     let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
     let mut words = match (needed, charged) {
         (Some(needed), _) => {
-            let up_to = if needed.is_seen() { "" } else { "up to " };
-            format!("{up_to}{} needed at its peak", bytes(needed.most_bytes))
+            // What it took after the last reading, its end did not leave to read.
+            let (up_to, peak_bytes) = match needed.is_seen() {
+                _ if facts.request.ended_for_memory() => ("at least ", needed.least_bytes),
+                true => ("", needed.most_bytes),
+                false => ("up to ", needed.most_bytes),
+            };
+            format!("{up_to}{} needed at its peak", bytes(peak_bytes))
         }
         (None, Some(charged)) => format!("{} at its peak, file cache included", bytes(charged)),
         (None, None) => UNKNOWN.to_owned(),

@@ -16,8 +16,10 @@ pub struct Asked<'a> {
     pub environ: &'a [u8],
     /// Whether its environment is its job's: that of a scheduler's own program is not.
     pub is_jobs: bool,
-    /// Whether the job's owner runs it.
+    /// Whether the job's owner runs it; in a container anybody is.
     pub is_owners: bool,
+    /// Whether it is known that another runs it: the scheduler, as root.
+    pub is_anothers: bool,
     /// Whether it ran a program that it had executed just before its environment was read.
     pub has_executed: bool,
     /// Whether it could not be read because it had ended by then.
@@ -25,12 +27,18 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What it says. One of the job's owner that is gone may have refused.
+    /// What it says. One of the job's owner that is gone may have refused, and another's agrees to nothing.
     pub fn tells(self) -> Consent {
         if self.has_gone && self.is_owners {
             return Consent::Missed;
         }
-        if self.is_jobs && self.has_executed { parse(self.environ) } else { Consent::Unknown }
+        match self.is_jobs && self.has_executed {
+            true => match parse(self.environ) {
+                Consent::Given if self.is_anothers => Consent::Unknown,
+                told => told,
+            },
+            false => Consent::Unknown,
+        }
     }
 }
 
@@ -61,6 +69,7 @@ mod tests {
             environ: b"A=1",
             is_jobs: true,
             is_owners: true,
+            is_anothers: false,
             has_executed: true,
             has_gone: false,
         };
@@ -74,6 +83,23 @@ mod tests {
         assert_eq!(Asked { has_executed: false, ..ended }.tells(), Consent::Missed);
         assert_eq!(Asked { is_owners: false, ..ended }.tells(), Consent::Unknown);
         assert_eq!(Asked { has_executed: false, ..asked }.tells(), Consent::Unknown);
+    }
+
+    #[test]
+    fn root_refuses_for_a_users_job_and_does_not_agree() {
+        let asked = Asked {
+            environ: b"A=1",
+            is_jobs: true,
+            is_owners: false,
+            is_anothers: true,
+            has_executed: true,
+            has_gone: false,
+        };
+        assert_eq!(asked.tells(), Consent::Unknown);
+        let refuses = Asked { environ: b"JOBTRACE_CENSUS=off", ..asked };
+        assert_eq!(refuses.tells(), Consent::Refused);
+        // Of an owner who is not known yet.
+        assert_eq!(Asked { is_anothers: false, ..asked }.tells(), Consent::Given);
     }
 
     #[test]

@@ -79,6 +79,11 @@ impl Request {
         }
     }
 
+    /// Whether it ended when a process of it was killed for lack of memory.
+    pub fn ended_for_memory(&self) -> bool {
+        self.end_reason == "out_of_memory"
+    }
+
     /// Tasks on each node; 1 where nobody tells.
     pub fn tasks_per_node(&self) -> u64 {
         let nodes = self.nodes_given.unwrap_or(0).max(self.nodes).max(1);

@@ -252,21 +252,30 @@ fn killed_at(percent: u64) -> Record {
 
 #[test]
 fn killed_for_memory_below_its_limit_it_shared_that_or_the_node_with_others() {
-    let told = |percent| {
-        let report = report(vec![killed_at(percent)]);
+    let told = |percent, ends: bool| {
+        let mut job = killed_at(percent);
+        if !ends {
+            job.facts.remove(REASON);
+        }
+        let report = report(vec![job]);
         let advice = report.advice.iter().find(|advice| advice.rule == "out_of_memory").unwrap();
         (advice.text.clone(), advice.option.is_some())
     };
     let others = "others on the node, or under the same limit, had the rest";
     for percent in [96, 93, 76] {
-        let (text, is_asked) = told(percent);
+        let (text, is_asked) = told(percent, true);
         assert!(text.contains("it needs more than the") && is_asked, "{text}");
         assert!(!text.contains(others), "{text}");
     }
     for percent in [74, 40] {
-        let (text, is_asked) = told(percent);
+        let (text, is_asked) = told(percent, false);
         assert!(text.contains(others) && !text.contains("needs more"), "{text}");
         assert!(text.contains(&format!("it had {percent} %")) && !is_asked, "{text}");
+        // It ended before what it took last could be read.
+        let (text, is_asked) = told(percent, true);
+        let last = format!("when it was read last it had {percent} %");
+        assert!(text.contains(&last) && text.contains("it took the rest at its end"), "{text}");
+        assert!(!is_asked);
     }
 }
 

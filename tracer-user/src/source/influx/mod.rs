@@ -149,8 +149,9 @@ impl Influx {
         }
         for some in open.chunks(MOST_AT_ONCE) {
             for record in self.columns(some)? {
-                // Before an agent came there are none.
-                if record.totals.stats.groups.iter().any(|group| !group.is_idle()) {
+                // Before an agent came there are none; of a job that ended and that nobody counted, neither.
+                let has_ended = record.facts.has(const { fact("end") });
+                if has_ended || record.totals.stats.groups.iter().any(|group| !group.is_idle()) {
                     visit(head(&record));
                 }
             }

@@ -32,6 +32,13 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
         Some((limit, share)) if share >= MOSTLY_FULL => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
+        // What it took after the last reading, its end did not leave to read.
+        Some((limit, share)) if facts.request.ended_for_memory() => format!(
+            "; when it was read last it had {} of the {} allowed: it took the rest at its end, or others on the node, or \
+             under the same limit, had it",
+            percent(share),
+            bytes(limit)
+        ),
         Some((limit, share)) => format!(
             "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest",
             percent(share),

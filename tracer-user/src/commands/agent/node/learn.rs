@@ -121,11 +121,13 @@ impl Jobs {
         // A scheduler's own programs have another environment than its job's.
         let is_tasks = answer.as_ref().is_some_and(|answer| answer.role == Role::Job);
         let is_given = is_tasks && (facts.job.is_some() || !process::has_variables(&job.manager));
-        let is_owners = uid.is_some() || self.details.get(job).and_then(|of| of.uid) == Some(0);
+        let owner = self.details.get(job).and_then(|of| of.uid);
+        let is_owners = uid.is_some() || owner == Some(0) || !process::is_owners(&job.manager);
         let consent = consent::Asked {
             environ: &environ,
             is_jobs: is_users && is_given,
             is_owners,
+            is_anothers: !is_owners && owner.is_some(),
             has_executed,
             // After its environment was read: it may have ended in between.
             has_gone: environ.is_empty() && !process::has_executed(pid),
