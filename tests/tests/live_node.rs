@@ -19,6 +19,7 @@ use jobtrace_tests::{
     probed::{cgroup, forks, own, tasks_directory},
     rig::{PATIENCE, wait_for},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 fn load(cgroup: &JobCgroup) -> Probes {
     let object = std::env::var_os("JOBTRACE_BPF_OBJECT").map(Into::into);
@@ -91,6 +92,20 @@ fn slots_used_for_the_first_time_wait_for_the_kernel_together() {
         let at_once = begin.elapsed();
         assert!(at_once * 2 < one_by_one, "16 in {at_once:?}, 8 one by one in {one_by_one:?}");
     });
+}
+
+/// Descriptors stand for whatever the kernel is short of.
+#[test]
+fn where_not_all_slots_can_be_made_ready_half_of_them_are() {
+    let own_cgroup = cgroup("node-short");
+    let mut probes = load(&own_cgroup);
+    let open = fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(open + 10), ..before }).unwrap();
+    let made = probes.slots.keep_spare(16);
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert_eq!(made.unwrap(), 8);
+    assert_eq!(probes.slots.keep_spare(16).unwrap(), 16, "with enough of them");
 }
 
 #[test]

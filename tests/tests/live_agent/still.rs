@@ -19,14 +19,17 @@ const S: u64 = 1_000_000_000;
 /// How long the file server takes, s.
 const SERVER_S: u64 = 4;
 
-fn in_memory_too() -> Shaped {
+/// A file server that takes so long, directories that memory is charged to, and an agent.
+fn begin() -> (Fuse, Shaped, Agent) {
+    let fuse = Fuse::mount(&[(Request::Read, Duration::from_secs(SERVER_S))]).unwrap();
     let memory = Hierarchies::read().unwrap().v1("memory").map(|_| "memory");
-    Shaped::make(&[""].into_iter().chain(memory).collect::<Vec<_>>())
+    let shaped = Shaped::make(&[""].into_iter().chain(memory).collect::<Vec<_>>());
+    (fuse, shaped, Agent::start("hierarchy = \"v2\"").unwrap())
 }
 
-/// How long some task of a cgroup waited for `what`.
-fn stalled_ns(directory: &Path, what: &str) -> u64 {
-    let text = fs::read_to_string(directory.join(format!("{what}.pressure"))).unwrap();
+/// How long some task of a cgroup waited for I/O.
+fn io_stalled_ns(directory: &Path) -> u64 {
+    let text = fs::read_to_string(directory.join("io.pressure")).unwrap();
     let total = text.lines().next().unwrap().rsplit('=').next().unwrap();
     total.parse::<u64>().unwrap() * 1000
 }
@@ -34,14 +37,12 @@ fn stalled_ns(directory: &Path, what: &str) -> u64 {
 #[test]
 fn a_wait_amid_nothing_is_told_in_its_seconds() {
     tried_again(|| {
-        let fuse = Fuse::mount(&[(Request::Read, Duration::from_secs(SERVER_S))]).unwrap();
-        let shaped = in_memory_too();
-        let agent = Agent::start("hierarchy = \"v2\"").unwrap();
+        let (fuse, shaped, agent) = begin();
         let step = shaped.job(0, 91, "step_0");
         // Long enough that it is told without a reading, before and after.
         let script = format!("sleep 8; {WAIT} fault 1 1 {}; sleep 8", fuse.file(FILE));
         step.run(&["sh", "-c", &script]);
-        let truth = stalled_ns(step.0[0].parent().unwrap(), "io");
+        let truth = io_stalled_ns(step.0[0].parent().unwrap());
         assert!((SERVER_S * S..(SERVER_S + 2) * S).contains(&truth), "{truth}");
         let points = agent.stop().unwrap();
         shaped.remove_job(0, 91);
@@ -65,9 +66,7 @@ fn a_wait_amid_nothing_is_told_in_its_seconds() {
 #[test]
 fn what_a_job_inside_waits_is_told_in_its_seconds() {
     tried_again(|| {
-        let fuse = Fuse::mount(&[(Request::Read, Duration::from_secs(SERVER_S))]).unwrap();
-        let shaped = in_memory_too();
-        let agent = Agent::start("hierarchy = \"v2\"").unwrap();
+        let (fuse, shaped, agent) = begin();
         let path = "user.slice/user-0.slice/session-c97.scope";
         let session = shaped.directory(path);
         let container = shaped.directory(format!("{path}/libpod-{}.scope", "ab".repeat(32)));
@@ -78,7 +77,7 @@ fn what_a_job_inside_waits_is_told_in_its_seconds() {
             fuse.file(FILE)
         );
         container.run(&["python3", "-c", &script]);
-        let truth = stalled_ns(&session.0[0], "io");
+        let truth = io_stalled_ns(&session.0[0]);
         assert!((SERVER_S * S..(SERVER_S + 2) * S).contains(&truth), "{truth}");
         let points = agent.stop().unwrap();
         shell.0.kill().unwrap();

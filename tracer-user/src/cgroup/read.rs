@@ -183,14 +183,15 @@ impl CgroupReader {
 
     /// `job_memory` and `job_cpu` now: what they were where nothing can have changed.
     pub fn read(&mut self) -> [Group; 2] {
-        if let Some(groups) = self.still() {
+        let cpu = self.read_cores_and_tasks();
+        if let Some(groups) = self.still(&cpu) {
             return groups;
         }
         // Before all else: one that is set meanwhile is seen at the next reading.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
         let own_limit = files.and_then(|files| files.limit.read(parse_limit));
-        let groups = [self.read_memory(), self.read_cpu()];
+        let groups = [self.read_memory(), self.with_throttled(cpu)];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
             seldom.still.note(&groups, own_limit, seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
@@ -204,27 +205,26 @@ impl CgroupReader {
         groups
     }
 
-    /// What is told of a job that does nothing.
-    fn still(&mut self) -> Option<[Group; 2]> {
+    /// What is told of a job that does nothing, whose cores and tasks are those of `now`.
+    fn still(&mut self, now: &Group) -> Option<[Group; 2]> {
         let seldom = self.seldom.as_mut()?;
         let told = seldom.still.told()?;
         let files = self.memory.as_mut()?;
         let current = files.current.read(parse_number);
+        // Tasks that are only listed are not counted each time.
+        let tasks = now.number(Cpu::tasks).zip(told.groups[1].number(Cpu::tasks));
         let is_same = current.is_some()
+            && tasks.is_none_or(|(now, told)| now == told)
             && current == told.groups[0].number(Memory::current_bytes)
             && files.limit.read(parse_limit) == told.own_limit;
         if !is_same {
             seldom.still.is_over();
             return None;
         }
-        let [memory, mut cpu] = told.groups.clone();
-        let tasks = cpu.number(Cpu::tasks);
-        self.add_cores_and_tasks(&mut cpu);
-        let is_same = cpu.number(Cpu::tasks) == tasks;
-        if !is_same && let Some(seldom) = &mut self.seldom {
-            seldom.still.is_over();
-        }
-        is_same.then_some([memory, cpu])
+        let [memory, told_cpu] = &told.groups;
+        let mut cpu = now.clone();
+        cpu.set(Cpu::throttled_ns, told_cpu.number(Cpu::throttled_ns));
+        Some([memory.clone(), cpu])
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -335,13 +335,19 @@ impl CgroupReader {
 
     /// `job_cpu` now.
     pub fn read_cpu(&mut self) -> Group {
-        let mut group = Group::unknown(&CPU, Vec::new());
-        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
-        self.add_cores_and_tasks(&mut group);
-        group
+        let cpu = self.read_cores_and_tasks();
+        self.with_throttled(cpu)
     }
 
-    fn add_cores_and_tasks(&mut self, group: &mut Group) {
+    /// `job_cpu` now, of which `cpu` is all but the time throttled.
+    fn with_throttled(&mut self, mut cpu: Group) -> Group {
+        cpu.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
+        cpu
+    }
+
+    /// `job_cpu` now without the time throttled.
+    fn read_cores_and_tasks(&mut self) -> Group {
+        let mut group = Group::unknown(&CPU, Vec::new());
         if let Some(cores) = &mut self.cores
             && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
         {
@@ -351,6 +357,7 @@ impl CgroupReader {
         group.set(Cpu::cores_held, self.cores_held);
         let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
         group.set(Cpu::tasks, self.tasks.count(lists));
+        group
     }
 }
 

@@ -78,7 +78,7 @@ measurement! {
     counter held_ns: Nanoseconds,
         "Core time held: `cores_held` times the time for which the job was there.";
     counter throttled_ns: Nanoseconds,
-        "Time throttled by the quota (cpu.stat).";
+        "Time throttled by the quota (cpu.stat), up to the last reading before the job's end.";
     gauge tasks: Count,
         "Current number of processes and threads (pids.current, else counted).";
 }

@@ -98,15 +98,16 @@ fn memory(facts: &Facts) -> Bar {
     let whole = limit.or(asked).or(facts.request.node_memory_bytes);
     let peak = needed.map(|needed| needed.least_bytes).or(charged);
     let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
+    // What it took after the last reading, its end did not leave to read.
+    let is_cut_short = facts.request.ended_for_memory();
     let mut words = match (needed, charged) {
         (Some(needed), _) => {
-            // What it took after the last reading, its end did not leave to read.
-            let (up_to, peak_bytes) = match needed.is_seen() {
-                _ if facts.request.ended_for_memory() => ("at least ", needed.least_bytes),
+            let (bound, peak_bytes) = match needed.is_seen() {
+                _ if is_cut_short => ("at least ", needed.least_bytes),
                 true => ("", needed.most_bytes),
                 false => ("up to ", needed.most_bytes),
             };
-            format!("{up_to}{} needed at its peak", bytes(peak_bytes))
+            format!("{bound}{} needed at its peak", bytes(peak_bytes))
         }
         (None, Some(charged)) => format!("{} at its peak, file cache included", bytes(charged)),
         (None, None) => UNKNOWN.to_owned(),
@@ -127,7 +128,7 @@ fn memory(facts: &Facts) -> Bar {
         (Some(needed), Some(charged)) if needed.is_seen() => {
             words += &format!("; with file cache {}", bytes(charged));
         }
-        (Some(needed), _) if !needed.is_seen() => {
+        (Some(needed), _) if !needed.is_seen() && !is_cut_short => {
             words += &format!("; at most {} at any reading", bytes(needed.least_bytes));
         }
         _ => {}

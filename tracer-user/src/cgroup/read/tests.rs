@@ -336,8 +336,10 @@ fn of_a_job_that_does_nothing_what_was_told_is_told_until_a_sign() {
         let text = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
         fs::write(v2.directory.join("io.pressure"), text).unwrap();
     };
+    let run = |tasks: &str| fs::write(v2.directory.join("pids.current"), tasks).unwrap();
     charge("800\n", "8192\n");
     stalled(1);
+    run("2\n");
     let mut reader = CgroupReader::of_job(&Places(vec![memory.clone(), v2.clone()]), 0);
     let mut told = |second: u64, all: Option<u64>| {
         reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all });
@@ -369,10 +371,41 @@ fn of_a_job_that_does_nothing_what_was_told_is_told_until_a_sign() {
     assert_eq!(told(115, Some(6))[3], Some(200_000), "the charge moved");
     assert_eq!(told(116, Some(6))[3], Some(200_000));
     assert_eq!(told(117, Some(6)), known(801, 200));
+    stalled(250);
+    run("3\n");
+    assert_eq!(told(118, Some(6))[3], Some(250_000), "a task was moved in");
+    assert_eq!(told(119, Some(6))[3], Some(250_000));
+    assert_eq!(told(120, Some(6)), known(801, 250));
     stalled(300);
     charge("801\n", "4096\n");
-    assert_eq!(told(118, Some(6))[3], Some(300_000), "the limit was changed");
-    assert_eq!(told(119, None)[3], Some(300_000));
+    assert_eq!(told(121, Some(6))[3], Some(300_000), "the limit was changed");
+    assert_eq!(told(122, None)[3], Some(300_000));
     stalled(400);
-    assert_eq!(told(120, None)[3], Some(400_000), "nobody counts");
+    assert_eq!(told(123, None)[3], Some(400_000), "nobody counts");
+}
+
+/// Its tasks are listed every few seconds: what the readings between do not tell has not changed.
+#[test]
+fn of_a_job_that_does_nothing_and_whose_tasks_are_listed_what_was_told_is_told() {
+    let (_mount, memory) = place(3, &["memory"], "job");
+    let files = [
+        ("memory.usage_in_bytes", "800\n"),
+        ("memory.max_usage_in_bytes", "900\n"),
+        ("memory.limit_in_bytes", "8192\n"),
+        ("memory.stat", "hierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss 500\n"),
+        ("tasks", "7\n8\n"),
+    ];
+    write(&memory.directory, &files);
+    let mut reader = CgroupReader::of_job(&Places(vec![memory.clone()]), 0);
+    let mut listed = 0;
+    for second in 100..130_u64 {
+        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all: Some(5) });
+        if second == 106 {
+            write(&memory.directory, &[("memory.max_usage_in_bytes", "950\n")]);
+        }
+        let [memory, cpu] = reader.read();
+        assert_eq!(memory.number(Memory::peak_bytes), Some(900), "read at {second}");
+        listed += u64::from(cpu.number(Cpu::tasks) == Some(2));
+    }
+    assert!((3..15).contains(&listed), "{listed}");
 }
