@@ -90,7 +90,8 @@ fn major_faults(mode: &str) {
     let timed = &job.json["fault"]["major_latency_ns"];
     if mode == "full" {
         let (count, took) = count_and_sum(timed);
-        agree.between("major faults timed", count, major * 99 / 100..=major);
+        // Now and then the kernel runs no program at the end of a fault: 62 of 3,000 at most so far.
+        agree.between("major faults timed", count, major * 19 / 20..=major);
         let most = waited
             + job.hist("sched", "run_queue_wait_ns").1
             + job.number("sched", "on_cpu_ns")

@@ -30,7 +30,7 @@ measurement! {
     counter minor_sampled: Count in Latency(offset_of!(LatencyBank, minor_sampled)),
         "Minor faults that minor_latency_ns stands for: latency_sample_every for each one timed. It differs from minor by chance, and by what the kernel withheld (full mode).";
     histogram major_latency_ns: Nanoseconds in Latency(offset_of!(LatencyBank, major_latency_ns)),
-        "From entry to end of a major fault; every one is timed (full mode).";
+        "From entry to end of a major fault; each is timed whose end the kernel reports: all but a few in a hundred (full mode).";
     constant latency_sample_every: Count,
         "One minor fault in this many is timed for minor_latency_ns (full mode).";
 }
