@@ -2,6 +2,7 @@
 
 use core::{arch::asm, ptr::read_volatile};
 
+use aya_ebpf::helpers::bpf_probe_read_kernel;
 use tracer_ebpf::{
     kernel_fields::{MISSING, Marked, fields::*},
     settings,
@@ -93,6 +94,14 @@ word! {
 #[inline(always)]
 pub fn load<T: Word, F: Marked>(base: impl Pointer, _: F) -> T {
     base.field::<T, F>()
+}
+
+/// The word at `base`, no pointer that the verifier knows, at the offset that the global of a field holds; 0
+/// where there is none.
+#[inline(always)]
+pub fn probed(base: u64, field: &'static u64) -> u64 {
+    // SAFETY: read with all faults caught.
+    unsafe { bpf_probe_read_kernel((base + global(field)) as *const u64) }.unwrap_or(0)
 }
 
 /// Reads a bit field of one bit, whose global is `place`.

@@ -132,6 +132,10 @@ kernel_fields! {
     CGROUP_KN = "cgroup.kn",
     CGROUP_PARENT_CSS = "cgroup.self.parent",
     CGROUP_ROOT = "cgroup.root",
+    // The agent adds the place of the memory controller.
+    CGROUP_MEMORY = "cgroup.subsys",
+    // The controller's state is what it begins with.
+    MEMORY_PEAK = "mem_cgroup.memory.watermark",
     KERNFS_ID = "kernfs_node.id",
     ROOT_HIERARCHY = "cgroup_root.hierarchy_id",
     REQUEST_QUEUE = "request.q",

@@ -183,6 +183,9 @@ pub mod life {
     pub const EXECUTED: u32 = 2;
     /// A cgroup was renamed, which cgroup v1 allows: its path, and those of all below it, are others now.
     pub const RENAMED: u32 = 3;
+    /// A cgroup was removed of a hierarchy by which no jobs are told apart, but memory is counted. Its path
+    /// tells whose it was.
+    pub const DISCHARGED: u32 = 4;
 }
 
 /// Most bytes of a cgroup's path that an event carries: as many as the kernel's tracepoint.
@@ -200,15 +203,17 @@ pub struct LifeEvent {
     pub id: u64,
     /// When, CLOCK_MONOTONIC. Of a program executed: 0.
     pub at_ns: u64,
+    /// Of a cgroup removed: the most memory that was ever charged to it, in pages; 0 where nobody counted it.
+    pub peak_pages: u64,
     /// Slot it is mapped to.
     pub slot: u32,
     /// Of a program executed: the process.
     pub pid: u32,
-    /// Of a program executed: its real user id. Of a cgroup made or renamed: of who did it.
+    /// Of a program executed: its real user id. Of a cgroup: of who did it.
     pub uid: u32,
     /// Bytes of [`Self::path`] that are there, the last one 0.
     pub path_bytes: u32,
-    /// Of a cgroup made or renamed: its path below the root of its hierarchy.
+    /// Of a cgroup: its path below the root of its hierarchy.
     pub path: [u8; PATH_BYTES],
 }
 

@@ -9,6 +9,7 @@ mod dive;
 mod hostile;
 mod life;
 mod limits;
+mod peaks;
 mod programs;
 mod records;
 mod slots;

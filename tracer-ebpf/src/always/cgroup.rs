@@ -11,13 +11,13 @@ use aya_ebpf::{
 use aya_log_ebpf::warn;
 use tracer_ebpf::{
     ids::{INHERITED, KERNEL_WAYS_FROM, WAYS, entry},
-    kernel_fields::fields::*,
+    kernel_fields::{fields::*, globals},
     records::life,
     settings::globals::{BLOCK_HIERARCHY, BLOCK_TABLE, NEW_CGROUPS_GET_SLOTS, TASKS_HIERARCHY},
 };
 
 use crate::{
-    kernel::{Kernel, cgroup_id, global, load},
+    kernel::{Kernel, cgroup_id, global, has, load, probed},
     maps::{cpu_record, give_spare, id_set, scratch, slot_flags, slot_of, take_spare, tell},
 };
 
@@ -124,27 +124,37 @@ fn announce(ctx: &BtfTracePointContext, kind: u32, table: u32, id: u64, slot: u1
     }
 }
 
+/// The most memory that was ever charged to `cgroup`, in pages; 0 where its hierarchy counts none. The lock that
+/// serialises these hooks keeps the controller's state where it is until they return.
+#[inline(always)]
+fn peak_pages(cgroup: Kernel) -> u64 {
+    if !has(&globals::CGROUP_MEMORY) || !has(&globals::MEMORY_PEAK) {
+        return 0;
+    }
+    let memory: Kernel = load(cgroup, CGROUP_MEMORY);
+    probed(memory as u64, &globals::MEMORY_PEAK)
+}
+
 /// A cgroup was removed. Its entry stays until the agent clears it: late completions still find it.
 #[btf_tracepoint(function = "cgroup_rmdir")]
 pub fn cgroup_rmdir(ctx: BtfTracePointContext) -> i32 {
     let cgroup: Kernel = ctx.arg(0);
-    let Some(table) = table_of(cgroup) else { return 0 };
-    let id = cgroup_id(cgroup);
-    let slot = slot_of(table, id);
     let (Some(cpu), Some(event)) = (cpu_record(), scratch()) else { return 0 };
+    let (for_agent, peak_pages) = (global(&NEW_CGROUPS_GET_SLOTS) != 0, peak_pages(cgroup));
+    let id = cgroup_id(cgroup);
+    let (kind, table, slot) = match table_of(cgroup) {
+        Some(table) => (life::REMOVED, table, slot_of(table, id)),
+        None if peak_pages != 0 => (life::DISCHARGED, 0, 0),
+        None => return 0,
+    };
     // The agent is told of those without a slot too: they may be a job's that waits for one.
-    if slot == 0 && global(&NEW_CGROUPS_GET_SLOTS) == 0 {
+    if slot == 0 && !for_agent {
         return 0;
     }
     // SAFETY: this CPU's own; the hook is serialised.
     unsafe {
-        (*event).kind = life::REMOVED;
-        (*event).hierarchy = table;
-        (*event).id = id;
-        (*event).at_ns = bpf_ktime_get_ns();
-        (*event).slot = slot.into();
-        (*event).path_bytes = 0;
-        if !tell(event, 0) {
+        (*event).peak_pages = peak_pages;
+        if !announce(&ctx, kind, table, id, slot) {
             (*cpu).ring_full += 1;
         }
     }

@@ -4,15 +4,12 @@
 //! A message is charged to the job of the task that is in the call, by the task's own cgroup: the record of
 //! its CPU is another family's, and stale while that one is detached.
 
-use core::{
-    arch::asm,
-    ptr::{addr_of_mut, read_volatile},
-};
+use core::{arch::asm, ptr::addr_of_mut};
 
 use aya_ebpf::{
     bindings::file,
     helpers::{
-        bpf_get_current_task, bpf_probe_read_kernel,
+        bpf_get_current_task,
         generated::{bpf_get_current_task_btf, bpf_sock_from_file},
     },
     macros::{btf_tracepoint, fexit},
@@ -28,7 +25,7 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    kernel::{Kernel, cgroup_id, global, has, load, task_cgroup_id},
+    kernel::{Kernel, cgroup_id, global, has, load, probed, task_cgroup_id},
     maps::{bank, cpu_record, moved, slot_of},
 };
 
@@ -289,13 +286,6 @@ fn probed_cgroup_id(task: u64) -> u64 {
         probed(set, &globals::CSS_SET_DFL_CGRP)
     };
     probed(probed(cgroup, &globals::CGROUP_KN), &globals::KERNFS_ID)
-}
-
-/// The word at the offset that the global of a field holds; 0 where there is none.
-#[inline(always)]
-fn probed(base: u64, field: &'static u64) -> u64 {
-    // SAFETY: read with all faults caught.
-    unsafe { bpf_probe_read_kernel((base + read_volatile(field)) as *const u64) }.unwrap_or(0)
 }
 
 #[inline(always)]

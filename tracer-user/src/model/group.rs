@@ -122,6 +122,12 @@ impl Group {
         })
     }
 
+    /// Whether peaks are all that is known: what the kernel told of something that is gone.
+    pub fn has_peaks_alone(&self) -> bool {
+        let mut known = self.fields().filter(|(_, value)| value.is_some()).peekable();
+        known.peek().is_some() && known.all(|(field, _)| field.kind == Kind::Peak)
+    }
+
     /// Forgets what adds up over time; gives whether anything is known still.
     pub fn keep_states(&mut self) -> bool {
         for (field, value) in self.measurement.fields.iter().zip(&mut self.values) {

@@ -68,7 +68,7 @@ pub fn facts_point(
 }
 
 fn group_point(group: &Group, job_tags: &[(Name, String)], time_ns: u64) -> Option<Point> {
-    if group.is_idle() {
+    if group.is_idle() && !group.has_peaks_alone() {
         return None;
     }
     let mut tags = job_tags.to_vec();

@@ -30,12 +30,12 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. What came after the last reading, up to an interval before the job's directory was removed, is in none of them: neither in peaks nor in stall times.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. After the last reading, up to an interval before the job's directory was removed, the kernel tells peak_bytes alone: what came then is in no other peak and in no stall time.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
     peak peak_bytes: Bytes,
-        "Largest memory charged (memory.peak, v1 memory.max_usage_in_bytes; else the largest seen).";
+        "Largest memory charged (memory.peak, v1 memory.max_usage_in_bytes; else the largest seen). When the job's directory is removed the kernel tells the agent once more, which needs no file for it.";
     peak used_peak_bytes: Bytes,
         "Largest anonymous and shared memory of any reading: what the job needs, without the page cache.";
     peak cache_peak_bytes: Bytes,

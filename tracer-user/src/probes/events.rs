@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::PathBuf};
 
+use rustix::param::page_size;
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::{
     ids::HIERARCHIES,
@@ -50,6 +51,17 @@ pub enum Event {
         lease: Option<Lease>,
         /// When, CLOCK_MONOTONIC.
         at_ns: u64,
+        /// Where it was, below the root of its hierarchy.
+        path: PathBuf,
+        /// The most memory that was ever charged to it; `None` where that is counted elsewhere.
+        peak_bytes: Option<u64>,
+    },
+    /// A cgroup was removed of the hierarchy of memory, by which jobs are not told apart.
+    Discharged {
+        /// Below the root of that hierarchy.
+        path: PathBuf,
+        /// The most memory that was ever charged to it.
+        peak_bytes: u64,
     },
     /// A cgroup was renamed (cgroup v1): it, and all below it, have other paths.
     Renamed {
@@ -75,6 +87,7 @@ pub(crate) struct Raw {
     pub kind: u32,
     pub cgroup: Cgroup,
     pub at_ns: u64,
+    pub peak_bytes: u64,
     pub slot: Slot,
     pub pid: u32,
     pub uid: u32,
@@ -102,10 +115,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Raw> {
     let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
     let table = word(std::mem::offset_of!(LifeEvent, hierarchy));
     let kind = word(std::mem::offset_of!(LifeEvent, kind));
-    (table < HIERARCHIES && kind <= life::RENAMED).then(|| Raw {
+    (table < HIERARCHIES && kind <= life::DISCHARGED).then(|| Raw {
         kind,
         cgroup: Cgroup { table, id },
         at_ns: long(std::mem::offset_of!(LifeEvent, at_ns)),
+        peak_bytes: long(std::mem::offset_of!(LifeEvent, peak_pages)) * page_size() as u64,
         slot: word(std::mem::offset_of!(LifeEvent, slot)) as Slot,
         pid: word(std::mem::offset_of!(LifeEvent, pid)),
         uid: word(std::mem::offset_of!(LifeEvent, uid)),
@@ -126,6 +140,7 @@ mod tests {
             hierarchy: 1,
             id: 1 << 40,
             at_ns: 1 << 50,
+            peak_pages: 1 << 35,
             slot: 7,
             pid: 8,
             uid: 9,
@@ -141,6 +156,7 @@ mod tests {
         let raw = parse(&bytes[..LIFE_HEADER_BYTES + 8]).unwrap();
         assert_eq!(raw.cgroup, Cgroup { table: 1, id: 1 << 40 });
         assert_eq!((raw.at_ns, raw.slot, raw.pid, raw.uid), (1 << 50, 7, 8, 9));
+        assert_eq!(raw.peak_bytes, (page_size() as u64) << 35);
         assert_eq!(raw.path.as_os_str().as_encoded_bytes(), b"/a/\xff\n b");
         assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES]).unwrap().path, PathBuf::new());
         assert_eq!(parse(&bytes[..LIFE_HEADER_BYTES - 1]), None);

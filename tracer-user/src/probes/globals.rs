@@ -37,6 +37,14 @@ pub fn globals(btf: &Btf, layout: &Layout, options: &Options) -> Result<(Globals
             globals.insert("CSS_SET_SUBSYS", *offset);
         }
     }
+    // Without the controller no cgroup has its state.
+    match (btf.enum_value("cgroup_subsys_id", "memory_cgrp_id"), offsets.get_mut("CGROUP_MEMORY")) {
+        (Some(index), Some(offset)) => {
+            *offset += u64::from(index) * size_of::<*const ()>() as u64;
+            globals.insert("CGROUP_MEMORY", *offset);
+        }
+        _ => drop(globals.insert("CGROUP_MEMORY", MISSING)),
+    }
     globals.insert(settings::TASKS_HIERARCHY, layout.tasks_hierarchy.into());
     globals.insert(settings::BLOCK_HIERARCHY, layout.block_hierarchy.map_or(MISSING, u64::from));
     globals.insert(settings::BLOCK_TABLE, layout.block_table().into());

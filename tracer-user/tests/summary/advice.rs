@@ -1,6 +1,7 @@
 //! What to ask for next time: for the whole run and the fullest node, and of jobs that ended by themselves alone.
 
 use jobtrace::{
+    base::units::bytes,
     model::{
         group::Group,
         info::Exit,
@@ -277,6 +278,24 @@ fn killed_for_memory_below_its_limit_it_shared_that_or_the_node_with_others() {
         assert!(text.contains(&last) && text.contains("it took the rest at its end"), "{text}");
         assert!(!is_asked);
     }
+}
+
+#[test]
+fn killed_for_memory_at_its_limit_it_needed_all_of_it_whatever_readings_saw() {
+    let shown = |percent| {
+        let mut job = killed_at(percent);
+        let limit = number(&job, Memory::limit_bytes);
+        set(&mut job, Memory::used_peak_bytes, limit / 100 * 3);
+        set(&mut job, Memory::cache_peak_bytes, 0);
+        let bytes = [limit / 100 * percent + 100, limit / 100 * 3].map(bytes);
+        let text = render(&report(vec![job]), &Style { width: 160, color: false, unicode: false });
+        (text, bytes.map(|bytes| format!("at least {bytes} needed at its peak")))
+    };
+    let (text, [all, seen]) = shown(99);
+    assert!(text.contains(&all) && !text.contains(&seen), "{text}");
+    // Others had the rest: what was charged may have been file cache.
+    let (text, [all, seen]) = shown(60);
+    assert!(text.contains(&seen) && !text.contains(&all), "{text}");
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub struct Details {
     /// The GPUs that its environment names.
     claims: Option<Claims>,
     files: Files,
+    /// What its topmost directory, removed since the last interval, had charged at once.
+    removed_peak_bytes: Option<u64>,
     /// What they showed while it was not known whose they are.
     apart: Option<Apart>,
     /// Its steps and tasks that have cgroups.
@@ -123,6 +125,7 @@ impl Details {
             facts: Facts::default(),
             claims: None,
             files: Files::default(),
+            removed_peak_bytes: None,
             apart: None,
             live_parts: Vec::new(),
             boot_ns,

@@ -126,8 +126,12 @@ impl View {
         if self.hidden.is_none() {
             self.hidden = self.find_hidden(cgroup, path);
         }
-        let hidden = self.hidden.unwrap_or(0);
-        let parts = path.iter().skip(1 + hidden);
+        self.shown(path)
+    }
+
+    /// The same of a cgroup that is gone: as those that were seen before.
+    pub fn shown(&self, path: &Path) -> PathBuf {
+        let parts = path.iter().skip(1 + self.hidden.unwrap_or(0));
         Path::new("/").join(parts.collect::<PathBuf>())
     }
 

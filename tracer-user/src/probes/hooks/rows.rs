@@ -48,7 +48,7 @@ const OF_TASKS: &[HookRow] = &[
         },
         family: LifeCycle,
         feeds: &[],
-        gives: "room for new cgroups after old ones end",
+        gives: "room for new cgroups after old ones end, peaks of memory after the last reading",
     },
     HookRow {
         hook: Hook {

@@ -61,12 +61,14 @@ fn every_program_of_the_object_has_its_row() {
 
 /// Fields that a program asks for before it loads them, so that it does without: `has`, `times_known` and
 /// the like in the programs.
-const ASKED_FOR: [&str; 9] = [
+const ASKED_FOR: [&str; 11] = [
     "TASK_IN_USER_FAULT",
     "TASK_FROZEN",
     "CSS_SET_DFL_CGRP",
     "CSS_SET_SUBSYS",
     "CSS_CGROUP",
+    "CGROUP_MEMORY",
+    "MEMORY_PEAK",
     "REQUEST_DISK",
     "REQUEST_QUEUE",
     "QUEUE_DISK",

@@ -75,7 +75,12 @@ impl Slots {
                 }
                 let lease = self.leases.holder(raw.slot).filter(|&lease| lease != 0);
                 let lease = lease.map(|lease| self.leases.charged(lease));
-                Some(Event::Removed { cgroup, lease, at_ns: raw.at_ns })
+                let peak_bytes = Some(raw.peak_bytes).filter(|bytes| *bytes > 0);
+                let (path, at_ns) = (raw.path, raw.at_ns);
+                Some(Event::Removed { cgroup, lease, at_ns, path, peak_bytes })
+            }
+            life::DISCHARGED => {
+                Some(Event::Discharged { path: raw.path, peak_bytes: raw.peak_bytes })
             }
             life::RENAMED => Some(Event::Renamed { cgroup, at_ns: raw.at_ns }),
             _ => {

@@ -163,11 +163,9 @@ fn killed(stays: bool) -> Found {
     if !known && points.sum("300", "job_fault", "oom_kills") == 0 {
         return Err("oom_kills is unknown: no hook and no file of the cgroup told".into());
     }
-    if stays {
-        // The kernel charges in batches, beyond the limit too.
-        let peaks = points.of("300").filter_map(|point| point.number("peak_bytes"));
-        agree.between("peak_bytes", peaks.max().unwrap_or(0), 1..=33 * MIB);
-    }
+    // The kernel tells it when the directory goes. It charges in batches, beyond the limit too.
+    let peaks = points.of("300").filter_map(|point| point.number("peak_bytes"));
+    agree.between("peak_bytes", peaks.max().unwrap_or(0), 31 * MIB..=33 * MIB);
     agree.exact("oom_kills", points.sum("300", "job_fault", "oom_kills"), 1);
     agree.exact("oom_kills of the node", points.sum("_system", "job_fault", "oom_kills"), 0);
     Ok(agree)

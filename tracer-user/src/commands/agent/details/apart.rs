@@ -89,6 +89,7 @@ impl Details {
             apart.known.clone_from(&apart.groups);
             (to.apart, to.files) = (Some(apart), self.files.hand_over());
         }
+        to.removed_peak_bytes = self.removed_peak_bytes.take();
     }
 }
 

@@ -1,6 +1,6 @@
 //! A job's steps and tasks: their cgroups, and what those counted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Details;
 use crate::{
@@ -111,6 +111,15 @@ impl Details {
             let part = self.record.totals.parts.take_live(&live.step, &live.task);
             part.into_iter().for_each(|part| to.record.totals.parts.begin(part));
             to.live_parts.push(live);
+        }
+    }
+
+    /// The cgroup `path` of a part of it was removed, to which `peak_bytes` had been charged at once.
+    pub fn note_part_peak(&mut self, path: &Path, peak_bytes: Option<u64>) {
+        let live = self.live_parts.iter().find(|live| live.path == path);
+        let part = live.and_then(|live| self.record.totals.parts.live(&live.step, &live.task));
+        if let Some(part) = part {
+            part.memory_peak_bytes = part.memory_peak_bytes.max(peak_bytes);
         }
     }
 

@@ -5,10 +5,10 @@ use crate::{
     cgroup::{place::Places, seldom::Moves},
     model::{
         gaps::NO_SLOT,
-        group::{Group, keep_peaks},
+        group::{Group, keep_peaks, merge_all},
         held::add_held,
         job::Losses,
-        tables::{FAULT, Fact, Fault, MEMORY, fact},
+        tables::{FAULT, Fact, Fault, MEMORY, Memory, fact},
     },
     resolve::{Answer, facts::JobFacts},
 };
@@ -44,6 +44,7 @@ impl Details {
         if let Some(apart) = apart {
             apart.put_before(groups);
         }
+        add_peak(groups, so_far, self.removed_peak_bytes.take());
         keep_peaks(groups, so_far, &MEMORY);
         self.take_in(groups, losses, own_ns, now_ns);
     }
@@ -72,6 +73,7 @@ impl Details {
         let mut groups = Vec::new();
         self.read(places, &mut groups, Moves::default(), now_ns);
         groups.retain_mut(Group::keep_states);
+        add_peak(&mut groups, &self.record.totals.stats.groups, self.removed_peak_bytes.take());
         keep_peaks(&mut groups, &self.record.totals.stats.groups, &MEMORY);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
         let own_ns = self.own_span_ns(now_ns);
@@ -101,6 +103,11 @@ impl Details {
         timeline.add(wall_ns.saturating_sub(timeline.end_ns()), &[]);
     }
 
+    /// Its topmost directory was removed where memory is counted, to which `peak_bytes` had been charged at once.
+    pub fn note_peak(&mut self, peak_bytes: Option<u64>) {
+        self.removed_peak_bytes = self.removed_peak_bytes.max(peak_bytes);
+    }
+
     /// The job's last cgroup was removed at `monotonic_ns`.
     pub fn set_ended(&mut self, monotonic_ns: u64) {
         if self.ended.is_none() {
@@ -118,6 +125,8 @@ impl Details {
         let Some(ended_ns) = self.ended.take() else { return false };
         let returned_ns = self.wall_at(monotonic_ns);
         self.returned = Some((ended_ns, returned_ns));
+        // What is removed from here on may be another job's.
+        add_peak(&mut self.record.totals.stats.groups, &[], self.removed_peak_bytes.take());
         self.apart.iter_mut().for_each(|apart| apart.pass_to(returned_ns));
         self.files.look_again();
         self.forget_telling();
@@ -174,6 +183,18 @@ impl Details {
     }
 }
 
+/// Adds to `groups` what was charged at once to a directory that was removed since, where `so_far` does not tell as much.
+fn add_peak(groups: &mut Vec<Group>, so_far: &[Group], peak_bytes: Option<u64>) {
+    let told = |groups: &[Group]| {
+        groups.iter().find(|group| group.is(&MEMORY))?.number(Memory::peak_bytes)
+    };
+    if peak_bytes > told(so_far).max(told(groups)) {
+        let mut memory = Group::unknown(&MEMORY, Vec::new());
+        memory.set(Memory::peak_bytes, peak_bytes);
+        merge_all(groups, &[memory]);
+    }
+}
+
 fn has_kills(group: &Group) -> bool {
     group.is(&FAULT) && group.number(Fault::oom_kills) > Some(0)
 }
@@ -182,7 +203,7 @@ fn has_kills(group: &Group) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        model::tables::{CPU, Cpu, Memory},
+        model::tables::{CPU, Cpu},
         resolve::Resolver,
     };
 
@@ -247,6 +268,33 @@ mod tests {
             assert_eq!(groups[0].number(Memory::used_peak_bytes), None, "unknown is not zero");
         }
         assert_eq!(peaks, [Some(157), Some(157), Some(158)]);
+    }
+
+    #[test]
+    fn what_was_charged_to_a_directory_that_is_gone_is_told_once_and_to_whom_it_was() {
+        let peak = |groups: &[Group]| {
+            groups.iter().find(|group| group.is(&MEMORY))?.number(Memory::peak_bytes)
+        };
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_1");
+        let mut details = Details::new(&answer, 100 * S, 0);
+        details.note_peak(Some(157));
+        details.set_ended(101 * S);
+        let mut groups = Vec::new();
+        details.add(&mut groups, &Losses::default(), 102 * S);
+        assert_eq!((peak(&groups), groups.len()), (Some(157), 1), "nobody read any file of it");
+        let mut late = Vec::new();
+        details.add(&mut late, &Losses::default(), 103 * S);
+        assert_eq!((late.len(), details.late), (0, false));
+        // Who comes back may be another job.
+        details.note_peak(Some(158));
+        assert!(details.set_returned(104 * S));
+        details.note_peak(Some(3));
+        let mut other = Details::new(&answer, 104 * S, 0);
+        details.hand_apart_to(&mut other);
+        let mut groups = Vec::new();
+        other.add(&mut groups, &Losses::default(), 105 * S);
+        assert_eq!(peak(&groups), Some(3));
+        assert_eq!(peak(&details.record.totals.stats.groups), Some(158));
     }
 
     #[test]

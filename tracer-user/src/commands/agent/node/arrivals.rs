@@ -57,7 +57,8 @@ impl Jobs {
                     let arrival = Arrival { cgroup, lease, fresh, path, at_ns, made_by };
                     self.made(arrival, slots, log);
                 }
-                Event::Removed { cgroup, lease, at_ns } => {
+                Event::Removed { cgroup, lease, at_ns, path, peak_bytes } => {
+                    self.uncharged(&path, peak_bytes);
                     let details =
                         self.tracker.job_of(cgroup).and_then(|job| self.details.get_mut(job));
                     if let Some(details) = details {
@@ -68,6 +69,9 @@ impl Jobs {
                     } else if let Some(lease) = lease {
                         self.tracker.removed_of(lease, at_ns);
                     }
+                }
+                Event::Discharged { path, peak_bytes } => {
+                    self.uncharged(&path, Some(peak_bytes));
                 }
                 Event::Renamed { at_ns, .. } => self.renamed(at_ns, slots, log),
                 Event::Executed { lease, pid, uid } => {
@@ -116,6 +120,25 @@ impl Jobs {
             }
         }
         Ok(())
+    }
+
+    /// The cgroup `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
+    /// They lie in the hierarchy of memory as they do where jobs are told apart.
+    fn uncharged(&mut self, path: &Path, peak_bytes: Option<u64>) {
+        if peak_bytes.is_none() {
+            return;
+        }
+        let path = self.view.shown(path);
+        let owners = self.tracker.jobs().filter(|(_, tracked)| path.starts_with(&tracked.root));
+        // One inside another's directory has the longer path.
+        let owner = owners.max_by_key(|(_, tracked)| tracked.root.as_os_str().len());
+        let Some((job, tracked)) = owner else { return };
+        if let Some(details) = self.details.get_mut(job) {
+            match path == tracked.root {
+                true => details.note_peak(peak_bytes),
+                false => details.note_part_peak(&path, peak_bytes),
+            }
+        }
     }
 
     /// Some cgroup was renamed: it and those below it may be other jobs' from here on.
