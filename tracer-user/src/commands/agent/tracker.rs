@@ -2,7 +2,7 @@
 //! is told as [`Action`]s, time and identities arrive as arguments.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     model::{job::Job, lease::Lease},
@@ -274,6 +274,15 @@ impl Tracker {
     /// The job that `cgroup` is of.
     pub fn job_of(&self, cgroup: Cgroup) -> Option<&Job> {
         self.cgroups.get(&cgroup)
+    }
+
+    /// The job in whose directory `path` lies, the last one of its id.
+    pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Tracked)> {
+        let owners = self.jobs.iter().filter(|(_, tracked)| path.starts_with(&tracked.root));
+        // One inside another's directory has the longer path.
+        owners.max_by_key(|(_, tracked)| {
+            (tracked.root.as_os_str().len(), tracked.ended_ns.unwrap_or(u64::MAX))
+        })
     }
 
     /// Whether `cgroup` is one of a job's.

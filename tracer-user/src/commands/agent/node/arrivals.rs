@@ -129,10 +129,7 @@ impl Jobs {
             return;
         }
         let path = self.view.shown(path);
-        let owners = self.tracker.jobs().filter(|(_, tracked)| path.starts_with(&tracked.root));
-        // One inside another's directory has the longer path.
-        let owner = owners.max_by_key(|(_, tracked)| tracked.root.as_os_str().len());
-        let Some((job, tracked)) = owner else { return };
+        let Some((job, tracked)) = self.tracker.owner_of(&path) else { return };
         if let Some(details) = self.details.get_mut(job) {
             match path == tracked.root {
                 true => details.note_peak(peak_bytes),

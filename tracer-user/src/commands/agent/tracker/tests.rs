@@ -221,6 +221,32 @@ fn what_came_after_the_end_of_another_job_of_that_id_is_its_own() {
 }
 
 #[test]
+fn a_directory_is_the_innermost_jobs_and_of_one_id_the_last_ones() {
+    let mut tracker = returned();
+    let mut second = Job { life: 1, ..job("4") };
+    // Whichever is first by its name.
+    second.user = "ada".into();
+    tracker.split(&job("4"), &second, 7, 9);
+    let inner = Owner { root: "/slurm/job_4/step_0/inner".into(), ..owner("5").unwrap() };
+    tracker.made(cgroup(9), None, false, Some(inner), 9);
+    let of = |tracker: &Tracker, path: &str| {
+        tracker.owner_of(std::path::Path::new(path)).map(|(job, _)| job.clone())
+    };
+    assert_eq!(of(&tracker, "/slurm/job_4"), Some(second.clone()));
+    assert_eq!(of(&tracker, "/slurm/job_4/step_0"), Some(second.clone()));
+    assert_eq!(of(&tracker, "/slurm/job_4/step_0/inner/a"), Some(job("5")));
+    assert_eq!(of(&tracker, "/slurm/job_44"), None);
+    // Memory's directory may go after the others.
+    (2..6).for_each(|id| _ = tracker.removed(cgroup(id), 20));
+    assert!(tracker.job(&second).unwrap().ended_ns.is_some());
+    assert_eq!(of(&tracker, "/slurm/job_4"), Some(second));
+    let mut third = returned();
+    let last = Job { life: 1, ..job("4") };
+    third.split(&job("4"), &last, 7, 9);
+    assert_eq!(of(&third, "/slurm/job_4"), Some(last));
+}
+
+#[test]
 fn what_came_after_the_end_of_the_same_job_joins_it() {
     let mut tracker = returned();
     let keep = [11, 12, 13].map(|lease| Action::Keep(lease, true));
