@@ -96,8 +96,8 @@ pub fn load<T: Word, F: Marked>(base: impl Pointer, _: F) -> T {
     base.field::<T, F>()
 }
 
-/// The word at `base`, no pointer that the verifier knows, at the offset that the global of a field holds; 0
-/// where there is none.
+/// The word behind the address `base`, which need not be of a struct that the verifier knows, at the offset that
+/// the global of a field holds; 0 where there is none.
 #[inline(always)]
 pub fn probed(base: u64, field: &'static u64) -> u64 {
     // SAFETY: read with all faults caught.

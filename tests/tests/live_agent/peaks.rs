@@ -80,10 +80,7 @@ fn a_job_that_is_gone_before_anyone_reads_it_has_the_kernels_peak() {
             let saved = totals.stats.group(&MEMORY).and_then(|of| of.number(Memory::peak_bytes));
             agree.exact("in its record", saved.unwrap_or(0), truth);
             let step = totals.parts.listed.iter().find(|part| part.step == "0").unwrap();
-            // Of the hierarchy of memory, the step is removed after the job's own end is known.
-            if controllers.len() == 1 {
-                agree.exact("its step's", step.memory_peak_bytes.unwrap_or(0), step_truth);
-            }
+            agree.exact("its step's", step.memory_peak_bytes.unwrap_or(0), step_truth);
         }
     }
     agree.end();

@@ -132,6 +132,10 @@ fn peak_pages(cgroup: Kernel) -> u64 {
         return 0;
     }
     let memory: Kernel = load(cgroup, CGROUP_MEMORY);
+    // Asked before any arithmetic: kernels whose types say that it is RCU's know that it may be null.
+    if memory.is_null() {
+        return 0;
+    }
     probed(memory as u64, &globals::MEMORY_PEAK)
 }
 

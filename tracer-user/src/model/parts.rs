@@ -145,7 +145,12 @@ impl Parts {
         self.listed.iter_mut().find(is_it)
     }
 
-    /// Takes that one out: it is another job's.
+    /// The last one of that name, ended or not.
+    pub fn last(&mut self, step: &str, task: &str) -> Option<&mut Part> {
+        self.listed.iter_mut().rfind(|part| part.step == step && part.task == task)
+    }
+
+    /// Takes the one that has not ended out: it is another job's.
     pub fn take_live(&mut self, step: &str, task: &str) -> Option<Part> {
         let is_it = |part: &Part| part.end.is_none() && part.step == step && part.task == task;
         let at = self.listed.iter().position(is_it)?;

@@ -296,9 +296,11 @@ impl<'a> Facts<'a> {
     /// Memory needed at the peak, without file cache, on the node that needed most.
     pub fn memory_needed(&self) -> Option<Needed> {
         let read = self.nodes.iter().filter_map(|node| node.memory).reduce(Needed::most);
-        // Whom the kernel killed at its limit had no file cache left to give back.
+        // Whom the kernel killed at its limit had no file cache left to give back. Where the readings saw what was charged,
+        // cache included, it was killed at another limit.
         let at_limit = self.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT)
-            && self.request.ended_for_memory();
+            && self.request.ended_for_memory()
+            && read.is_some_and(|needed| !needed.is_seen());
         let charged = self.number(Memory::peak_bytes).filter(|_| at_limit);
         let full = charged.map(|bytes| Needed { least_bytes: bytes, most_bytes: bytes });
         [read, full].into_iter().flatten().reduce(Needed::most)

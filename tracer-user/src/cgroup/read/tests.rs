@@ -8,6 +8,7 @@ use super::*;
 use crate::model::group::Value;
 
 mod changes;
+mod seldom;
 
 /// A job at `<mount>/<path>` of hierarchy `number`, its own, in a directory that stays while it lives.
 fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
@@ -31,6 +32,12 @@ fn known(group: &Group) -> Vec<(&'static str, u64)> {
         _ => None,
     };
     group.fields().filter_map(|(field, value)| Some((field.name, number(value)?))).collect()
+}
+
+/// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended.
+fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
+    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: None });
+    (reader.read_memory(), reader.read_cpu())
 }
 
 #[test]
@@ -258,154 +265,4 @@ fn kills_without_a_count_or_a_cgroup_of_the_jobs_own_are_unknown() {
     write(&directory, &[("memory.oom_control", "oom_kill 5\n")]);
     place.own = false;
     assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place]), 0), None), None);
-}
-
-/// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended.
-fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
-    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: None });
-    (reader.read_memory(), reader.read_cpu())
-}
-
-#[test]
-fn of_many_jobs_what_is_not_read_again_is_unknown_and_what_moved_is_read() {
-    let (_mount, place) = place(3, &["memory"], "job");
-    let charge = |current: u64, rss: u64| {
-        let stat = format!(
-            "rss 9\nhierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss {rss}\ntotal_shmem 1\ntotal_swap 2\n"
-        );
-        let files = [
-            ("memory.usage_in_bytes", format!("{current}\n")),
-            ("memory.max_usage_in_bytes", "9000\n".into()),
-            ("memory.stat", stat),
-            ("tasks", "1\n2\n".into()),
-        ];
-        files.iter().for_each(|(name, text)| fs::write(place.directory.join(name), text).unwrap());
-    };
-    let mut reader = CgroupReader::of_job(&Places(vec![place.clone()]), 0);
-    let fields = [Memory::anon_bytes, Memory::shmem_bytes, Memory::swap_bytes, Memory::limit_bytes];
-    let told = |memory: &Group| fields.map(|field| memory.number(field));
-    let all = |rss| [Some(rss), Some(1), Some(2), Some(8192)];
-    charge(1000, 500);
-    // Young: each second.
-    for second in 1..=10 {
-        let (memory, cpu) = at(&mut reader, second, 0);
-        assert_eq!((told(&memory), cpu.number(Cpu::tasks)), (all(500), Some(2)), "{second}");
-    }
-    let (memory, cpu) = at(&mut reader, 100, 0);
-    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), (all(500), Some(2)));
-    charge(1010, 501);
-    let (memory, cpu) = at(&mut reader, 101, 0);
-    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), ([None; 4], None), "unknown, not old");
-    let each = [Memory::current_bytes, Memory::peak_bytes, Memory::used_peak_bytes];
-    assert_eq!(each.map(|field| memory.number(field)), [Some(1010), Some(9000), Some(501)]);
-    // More than a hundredth more, or less, than when it was read; a task that came.
-    charge(1011, 502);
-    assert_eq!(told(&at(&mut reader, 102, 0).0), all(502));
-    charge(1000, 503);
-    assert_eq!(told(&at(&mut reader, 103, 0).0), all(503));
-    let (memory, cpu) = at(&mut reader, 104, 1);
-    assert_eq!((told(&memory), cpu.number(Cpu::tasks)), ([None; 4], Some(2)));
-    // After a few seconds at the latest; and at long intervals each time.
-    assert_eq!(told(&at(&mut reader, 109, 1).0), all(503));
-    assert_eq!(told(&at(&mut reader, 119, 1).0), all(503));
-    // Near the limit what is used more takes its place from the page cache: each time, until the charge has fallen.
-    charge(7700, 504);
-    assert_eq!(told(&at(&mut reader, 120, 1).0), all(504));
-    charge(7700, 7000);
-    assert_eq!(told(&at(&mut reader, 121, 1).0), all(7000));
-    charge(7600, 505);
-    assert_eq!(told(&at(&mut reader, 122, 1).0), all(505));
-    assert_eq!(told(&at(&mut reader, 123, 1).0), [None; 4]);
-}
-
-#[test]
-fn of_a_job_that_does_nothing_what_was_told_is_told_until_a_sign() {
-    let (_memory_mount, memory) = place(3, &["memory"], "job");
-    let (_v2_mount, v2) = place(0, &[], "job");
-    let stat = "hierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss 500\ntotal_shmem 1\n";
-    let charge = |current: &str, limit: &str| {
-        let files = [
-            ("memory.usage_in_bytes", current),
-            ("memory.max_usage_in_bytes", "900\n"),
-            ("memory.limit_in_bytes", limit),
-            ("memory.stat", stat),
-        ];
-        write(&memory.directory, &files);
-    };
-    let stalled = |us: u64| {
-        let text = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={us}\n");
-        fs::write(v2.directory.join("io.pressure"), text).unwrap();
-    };
-    let run = |tasks: &str| fs::write(v2.directory.join("pids.current"), tasks).unwrap();
-    charge("800\n", "8192\n");
-    stalled(1);
-    run("2\n");
-    let mut reader = CgroupReader::of_job(&Places(vec![memory.clone(), v2.clone()]), 0);
-    let mut told = |second: u64, all: Option<u64>| {
-        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all });
-        let [memory, _] = reader.read();
-        [Memory::current_bytes, Memory::anon_bytes, Memory::limit_bytes, Memory::io_some_stall_ns]
-            .map(|field| memory.number(field))
-    };
-    let known =
-        |current, stall_us: u64| [Some(current), Some(500), Some(8192), Some(stall_us * 1000)];
-    // Old: what is read seldom is read once more to be told, when the kernel has added it up.
-    assert_eq!(told(100, Some(5)), known(800, 1));
-    for second in 101..104 {
-        assert_eq!(told(second, Some(5))[1], None);
-    }
-    assert_eq!(told(104, Some(5)), known(800, 1));
-    stalled(2);
-    assert_eq!(told(105, Some(5)), known(800, 1), "not read");
-    assert_eq!(told(106, Some(6))[3], Some(2000), "a task ran");
-    // A task of its waits.
-    for second in 107..112 {
-        stalled(second);
-        assert_eq!(told(second, Some(6))[3], Some(second * 1000));
-    }
-    assert_eq!(told(112, Some(6))[3], Some(111_000));
-    assert_eq!(told(113, Some(6)), known(800, 111));
-    stalled(200);
-    assert_eq!(told(114, Some(6))[3], Some(111_000), "not read");
-    charge("801\n", "8192\n");
-    assert_eq!(told(115, Some(6))[3], Some(200_000), "the charge moved");
-    assert_eq!(told(116, Some(6))[3], Some(200_000));
-    assert_eq!(told(117, Some(6)), known(801, 200));
-    stalled(250);
-    run("3\n");
-    assert_eq!(told(118, Some(6))[3], Some(250_000), "a task was moved in");
-    assert_eq!(told(119, Some(6))[3], Some(250_000));
-    assert_eq!(told(120, Some(6)), known(801, 250));
-    stalled(300);
-    charge("801\n", "4096\n");
-    assert_eq!(told(121, Some(6))[3], Some(300_000), "the limit was changed");
-    assert_eq!(told(122, None)[3], Some(300_000));
-    stalled(400);
-    assert_eq!(told(123, None)[3], Some(400_000), "nobody counts");
-}
-
-/// Its tasks are listed every few seconds: what the readings between do not tell has not changed.
-#[test]
-fn of_a_job_that_does_nothing_and_whose_tasks_are_listed_what_was_told_is_told() {
-    let (_mount, memory) = place(3, &["memory"], "job");
-    let files = [
-        ("memory.usage_in_bytes", "800\n"),
-        ("memory.max_usage_in_bytes", "900\n"),
-        ("memory.limit_in_bytes", "8192\n"),
-        ("memory.stat", "hierarchical_memory_limit 8192\ntotal_cache 3\ntotal_rss 500\n"),
-        ("tasks", "7\n8\n"),
-    ];
-    write(&memory.directory, &files);
-    let mut reader = CgroupReader::of_job(&Places(vec![memory.clone()]), 0);
-    let mut listed = 0;
-    for second in 100..130_u64 {
-        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all: Some(5) });
-        if second == 106 {
-            write(&memory.directory, &[("memory.max_usage_in_bytes", "950\n")]);
-        }
-        let [memory, cpu] = reader.read();
-        assert_eq!(memory.number(Memory::peak_bytes), Some(900), "read at {second}");
-        listed += u64::from(cpu.number(Cpu::tasks) == Some(2));
-    }
-    assert!((3..15).contains(&listed), "{listed}");
 }

@@ -68,6 +68,8 @@ pub struct Details {
     apart: Option<Apart>,
     /// Its steps and tasks that have cgroups.
     live_parts: Vec<LivePart>,
+    /// Those that ended since the last reading: the hierarchy of memory may tell of them later than the others.
+    gone_parts: Vec<LivePart>,
     /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
     /// whoever sets the clock meanwhile moves none of them.
     boot_ns: u64,
@@ -128,6 +130,7 @@ impl Details {
             removed_peak_bytes: None,
             apart: None,
             live_parts: Vec::new(),
+            gone_parts: Vec::new(),
             boot_ns,
             killed_ns: None,
             told_ns: None,

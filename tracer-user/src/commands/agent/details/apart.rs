@@ -196,6 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_went_twice_before_it_was_known_whose_it_is_has_its_peak_with_the_other_job()
+    {
+        let directory = Directory(tempfile::tempdir().unwrap());
+        let mut first = returned(&directory);
+        first.note_peak(Some(20_000));
+        first.set_ended(131 * S);
+        assert!(first.set_returned(132 * S));
+        let mut second = details(120);
+        first.hand_apart_to(&mut second);
+        assert_eq!(told(&first.record.totals.stats.groups)[1], Some(9_000));
+        let mut groups = Vec::new();
+        second.add(&mut groups, &Losses::default(), 133 * S);
+        assert_eq!(told(&groups)[1], Some(20_000));
+    }
+
+    #[test]
     fn what_another_job_of_the_same_id_used_is_its_own() {
         let directory = Directory(tempfile::tempdir().unwrap());
         let mut before = returned(&directory);

@@ -75,6 +75,7 @@ impl Details {
     /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC), when the job's
     /// tasks had done as `moves` says.
     pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, moves: Moves, now_ns: u64) {
+        self.gone_parts.clear();
         let wall_ns = self.wall_at(now_ns);
         let count = self.live_parts.len().min(AT_ONCE);
         for live in self.live_parts[..count].iter_mut().filter(|live| live.pace.is_due(now_ns)) {
@@ -116,8 +117,8 @@ impl Details {
 
     /// The cgroup `path` of a part of it was removed, to which `peak_bytes` had been charged at once.
     pub fn note_part_peak(&mut self, path: &Path, peak_bytes: Option<u64>) {
-        let live = self.live_parts.iter().find(|live| live.path == path);
-        let part = live.and_then(|live| self.record.totals.parts.live(&live.step, &live.task));
+        let found = self.live_parts.iter().chain(&self.gone_parts).find(|part| part.path == path);
+        let part = found.and_then(|found| self.record.totals.parts.last(&found.step, &found.task));
         if let Some(part) = part {
             part.memory_peak_bytes = part.memory_peak_bytes.max(peak_bytes);
         }
@@ -133,5 +134,13 @@ impl Details {
         if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
             part.end = Some(end_ns);
         }
+        self.gone_parts.push(LivePart { files: None, ..live });
+    }
+
+    /// All that have not ended end at `end_ns`, with the job.
+    pub(super) fn end_parts(&mut self, end_ns: u64) {
+        self.record.totals.parts.end_all(end_ns);
+        let live = self.live_parts.drain(..);
+        self.gone_parts.extend(live.map(|live| LivePart { files: None, ..live }));
     }
 }

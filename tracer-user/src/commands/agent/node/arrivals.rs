@@ -58,7 +58,7 @@ impl Jobs {
                     self.made(arrival, slots, log);
                 }
                 Event::Removed { cgroup, lease, at_ns, path, peak_bytes } => {
-                    self.uncharged(&path, peak_bytes);
+                    self.uncharged(Some(cgroup), &path, peak_bytes);
                     let details =
                         self.tracker.job_of(cgroup).and_then(|job| self.details.get_mut(job));
                     if let Some(details) = details {
@@ -71,7 +71,7 @@ impl Jobs {
                     }
                 }
                 Event::Discharged { path, peak_bytes } => {
-                    self.uncharged(&path, Some(peak_bytes));
+                    self.uncharged(None, &path, Some(peak_bytes));
                 }
                 Event::Renamed { at_ns, .. } => self.renamed(at_ns, slots, log),
                 Event::Executed { lease, pid, uid } => {
@@ -122,14 +122,19 @@ impl Jobs {
         Ok(())
     }
 
-    /// The cgroup `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
-    /// They lie in the hierarchy of memory as they do where jobs are told apart.
-    fn uncharged(&mut self, path: &Path, peak_bytes: Option<u64>) {
+    /// `cgroup` at `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
+    /// One that is `None` was in the hierarchy of memory, where they lie as they do where jobs are told apart.
+    fn uncharged(&mut self, cgroup: Option<Cgroup>, path: &Path, peak_bytes: Option<u64>) {
         if peak_bytes.is_none() {
             return;
         }
         let path = self.view.shown(path);
-        let Some((job, tracked)) = self.tracker.owner_of(&path) else { return };
+        let of_known = |job| Some((job, self.tracker.job(job)?));
+        let owner = match cgroup {
+            Some(cgroup) => self.tracker.job_of(cgroup).and_then(of_known),
+            None => self.tracker.owner_of(&path),
+        };
+        let Some((job, tracked)) = owner else { return };
         if let Some(details) = self.details.get_mut(job) {
             match path == tracked.root {
                 true => details.note_peak(peak_bytes),
