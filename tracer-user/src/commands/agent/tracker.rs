@@ -197,7 +197,8 @@ impl Tracker {
         for job in known.chain(self.names.values_mut()).filter(|job| *job == from) {
             job.clone_from(to);
         }
-        self.names.insert(from.clone(), to.clone());
+        // Paths that name it so may be of a later job with its id.
+        self.names.entry(from.clone()).or_insert_with(|| to.clone());
         self.jobs.insert(to.clone(), tracked);
         true
     }

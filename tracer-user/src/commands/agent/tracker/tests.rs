@@ -220,6 +220,20 @@ fn what_came_after_the_end_of_another_job_of_that_id_is_its_own() {
     assert_eq!(tracker.job_of(cgroup(3)), Some(&second));
 }
 
+/// The name of a user may come late.
+#[test]
+fn a_name_that_comes_after_the_id_was_used_again_leaves_its_paths_to_the_last() {
+    let mut tracker = returned();
+    let second = Job { life: 1, ..job("4") };
+    tracker.split(&job("4"), &second, 7, 9);
+    let named = [job("4"), second].map(|job| (Job { user: "ada".into(), ..job.clone() }, job));
+    for (to, from) in &named {
+        assert!(tracker.rename(from, to));
+    }
+    tracker.made(cgroup(6), Some(12), false, owner("4"), 10);
+    assert_eq!(tracker.job_of(cgroup(6)), Some(&named[1].0));
+}
+
 #[test]
 fn a_directory_is_the_innermost_jobs_and_of_one_id_the_last_ones() {
     let mut tracker = returned();
