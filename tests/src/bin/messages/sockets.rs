@@ -65,6 +65,8 @@ pub fn lost() -> u64 {
         assert_eq!(libc::listen(listener.as_raw_fd(), 0), 0);
         let address = listener.local_addr().unwrap();
         let _first = TcpStream::connect(address).unwrap();
+        // Before the first is in the listener's queue a second one would be answered, and nothing lost.
+        until(|| Some(tcp_info(&listener).tcpi_unacked).filter(|queued| *queued > 0));
         let SocketAddr::V4(address) = address else { unreachable!() };
         let mut to: libc::sockaddr_in = zeroed();
         to.sin_family = libc::AF_INET as u16;
@@ -73,21 +75,30 @@ pub fn lost() -> u64 {
         let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK;
         let second = OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, kind, 0));
         libc::connect(second.as_raw_fd(), (&raw const to).cast(), size_of_val(&to) as u32);
-        loop {
-            std::thread::sleep(Duration::from_millis(50));
-            let mut info: libc::tcp_info = zeroed();
-            let mut bytes = size_of::<libc::tcp_info>() as u32;
-            let place = (&raw mut info).cast();
-            libc::getsockopt(
-                second.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                place,
-                &mut bytes,
-            );
-            if info.tcpi_total_retrans > 0 {
-                return info.tcpi_total_retrans.into();
-            }
-        }
+        until(|| Some(tcp_info(&second).tcpi_total_retrans).filter(|segments| *segments > 0)).into()
     }
+}
+
+/// What the kernel tells of a TCP socket.
+fn tcp_info(socket: &impl AsRawFd) -> libc::tcp_info {
+    // SAFETY: the kernel fills at most a struct of that size, for which zeros are valid.
+    unsafe {
+        let mut info: libc::tcp_info = zeroed();
+        let mut bytes = size_of_val(&info) as u32;
+        let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+        let place = (&raw mut info).cast();
+        assert_eq!(libc::getsockopt(socket.as_raw_fd(), level, option, place, &mut bytes), 0);
+        info
+    }
+}
+
+/// What `look` finds, which a busy machine may take its time for.
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1_000 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("not found within 50 s");
 }
