@@ -13,7 +13,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jobtrace_tests::rig::{bpffs::PINS, full_disk::SmallDisk, wait_for};
+use jobtrace::model::tables::{MEMORY, Memory};
+use jobtrace_tests::{
+    agent::records,
+    rig::{bpffs::PINS, full_disk::SmallDisk, shaped::Directories, wait_for},
+};
 use site::{Site, kill, sums, terminate};
 
 #[test]
@@ -184,4 +188,31 @@ fn an_agent_that_does_not_pin_removes_what_is_pinned() {
     terminate(site.agent());
     assert!(site.log().contains("which a previous agent left attached"), "{}", site.log());
     assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
+}
+
+/// Nothing was told of it when the agent was killed.
+#[test]
+fn the_peak_of_a_job_that_ended_before_a_kill_is_not_lost() {
+    const TOUCH: &str = env!("CARGO_BIN_EXE_touch");
+    let site = Site::new();
+    site.configure("interval = \"60s\"");
+    let mut agent = site.agent();
+    let (memory, job) = (site.memory(), site.directory("a"));
+    let counted = Directories(vec![job.0[0].clone(), memory.join("job_a")]);
+    let _ = fs::create_dir(&counted.0[1]);
+    counted.run(&[TOUCH, "fresh", "10000"]);
+    let peaks = ["memory.max_usage_in_bytes", "memory.peak"].map(|file| counted.0[1].join(file));
+    let peak = peaks.iter().find_map(|file| fs::read_to_string(file).ok()).expect("a peak");
+    counted.0.iter().for_each(|directory| drop(fs::remove_dir(directory)));
+    // The kernel tells the agent at once.
+    sleep(Duration::from_millis(500));
+    kill(&mut agent);
+    terminate(site.agent());
+    let _ = fs::remove_dir(memory);
+    let told = sums(&site.lines(), "job_memory", "peak_bytes").get("a").copied();
+    assert_eq!(told, Some(peak.trim().parse().expect("a number")), "{}", site.log());
+    let records = records(&site.path("records")).expect("records");
+    let record = records.iter().find(|record| record.job().job == "a").expect("a record");
+    let saved = record.totals.stats.group(&MEMORY).and_then(|of| of.number(Memory::peak_bytes));
+    assert_eq!(saved, told, "in its record");
 }

@@ -61,8 +61,9 @@ impl Site {
         let hierarchy = &self.hierarchy;
         let folder = self.folder.path().display();
         let name = self.parent.file_name().unwrap().to_str().unwrap();
+        let interval = if more.contains("interval") { "" } else { "interval = \"1s\"\n" };
         let text = format!(
-            "interval = \"1s\"\nhierarchy = \"{hierarchy}\"\npin = true\n{more}\n\
+            "{interval}hierarchy = \"{hierarchy}\"\npin = true\n{more}\n\
              [spool]\ndir = \"{folder}/spool\"\n[state]\ndir = \"{folder}/state\"\n[records]\ndir = \"{folder}/records\"\n\
              [[rule]]\nname = \"pin\"\nmanager = \"pin\"\n\
              pattern = '/(.*/)?{name}/job_(?<job>[a-z0-9]+)'\n"
@@ -109,6 +110,19 @@ impl Site {
         let dir = self.parent.join(format!("job_{name}"));
         fs::create_dir(&dir).expect("a cgroup");
         Directories(vec![dir])
+    }
+
+    /// The directory in which the jobs' memory is counted, made where it is not that of the jobs themselves.
+    pub fn memory(&self) -> PathBuf {
+        let Some(v1) =
+            Hierarchies::read().expect("cgroups").v1("memory").map(|v1| v1.mount.clone())
+        else {
+            fs::write(self.parent.join("cgroup.subtree_control"), "+memory").expect("memory");
+            return self.parent.clone();
+        };
+        let memory = v1.join(self.parent.file_name().expect("a name"));
+        fs::create_dir_all(&memory).expect("a cgroup");
+        memory
     }
 
     /// A job that forks `count` times, for `sleep_s` seconds at least.

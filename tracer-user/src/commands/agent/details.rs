@@ -64,6 +64,8 @@ pub struct Details {
     files: Files,
     /// What its topmost directory, removed since the last interval, had charged at once.
     removed_peak_bytes: Option<u64>,
+    /// The same of one that was removed before it had cgroups again: no other job's.
+    own_peak_bytes: Option<u64>,
     /// What they showed while it was not known whose they are.
     apart: Option<Apart>,
     /// Its steps and tasks that have cgroups.
@@ -128,6 +130,7 @@ impl Details {
             claims: None,
             files: Files::default(),
             removed_peak_bytes: None,
+            own_peak_bytes: None,
             apart: None,
             live_parts: Vec::new(),
             gone_parts: Vec::new(),
@@ -238,6 +241,8 @@ impl Details {
     /// What the next agent has to know of its values.
     pub fn counted(&self) -> Counted {
         let totals = &self.record.totals;
+        let mut groups = totals.stats.groups.clone();
+        values::add_peak(&mut groups, &[], self.own_peak_bytes.max(self.removed_peak_bytes));
         Counted {
             facts: self.facts.clone(),
             boot_ns: self.boot_ns,
@@ -251,7 +256,7 @@ impl Details {
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,
-            totals: totals.stats.groups.clone(),
+            totals: groups,
             losses: totals.own.clone(),
             software: totals.software.clone(),
             consent: self.consent,

@@ -13,6 +13,7 @@ mod due;
 mod gpus;
 mod jobs;
 mod learn;
+mod let_go;
 mod lives;
 mod net_devices;
 mod resume;

@@ -157,6 +157,8 @@ pub enum JournalEntry {
     Owner(Lease, Job, PathBuf),
     /// A job is called otherwise.
     Renamed(Job, Job),
+    /// To a directory of a job's, which is gone, so many bytes had been charged at once.
+    Peak(Job, PathBuf, u64),
     /// The last values of a lease.
     Closed(Lease, Vec<Group>),
 }

@@ -175,7 +175,7 @@ mod tests {
     fn what_a_job_used_that_came_back_is_told_though_it_has_ended_again() {
         let directory = Directory(tempfile::tempdir().unwrap());
         let mut details = returned(&directory);
-        details.add_late(&[], &Losses::default(), 130 * S);
+        details.add_late(&mut Vec::new(), &Losses::default(), 130 * S);
         details.set_ended(134 * S);
         let mut groups = Vec::new();
         details.add(&mut groups, &Losses::default(), 135 * S);

@@ -35,6 +35,7 @@ impl Details {
         self.files.leave_out(groups);
         let own_ns = self.own_span_ns(now_ns);
         self.owner_search.note(groups);
+        let peak_bytes = self.take_peak();
         let so_far = &self.record.totals.stats.groups;
         let apart = self.apart.take();
         if !self.is_step {
@@ -44,14 +45,32 @@ impl Details {
         if let Some(apart) = apart {
             apart.put_before(groups);
         }
-        add_peak(groups, so_far, self.removed_peak_bytes.take());
+        add_peak(groups, so_far, peak_bytes);
         keep_peaks(groups, so_far, &MEMORY);
         self.take_in(groups, losses, own_ns, now_ns);
     }
 
     /// The same while it is not known whether it goes on after its end: what came late is all that is its own.
-    pub fn add_late(&mut self, groups: &[Group], losses: &Losses, now_ns: u64) {
+    pub fn add_late(&mut self, groups: &mut Vec<Group>, losses: &Losses, now_ns: u64) {
+        add_peak(groups, &self.record.totals.stats.groups, self.own_peak_bytes.take());
         self.take_in(groups, losses, 0, now_ns);
+    }
+
+    /// The same of a job that was let go, whose directory was removed since where memory is counted; gives what is to be
+    /// told of it.
+    pub fn add_last_peak(&mut self, now_ns: u64) -> Vec<Group> {
+        let mut groups = Vec::new();
+        let peak_bytes = self.take_peak();
+        add_peak(&mut groups, &self.record.totals.stats.groups, peak_bytes);
+        if !groups.is_empty() {
+            self.take_in(&groups, &Losses::default(), 0, now_ns);
+        }
+        groups
+    }
+
+    /// What its directories that were removed since the last interval had charged at once, where all are its own.
+    fn take_peak(&mut self) -> Option<u64> {
+        self.own_peak_bytes.take().max(self.removed_peak_bytes.take())
     }
 
     /// Adds `groups` of `own_ns` up to `now_ns` (CLOCK_MONOTONIC).
@@ -74,7 +93,8 @@ impl Details {
         let mut groups = Vec::new();
         self.read(places, &mut groups, Moves::default(), now_ns);
         groups.retain_mut(Group::keep_states);
-        add_peak(&mut groups, &self.record.totals.stats.groups, self.removed_peak_bytes.take());
+        let peak_bytes = self.take_peak();
+        add_peak(&mut groups, &self.record.totals.stats.groups, peak_bytes);
         keep_peaks(&mut groups, &self.record.totals.stats.groups, &MEMORY);
         let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
         let own_ns = self.own_span_ns(now_ns);
@@ -127,7 +147,7 @@ impl Details {
         self.returned = Some((ended_ns, returned_ns));
         // What is removed from here on may be another job's, as it was since the return before this one.
         if self.apart.is_none() {
-            add_peak(&mut self.record.totals.stats.groups, &[], self.removed_peak_bytes.take());
+            self.own_peak_bytes = self.take_peak();
         }
         self.apart.iter_mut().for_each(|apart| apart.pass_to(returned_ns));
         self.files.look_again();
@@ -186,7 +206,7 @@ impl Details {
 }
 
 /// Adds to `groups` what was charged at once to a directory that was removed since, where `so_far` does not tell as much.
-fn add_peak(groups: &mut Vec<Group>, so_far: &[Group], peak_bytes: Option<u64>) {
+pub(super) fn add_peak(groups: &mut Vec<Group>, so_far: &[Group], peak_bytes: Option<u64>) {
     let told = |groups: &[Group]| {
         groups.iter().find(|group| group.is(&MEMORY))?.number(Memory::peak_bytes)
     };
@@ -240,7 +260,7 @@ mod tests {
         details.add(&mut Vec::new(), &Losses::default(), 112 * S);
         assert_eq!(counted(&details), (10, 40));
         assert!(details.set_returned(120 * S));
-        details.add_late(&[], &Losses::default(), 130 * S);
+        details.add_late(&mut Vec::new(), &Losses::default(), 130 * S);
         assert_eq!(counted(&details), (10, 40));
         // It is the same job.
         details.add(&mut vec![cpu()], &Losses::default(), 135 * S);
@@ -251,7 +271,7 @@ mod tests {
     fn who_comes_back_within_an_interval_had_no_pause() {
         let mut details = ended();
         assert!(details.set_returned(111 * S));
-        details.add_late(&[], &Losses::default(), 112 * S);
+        details.add_late(&mut Vec::new(), &Losses::default(), 112 * S);
         assert_eq!(counted(&details), (4, 16));
         details.add(&mut vec![cpu()], &Losses::default(), 114 * S);
         assert_eq!(counted(&details), (14, 56));
@@ -295,6 +315,9 @@ mod tests {
         // Who comes back may be another job.
         details.note_peak(Some(160));
         assert!(details.set_returned(104 * S));
+        let mut before = Vec::new();
+        details.add_late(&mut before, &Losses::default(), 104 * S);
+        assert_eq!(peak(&before), Some(160), "it is told though others' cgroups are there");
         details.note_peak(Some(3));
         let mut other = Details::new(&answer, 104 * S, 0);
         details.hand_apart_to(&mut other);
@@ -302,6 +325,31 @@ mod tests {
         other.add(&mut groups, &Losses::default(), 105 * S);
         assert_eq!(peak(&groups), Some(3));
         assert_eq!(peak(&details.record.totals.stats.groups), Some(160));
+        // One that was let go is told of nothing else.
+        assert!(details.add_last_peak(106 * S).is_empty());
+        details.note_peak(Some(161));
+        assert_eq!(
+            details.counted().totals.iter().find_map(|group| group.number(Memory::peak_bytes)),
+            Some(161)
+        );
+        assert_eq!(peak(&details.add_last_peak(106 * S)), Some(161));
+        assert!(details.add_last_peak(107 * S).is_empty());
+    }
+
+    /// A job that comes back twice within one interval.
+    #[test]
+    fn all_that_was_charged_before_a_return_is_told_in_the_next_interval() {
+        let mut details = ended();
+        for (second, peak_bytes) in [(104, 160), (106, 150)] {
+            details.note_peak(Some(peak_bytes));
+            assert!(details.set_returned(second * S));
+            details.set_ended((second + 1) * S);
+        }
+        details.note_peak(Some(3));
+        let mut groups = Vec::new();
+        details.add(&mut groups, &Losses::default(), 108 * S);
+        let memory = groups.iter().find(|group| group.is(&MEMORY)).unwrap();
+        assert_eq!(memory.number(Memory::peak_bytes), Some(160));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{
         log::Log,
         tracker::Owner,
     },
+    model::job::Job,
     probes::{Cgroup, Event},
 };
 
@@ -58,7 +59,7 @@ impl Jobs {
                     self.made(arrival, slots, log);
                 }
                 Event::Removed { cgroup, lease, at_ns, path, peak_bytes } => {
-                    self.uncharged(Some(cgroup), &path, peak_bytes);
+                    self.uncharged(Some(cgroup), &path, peak_bytes, slots);
                     let details =
                         self.tracker.job_of(cgroup).and_then(|job| self.details.get_mut(job));
                     if let Some(details) = details {
@@ -71,7 +72,7 @@ impl Jobs {
                     }
                 }
                 Event::Discharged { path, peak_bytes } => {
-                    self.uncharged(None, &path, Some(peak_bytes));
+                    self.uncharged(None, &path, Some(peak_bytes), slots);
                 }
                 Event::Renamed { at_ns, .. } => self.renamed(at_ns, slots, log),
                 Event::Executed { lease, pid, uid } => {
@@ -124,21 +125,39 @@ impl Jobs {
 
     /// `cgroup` at `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
     /// One that is `None` was in the hierarchy of memory, where they lie as they do where jobs are told apart.
-    fn uncharged(&mut self, cgroup: Option<Cgroup>, path: &Path, peak_bytes: Option<u64>) {
-        if peak_bytes.is_none() {
-            return;
-        }
+    fn uncharged(
+        &mut self,
+        cgroup: Option<Cgroup>,
+        path: &Path,
+        peak_bytes: Option<u64>,
+        slots: &mut Slots,
+    ) {
+        let Some(peak_bytes) = peak_bytes else { return };
         let path = self.view.shown(path);
-        let of_known = |job| Some((job, self.tracker.job(job)?));
+        let (tracker, let_go) = (&self.tracker, &self.let_go);
         let owner = match cgroup {
-            Some(cgroup) => self.tracker.job_of(cgroup).and_then(of_known),
-            None => self.tracker.owner_of(&path),
+            Some(cgroup) => tracker.job_of(cgroup),
+            // One inside another's directory has the longer path.
+            None => {
+                let tracked = tracker.owner_of(&path).map(|(job, tracked)| (job, &*tracked.root));
+                let owners = let_go.owner_of(&path).into_iter().chain(tracked);
+                owners.max_by_key(|(_, root)| root.as_os_str().len()).map(|(job, _)| job)
+            }
         };
-        let Some((job, tracked)) = owner else { return };
+        let Some(job) = owner.cloned() else { return };
+        self.note_peak(&job, &path, peak_bytes);
+        slots.note_peak(job, path, peak_bytes);
+    }
+
+    /// To the directory `path` of `job`'s, which is gone, `peak_bytes` had been charged at once.
+    pub(super) fn note_peak(&mut self, job: &Job, path: &Path, peak_bytes: u64) {
+        let tracked = self.tracker.job(job).map(|tracked| &*tracked.root);
+        let root = tracked.or_else(|| self.let_go.root(job));
+        let is_root = root == Some(path);
         if let Some(details) = self.details.get_mut(job) {
-            match path == tracked.root {
-                true => details.note_peak(peak_bytes),
-                false => details.note_part_peak(&path, peak_bytes),
+            match is_root {
+                true => details.note_peak(Some(peak_bytes)),
+                false => details.note_part_peak(path, Some(peak_bytes)),
             }
         }
     }

@@ -61,10 +61,10 @@ impl Jobs {
         is_last: bool,
         watch: Option<&Watch>,
     ) -> Vec<Point> {
-        let (unread, tracker) = (self.unread(slots), &self.tracker);
+        let (unread, tracker) = (self.unread(slots, is_last), &self.tracker);
         let (mut infos, mut told) = (Vec::new(), BTreeSet::new());
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
-            let has_settled = is_last || tracker.job(job).is_none();
+            let has_settled = is_last || tracker.job(job).is_none() && !self.let_go.has(job);
             // Two of the same id and stamp would be one line: the later job's comes with the next.
             if !told.contains(&job.told()) {
                 let info = details.due_info(origin, job, stamp_ns, has_settled);
@@ -87,7 +87,8 @@ impl Jobs {
         every_ns: u64,
         is_end: bool,
     ) -> (VecDeque<Due>, u64) {
-        let unread = self.unread(slots);
+        // The agent after this one, if it goes on with the slots, reads the rest.
+        let unread = self.unread(slots, is_end && slots.keeper.is_none());
         let mut due = Vec::new();
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let reach = match is_end {
@@ -126,13 +127,12 @@ impl Jobs {
         running.take(MOST_STEPS).map(|(job, details)| details.record(origin, job)).collect()
     }
 
-    /// Jobs that were let go, and whose last values were not read yet, or what they ran is not named.
-    fn unread(&self, slots: &Slots) -> BTreeSet<Job> {
-        let tracker = &self.tracker;
-        let unread = tracker
-            .owners()
-            .iter()
-            .filter(|(lease, job)| tracker.job(job).is_none() && slots.is_open(**lease));
+    /// Jobs that were let go, and whose last values were not read yet, or what they ran is not named. After an `is_last`
+    /// interval none: nothing more will be read.
+    fn unread(&self, slots: &Slots, is_last: bool) -> BTreeSet<Job> {
+        let owners = (!is_last).then(|| self.tracker.owners().iter()).into_iter().flatten();
+        let unread =
+            owners.filter(|(lease, job)| self.tracker.job(job).is_none() && slots.is_open(**lease));
         unread.map(|(_, job)| job.clone()).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Result;
 
-use super::{slots::Slots, software};
+use super::{let_go::LetGo, slots::Slots, software};
 use crate::{
     base::{clock::monotonic_ns, identity::Capacity},
     cgroup::seldom::Moves,
@@ -37,6 +37,8 @@ pub(super) struct Jobs {
     pub tracker: Tracker,
     /// What is known of each job besides the probes' counts.
     pub details: BTreeMap<Job, Details>,
+    /// Jobs that were let go a moment ago, as where slots are short: one of their directories may still be there.
+    pub(super) let_go: LetGo,
     /// The names of their owners.
     pub users: Users,
     /// Whether owners may have file operations counted.
@@ -63,6 +65,7 @@ impl Jobs {
             naming,
             tracker,
             details,
+            let_go: LetGo::default(),
             users: Users::start()?,
             owners_count_io: true,
             gpus_may_differ: false,
@@ -115,7 +118,7 @@ impl Jobs {
                 self.tracker.job(&stats.job).is_some_and(|tracked| !tracked.apart.is_empty());
             if let Some(details) = self.details.get_mut(&stats.job) {
                 match has_returned {
-                    true => details.add_late(&stats.groups, losses, now_ns),
+                    true => details.add_late(&mut stats.groups, losses, now_ns),
                     false => details.add(&mut stats.groups, losses, now_ns),
                 }
             }
@@ -126,6 +129,11 @@ impl Jobs {
             if !groups.is_empty() {
                 jobs.push(JobStats { job: job.clone(), groups });
             }
+        }
+        for job in self.let_go.jobs() {
+            let groups = self.details.get_mut(job).map(|details| details.add_last_peak(now_ns));
+            let groups = groups.filter(|groups| !groups.is_empty());
+            jobs.extend(groups.map(|groups| JobStats { job: job.clone(), groups }));
         }
     }
 
@@ -155,6 +163,11 @@ impl Jobs {
     /// Lets go of a job that has ended.
     pub fn release(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         self.note_ended(job);
+        if let Some((tracked, ended_ns)) =
+            self.tracker.job(job).and_then(|of| Some((of, of.ended_ns?)))
+        {
+            self.let_go.add(job.clone(), tracked.root.clone(), ended_ns);
+        }
         let mut actions = self.tracker.join(job);
         actions.extend(self.tracker.release(job));
         self.apply(actions, slots, log);
@@ -170,6 +183,7 @@ impl Jobs {
                 self.release(&job, slots, log);
             }
         }
+        self.let_go.forget_old(now_ns);
         let tracker = &self.tracker;
         self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done(records));
     }

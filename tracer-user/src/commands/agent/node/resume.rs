@@ -54,6 +54,9 @@ impl Jobs {
                     self.tracker.rename(&from, &to);
                     self.move_details(&from, to);
                 }
+                JournalEntry::Peak(job, path, bytes) => {
+                    self.note_peak(&job, &path, bytes);
+                }
                 JournalEntry::Closed(lease, groups) => slots.probes.close(lease, groups)?,
             }
         }

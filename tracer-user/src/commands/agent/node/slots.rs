@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    path::PathBuf,
     time::Instant,
 };
 
@@ -161,6 +162,13 @@ impl Slots {
                 keeper.note(&JournalEntry::Owner(lease, job.clone(), tracked.root.clone()))
         {
             log.warning(format_args!("{error:#}"));
+        }
+    }
+
+    /// Keeps what had been charged at once to the directory `path` of `job`'s, which is gone.
+    pub fn note_peak(&mut self, job: Job, path: PathBuf, peak_bytes: u64) {
+        if let Some(keeper) = &mut self.keeper {
+            let _ = keeper.note(&JournalEntry::Peak(job, path, peak_bytes));
         }
     }
 
