@@ -190,29 +190,39 @@ fn an_agent_that_does_not_pin_removes_what_is_pinned() {
     assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
 }
 
-/// Nothing was told of it when the agent was killed.
+/// Of a job that had ended when the agent was killed, and of which nothing was told; and of one that ended while no
+/// agent was there, with memory counted where jobs are told apart, and elsewhere.
 #[test]
-fn the_peak_of_a_job_that_ended_before_a_kill_is_not_lost() {
+fn the_peak_of_a_job_is_not_lost_with_the_agent() {
     const TOUCH: &str = env!("CARGO_BIN_EXE_touch");
-    let site = Site::new();
-    site.configure("interval = \"60s\"");
-    let mut agent = site.agent();
-    let (memory, job) = (site.memory(), site.directory("a"));
-    let counted = Directories(vec![job.0[0].clone(), memory.join("job_a")]);
-    let _ = fs::create_dir(&counted.0[1]);
-    counted.run(&[TOUCH, "fresh", "10000"]);
-    let peaks = ["memory.max_usage_in_bytes", "memory.peak"].map(|file| counted.0[1].join(file));
-    let peak = peaks.iter().find_map(|file| fs::read_to_string(file).ok()).expect("a peak");
-    counted.0.iter().for_each(|directory| drop(fs::remove_dir(directory)));
-    // The kernel tells the agent at once.
-    sleep(Duration::from_millis(500));
-    kill(&mut agent);
-    terminate(site.agent());
-    let _ = fs::remove_dir(memory);
-    let told = sums(&site.lines(), "job_memory", "peak_bytes").get("a").copied();
-    assert_eq!(told, Some(peak.trim().parse().expect("a number")), "{}", site.log());
-    let records = records(&site.path("records")).expect("records");
-    let record = records.iter().find(|record| record.job().job == "a").expect("a record");
-    let saved = record.totals.stats.group(&MEMORY).and_then(|of| of.number(Memory::peak_bytes));
-    assert_eq!(saved, told, "in its record");
+    for (is_in_memory, ends_first) in [(false, true), (true, true), (false, false), (true, false)] {
+        let site = if is_in_memory { Site::in_memory() } else { Site::new() };
+        site.configure("interval = \"60s\"");
+        let mut agent = site.agent();
+        let (memory, job) = (site.memory(), site.directory("a"));
+        let counted = Directories(vec![job.0[0].clone(), memory.join("job_a")]);
+        let _ = fs::create_dir(&counted.0[1]);
+        counted.run(&[TOUCH, "fresh", "10000"]);
+        let peaks = ["memory.max_usage_in_bytes", "memory.peak"];
+        let mut peaks = peaks.iter().map(|file| fs::read_to_string(counted.0[1].join(file)));
+        let peak = peaks.find_map(Result::ok).expect("a peak");
+        let remove = || counted.0.iter().for_each(|directory| drop(fs::remove_dir(directory)));
+        if ends_first {
+            remove();
+        }
+        // The kernel tells the agent at once.
+        sleep(Duration::from_millis(500));
+        kill(&mut agent);
+        remove();
+        terminate(site.agent());
+        let _ = fs::remove_dir(memory);
+        let what =
+            format!("in memory: {is_in_memory}, before the kill: {ends_first}: {}", site.log());
+        let told = sums(&site.lines(), "job_memory", "peak_bytes").get("a").copied();
+        assert_eq!(told, Some(peak.trim().parse().expect("a number")), "{what}");
+        let records = records(&site.path("records")).expect("records");
+        let record = records.iter().find(|record| record.job().job == "a").expect("a record");
+        let saved = record.totals.stats.group(&MEMORY).and_then(|of| of.number(Memory::peak_bytes));
+        assert_eq!(saved, told, "in its record, {what}");
+    }
 }

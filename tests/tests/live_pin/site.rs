@@ -38,14 +38,25 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Self {
-        let bpffs = Bpffs::mount();
         let found = Hierarchies::read().expect("cgroups");
-        let (chosen, hierarchy) = match (found.v2, found.v1.first()) {
-            (Some(v2), _) => (v2.mount, "v2".to_owned()),
-            (None, Some(v1)) => (v1.mount.clone(), v1.controllers[0].clone()),
+        match (found.v2, found.v1.first()) {
+            (Some(v2), _) => Self::of(&v2.mount, "v2"),
+            (None, Some(v1)) => Self::of(&v1.mount, &v1.controllers[0]),
             (None, None) => panic!("no cgroups are mounted"),
-        };
-        let parent = chosen.join(format!("jobtrace-pin-{}", std::process::id()));
+        }
+    }
+
+    /// One whose jobs are told apart where memory is counted.
+    pub fn in_memory() -> Self {
+        match Hierarchies::read().expect("cgroups").v1("memory") {
+            Some(v1) => Self::of(&v1.mount, "memory"),
+            None => Self::new(),
+        }
+    }
+
+    fn of(mount: &Path, hierarchy: &str) -> Self {
+        let (bpffs, hierarchy) = (Bpffs::mount(), hierarchy.to_owned());
+        let parent = mount.join(format!("jobtrace-pin-{}", std::process::id()));
         fs::create_dir(&parent).expect("a cgroup");
         let folder = TempDir::new().expect("a folder");
         let site = Self { folder, hierarchy, parent, _bpffs: bpffs };

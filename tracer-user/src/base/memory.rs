@@ -112,7 +112,12 @@ mod tests {
         let before = code_bytes();
         let (now, mut seldom) = (Instant::now(), SeldomRun::default());
         seldom.give_back(now);
-        let after = code_bytes();
+        // Other tests run meanwhile, in the same process.
+        let again = || {
+            SeldomRun::default().give_back(now);
+            code_bytes()
+        };
+        let after = std::iter::repeat_with(again).take(10).min().unwrap();
         assert!(after * 2 < before, "{after} of {before}");
         assert_eq!(seldom.given_up, Some(now));
         for (seconds, given_up) in [(599, now), (600, now + SELDOM)] {

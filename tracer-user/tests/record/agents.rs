@@ -165,7 +165,7 @@ fn what_is_not_saved_stays_due() {
     assert!(details.counted().end_saved && details.is_done(true));
     assert!(due(&mut details, 970).is_none());
     // It has a cgroup again: what was saved tells of a part.
-    details.set_returned(BEGIN + 971 * SECOND);
+    details.set_returned(BEGIN + 971 * SECOND, false);
     assert!(!details.counted().end_saved);
     details.set_ended(BEGIN + 980 * SECOND);
     assert!(due(&mut details, 981).is_some());

@@ -105,7 +105,7 @@ fn time_without_a_cgroup_is_passed_over() {
     details.add(&mut written(3), &Losses::default(), BEGIN + 10 * SECOND);
     details.set_ended(BEGIN + 15 * SECOND);
     details.add(&mut written(4), &Losses::default(), BEGIN + 20 * SECOND);
-    details.set_returned(BEGIN + 60 * SECOND + SECOND / 2);
+    details.set_returned(BEGIN + 60 * SECOND + SECOND / 2, false);
     details.add(&mut written(5), &Losses::default(), BEGIN + 70 * SECOND);
     let record = details.record(&origin(), &job());
     assert_eq!(record.timeline.end_ns(), BEGIN + 70 * SECOND);
@@ -238,7 +238,7 @@ fn another_job_of_the_same_id_is_told_by_its_path_or_its_tasks() {
     details.add(&mut written(1), &Losses::default(), BEGIN + 10 * SECOND);
     details.set_ended(BEGIN + 12 * SECOND);
     details.add(&mut written(1), &Losses::default(), BEGIN + 20 * SECOND);
-    assert!(details.set_returned(BEGIN + 30 * SECOND));
+    assert!(details.set_returned(BEGIN + 30 * SECOND, false));
     assert_eq!(details.end_of_another(&JobFacts::default()), None, "they tell nothing");
     assert_eq!(details.end_of_another(&begun(7, Some(0))), None, "the same");
     assert_eq!(details.end_of_another(&begun(7, Some(1))), Some(BEGIN + 12 * SECOND));

@@ -70,8 +70,6 @@ pub struct Details {
     apart: Option<Apart>,
     /// Its steps and tasks that have cgroups.
     live_parts: Vec<LivePart>,
-    /// Those that ended since the last reading: the hierarchy of memory may tell of them later than the others.
-    gone_parts: Vec<LivePart>,
     /// What CLOCK_MONOTONIC's zero was by the wall clock when the job was seen first. All its times are made of it:
     /// whoever sets the clock meanwhile moves none of them.
     boot_ns: u64,
@@ -133,7 +131,6 @@ impl Details {
             own_peak_bytes: None,
             apart: None,
             live_parts: Vec::new(),
-            gone_parts: Vec::new(),
             boot_ns,
             killed_ns: None,
             told_ns: None,
@@ -241,8 +238,6 @@ impl Details {
     /// What the next agent has to know of its values.
     pub fn counted(&self) -> Counted {
         let totals = &self.record.totals;
-        let mut groups = totals.stats.groups.clone();
-        values::add_peak(&mut groups, &[], self.own_peak_bytes.max(self.removed_peak_bytes));
         Counted {
             facts: self.facts.clone(),
             boot_ns: self.boot_ns,
@@ -256,7 +251,7 @@ impl Details {
             elapsed_ns: totals.elapsed_ns,
             intervals: totals.intervals,
             peaks: totals.peaks,
-            totals: groups,
+            totals: totals.stats.groups.clone(),
             losses: totals.own.clone(),
             software: totals.software.clone(),
             consent: self.consent,

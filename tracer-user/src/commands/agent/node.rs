@@ -33,7 +33,7 @@ use super::{
     query::Ask,
     records::{Due, Unsaved},
     software::SoftwareSettings,
-    state::{AgentState, Keeper},
+    state::{AgentState, JournalEntry, Keeper},
 };
 use crate::{
     base::clock::monotonic_ns,
@@ -143,7 +143,11 @@ impl Node {
         let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
         let (reported, owners) = (self.previous.clone(), owners.collect());
         let jobs = self.jobs.known();
-        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))
+        keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))?;
+        for (job, path, peak_bytes) in self.jobs.pending_peaks() {
+            keeper.note(&JournalEntry::Peak(job, path, peak_bytes))?;
+        }
+        Ok(())
     }
 
     /// Takes over other settings.

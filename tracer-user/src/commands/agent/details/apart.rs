@@ -149,7 +149,7 @@ mod tests {
         details.add(&mut groups, &Losses::default(), 104 * S);
         details.set_ended(110 * S);
         details.add(&mut Vec::new(), &Losses::default(), 112 * S);
-        assert!(details.set_returned(120 * S));
+        assert!(details.set_returned(120 * S, false));
         directory.show([800, 5_000, 600]);
         details.read_apart(|| directory.places(), 125 * S);
         directory.show([2_000, 7_000, 1_000]);
@@ -200,9 +200,9 @@ mod tests {
     {
         let directory = Directory(tempfile::tempdir().unwrap());
         let mut first = returned(&directory);
-        first.note_peak(Some(20_000));
+        first.note_peak(20_000);
         first.set_ended(131 * S);
-        assert!(first.set_returned(132 * S));
+        assert!(first.set_returned(132 * S, true), "nobody has told whose it is");
         let mut second = details(120);
         first.hand_apart_to(&mut second);
         assert_eq!(told(&first.record.totals.stats.groups)[1], Some(9_000));

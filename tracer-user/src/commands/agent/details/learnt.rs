@@ -144,7 +144,7 @@ mod tests {
         let returned = || {
             let mut details = seen();
             details.set_ended(ns(1_002));
-            assert!(details.set_returned(ns(1_004)));
+            assert!(details.set_returned(ns(1_004), false));
             details
         };
         assert_eq!(returned().end_of_another(&told(1, 1_003)), Some(ns(1_002)));
@@ -165,7 +165,7 @@ mod tests {
         let first = begin(&mut details, 1, "batch", 1_000);
         details.end_part(first, ns(1_002));
         details.set_ended(ns(1_002));
-        assert!(details.set_returned(ns(1_004)));
+        assert!(details.set_returned(ns(1_004), false));
         let told = |restarts| JobFacts { restarts: Some(restarts), ..JobFacts::default() };
         begin(&mut details, 2, "0", 1_004);
         assert_eq!(details.end_of_another(&told(1)), None, "may be the second step of one run");

@@ -1,6 +1,6 @@
 //! A job's steps and tasks: their cgroups, and what those counted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::Details;
 use crate::{
@@ -44,38 +44,26 @@ impl Details {
         answer: &Answer,
         monotonic_ns: u64,
     ) {
-        // A pod's containers are what its steps would be.
-        let container = answer.container.as_ref().filter(|_| answer.manager == "k8s");
-        let Some(step) = answer.step.as_ref().or(container) else { return };
-        let task = answer.task.clone().unwrap_or_default();
+        let Some((step, task)) = named(answer) else { return };
         // What is below it is a part of it.
-        let is_there = |part: &LivePart| part.step == *step && part.task == task;
+        let is_there = |part: &LivePart| part.step == step && part.task == task;
         if cgroup.table != 0 || self.live_parts.iter().any(is_there) {
             return;
         }
         let begin = self.wall_at(monotonic_ns);
         let parts = &mut self.record.totals.parts;
         // An agent before this one may have known it.
-        if parts.live(step, &task).is_none() {
+        if parts.live(&step, &task).is_none() {
             let (step, task) = (step.clone(), task.clone());
             parts.begin(Part { step, task, begin, ..Part::default() });
         }
         let pace = Pace::from(monotonic_ns);
-        self.live_parts.push(LivePart {
-            cgroup,
-            step: step.clone(),
-            task,
-            path,
-            files: None,
-            pace,
-            last: None,
-        });
+        self.live_parts.push(LivePart { cgroup, step, task, path, files: None, pace, last: None });
     }
 
     /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC), when the job's
     /// tasks had done as `moves` says.
     pub fn read_parts(&mut self, places: impl Fn(&PathBuf) -> Places, moves: Moves, now_ns: u64) {
-        self.gone_parts.clear();
         let wall_ns = self.wall_at(now_ns);
         let count = self.live_parts.len().min(AT_ONCE);
         for live in self.live_parts[..count].iter_mut().filter(|live| live.pace.is_due(now_ns)) {
@@ -115,12 +103,13 @@ impl Details {
         }
     }
 
-    /// The cgroup `path` of a part of it was removed, to which `peak_bytes` had been charged at once.
-    pub fn note_part_peak(&mut self, path: &Path, peak_bytes: Option<u64>) {
-        let found = self.live_parts.iter().chain(&self.gone_parts).find(|part| part.path == path);
-        let part = found.and_then(|found| self.record.totals.parts.last(&found.step, &found.task));
-        if let Some(part) = part {
-            part.memory_peak_bytes = part.memory_peak_bytes.max(peak_bytes);
+    /// A cgroup of a part that `answer` names, or one below it, was removed, to which `peak_bytes` had been charged at once.
+    pub fn note_part_peak(&mut self, answer: &Answer, peak_bytes: u64) {
+        let Some((step, task)) = named(answer) else { return };
+        let Some(part) = self.record.totals.parts.last(&step, &task) else { return };
+        if part.memory_peak_bytes < Some(peak_bytes) {
+            part.memory_peak_bytes = Some(peak_bytes);
+            self.late |= self.end_told;
         }
     }
 
@@ -134,13 +123,19 @@ impl Details {
         if let Some(part) = self.record.totals.parts.live(&live.step, &live.task) {
             part.end = Some(end_ns);
         }
-        self.gone_parts.push(LivePart { files: None, ..live });
     }
 
     /// All that have not ended end at `end_ns`, with the job.
     pub(super) fn end_parts(&mut self, end_ns: u64) {
         self.record.totals.parts.end_all(end_ns);
-        let live = self.live_parts.drain(..);
-        self.gone_parts.extend(live.map(|live| LivePart { files: None, ..live }));
+        self.live_parts.clear();
     }
+}
+
+/// The step and the task of a job's part.
+fn named(answer: &Answer) -> Option<(String, String)> {
+    // A pod's containers are what its steps would be.
+    let container = answer.container.as_ref().filter(|_| answer.manager == "k8s");
+    let step = answer.step.as_ref().or(container)?;
+    Some((step.clone(), answer.task.clone().unwrap_or_default()))
 }

@@ -68,6 +68,11 @@ impl Details {
         groups
     }
 
+    /// What is to be told in the next interval of directories that are gone, where it is its own for sure.
+    pub fn pending_peak(&self, is_apart: bool) -> Option<u64> {
+        self.own_peak_bytes.max(self.removed_peak_bytes.filter(|_| !is_apart))
+    }
+
     /// What its directories that were removed since the last interval had charged at once, where all are its own.
     fn take_peak(&mut self) -> Option<u64> {
         self.own_peak_bytes.take().max(self.removed_peak_bytes.take())
@@ -125,8 +130,8 @@ impl Details {
     }
 
     /// Its topmost directory was removed where memory is counted, to which `peak_bytes` had been charged at once.
-    pub fn note_peak(&mut self, peak_bytes: Option<u64>) {
-        self.removed_peak_bytes = self.removed_peak_bytes.max(peak_bytes);
+    pub fn note_peak(&mut self, peak_bytes: u64) {
+        self.removed_peak_bytes = self.removed_peak_bytes.max(Some(peak_bytes));
     }
 
     /// The job's last cgroup was removed at `monotonic_ns`.
@@ -140,13 +145,13 @@ impl Details {
         }
     }
 
-    /// It has a cgroup again at `monotonic_ns`; whether it had none.
-    pub fn set_returned(&mut self, monotonic_ns: u64) -> bool {
+    /// It has a cgroup again at `monotonic_ns`; whether it had none. `is_apart`: it was not known whose those before were.
+    pub fn set_returned(&mut self, monotonic_ns: u64, is_apart: bool) -> bool {
         let Some(ended_ns) = self.ended.take() else { return false };
         let returned_ns = self.wall_at(monotonic_ns);
         self.returned = Some((ended_ns, returned_ns));
         // What is removed from here on may be another job's, as it was since the return before this one.
-        if self.apart.is_none() {
+        if !is_apart {
             self.own_peak_bytes = self.take_peak();
         }
         self.apart.iter_mut().for_each(|apart| apart.pass_to(returned_ns));
@@ -206,7 +211,7 @@ impl Details {
 }
 
 /// Adds to `groups` what was charged at once to a directory that was removed since, where `so_far` does not tell as much.
-pub(super) fn add_peak(groups: &mut Vec<Group>, so_far: &[Group], peak_bytes: Option<u64>) {
+fn add_peak(groups: &mut Vec<Group>, so_far: &[Group], peak_bytes: Option<u64>) {
     let told = |groups: &[Group]| {
         groups.iter().find(|group| group.is(&MEMORY))?.number(Memory::peak_bytes)
     };
@@ -259,7 +264,7 @@ mod tests {
         let mut details = ended();
         details.add(&mut Vec::new(), &Losses::default(), 112 * S);
         assert_eq!(counted(&details), (10, 40));
-        assert!(details.set_returned(120 * S));
+        assert!(details.set_returned(120 * S, false));
         details.add_late(&mut Vec::new(), &Losses::default(), 130 * S);
         assert_eq!(counted(&details), (10, 40));
         // It is the same job.
@@ -270,7 +275,7 @@ mod tests {
     #[test]
     fn who_comes_back_within_an_interval_had_no_pause() {
         let mut details = ended();
-        assert!(details.set_returned(111 * S));
+        assert!(details.set_returned(111 * S, false));
         details.add_late(&mut Vec::new(), &Losses::default(), 112 * S);
         assert_eq!(counted(&details), (4, 16));
         details.add(&mut vec![cpu()], &Losses::default(), 114 * S);
@@ -299,7 +304,7 @@ mod tests {
         };
         let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_1");
         let mut details = Details::new(&answer, 100 * S, 0);
-        details.note_peak(Some(157));
+        details.note_peak(157);
         details.set_ended(101 * S);
         let mut groups = Vec::new();
         details.add(&mut groups, &Losses::default(), 102 * S);
@@ -309,16 +314,16 @@ mod tests {
         details.add(&mut late, &Losses::default(), 103 * S);
         assert_eq!((late.len(), details.late), (0, false));
         // Where memory is counted its directory may go later than all others.
-        details.note_peak(Some(159));
+        details.note_peak(159);
         details.add(&mut late, &Losses::default(), 104 * S);
         assert_eq!((peak(&late), details.late), (Some(159), true), "it is told anew");
         // Who comes back may be another job.
-        details.note_peak(Some(160));
-        assert!(details.set_returned(104 * S));
+        details.note_peak(160);
+        assert!(details.set_returned(104 * S, false));
         let mut before = Vec::new();
         details.add_late(&mut before, &Losses::default(), 104 * S);
         assert_eq!(peak(&before), Some(160), "it is told though others' cgroups are there");
-        details.note_peak(Some(3));
+        details.note_peak(3);
         let mut other = Details::new(&answer, 104 * S, 0);
         details.hand_apart_to(&mut other);
         let mut groups = Vec::new();
@@ -327,11 +332,8 @@ mod tests {
         assert_eq!(peak(&details.record.totals.stats.groups), Some(160));
         // One that was let go is told of nothing else.
         assert!(details.add_last_peak(106 * S).is_empty());
-        details.note_peak(Some(161));
-        assert_eq!(
-            details.counted().totals.iter().find_map(|group| group.number(Memory::peak_bytes)),
-            Some(161)
-        );
+        details.note_peak(161);
+        assert_eq!(details.pending_peak(false), Some(161));
         assert_eq!(peak(&details.add_last_peak(106 * S)), Some(161));
         assert!(details.add_last_peak(107 * S).is_empty());
     }
@@ -341,11 +343,11 @@ mod tests {
     fn all_that_was_charged_before_a_return_is_told_in_the_next_interval() {
         let mut details = ended();
         for (second, peak_bytes) in [(104, 160), (106, 150)] {
-            details.note_peak(Some(peak_bytes));
-            assert!(details.set_returned(second * S));
+            details.note_peak(peak_bytes);
+            assert!(details.set_returned(second * S, false));
             details.set_ended((second + 1) * S);
         }
-        details.note_peak(Some(3));
+        details.note_peak(3);
         let mut groups = Vec::new();
         details.add(&mut groups, &Losses::default(), 108 * S);
         let memory = groups.iter().find(|group| group.is(&MEMORY)).unwrap();

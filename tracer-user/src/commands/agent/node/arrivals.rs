@@ -59,7 +59,13 @@ impl Jobs {
                     self.made(arrival, slots, log);
                 }
                 Event::Removed { cgroup, lease, at_ns, path, peak_bytes } => {
-                    self.uncharged(Some(cgroup), &path, peak_bytes, slots);
+                    let known = self.tracker.job_of(cgroup).cloned();
+                    // The agent before may have known it: that it had a slot tells that it was a job's.
+                    if let Some(peak_bytes) =
+                        peak_bytes.filter(|_| known.is_some() || lease.is_some())
+                    {
+                        self.uncharged(known, &path, peak_bytes, slots);
+                    }
                     let details =
                         self.tracker.job_of(cgroup).and_then(|job| self.details.get_mut(job));
                     if let Some(details) = details {
@@ -72,7 +78,7 @@ impl Jobs {
                     }
                 }
                 Event::Discharged { path, peak_bytes } => {
-                    self.uncharged(None, &path, Some(peak_bytes), slots);
+                    self.uncharged(None, &path, peak_bytes, slots);
                 }
                 Event::Renamed { at_ns, .. } => self.renamed(at_ns, slots, log),
                 Event::Executed { lease, pid, uid } => {
@@ -123,43 +129,51 @@ impl Jobs {
         Ok(())
     }
 
-    /// `cgroup` at `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
-    /// One that is `None` was in the hierarchy of memory, where they lie as they do where jobs are told apart.
-    fn uncharged(
-        &mut self,
-        cgroup: Option<Cgroup>,
-        path: &Path,
-        peak_bytes: Option<u64>,
-        slots: &mut Slots,
-    ) {
-        let Some(peak_bytes) = peak_bytes else { return };
+    /// A cgroup at `path` is gone, to which `peak_bytes` had been charged at once: it may have been a job's, or a part's.
+    /// In the hierarchy of memory they lie as they do where jobs are told apart.
+    fn uncharged(&mut self, known: Option<Job>, path: &Path, peak_bytes: u64, slots: &mut Slots) {
         let path = self.view.shown(path);
-        let (tracker, let_go) = (&self.tracker, &self.let_go);
-        let owner = match cgroup {
-            Some(cgroup) => tracker.job_of(cgroup),
-            // One inside another's directory has the longer path.
-            None => {
-                let tracked = tracker.owner_of(&path).map(|(job, tracked)| (job, &*tracked.root));
-                let owners = let_go.owner_of(&path).into_iter().chain(tracked);
-                owners.max_by_key(|(_, root)| root.as_os_str().len()).map(|(job, _)| job)
-            }
-        };
-        let Some(job) = owner.cloned() else { return };
+        let Some(job) = known.or_else(|| self.last_owner(&path)) else { return };
         self.note_peak(&job, &path, peak_bytes);
         slots.note_peak(job, path, peak_bytes);
     }
 
+    /// The job in whose directory `path` lay, the last one of its id.
+    fn last_owner(&self, path: &Path) -> Option<Job> {
+        let tracked = self.tracker.owner_of(path);
+        let tracked = tracked.map(|(job, of)| (job, &*of.root, of.ended_ns.unwrap_or(u64::MAX)));
+        let owners = self.let_go.owner_of(path).into_iter().chain(tracked);
+        // One inside another's directory has the longer path.
+        let owner = owners.max_by_key(|(_, root, ended_ns)| (root.as_os_str().len(), *ended_ns));
+        owner.map(|(job, ..)| job.clone())
+    }
+
     /// To the directory `path` of `job`'s, which is gone, `peak_bytes` had been charged at once.
     pub(super) fn note_peak(&mut self, job: &Job, path: &Path, peak_bytes: u64) {
-        let tracked = self.tracker.job(job).map(|tracked| &*tracked.root);
-        let root = tracked.or_else(|| self.let_go.root(job));
-        let is_root = root == Some(path);
-        if let Some(details) = self.details.get_mut(job) {
-            match is_root {
-                true => details.note_peak(Some(peak_bytes)),
-                false => details.note_part_peak(path, Some(peak_bytes)),
-            }
+        let is_root = self.root(job) == Some(path);
+        let Some(details) = self.details.get_mut(job) else { return };
+        if is_root {
+            details.note_peak(peak_bytes);
+        } else {
+            let answer = self.naming.resolver.path(&path.to_string_lossy());
+            details.note_part_peak(&answer, peak_bytes);
         }
+    }
+
+    /// The topmost directory of `job`, also where it was let go a moment ago.
+    fn root(&self, job: &Job) -> Option<&Path> {
+        let tracked = self.tracker.job(job).map(|tracked| &*tracked.root);
+        tracked.or_else(|| self.let_go.of(job).map(|(root, _)| root))
+    }
+
+    /// What is still to be told of directories that are gone: of each job its topmost one and what had been charged to it.
+    pub(super) fn pending_peaks(&self) -> Vec<(Job, PathBuf, u64)> {
+        let pending = self.details.iter().filter_map(|(job, details)| {
+            let is_apart = self.tracker.job(job).is_some_and(|of| !of.apart.is_empty());
+            let peak_bytes = details.pending_peak(is_apart)?;
+            Some((job.clone(), self.root(job)?.to_owned(), peak_bytes))
+        });
+        pending.collect()
     }
 
     /// Some cgroup was renamed: it and those below it may be other jobs' from here on.
@@ -194,6 +208,8 @@ impl Jobs {
             self.note_ended(&named);
         }
         let wanting = owner.as_ref().map(|owner| self.tracker.named(&owner.job).clone());
+        let before = wanting.as_ref().and_then(|job| self.tracker.job(job));
+        let is_apart = before.is_some_and(|tracked| !tracked.apart.is_empty());
         let wanting = wanting.filter(|job| self.tracker.wants(job));
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
@@ -216,7 +232,7 @@ impl Jobs {
             }
         }
         if let Some(details) = self.details.get_mut(&job) {
-            let has_returned = details.set_returned(monotonic_ns());
+            let has_returned = details.set_returned(monotonic_ns(), is_apart);
             details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
             details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());

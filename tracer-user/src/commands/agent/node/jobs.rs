@@ -130,9 +130,11 @@ impl Jobs {
                 jobs.push(JobStats { job: job.clone(), groups });
             }
         }
-        for job in self.let_go.jobs() {
-            let groups = self.details.get_mut(job).map(|details| details.add_last_peak(now_ns));
-            let groups = groups.filter(|groups| !groups.is_empty());
+        let tracker = &self.tracker;
+        let let_go = self.details.iter_mut().filter(|(job, _)| tracker.job(job).is_none());
+        for (job, details) in let_go {
+            let groups = details.add_last_peak(now_ns);
+            let groups = (!groups.is_empty()).then_some(groups);
             jobs.extend(groups.map(|groups| JobStats { job: job.clone(), groups }));
         }
     }
@@ -163,10 +165,10 @@ impl Jobs {
     /// Lets go of a job that has ended.
     pub fn release(&mut self, job: &Job, slots: &mut Slots, log: &Log) {
         self.note_ended(job);
-        if let Some((tracked, ended_ns)) =
-            self.tracker.job(job).and_then(|of| Some((of, of.ended_ns?)))
+        let tracked = self.tracker.job(job);
+        if let Some((root, ended_ns)) = tracked.and_then(|of| Some((of.root.clone(), of.ended_ns?)))
         {
-            self.let_go.add(job.clone(), tracked.root.clone(), ended_ns);
+            self.let_go.add(job.clone(), root, ended_ns, monotonic_ns());
         }
         let mut actions = self.tracker.join(job);
         actions.extend(self.tracker.release(job));

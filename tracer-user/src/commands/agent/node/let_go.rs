@@ -1,48 +1,48 @@
 //! Jobs that were let go a moment ago: their slots are others', and one of their directories may still be there.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use crate::model::job::Job;
 
 /// How much later than the others a job's directory may be removed where memory is counted.
 const LAST_DIRECTORY_NS: u64 = 5_000_000_000;
 
-/// The jobs, each with its topmost directory and when it ended (CLOCK_MONOTONIC), the longest ago let go first.
+/// The jobs, each with its topmost directory and when it ended (CLOCK_MONOTONIC).
 #[derive(Debug, Default)]
-pub struct LetGo(Vec<(Job, PathBuf, u64)>);
+pub struct LetGo(BTreeMap<Job, (PathBuf, u64)>);
 
 impl LetGo {
-    /// `job`, whose topmost directory is `root`, ended at `ended_ns`.
-    pub fn add(&mut self, job: Job, root: PathBuf, ended_ns: u64) {
-        self.0.push((job, root, ended_ns));
+    /// `job`, whose topmost directory is `root`, ended at `ended_ns`; it is `now_ns`.
+    pub fn add(&mut self, job: Job, root: PathBuf, ended_ns: u64, now_ns: u64) {
+        // Between two ticks there may be thousands.
+        self.forget_old(now_ns);
+        self.0.insert(job, (root, ended_ns));
     }
 
     /// Forgets those of which nothing is to come any more at `now_ns`.
     pub fn forget_old(&mut self, now_ns: u64) {
-        self.0.retain(|(.., ended_ns)| now_ns.saturating_sub(*ended_ns) < LAST_DIRECTORY_NS);
-    }
-
-    /// All of them.
-    pub fn jobs(&self) -> impl Iterator<Item = &Job> {
-        self.0.iter().map(|(job, ..)| job)
+        self.0.retain(|_, (_, ended_ns)| now_ns.saturating_sub(*ended_ns) < LAST_DIRECTORY_NS);
     }
 
     /// Whether `job` is one of them.
     pub fn has(&self, job: &Job) -> bool {
-        self.jobs().any(|other| other == job)
+        self.0.contains_key(job)
     }
 
-    /// The topmost directory of `job`.
-    pub fn root(&self, job: &Job) -> Option<&Path> {
-        self.0.iter().find(|(other, ..)| other == job).map(|(_, root, _)| &**root)
+    /// The topmost directory of `job`, and when it ended.
+    pub fn of(&self, job: &Job) -> Option<(&Path, u64)> {
+        self.0.get(job).map(|(root, ended_ns)| (&**root, *ended_ns))
     }
 
-    /// The job in whose directory `path` lies, with that directory; the last one of its id.
-    pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Path)> {
-        let owners = self.0.iter().filter(|(_, root, _)| path.starts_with(root));
+    /// The job in whose directory `path` lies, with that directory and its end; the last one of its id.
+    pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Path, u64)> {
+        let owners = self.0.iter().filter(|(_, (root, _))| path.starts_with(root));
         // One inside another's directory has the longer path.
-        let owner = owners.max_by_key(|(_, root, _)| root.as_os_str().len())?;
-        Some((&owner.0, &owner.1))
+        let owner = owners.max_by_key(|(_, (root, ended_ns))| (root.as_os_str().len(), *ended_ns));
+        owner.map(|(job, (root, ended_ns))| (job, &**root, *ended_ns))
     }
 }
 
@@ -59,10 +59,10 @@ mod tests {
             (named("1", 1), "/slurm/job_1", 2),
             (named("2", 0), "/slurm/job_1/step_0/job_2", 3),
         ] {
-            let_go.add(job, root.into(), ended_s * 1_000_000_000);
+            let_go.add(job, root.into(), ended_s * 1_000_000_000, 4_000_000_000);
         }
         let of = |let_go: &LetGo, path: &str| {
-            let_go.owner_of(Path::new(path)).map(|(job, _)| job.clone())
+            let_go.owner_of(Path::new(path)).map(|(job, ..)| job.clone())
         };
         assert_eq!(of(&let_go, "/slurm/job_1"), Some(named("1", 1)));
         assert_eq!(of(&let_go, "/slurm/job_1/step_0/job_2/a"), Some(named("2", 0)));
@@ -71,6 +71,9 @@ mod tests {
         let_go.forget_old(6_500_000_000);
         assert!(!let_go.has(&named("1", 0)) && let_go.has(&named("1", 1)));
         let_go.forget_old(8_000_000_000);
-        assert_eq!(let_go.jobs().count(), 0);
+        assert_eq!(of(&let_go, "/slurm/job_1"), None);
+        let_go.add(named("3", 0), "/slurm/job_3".into(), 1, 1);
+        let_go.add(named("4", 0), "/slurm/job_4".into(), 9_000_000_000, 9_000_000_000);
+        assert!(!let_go.has(&named("3", 0)), "also between two ticks");
     }
 }

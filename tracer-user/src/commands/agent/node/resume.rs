@@ -101,15 +101,22 @@ impl Jobs {
     pub fn known(&self) -> Vec<KnownJob> {
         let known = |(job, details): (&Job, &Details)| {
             let tracked = self.tracker.job(job);
+            let let_go = self.let_go.of(job).filter(|_| tracked.is_none());
             KnownJob {
                 job: job.clone(),
                 names: self.tracker.names(job),
                 lease: tracked.and_then(|tracked| tracked.lease),
-                root: tracked.map_or_else(PathBuf::new, |tracked| tracked.root.clone()),
+                root: tracked
+                    .map(|tracked| &*tracked.root)
+                    .or(let_go.map(|(root, _)| root))
+                    .map(Path::to_owned)
+                    .unwrap_or_default(),
                 info: details.info.clone(),
                 uid: details.uid,
                 is_released: tracked.is_none(),
-                ended_ns: tracked.and_then(|tracked| tracked.ended_ns),
+                ended_ns: tracked
+                    .and_then(|tracked| tracked.ended_ns)
+                    .or(let_go.map(|(_, ended_ns)| ended_ns)),
                 ended: details.end(),
                 known: tracked.is_some_and(|tracked| tracked.known),
                 counted: details.counted(),
@@ -126,6 +133,9 @@ impl Jobs {
         let KnownJob { job, names, lease, root, .. } = &known;
         if !known.is_released {
             self.tracker.resume(job, names, *lease, root.clone(), ended_ns, now_ns);
+        } else if !root.as_os_str().is_empty() {
+            // What was told while no agent was there is read in a moment.
+            self.let_go.add(job.clone(), root.clone(), now_ns, now_ns);
         }
         if known.known {
             self.tracker.know(job);
