@@ -145,7 +145,8 @@ impl Node {
         let jobs = self.jobs.known();
         keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))?;
         for (job, path, peak_bytes) in self.jobs.pending_peaks() {
-            keeper.note(&JournalEntry::Peak(job, path, peak_bytes))?;
+            // The interval is committed all the same: without this, a kill before the next one loses it.
+            let _ = keeper.note(&JournalEntry::Peak(job, path, peak_bytes));
         }
         Ok(())
     }
