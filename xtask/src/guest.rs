@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+/// On the console, where a check takes longer than any should.
+pub const NOT_DONE: &str = "not done within";
 /// Of the kernel's command line: which cgroups to mount, `v1` or `v2`.
 pub const CGROUPS: &str = "jobtrace.cgroups";
 /// Of the kernel's command line: what to do, by [`Work`]'s name.

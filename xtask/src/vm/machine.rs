@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use xtask::guest::{CGROUPS, CHECKS, Line, Outcome, PORT, WORK, Work};
+use xtask::guest::{self, CGROUPS, CHECKS, Line, Outcome, PORT, WORK, Work};
 
 /// CPUs of a machine.
 pub const CPUS: u32 = 2;
@@ -25,6 +25,9 @@ const ATTEMPTS: u32 = 8;
 const MEMORY: &str = "1536M";
 /// How long the machine may take to go once the guest has said its last line.
 const GOING: Duration = Duration::from_secs(10);
+/// A machine that says nothing for so long runs nothing any more: a check that takes 300 s has the console told by then
+/// what runs (`tests/src/bin/vm_guest/stuck.rs`). Seen once in Linux 5.10, with nothing on the console.
+const SILENCE: Duration = Duration::from_secs(420);
 /// Of the console, in a message.
 const CONSOLE_LINES: usize = 15;
 
@@ -52,6 +55,8 @@ pub struct Told {
     pub lines: Vec<Line>,
     /// Why the last is not [`Line::End`].
     pub broken: Option<String>,
+    /// Whether it said nothing for long before that.
+    pub is_silent: bool,
     /// Boots before it that count for nothing.
     pub lost: LostBoots,
 }
@@ -91,13 +96,16 @@ impl Boot<'_> {
                 *if ran { &mut lost.late } else { &mut lost.early } += 1;
                 continue;
             }
-            if told.broken.is_some() && !was_stuck && text_of(&console).contains(emulator::STUCK) {
+            let text = text_of(&console);
+            let is_stuck =
+                text.contains(emulator::STUCK) || told.is_silent && !text.contains(guest::NOT_DONE);
+            if told.broken.is_some() && !was_stuck && is_stuck {
                 was_stuck = true;
                 let kept = console.with_extension("stuck");
                 std::fs::rename(&console, &kept)
                     .with_context(|| format!("keep {}", kept.display()))?;
                 say(format_args!(
-                    "{}: attempt {attempt} was stuck in the kernel, {} says where: once more",
+                    "{}: attempt {attempt} was stuck in the kernel, what it said is in {}: once more",
                     self.name(),
                     relative(&kept)
                 ));
@@ -182,10 +190,14 @@ impl Boot<'_> {
         let mut machine = Machine(child);
         let lines = machine.lines()?;
         let end = Instant::now() + self.patience;
-        let mut told = Told { lines: Vec::new(), broken: None, lost: LostBoots::default() };
+        let mut told =
+            Told { lines: Vec::new(), broken: None, is_silent: false, lost: LostBoots::default() };
         let mut since = Instant::now();
         loop {
-            match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            let left = end.saturating_duration_since(Instant::now());
+            // Before its first line it boots, which may take as long as it likes.
+            let may_be_silent = if told.lines.is_empty() { left } else { left.min(SILENCE) };
+            match lines.recv_timeout(may_be_silent) {
                 Ok(text) => {
                     let line: Line = serde_json::from_str(&text)
                         .with_context(|| format!("the guest said {text:?}"))?;
@@ -198,6 +210,10 @@ impl Boot<'_> {
                 }
                 Err(reason) => {
                     let why = match reason {
+                        RecvTimeoutError::Timeout if may_be_silent < left => {
+                            told.is_silent = true;
+                            format!("said nothing for {} s", SILENCE.as_secs())
+                        }
                         RecvTimeoutError::Timeout => {
                             format!("not done within {} s", self.patience.as_secs())
                         }

@@ -211,7 +211,12 @@ mod tests {
     use super::*;
 
     fn told(lines: Vec<Line>, broken: Option<&str>) -> Told {
-        Told { lines, broken: broken.map(str::to_owned), lost: LostBoots { early: 2, late: 0 } }
+        Told {
+            lines,
+            broken: broken.map(str::to_owned),
+            is_silent: false,
+            lost: LostBoots { early: 2, late: 0 },
+        }
     }
 
     fn begin() -> Line {

@@ -13,6 +13,8 @@ use std::{
     time::Duration,
 };
 
+use xtask::guest::NOT_DONE;
+
 /// No check takes half as long on a busy host.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Over which CPU time is compared.
@@ -31,7 +33,7 @@ impl Watch {
         let name: Arc<str> = name.into();
         thread::spawn(move || {
             if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("{name}: not done within {} s", PATIENCE.as_secs());
+                eprintln!("{name}: {NOT_DONE} {} s", PATIENCE.as_secs());
                 tell();
             }
         });
