@@ -166,6 +166,12 @@ impl Details {
         self.files.began_before = true;
     }
 
+    /// No slot was ready for it when it had cgroups again at `from_ns`; it is charged from `until_ns` on (CLOCK_MONOTONIC).
+    pub fn note_unserved(&mut self, from_ns: u64, until_ns: u64) {
+        let [from_ns, until_ns] = [from_ns, until_ns].map(|ns| self.wall_at(ns));
+        self.record.totals.gaps.add(NO_SLOT, from_ns, until_ns);
+    }
+
     /// It has a slot from `monotonic_ns` on, and had none: what was read of it so far are its files alone.
     pub fn set_served_from(&mut self, monotonic_ns: u64) {
         self.apart = None;

@@ -338,6 +338,16 @@ mod tests {
         assert!(details.add_last_peak(107 * S).is_empty());
     }
 
+    /// Slots are short when it comes back.
+    #[test]
+    fn what_nobody_counted_before_it_was_charged_again_is_a_gap() {
+        let mut details = ended();
+        assert!(details.set_returned(120 * S, false));
+        details.note_unserved(119 * S, 120 * S);
+        let gaps = serde_json::to_string(details.gaps()).unwrap();
+        assert!(gaps.contains("slot") && gaps.contains("1000000000"), "{gaps}");
+    }
+
     /// A job that comes back twice within one interval.
     #[test]
     fn all_that_was_charged_before_a_return_is_told_in_the_next_interval() {

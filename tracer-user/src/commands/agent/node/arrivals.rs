@@ -236,6 +236,9 @@ impl Jobs {
             details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
             details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());
+            if has_returned && lease.is_none() && at_ns > 0 {
+                details.note_unserved(at_ns, monotonic_ns());
+            }
             if has_returned {
                 details.asking = Asking::default();
                 let actions = self.tracker.forget_known(&job);
