@@ -161,7 +161,7 @@ impl Jobs {
     }
 
     /// The topmost directory of `job`, also where it was let go a moment ago.
-    fn root(&self, job: &Job) -> Option<&Path> {
+    pub(super) fn root(&self, job: &Job) -> Option<&Path> {
         let tracked = self.tracker.job(job).map(|tracked| &*tracked.root);
         tracked.or_else(|| self.let_go.of(job).map(|(root, _)| root))
     }
@@ -207,10 +207,10 @@ impl Jobs {
             let named = self.tracker.named(&owner.job).clone();
             self.note_ended(&named);
         }
-        let wanting = owner.as_ref().map(|owner| self.tracker.named(&owner.job).clone());
-        let before = wanting.as_ref().and_then(|job| self.tracker.job(job));
+        let named = owner.as_ref().map(|owner| self.tracker.named(&owner.job).clone());
+        let before = named.as_ref().and_then(|job| self.tracker.job(job));
         let is_apart = before.is_some_and(|tracked| !tracked.apart.is_empty());
-        let wanting = wanting.filter(|job| self.tracker.wants(job));
+        let wanting = named.filter(|job| self.tracker.wants(job));
         let actions = self.tracker.made(cgroup, lease, fresh, owner, monotonic_ns());
         self.apply(actions, slots, log);
         let served = wanting.filter(|job| !self.tracker.wants(job));
@@ -236,7 +236,8 @@ impl Jobs {
             details.made_by = details.made_by.or(Some(maker));
             details.note(&answer);
             details.begin_part(cgroup, path.clone(), &answer, monotonic_ns());
-            if has_returned && lease.is_none() && at_ns > 0 {
+            // Where it has none at all, its next slot tells since when it had none.
+            if has_returned && lease.is_none() && tracked.lease.is_some() && at_ns > 0 {
                 details.note_unserved(at_ns, monotonic_ns());
             }
             if has_returned {

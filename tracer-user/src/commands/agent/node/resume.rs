@@ -106,11 +106,7 @@ impl Jobs {
                 job: job.clone(),
                 names: self.tracker.names(job),
                 lease: tracked.and_then(|tracked| tracked.lease),
-                root: tracked
-                    .map(|tracked| &*tracked.root)
-                    .or(let_go.map(|(root, _)| root))
-                    .map(Path::to_owned)
-                    .unwrap_or_default(),
+                root: self.root(job).map(Path::to_owned).unwrap_or_default(),
                 info: details.info.clone(),
                 uid: details.uid,
                 is_released: tracked.is_none(),
