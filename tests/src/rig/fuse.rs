@@ -10,7 +10,7 @@ use std::{
     ffi::CString,
     fs::File,
     io::{ErrorKind, PipeWriter, Read, Write, pipe},
-    os::fd::AsRawFd,
+    os::{fd::AsRawFd, unix::fs::MetadataExt},
     path::{Path, PathBuf},
     thread::{JoinHandle, sleep, spawn},
     time::Duration,
@@ -61,6 +61,18 @@ impl Fuse {
         let server = Server { device, delays, hangs: false };
         let server = spawn(move || server.serve(&told));
         Ok(Self { path, stop: Some(stop), server: Some(server), _folder: folder })
+    }
+
+    /// Has the kernel read so many KiB of its files ahead, 128 at most.
+    ///
+    /// # Errors
+    /// When sysfs has no such setting for it.
+    pub fn read_ahead(&self, kib: u32) -> Result<()> {
+        // Its answer to the greeting set another: who gets attributes has waited for that.
+        let device = self.path.metadata()?.dev();
+        let name = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let file = format!("/sys/class/bdi/{name}/read_ahead_kb");
+        std::fs::write(&file, kib.to_string()).with_context(|| format!("cannot set {file}"))
     }
 
     /// Where it is.
