@@ -1,7 +1,11 @@
 //! The last time stamp given, kept beyond an agent's life: the next agent's stamps are later ones, also where the
 //! clock was set back in between or stamps are whole seconds. A data base would keep one of two points with one stamp.
 
-use std::{fs, io, path::Path, path::PathBuf};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 
@@ -29,7 +33,8 @@ impl LastStamp {
     pub fn read(&self) -> Result<u64> {
         match fs::read(&self.path) {
             Ok(bytes) => {
-                Ok(str::from_utf8(&bytes).map_or(0, |text| text.trim().parse().unwrap_or(0)))
+                let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or(&[]);
+                Ok(str::from_utf8(line).map_or(0, |text| text.trim().parse().unwrap_or(0)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
             Err(error) => {
@@ -38,14 +43,16 @@ impl LastStamp {
         }
     }
 
-    /// Keeps `stamp_ns`. Not synced: after another boot the clock is past it.
+    /// Keeps `stamp_ns`, in place and not synced: after another boot the clock is past it. A new file under the name
+    /// would have ext4 write it to the disk each time.
     ///
     /// # Errors
     /// When the disk refuses; the old stamp stays.
     pub fn write(&self, stamp_ns: u64) -> Result<()> {
-        let new = self.path.with_extension("new");
-        fs::write(&new, format!("{stamp_ns}\n"))
-            .and_then(|()| fs::rename(&new, &self.path))
+        // As wide as any: the kernel takes so little as a whole, and nothing is left of the one before.
+        let line = format!("{stamp_ns:020}\n");
+        let file = File::options().write(true).create(true).truncate(false).open(&self.path);
+        file.and_then(|mut file| file.write_all(line.as_bytes()))
             .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
@@ -61,8 +68,15 @@ mod tests {
         assert_eq!(stamp.read().unwrap(), 0);
         stamp.write(1_700_000_000_000_000_000).unwrap();
         assert_eq!(LastStamp::in_folder(dir.path()).read().unwrap(), 1_700_000_000_000_000_000);
+        stamp.write(9).unwrap();
+        assert_eq!(stamp.read().unwrap(), 9);
         fs::write(dir.path().join(FILE), "").unwrap();
         assert_eq!(stamp.read().unwrap(), 0);
+        fs::write(dir.path().join(FILE), "1700000000000000000000000\nof another program's\n")
+            .unwrap();
+        assert_eq!(stamp.read().unwrap(), 0);
+        stamp.write(8).unwrap();
+        assert_eq!(stamp.read().unwrap(), 8);
         fs::write(dir.path().join(FILE), b"17\xff").unwrap();
         assert_eq!(stamp.read().unwrap(), 0);
         assert!(LastStamp::in_folder(&dir.path().join("absent")).write(1).is_err());
