@@ -225,6 +225,34 @@ fn one_is_served_at_a_time_and_nothing_stays_when_he_is_gone() {
     assert!(text.starts_with("9803 of 61001\n  file operations counted for 1."), "{text}");
     assert!(text.contains(" of a job that has run for ") && text.contains("In short"), "{text}");
     assert!(agent.log().contains("for root: the time is over"), "{}", agent.log());
+    // Of another one that is told of in the same words the log has its line.
+    end(desk.ask(0, &["9803", "--for", "1s"]));
+    let ends = || (agent.log().matches("for root: the time is over").count() == 2).then_some(());
+    wait_for("its line", Duration::from_secs(5), ends)
+        .unwrap_or_else(|error| panic!("{error:#}: {}", agent.log()));
+    agent.stop().unwrap();
+}
+
+/// Whose mounts are its own is not known before.
+#[test]
+fn a_job_whose_first_process_comes_later_is_told_with_its_mounts() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let disk = Tmpfs::mount(64 << 20).unwrap();
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let desk = Desk::of(&agent);
+    let job = shaped.job(OWNER, 9_812, "step_0");
+    agent.settle().unwrap();
+    let asked = desk.ask(0, &["9812", "--for", "1h", "--json"]);
+    begun(&agent, 1);
+    let report = job.run(&[FILE_OPS, disk.path().to_str().unwrap(), "1"]);
+    let report: Report = serde_json::from_str(&report).unwrap();
+    shaped.remove_job(OWNER, 9_812);
+    let told: Value = serde_json::from_str(&counted(asked, &disk, &report, &agent)).unwrap();
+    let files = told["io_files"].as_array().unwrap();
+    let paths: Vec<_> = files.iter().filter_map(|file| file["path"].as_str()).collect();
+    let mount = disk.path().to_str().unwrap();
+    assert!(paths.iter().any(|path| path.starts_with(mount)), "{mount} in {paths:?}");
     agent.stop().unwrap();
 }
 

@@ -150,6 +150,8 @@ impl Io {
         self.lacks_mounts |= !self.maps.mounted.follow(&text);
         if self.is_own {
             self.servers.take("self", &text, &mut self.names);
+        } else {
+            self.names.take(&text);
         }
         Ok(())
     }

@@ -19,6 +19,8 @@ pub struct Grid {
     last_wall_ns: u64,
     due_monotonic_ns: u64,
     late: u64,
+    /// By how much stamps were ahead when that was told last; 0 while they are not.
+    ahead_told_ns: u64,
 }
 
 /// One tick: how the interval that it ends is written.
@@ -34,13 +36,14 @@ pub struct Tick {
     /// How far the wall clock stepped since the last tick, where that is more than a tenth of the
     /// interval or a second; backwards is negative.
     pub step_ns: Option<i64>,
-    /// How far the stamp is ahead of the wall clock, where that is more than one interval.
+    /// How far the stamp is ahead of the wall clock, where that is more than one interval and news: it is told
+    /// again when it is an interval more than was told last, or half.
     pub ahead_ns: Option<u64>,
 }
 
 impl Grid {
     /// Ticks every `interval_s` seconds (a day at most) from the given moment on, all stamped later than
-    /// `last_stamp_ns`, the last one written before (0 for none).
+    /// `last_stamp_ns`, the last one written before (0 for none; one that no clock here gives is none).
     pub fn new(
         interval_s: NonZeroU32,
         last_stamp_ns: u64,
@@ -49,11 +52,12 @@ impl Grid {
     ) -> Self {
         let mut grid = Self {
             interval_ns: u64::from(interval_s.get().min(86_400)) * SECOND,
-            last_stamp_ns: (last_stamp_ns > 0).then_some(last_stamp_ns.min(MAX_WALL_NS)),
+            last_stamp_ns: Some(last_stamp_ns).filter(|last| (1..MAX_WALL_NS).contains(last)),
             last_monotonic_ns: monotonic_ns,
             last_wall_ns: wall_ns.min(MAX_WALL_NS),
             due_monotonic_ns: monotonic_ns,
             late: 0,
+            ahead_told_ns: 0,
         };
         grid.plan(wall_ns, monotonic_ns);
         grid
@@ -101,7 +105,13 @@ impl Grid {
         let step_ns = step_ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let step_ns = (step_ns.unsigned_abs() > tolerance_ns).then_some(step_ns);
         let ahead_ns = stamp_ns.saturating_sub(wall_ns);
-        let ahead_ns = (ahead_ns > self.interval_ns).then_some(ahead_ns);
+        let (told_ns, is_ahead) = (self.ahead_told_ns, ahead_ns > self.interval_ns);
+        // It changes at each tick: again when there is more of it, or half.
+        let is_news = ahead_ns > told_ns + self.interval_ns || ahead_ns <= told_ns / 2;
+        if is_news || !is_ahead {
+            self.ahead_told_ns = if is_ahead { ahead_ns } else { 0 };
+        }
+        let ahead_ns = (is_ahead && is_news).then_some(ahead_ns);
 
         self.late += u64::from(late_ns.is_some());
         self.last_stamp_ns = Some(stamp_ns);
@@ -167,8 +177,8 @@ impl Tick {
         if let Some(ahead_ns) = self.ahead_ns {
             let ahead = seconds(ahead_ns);
             remarks.push(format!(
-                "time stamps are {ahead:.0} s ahead of it, so that none is used twice, and advance \
-                 at half its pace until it catches up"
+                "time stamps are {ahead:.0} s ahead of the wall clock, so that none is used twice, and \
+                 advance at half its pace until it catches up"
             ));
         }
         (!remarks.is_empty()).then(|| remarks.join("; "))

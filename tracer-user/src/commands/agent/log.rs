@@ -117,6 +117,13 @@ impl Log {
         self.at(Level::Notice, message);
     }
 
+    /// What was done for somebody: each time is written, however alike.
+    pub fn each(&self, message: impl Display) {
+        if Level::Notice <= self.least {
+            self.write(|_, _| vec![(Level::Notice, clean(&message.to_string(), true))]);
+        }
+    }
+
     /// The usual.
     pub fn info(&self, message: impl Display) {
         self.at(Level::Info, message);

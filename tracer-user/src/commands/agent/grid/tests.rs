@@ -91,18 +91,20 @@ fn a_large_step_back_is_caught_up_at_half_pace() {
     assert!(
         tick.remark().unwrap().contains("stepped back by 3600.0 s; time stamps are 3600 s ahead")
     );
-    let mut ticks = 0;
+    let (mut ticks, mut told) = (0, Vec::new());
     loop {
         let due = grid.due_monotonic_ns();
         (wall, now) = (wall + due - now, due);
         let tick = grid.tick(wall, now);
         ticks += 1;
+        told.extend(tick.ahead_ns.map(|ahead| ahead / SECOND));
         assert_eq!(tick.stamp_ns, NOON + 20 * SECOND + ticks * 10 * SECOND);
         if tick.stamp_ns == wall {
             break;
         }
         assert_eq!(tick.span_ns, 20 * SECOND);
     }
+    assert_eq!(told, [1800, 900, 450, 220, 110, 50, 20], "not each time that it changes");
     assert_eq!((ticks, grid.due_monotonic_ns() - now), (360, 10 * SECOND));
     assert_eq!(grid.late(), 0);
 }
@@ -123,6 +125,11 @@ fn steps_of_years_do_no_harm() {
     assert_eq!(grid.tick(NOON, 20 * SECOND).stamp_ns, NOON);
     let last = grid.tick(u64::MAX, 30 * SECOND).stamp_ns;
     assert!(grid.tick(0, u64::MAX).stamp_ns > last);
+    // What no clock gives is no stamp: what comes after it would be stamped alike in each life.
+    for last in [MAX_WALL_NS, u64::MAX] {
+        let tick = self::grid(10, last, NOON).tick(NOON + 10 * SECOND, 10 * SECOND);
+        assert_eq!((tick.stamp_ns, tick.ahead_ns), (NOON + 10 * SECOND, None));
+    }
 }
 
 #[test]

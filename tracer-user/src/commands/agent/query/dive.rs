@@ -159,7 +159,7 @@ impl Dive {
         let who = self.caller.who();
         let ended = self.counted(turn, stop, tell);
         match &ended {
-            Ok((ops, took, why)) => self.log.notice(format_args!(
+            Ok((ops, took, why)) => self.log.each(format_args!(
                 "counted {} file operations of job {job} in {} for {who}: {}",
                 count(*ops),
                 long_duration(took.as_nanos() as u64),
@@ -184,11 +184,12 @@ impl Dive {
         ensure!(is_there(), "the job has ended");
         let space = || Space::of(view, root, *owner);
         let Space { processes, mut is_one_of_several } = space();
+        let mut knows_mounts = !processes.is_empty();
         let whose = Whose { cgroup: *cgroup, runs: true, mounts_of: Some(processes) };
         let loaded = load(view.layout(), &whose);
         turn.set_loading(begin.elapsed());
         let mut io = loaded.context("file operations cannot be counted on this node")?;
-        self.log.notice(format_args!(
+        self.log.each(format_args!(
             "counting the file operations of job {} for {}, for {} at most; loaded in {}",
             record.job().job,
             self.caller.who(),
@@ -201,7 +202,7 @@ impl Dive {
         let mut follow = |io: &mut Io| {
             let space = space();
             is_one_of_several |= space.is_one_of_several;
-            io.follow(&space.processes);
+            io.follow(&space.processes)
         };
         // Who waits for it may have gone.
         let _ = tell.send(Told::Began);
@@ -219,8 +220,8 @@ impl Dive {
             if turn.is_wanted() {
                 break Why::Root;
             }
-            if followed.elapsed() >= FOLLOW_EVERY {
-                follow(&mut io);
+            if !knows_mounts || followed.elapsed() >= FOLLOW_EVERY {
+                knows_mounts |= follow(&mut io);
                 followed = Instant::now();
             }
             if !counted.take(io.read())? {
