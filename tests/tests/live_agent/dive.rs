@@ -226,7 +226,8 @@ fn one_is_served_at_a_time_and_nothing_stays_when_he_is_gone() {
     assert!(text.contains(" of a job that has run for ") && text.contains("In short"), "{text}");
     assert!(agent.log().contains("for root: the time is over"), "{}", agent.log());
     // Of another one that is told of in the same words the log has its line.
-    end(desk.ask(0, &["9803", "--for", "1s"]));
+    let [status, _, stderr] = end(desk.ask(0, &["9803", "--for", "1s"]));
+    assert_eq!((&*status, &*stderr), ("0", ""), "{}", agent.log());
     let ends = || (agent.log().matches("for root: the time is over").count() == 2).then_some(());
     wait_for("its line", Duration::from_secs(5), ends)
         .unwrap_or_else(|error| panic!("{error:#}: {}", agent.log()));

@@ -184,7 +184,6 @@ impl Dive {
         ensure!(is_there(), "the job has ended");
         let space = || Space::of(view, root, *owner);
         let Space { processes, mut is_one_of_several } = space();
-        let mut knows_mounts = !processes.is_empty();
         let whose = Whose { cgroup: *cgroup, runs: true, mounts_of: Some(processes) };
         let loaded = load(view.layout(), &whose);
         turn.set_loading(begin.elapsed());
@@ -198,7 +197,8 @@ impl Dive {
         ));
         let begin = Instant::now();
         let mut counted = Counted { from_ns: monotonic_ns(), ..Counted::default() };
-        let mut followed = begin;
+        // Those that it was loaded with may be the agent's own, for want of a process of the job's.
+        let (mut followed, mut knows_mounts) = (begin, false);
         let mut follow = |io: &mut Io| {
             let space = space();
             is_one_of_several |= space.is_one_of_several;
