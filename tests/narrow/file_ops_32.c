@@ -59,7 +59,7 @@ void begin(const char *folder) {
     char *missing = name(3, folder, "/missing");
     long long from = 0;
     unsigned context = 0;
-    int fd, copy, at;
+    int fd, copy, at, ends[2];
 
     fd = call(__NR_openat, HERE, file, OPEN_CREATE, 0600);
     copy = call(__NR_open, other, OPEN_CREATE, 0600);
@@ -74,6 +74,9 @@ void begin(const char *folder) {
     WELL(0, __NR__llseek, fd, 0, 0, told, 0);
     WELL(10, __NR_read, fd, piece, 10);
     WELL(5000, __NR_sendfile64, copy, fd, &from, 5000);
+    WELL(0, __NR_pipe, ends);
+    WELL(100, __NR_write, ends[1], piece, 100);
+    WELL(100, __NR_splice, ends[0], 0, copy, 0, 100, 0);
 
     for (at = 0; at < 5; at++) WELL(0, __NR_stat64, file, told);
     for (at = 0; at < 4; at++) WELL(0, __NR_fstatat64, HERE, file, told, 0);

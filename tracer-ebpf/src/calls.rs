@@ -19,6 +19,8 @@ pub mod file {
     pub const FIRST: u32 = 1;
     /// The second argument.
     pub const SECOND: u32 = 2;
+    /// The third argument.
+    pub const THIRD: u32 = 3;
 }
 
 const BLOCKED_SHIFT: u32 = 4;
@@ -29,6 +31,8 @@ const FILE_SLEEPS: u32 = 1 << 10;
 const RESUMED: u32 = 1 << 11;
 /// Flag: asleep in it is waiting for its file system where the file is a regular one.
 const FILE_MAY_SLEEP: u32 = 1 << 12;
+/// Flag: where its file is a pipe, it writes the file of the third argument: `splice`.
+const OUT_OF_PIPE: u32 = 1 << 13;
 
 /// A call's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,12 @@ impl Call {
     #[must_use]
     pub const fn file_may_sleep(self) -> Self {
         Self(self.0 | FILE_MAY_SLEEP)
+    }
+
+    /// The same, where it writes the file of the third argument if the first's is a pipe.
+    #[must_use]
+    pub const fn out_of_pipe(self) -> Self {
+        Self(self.0 | OUT_OF_PIPE)
     }
 
     /// The same, where it goes on with a call that was interrupted: with that one's sleep.
@@ -88,6 +98,12 @@ impl Call {
         self.0 & FILE_MAY_SLEEP != 0
     }
 
+    /// Whether it writes the file of the third argument if the first's is a pipe.
+    #[inline(always)]
+    pub const fn may_be_out_of_pipe(self) -> bool {
+        self.0 & OUT_OF_PIPE != 0
+    }
+
     /// Whether it goes on with the call before.
     #[inline(always)]
     pub const fn is_resumed(self) -> bool {
@@ -115,6 +131,8 @@ mod tests {
         assert_eq!(call.file_sleeps().sleep(), sleep::PIPE);
         assert!(!call.may_be_file_asleep() && call.file_may_sleep().may_be_file_asleep());
         assert!(!call.is_resumed() && call.resumed().is_resumed());
+        assert!(!call.may_be_out_of_pipe() && call.out_of_pipe().may_be_out_of_pipe());
+        assert_eq!(call.out_of_pipe().file(), file::SECOND);
         assert_eq!(
             (call.resumed().blocked(), call.resumed().file()),
             (blocked::EXIT, file::SECOND)

@@ -1,6 +1,6 @@
 //! What a system call does to files: the words of the table that the agent fills, a word for each call's number.
 
-use crate::calls::CALLS;
+use crate::{calls::CALLS, tables::io::op};
 
 /// The table: calls of 64 bits, and behind them those of 32 bits, whose numbers are others.
 pub type IoCalls = [u16; 2 * CALLS];
@@ -44,6 +44,10 @@ const NARROW: u32 = 1 << 12;
 const SUBMITS: u32 = 1 << 13;
 /// Flag: it is one of 32 bits on a machine whose numbers of those are not known here.
 const OTHER_NUMBERS: u32 = 1 << 14;
+/// Flag: where its file is a pipe, it writes the file of the third argument: `splice`.
+const OUT_OF_PIPE: u32 = 1 << 15;
+/// Flag, of none in the table: it is such a call, and does.
+const WRITES_THIRD: u32 = 1 << 16;
 
 /// A call's word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +88,19 @@ impl IoCall {
     #[must_use]
     pub const fn at_offset(self) -> Self {
         Self(self.0 | AT_OFFSET)
+    }
+
+    /// The same, where it writes the file of the third argument if the first's is a pipe.
+    #[must_use]
+    pub const fn out_of_pipe(self) -> Self {
+        Self(self.0 | OUT_OF_PIPE)
+    }
+
+    /// The same, where it does.
+    #[must_use]
+    #[inline(always)]
+    pub const fn that_writes_third(self) -> Self {
+        Self(self.0 | WRITES_THIRD)
     }
 
     /// The same in 32 bits.
@@ -140,6 +157,24 @@ impl IoCall {
         self.0 & MOVES != 0
     }
 
+    /// Whether it writes the file of the third argument if the first's is a pipe.
+    #[inline(always)]
+    pub const fn may_be_out_of_pipe(self) -> bool {
+        self.0 & OUT_OF_PIPE != 0
+    }
+
+    /// Whether it writes the file of the third argument.
+    #[inline(always)]
+    pub const fn is_writing_third(self) -> bool {
+        self.0 & WRITES_THIRD != 0
+    }
+
+    /// Whether the bytes that it moves go into its file.
+    #[inline(always)]
+    pub const fn is_writing(self) -> bool {
+        self.op() == op::WRITE || self.is_writing_third()
+    }
+
     /// Whether the fourth argument is the offset.
     #[inline(always)]
     pub const fn is_at_offset(self) -> bool {
@@ -163,7 +198,7 @@ pub const fn is_lock(command: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::io::{OPS, op};
+    use crate::tables::io::OPS;
 
     #[test]
     fn a_word_holds_what_was_put_into_it() {
@@ -173,6 +208,11 @@ mod tests {
         assert!(!call.is_moving() && call.moves().is_moving());
         assert!(!call.is_lock_by_command() && call.locks().is_lock_by_command());
         assert!(!call.is_at_offset() && call.at_offset().is_at_offset());
+        assert!(!call.may_be_out_of_pipe() && call.out_of_pipe().may_be_out_of_pipe());
+        let third = call.that_writes_third();
+        assert!(!call.is_writing() && third.is_writing() && third.is_writing_third());
+        assert_eq!((third.op(), third.place()), (op::LOCK, place::STATX));
+        assert!(IoCall::new(op::WRITE, place::FIRST).is_writing());
         assert!(call.is_some() && !NONE.is_some());
         assert!(IoCall::new(0, place::UNKNOWN).is_some());
         assert!(call.of_32_bits().is_of_32_bits() && call.of_32_bits().op() == op::LOCK);
@@ -181,7 +221,7 @@ mod tests {
         }
         assert!(SUBMISSION.is_submission() && !call.is_submission());
         assert!(OF_OTHER_NUMBERS.is_of_other_numbers() && !call.is_of_other_numbers());
-        let all = call.at().moves().locks().at_offset().of_32_bits().0;
+        let all = call.at().moves().locks().at_offset().out_of_pipe().of_32_bits().0;
         assert!(all | SUBMISSION.0 | OF_OTHER_NUMBERS.0 <= u32::from(u16::MAX));
     }
 

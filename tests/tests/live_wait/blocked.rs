@@ -136,3 +136,24 @@ fn for_a_disk() {
         agree.end();
     });
 }
+
+/// What a splice out of a pipe waits for is the file that it writes.
+#[test]
+fn for_a_disk_that_a_pipe_is_emptied_to() {
+    tried_again(|| {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        disk::device_below(folder.path());
+        let [own, beside] = ["own", "beside"].map(|name| folder.path().join(name));
+        let found = found("splice_out", own.to_str().unwrap(), beside.to_str().unwrap());
+        let mut agree = found.adds_up();
+        let off = found.report.fact("off_cpu_ns");
+        let (least, most) = ((off / 100 * 98).saturating_sub(MS), off + off / 50 + 20 * MS);
+        agree.between("blocked_write_ns", found.causes.of_cause("blocked_write").ns, least..=most);
+        let on_disk = |fs: &str, mount: &str| fs != "unknown" && !mount.is_empty();
+        let waits = found.causes.for_files("write", on_disk);
+        agree.between("job_wait, write", waits.ns, least..=most);
+        let of_pipes = found.causes.for_files("read", |fs, _| fs == "pipefs");
+        agree.exact("job_wait, of pipes", of_pipes.ns, 0);
+        agree.end();
+    });
+}

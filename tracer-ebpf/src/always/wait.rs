@@ -43,9 +43,10 @@ const PF_POSTCOREDUMP: u32 = 0x8;
 const PF_IO_WORKER: u32 = 0x10;
 const PF_FROZEN: u32 = 0x1_0000;
 const PF_KTHREAD: u32 = 0x20_0000;
-/// The kind of file in an inode's `i_mode`, and that of a regular file.
+/// The kind of file in an inode's `i_mode`, and those of a regular file and of a pipe.
 const S_IFMT: u64 = 0o170_000;
 const S_IFREG: u64 = 0o100_000;
+const S_IFIFO: u64 = 0o010_000;
 
 /// A sleep in a plain read or write, as [`left`] holds it: which file it was of, nobody has asked.
 const IN_PIPE: u32 = left::ASLEEP | sleep::PIPE << left::CAUSE_SHIFT;
@@ -103,7 +104,10 @@ pub fn blocked_for(task: Kernel, slot: u32) -> u32 {
         let cause = if is_exit { blocked::EXIT } else { blocked::OTHER };
         return cause << left::CAUSE_SHIFT;
     }
-    let call = call_of(task);
+    let mut call = call_of(task);
+    if call.may_be_out_of_pipe() {
+        call = Call(spliced(task, call.0));
+    }
     let mut cell = 0;
     if (call.blocked() as usize) < FILE_CALLS.len() {
         cell = cell_of(task, slot, call.0);
@@ -226,6 +230,19 @@ fn in_stack(task: Kernel, offset: u64) -> u32 {
     unsafe { bpf_probe_read_kernel(at as *const u32) }.unwrap_or(u32::MAX)
 }
 
+/// The word of `task`'s call, of word `call`, a splice: one out of a pipe writes what its third argument describes.
+#[inline(never)]
+fn spliced(task: Kernel, call: u32) -> u32 {
+    if global(&WAITS) != waits::FILES {
+        return call;
+    }
+    let inode = inode_of(task, file::FIRST);
+    if word_at(inode + global(&globals::INODE_MODE)) & S_IFMT != S_IFIFO {
+        return call;
+    }
+    Call::new(sleep::PIPE, blocked::WRITE, file::THIRD).0
+}
+
 /// The cell, one more than its number, in which the waits of `task`, of `slot`, in the call of word `call` are filed;
 /// 0 for none.
 #[inline(never)]
@@ -261,14 +278,19 @@ fn inode_of(task: Kernel, argument: u32) -> u64 {
     if argument == file::NONE {
         return 0;
     }
-    let first = argument == file::FIRST;
     let descriptor = if global(&REGISTERS_AT) != 0 {
-        let global_of = if first { &globals::CALL_FIRST } else { &globals::CALL_SECOND };
+        let global_of = match argument {
+            file::FIRST => &globals::CALL_FIRST,
+            file::SECOND => &globals::CALL_SECOND,
+            _ => &globals::CALL_THIRD,
+        };
         in_stack(task, global(global_of))
-    } else if first {
-        load::<u32, _>(registers(task), CALL_FIRST)
     } else {
-        load::<u32, _>(registers(task), CALL_SECOND)
+        match argument {
+            file::FIRST => load::<u32, _>(registers(task), CALL_FIRST),
+            file::SECOND => load::<u32, _>(registers(task), CALL_SECOND),
+            _ => load::<u32, _>(registers(task), CALL_THIRD),
+        }
     };
     inode_of_file(file_of_descriptor(task, descriptor))
 }

@@ -29,7 +29,7 @@ use crate::{
     kernel::{Kernel, Pointer, global, has, load},
     maps::in_flight,
     operation::Operation,
-    places::Place,
+    places::{Place, directed},
     slowest,
     task::{Address, Task},
     tasks,
@@ -125,6 +125,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         }
         return;
     }
+    let call = directed(task, arguments, call);
     let result = if RESTARTS.contains(&result) { -EINTR } else { result };
     // SAFETY: has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };

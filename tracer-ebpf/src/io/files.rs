@@ -12,7 +12,7 @@ use tracer_ebpf::{
 
 use crate::{
     arguments::Arguments,
-    inode::{Inode, REGULAR, TYPE},
+    inode::{Inode, PIPE, REGULAR, TYPE},
     maps::{HEAVY, LIGHT, NAMES},
     names::tell_name,
     operation::Operation,
@@ -22,8 +22,7 @@ use crate::{
 /// Types of inodes that have contents besides regular files (linux/stat.h).
 const DIRECTORY: u32 = 0o040_000;
 const DISK: u32 = 0o060_000;
-/// Types of those that have none.
-const PIPE: u32 = 0o010_000;
+/// Type of those that have none, besides pipes.
 const CHARACTERS: u32 = 0o020_000;
 
 // SAFETY: all integers; zeros are a valid value.
@@ -116,11 +115,11 @@ pub fn count(
             cell.syncs += 1;
             cell.sync_ns += took_ns;
         }
-        op::WRITE => {
+        op if operation.call().is_moving() && operation.call().is_writing() => {
             cell.writes += 1;
             cell.written_bytes += moved;
             cell.write_ns += took_ns;
-            if moved > 0 {
+            if moved > 0 && op == op::WRITE {
                 let offset = offset(operation, arguments);
                 pattern = Some(Pattern::of(offset, cell.write_end));
                 cell.write_end = offset + moved;

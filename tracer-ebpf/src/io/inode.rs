@@ -7,9 +7,10 @@ use tracer_ebpf::{
 
 use crate::{kernel::Word, typed::Typed};
 
-/// The type in an inode's mode, and that of a regular file (linux/stat.h).
+/// The type in an inode's mode, and those of a regular file and of a pipe (linux/stat.h).
 pub const TYPE: u32 = 0o170_000;
 pub const REGULAR: u32 = 0o100_000;
+pub const PIPE: u32 = 0o010_000;
 
 /// An inode.
 pub struct Inode(Typed);
@@ -43,6 +44,12 @@ impl Inode {
     #[inline(always)]
     pub fn is_regular(&self) -> bool {
         self.mode() & TYPE == REGULAR
+    }
+
+    /// Whether it is a pipe, with a name or without.
+    #[inline(always)]
+    pub fn is_pipe(&self) -> bool {
+        self.mode() & TYPE == PIPE
     }
 
     /// Its number.

@@ -121,6 +121,7 @@ impl Place {
     #[inline(always)]
     pub fn of_call(task: impl Pointer, arguments: Arguments, call: IoCall, result: i64) -> Self {
         let descriptor = match call.place() {
+            place::FIRST if call.is_writing_third() => arguments.third() as u32,
             place::FIRST => arguments.first() as u32,
             place::SECOND => arguments.second() as u32,
             place::OPENED if result >= 0 => result as u32,
@@ -132,6 +133,27 @@ impl Place {
         };
         Self::of_descriptor(task, descriptor)
     }
+}
+
+/// `call` of `task` with these arguments, with what it does where that depends on its first file.
+#[inline(always)]
+pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall) -> IoCall {
+    if call.may_be_out_of_pipe() && is_pipe(task, arguments.first() as u32) {
+        call.that_writes_third()
+    } else {
+        call
+    }
+}
+
+/// Whether what `task` has as `descriptor` is a pipe.
+#[inline(never)]
+fn is_pipe<P: Pointer>(task: P, descriptor: u32) -> bool {
+    let open = file_of_descriptor(task, descriptor);
+    if open == 0 {
+        return false;
+    }
+    let inode = Inode::at(file(open).field::<u64, _>(FILE_INODE));
+    inode.is_some_and(|inode| inode.is_pipe())
 }
 
 /// What a path says of the file system.

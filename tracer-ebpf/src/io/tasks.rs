@@ -5,7 +5,6 @@
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated::bpf_get_current_comm};
 use tracer_ebpf::tables::{
     in_flight::InFlight,
-    io::op,
     io_task::{TaskCell, is_metadata},
 };
 
@@ -40,7 +39,7 @@ pub fn count(own: *mut InFlight, thread: u32, operation: Operation) {
         cell.metadata_ns += took_ns;
     }
     let moved = operation.moved_bytes();
-    if op == op::WRITE {
+    if operation.call().is_writing() {
         cell.written_bytes += moved;
     } else {
         cell.read_bytes += moved;

@@ -61,7 +61,11 @@ macro_rules! rows {
             moving_at(op::WRITE, calls![$of: SYS_pwrite64 SYS_pwritev SYS_pwritev2]),
             moving(op::COPY, place::FIRST, calls![$of: SYS_copy_file_range]),
             moving(op::SENDFILE, place::SECOND, calls![$of: SYS_sendfile]),
-            moving(op::SPLICE, place::FIRST, calls![$of: SYS_splice SYS_tee SYS_vmsplice]),
+            Row {
+                call: IoCall::new(op::SPLICE, place::FIRST).moves().out_of_pipe(),
+                numbers: calls![$of: SYS_splice],
+            },
+            moving(op::SPLICE, place::FIRST, calls![$of: SYS_tee SYS_vmsplice]),
             at(op::OPEN, place::OPENED, calls![$of: SYS_openat SYS_openat2]),
             row(op::OPEN, place::OPENED, calls![$of: SYS_open_by_handle_at]),
             row(op::CLOSE, place::CLOSED, calls![$of: SYS_close]),

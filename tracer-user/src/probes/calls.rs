@@ -63,7 +63,11 @@ static ROWS: &[Row] = &[
     ),
     of_any(blocked::READ, calls![SYS_read SYS_readv SYS_preadv2]),
     of_any(blocked::WRITE, calls![SYS_write SYS_writev SYS_pwritev2]),
-    row(sleep::PIPE, blocked::READ, file::FIRST, calls![SYS_splice SYS_tee]),
+    Row {
+        call: Call::new(sleep::PIPE, blocked::READ, file::FIRST).out_of_pipe(),
+        calls: calls![SYS_splice],
+    },
+    row(sleep::PIPE, blocked::READ, file::FIRST, calls![SYS_tee]),
     row(sleep::PIPE, blocked::OTHER, file::NONE, calls![SYS_vmsplice]),
     row(sleep::PIPE, blocked::READ, file::SECOND, calls![SYS_sendfile]),
     row(sleep::CHILD, blocked::OTHER, file::NONE, calls![SYS_wait4 SYS_waitid]),

@@ -55,9 +55,10 @@ pub const TIMES_NEED: [&str; 7] = [
 /// What the causes of waits are told by, on any kernel from which they can be.
 pub const CALLS_NEED: [&str; 3] = ["TASK_COMPAT", "TASK_STACK", "CALL_NUMBER"];
 /// What the file systems that are waited for are told by.
-pub const FILES_NEED: [&str; 11] = [
+pub const FILES_NEED: [&str; 12] = [
     "CALL_FIRST",
     "CALL_SECOND",
+    "CALL_THIRD",
     "TASK_FILES",
     "FILES_TABLE",
     "FILES_MOST",

@@ -3,7 +3,7 @@
 use std::{
     ffi::CString,
     fs::{self, File},
-    io,
+    io::{self, Write},
     os::{
         fd::AsRawFd,
         unix::{ffi::OsStrExt, fs::FileExt},
@@ -33,6 +33,7 @@ pub const CAUSES: &[Cause] = &[
     ("exit", exit),
     ("memory", memory),
     ("direct", direct),
+    ("splice_out", splice_out),
     ("store", store),
     ("attributes", attributes),
     ("disk", disk),
@@ -238,6 +239,26 @@ fn direct(amount: &Amount) -> Waited {
     let file = open_direct(amount.path());
     let mut write = |index| file.write_all_at(pages.bytes(), index * PAGE as u64).unwrap();
     off_cpu_ns(|| (0..amount.count).for_each(&mut write)).into()
+}
+
+/// Pages moved from a pipe to a file, past the page cache.
+fn splice_out(amount: &Amount) -> Waited {
+    drop(File::create(amount.path()).unwrap());
+    let file = open_direct(amount.path());
+    let (from, mut to) = io::pipe().unwrap();
+    let mut off = 0;
+    for _ in 0..amount.count {
+        to.write_all(&[7; PAGE]).unwrap();
+        off += off_cpu_ns(|| {
+            // SAFETY: descriptors of ours.
+            let bytes = unsafe {
+                let (from, file) = (from.as_raw_fd(), file.as_raw_fd());
+                libc::splice(from, null_mut(), file, null_mut(), PAGE, 0)
+            };
+            assert_eq!(bytes, PAGE as isize, "splice: {}", io::Error::last_os_error());
+        });
+    }
+    off.into()
 }
 
 /// Writes into the page cache, stored one by one.
