@@ -101,6 +101,10 @@ void begin(const char *folder) {
     WELL(2, __NR_io_submit, context, 2, list);
     WELL(0, __NR_io_destroy, context);
 
+    WELL(0, __NR_symlink, "/proc/none", below);
+    WELL(0, __NR_unlink, below);
+    WELL(0, __NR_symlinkat, "/proc/none", HERE, below);
+    WELL(0, __NR_unlink, below);
     WELL(0, __NR_mkdir, below, 0700);
     WELL(0, __NR_rename, other, missing);
     WELL(0, __NR_unlink, missing);

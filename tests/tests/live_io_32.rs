@@ -35,7 +35,7 @@ const OPTIONS: [&str; 12] = [
 ];
 
 /// What the program does, by operation: calls, errors, bytes.
-const TRUTH: [(&str, [u64; 3]); 15] = [
+const TRUTH: [(&str, [u64; 3]); 16] = [
     ("open", [72, 70, 0]),
     ("write", [12, 0, 12_000]),
     ("read", [22, 0, 2_010]),
@@ -49,7 +49,8 @@ const TRUTH: [(&str, [u64; 3]); 15] = [
     ("aio_write", [2, 0, 1_024]),
     ("mkdir", [1, 0, 0]),
     ("rename", [1, 0, 0]),
-    ("unlink", [3, 0, 0]),
+    ("link", [2, 0, 0]),
+    ("unlink", [5, 0, 0]),
     ("close", [2, 0, 0]),
 ];
 

@@ -30,6 +30,8 @@ pub mod place {
 
 const PLACE_SHIFT: u32 = 5;
 const OP_MASK: u32 = (1 << PLACE_SHIFT) - 1;
+/// What tells calls from each other that are no operation: with none a place says something else.
+const KIND_MASK: u32 = OP_MASK | 7 << PLACE_SHIFT;
 /// Flag: the path follows the descriptor of the folder that it begins at.
 const AT: u32 = 1 << 8;
 /// Flag: it returns the number of bytes that it moved.
@@ -40,12 +42,10 @@ const LOCKS: u32 = 1 << 10;
 const AT_OFFSET: u32 = 1 << 11;
 /// Flag: it is one of 32 bits, whose arguments are in other registers.
 const NARROW: u32 = 1 << 12;
-/// Flag: it submits requests to libaio, which are operations each.
-const SUBMITS: u32 = 1 << 13;
-/// Flag: it is one of 32 bits on a machine whose numbers of those are not known here.
-const OTHER_NUMBERS: u32 = 1 << 14;
+/// Flag: a text comes before the path and the folder's descriptor: `symlink`.
+const AFTER_TEXT: u32 = 1 << 13;
 /// Flag: where its file is a pipe, it writes the file of the third argument: `splice`.
-const OUT_OF_PIPE: u32 = 1 << 15;
+const OUT_OF_PIPE: u32 = 1 << 14;
 /// Flag, of none in the table: it is such a call, and does.
 const WRITES_THIRD: u32 = 1 << 16;
 
@@ -56,9 +56,9 @@ pub struct IoCall(pub u32);
 /// No operation on files.
 pub const NONE: IoCall = IoCall(0);
 /// None itself, but one that submits requests to libaio.
-pub const SUBMISSION: IoCall = IoCall(SUBMITS);
+pub const SUBMISSION: IoCall = IoCall(1 << PLACE_SHIFT);
 /// Whatever it is: a call of 32 bits, by numbers that are not known here.
-pub const OF_OTHER_NUMBERS: IoCall = IoCall(OTHER_NUMBERS);
+pub const OF_OTHER_NUMBERS: IoCall = IoCall(2 << PLACE_SHIFT);
 
 impl IoCall {
     /// One that is operation `op`, by [`op`](crate::tables::io::op), on what [`place`] finds.
@@ -70,6 +70,12 @@ impl IoCall {
     #[must_use]
     pub const fn at(self) -> Self {
         Self(self.0 | AT)
+    }
+
+    /// The same, where a text comes before these.
+    #[must_use]
+    pub const fn after_text(self) -> Self {
+        Self(self.0 | AFTER_TEXT)
     }
 
     /// The same, where it returns the number of bytes that it moved.
@@ -124,13 +130,13 @@ impl IoCall {
     /// Whether it is [`SUBMISSION`].
     #[inline(always)]
     pub const fn is_submission(self) -> bool {
-        self.0 & SUBMITS != 0
+        self.0 & KIND_MASK == SUBMISSION.0
     }
 
     /// Whether it is [`OF_OTHER_NUMBERS`].
     #[inline(always)]
     pub const fn is_of_other_numbers(self) -> bool {
-        self.0 & OTHER_NUMBERS != 0
+        self.0 & KIND_MASK == OF_OTHER_NUMBERS.0
     }
 
     /// The operation.
@@ -149,6 +155,12 @@ impl IoCall {
     #[inline(always)]
     pub const fn is_at(self) -> bool {
         self.0 & AT != 0
+    }
+
+    /// Whether a text comes before the path and the folder's descriptor.
+    #[inline(always)]
+    pub const fn is_after_text(self) -> bool {
+        self.0 & AFTER_TEXT != 0
     }
 
     /// Whether it returns the number of bytes that it moved.
@@ -213,6 +225,7 @@ mod tests {
         assert!(!call.is_writing() && third.is_writing() && third.is_writing_third());
         assert_eq!((third.op(), third.place()), (op::LOCK, place::STATX));
         assert!(IoCall::new(op::WRITE, place::FIRST).is_writing());
+        assert!(!call.is_after_text() && call.after_text().is_after_text());
         assert!(call.is_some() && !NONE.is_some());
         assert!(IoCall::new(0, place::UNKNOWN).is_some());
         assert!(call.of_32_bits().is_of_32_bits() && call.of_32_bits().op() == op::LOCK);
@@ -221,7 +234,7 @@ mod tests {
         }
         assert!(SUBMISSION.is_submission() && !call.is_submission());
         assert!(OF_OTHER_NUMBERS.is_of_other_numbers() && !call.is_of_other_numbers());
-        let all = call.at().moves().locks().at_offset().out_of_pipe().of_32_bits().0;
+        let all = call.at().moves().locks().at_offset().after_text().out_of_pipe().of_32_bits().0;
         assert!(all | SUBMISSION.0 | OF_OTHER_NUMBERS.0 <= u32::from(u16::MAX));
     }
 

@@ -86,6 +86,7 @@ fn main() {
     let both = bytes("sendfile") + times * bytes("copy_file_range");
     assert_eq!(read, bytes("read") + both, "rchar of /proc/PID/io");
     assert_eq!(written, bytes("write") + both, "wchar of it");
+    aside(&mut tally, &path);
     let tally = together(tally, amounts, &path);
     let mut report = Report::default();
     for (op, [ops, errors, bytes]) in tally.0 {
@@ -218,6 +219,31 @@ fn data(tally: &mut Tally, amounts: Amounts, path: &dyn Fn(&str) -> CString) {
     tally.well("ioctl", call!(SYS_ioctl, file, libc::FIONREAD, &raw mut waiting));
     close(tally, file);
     close(tally, other);
+}
+
+/// What the account has nothing of, or more than what is in the folder: links that say any text, and pages out of a pipe.
+fn aside(tally: &mut Tally, path: &dyn Fn(&str) -> CString) {
+    let (text, link) = (c"/proc/none", path("d/s"));
+    let folder = open(tally, &path("d"), libc::O_RDONLY | libc::O_DIRECTORY);
+    tally.well("link", call!(SYS_symlinkat, text.as_ptr(), libc::AT_FDCWD, link.as_ptr()));
+    tally.ill("link", call!(SYS_symlinkat, text.as_ptr(), folder, c"s".as_ptr()));
+    #[cfg(target_arch = "x86_64")]
+    tally.ill("link", call!(SYS_symlink, text.as_ptr(), link.as_ptr()));
+    tally.well("unlink", call!(SYS_unlinkat, folder, c"s".as_ptr(), 0));
+    close(tally, folder);
+    let file = open(tally, &path("d/1"), libc::O_WRONLY);
+    let (mut ends, nothing) = ([0; 2], std::ptr::null_mut::<i64>());
+    // SAFETY: room for two.
+    assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+    let [from, to] = ends;
+    // The pipe's, as what follows is not.
+    assert_eq!(call!(SYS_write, to, [7_u8; 100].as_ptr(), 100), 100);
+    tally.well("splice", call!(SYS_splice, from, nothing, file, nothing, 100, 0));
+    for end in ends {
+        // SAFETY: an end of ours, the pipe's.
+        assert_eq!(unsafe { libc::close(end) }, 0);
+    }
+    close(tally, file);
 }
 
 /// Threads that share a descriptor, a child that inherits it; then all is removed.

@@ -72,10 +72,11 @@ impl Arguments {
     /// The address of the path, and the descriptor of the folder that it begins at.
     #[inline(always)]
     pub fn path(self) -> (u64, u32) {
-        if self.call.is_at() {
-            (self.second(), self.first() as u32)
-        } else {
-            (self.first(), AT_FDCWD)
+        match (self.call.is_at(), self.call.is_after_text()) {
+            (true, false) => (self.second(), self.first() as u32),
+            (true, true) => (self.third(), self.second() as u32),
+            (false, false) => (self.first(), AT_FDCWD),
+            (false, true) => (self.second(), AT_FDCWD),
         }
     }
 }

@@ -96,8 +96,10 @@ macro_rules! rows {
             at(op::UNLINK, place::PATH, calls![$of: SYS_unlinkat]),
             at(op::RENAME, place::PATH, calls![$of: SYS_renameat2]),
             at(op::LINK, place::PATH, calls![$of: SYS_linkat]),
-            // Their first path is what the link says, and may be anything.
-            row(op::LINK, place::UNKNOWN, calls![$of: SYS_symlinkat]),
+            Row {
+                call: IoCall::new(op::LINK, place::PATH).at().after_text(),
+                numbers: calls![$of: SYS_symlinkat],
+            },
             at(op::MKDIR, place::PATH, calls![$of: SYS_mkdirat SYS_mknodat]),
             at(op::SETATTR, place::PATH, calls![$of: SYS_fchmodat SYS_fchownat SYS_utimensat]),
             at(
@@ -136,7 +138,10 @@ macro_rules! old_rows {
             row(op::RENAME, place::PATH, calls![$of: SYS_rename]),
             at(op::RENAME, place::PATH, calls![$of: SYS_renameat]),
             row(op::LINK, place::PATH, calls![$of: SYS_link]),
-            row(op::LINK, place::UNKNOWN, calls![$of: SYS_symlink]),
+            Row {
+                call: IoCall::new(op::LINK, place::PATH).after_text(),
+                numbers: calls![$of: SYS_symlink],
+            },
             row(op::MKDIR, place::PATH, calls![$of: SYS_mkdir SYS_mknod]),
             row(op::SETATTR, place::PATH, calls![$of: SYS_chmod SYS_chown SYS_lchown SYS_utime SYS_utimes]),
             at(op::SETATTR, place::PATH, calls![$of: SYS_futimesat]),
