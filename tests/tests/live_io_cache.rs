@@ -146,6 +146,56 @@ fn what_a_copy_writes_is_not_fetched() {
     agree.end();
 }
 
+/// Splices out of a pipe that is empty for 0.3 s each time, and copies to a file system that is full.
+const OF_OTHERS: &str = "
+import errno, os, sys, time
+own, full = sys.argv[1:]
+read, write = os.pipe()
+if os.fork() == 0:
+    for _ in range(5):
+        time.sleep(0.3)
+        os.write(write, b'y' * 4096)
+    os._exit(0)
+with open(own + '/piped', 'wb') as file:
+    for _ in range(5):
+        assert os.splice(read, file.fileno(), 4096) == 4096
+os.wait()
+with open(own + '/data', 'wb') as file:
+    file.write(b'x' * (4 << 20))
+with open(own + '/data', 'rb') as read, open(full + '/data', 'wb') as target:
+    for copy in [os.copy_file_range, lambda a, b, n: os.sendfile(b, a, 0, n)]:
+        try:
+            while copy(read.fileno(), target.fileno(), 1 << 20):
+                pass
+            assert False, 'there was room'
+        except OSError as error:
+            assert error.errno in (errno.ENOSPC, errno.EXDEV), error
+";
+
+/// A wait for who writes to a pipe is none for the file that it goes to; a copy that fails for its target is told of that.
+#[test]
+fn what_others_do_is_not_told_of_the_file() {
+    let (disk, full) = (Ext4::mount(96 * MIB).unwrap(), Tmpfs::mount(MIB).unwrap());
+    let [own, target] = [disk.path(), full.path()].map(|path| path.to_str().unwrap());
+    let job = Traced::run(&["--io"], &["python3", "-c", OF_OTHERS, own, target]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let mut agree = Agreement::new();
+    agree.exact("splices", of_op(&job, disk.path(), "splice", "ops"), 5);
+    agree.exact("spliced", of_op(&job, disk.path(), "splice", "bytes"), 5 * PAGE);
+    let piped = file(&job, &format!("{own}/piped"));
+    agree.between("piped: time", piped["time_ns"].as_u64().unwrap(), 0..=200_000_000);
+    for row in groups(&job.json, "io_slowest") {
+        assert_ne!(row["op"], "splice", "{row:?}");
+    }
+    agree.exact("failed, of the target", of_op(&job, full.path(), "sendfile", "errors"), 1);
+    let errors = groups(&job.json, "io_error").iter().filter(|row| row["error"] == "ENOSPC");
+    let mounts: Vec<_> = errors.map(|row| row["mount"].as_str().unwrap().to_owned()).collect();
+    assert!(!mounts.is_empty() && mounts.iter().all(|mount| mount == target), "{mounts:?}");
+    let notes = job.json["notes"].to_string();
+    assert!(!notes.contains("under way"), "{notes}");
+    agree.end();
+}
+
 /// Writes 48 MiB to a disk.
 fn writes(disk: &Ext4) -> Traced {
     let script = "

@@ -46,8 +46,8 @@ const NARROW: u32 = 1 << 12;
 const AFTER_TEXT: u32 = 1 << 13;
 /// Flag: where its file is a pipe, it writes the file of the third argument: `splice`.
 const OUT_OF_PIPE: u32 = 1 << 14;
-/// Flag, of none in the table: it is such a call, and does.
-const WRITES_THIRD: u32 = 1 << 16;
+/// Flag, of none in the table: a copy that is told of the file that it writes.
+const OF_TARGET: u32 = 1 << 16;
 
 /// A call's word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,11 +102,11 @@ impl IoCall {
         Self(self.0 | OUT_OF_PIPE)
     }
 
-    /// The same, where it does.
+    /// The same, a copy, told of the file that it writes.
     #[must_use]
     #[inline(always)]
-    pub const fn that_writes_third(self) -> Self {
-        Self(self.0 | WRITES_THIRD)
+    pub const fn of_target(self) -> Self {
+        Self(self.0 | OF_TARGET)
     }
 
     /// The same in 32 bits.
@@ -175,16 +175,22 @@ impl IoCall {
         self.0 & OUT_OF_PIPE != 0
     }
 
-    /// Whether it writes the file of the third argument.
+    /// Whether it reads one file and writes another.
     #[inline(always)]
-    pub const fn is_writing_third(self) -> bool {
-        self.0 & WRITES_THIRD != 0
+    pub const fn is_copy(self) -> bool {
+        matches!(self.op(), op::COPY | op::SENDFILE | op::SPLICE)
+    }
+
+    /// Whether it is a copy told of the file that it writes.
+    #[inline(always)]
+    pub const fn is_of_target(self) -> bool {
+        self.0 & OF_TARGET != 0
     }
 
     /// Whether the bytes that it moves go into its file.
     #[inline(always)]
     pub const fn is_writing(self) -> bool {
-        self.op() == op::WRITE || self.is_writing_third()
+        self.op() == op::WRITE || self.is_of_target()
     }
 
     /// Whether the fourth argument is the offset.
@@ -198,6 +204,13 @@ impl IoCall {
     pub const fn is_lock_by_command(self) -> bool {
         self.0 & LOCKS != 0
     }
+}
+
+/// Whether a copy that fails with this result fails for the file that it writes: that is full (`ENOSPC`, `EDQUOT`), at its
+/// limit (`EFBIG`), read-only (`EROFS`), has no reader (`EPIPE`, `ECONNRESET`) or no room now (`EAGAIN`).
+#[inline(always)]
+pub const fn is_of_target(result: i64) -> bool {
+    matches!(result, -28 | -122 | -27 | -30 | -32 | -104 | -11)
 }
 
 /// Whether `fcntl` with this command is a lock: `F_GETLK` to `F_SETLKW`, their kin of 32-bit programs with large files, and
@@ -221,9 +234,9 @@ mod tests {
         assert!(!call.is_lock_by_command() && call.locks().is_lock_by_command());
         assert!(!call.is_at_offset() && call.at_offset().is_at_offset());
         assert!(!call.may_be_out_of_pipe() && call.out_of_pipe().may_be_out_of_pipe());
-        let third = call.that_writes_third();
-        assert!(!call.is_writing() && third.is_writing() && third.is_writing_third());
-        assert_eq!((third.op(), third.place()), (op::LOCK, place::STATX));
+        let target = call.of_target();
+        assert!(!call.is_writing() && target.is_writing() && target.is_of_target());
+        assert_eq!((target.op(), target.place()), (op::LOCK, place::STATX));
         assert!(IoCall::new(op::WRITE, place::FIRST).is_writing());
         assert!(!call.is_after_text() && call.after_text().is_after_text());
         assert!(call.is_some() && !NONE.is_some());

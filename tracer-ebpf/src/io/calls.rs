@@ -29,7 +29,7 @@ use crate::{
     kernel::{Kernel, Pointer, global, has, load},
     maps::in_flight,
     operation::Operation,
-    places::{Place, directed},
+    places::{Place, awaits_writer, directed},
     slowest,
     task::{Address, Task},
     tasks,
@@ -125,7 +125,7 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
         }
         return;
     }
-    let call = directed(task, arguments, call);
+    let call = directed(task, arguments, call, result);
     let result = if RESTARTS.contains(&result) { -EINTR } else { result };
     // SAFETY: has no preconditions.
     let now = unsafe { bpf_ktime_get_ns() };
@@ -141,8 +141,9 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     };
     // SAFETY: this CPU's own.
     let operation = unsafe { Operation::of_call(cpu) };
-    operation.note(call, &place, now, is_known.then(|| now - begun.start_ns), result);
-    let has_waited = load::<u64, _>(task, TASK_NVCSW) != begun.switches;
+    let is_timed = is_known && begun.start_ns != 0;
+    operation.note(call, &place, now, is_timed.then(|| now - begun.start_ns), result);
+    let has_waited = is_timed && load::<u64, _>(task, TASK_NVCSW) != begun.switches;
     let meanwhile = if is_known { meanwhile(task, call, begun) } else { Meanwhile::NONE };
     operation.note_besides(has_waited, &meanwhile);
     begun.tag = 0;
@@ -164,11 +165,15 @@ fn begin(task: impl Pointer, registers: Kernel) {
     }
     let pid: u32 = load(task, TASK_PID);
     let Some(begun) = in_flight(pid) else { return };
+    let arguments = Arguments::of(registers, call);
     let closed = if call.place() == place::CLOSED {
-        Place::of_descriptor(task, Arguments::of(registers, call).first() as u32)
+        Place::of_descriptor(task, arguments.first() as u32)
     } else {
         Place::UNKNOWN
     };
+    // SAFETY: has no preconditions.
+    let start_ns =
+        if awaits_writer(task, arguments, call) { 0 } else { unsafe { bpf_ktime_get_ns() } };
     let switches = load(task, TASK_NVCSW);
     // SAFETY: the task's own, or that of another that shares its place, whose latency is then lost.
     unsafe {
@@ -177,7 +182,7 @@ fn begin(task: impl Pointer, registers: Kernel) {
             cell: (*begun).cell,
             file: closed.file.id,
             system: closed.system.block,
-            start_ns: bpf_ktime_get_ns(),
+            start_ns,
             switches,
             device_bytes: device_bytes(task),
             pages: 0,

@@ -128,11 +128,14 @@ pub fn count(
         _ if operation.call().is_moving() => {
             cell.reads += 1;
             cell.read_bytes += moved;
-            cell.read_ns += took_ns;
-            if moved > 0 && operation.call().op() == op::READ {
-                let offset = offset(operation, arguments);
-                pattern = Some(Pattern::of(offset, cell.read_end));
-                cell.read_end = offset + moved;
+            // A copy may have waited for what it writes.
+            if operation.call().op() == op::READ {
+                cell.read_ns += took_ns;
+                if moved > 0 {
+                    let offset = offset(operation, arguments);
+                    pattern = Some(Pattern::of(offset, cell.read_end));
+                    cell.read_end = offset + moved;
+                }
             }
         }
         _ => {}

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user_str};
 use tracer_ebpf::{
-    io_calls::{IoCall, place},
+    io_calls::{IoCall, is_of_target, place},
     kernel_fields::{fields::*, globals},
     tables::{in_flight::InFlight, io::IO_PATH_BYTES},
 };
@@ -12,7 +12,7 @@ use crate::{
     file::word_at,
     files::File,
     inode::Inode,
-    kernel::{Pointer, global, load},
+    kernel::{Pointer, global, has, load},
     maps::{DEVICES, MOUNTS, path},
     typed::{device_of, file, file_of_descriptor},
 };
@@ -121,8 +121,9 @@ impl Place {
     #[inline(always)]
     pub fn of_call(task: impl Pointer, arguments: Arguments, call: IoCall, result: i64) -> Self {
         let descriptor = match call.place() {
-            place::FIRST if call.is_writing_third() => arguments.third() as u32,
+            place::FIRST if call.is_of_target() => arguments.third() as u32,
             place::FIRST => arguments.first() as u32,
+            place::SECOND if call.is_of_target() => arguments.first() as u32,
             place::SECOND => arguments.second() as u32,
             place::OPENED if result >= 0 => result as u32,
             place::UNKNOWN => return Self::UNKNOWN,
@@ -135,25 +136,40 @@ impl Place {
     }
 }
 
-/// `call` of `task` with these arguments, with what it does where that depends on its first file.
+/// `call` of `task` with these arguments, which returned `result`: of a copy, told of which of its files it is.
 #[inline(always)]
-pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall) -> IoCall {
-    if call.may_be_out_of_pipe() && is_pipe(task, arguments.first() as u32) {
-        call.that_writes_third()
-    } else {
-        call
-    }
+pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall, result: i64) -> IoCall {
+    let is_of_target = call.is_copy()
+        && (is_of_target(result)
+            || call.may_be_out_of_pipe() && pipe(task, arguments.first() as u32) != 0);
+    if is_of_target { call.of_target() } else { call }
 }
 
-/// Whether what `task` has as `descriptor` is a pipe.
-#[inline(never)]
-fn is_pipe<P: Pointer>(task: P, descriptor: u32) -> bool {
-    let open = file_of_descriptor(task, descriptor);
-    if open == 0 {
+/// Whether `call` of `task` with these arguments begins with waiting until somebody writes to a pipe, which is no time of
+/// the file that it writes.
+#[inline(always)]
+pub fn awaits_writer(task: impl Pointer, arguments: Arguments, call: IoCall) -> bool {
+    if !call.may_be_out_of_pipe() || !has(&globals::INODE_PIPE) {
         return false;
     }
-    let inode = Inode::at(file(open).field::<u64, _>(FILE_INODE));
-    inode.is_some_and(|inode| inode.is_pipe())
+    let inode = pipe(task, arguments.first() as u32);
+    let pipe = word_at(inode + global(&globals::INODE_PIPE));
+    let at = |global_of| word_at(pipe + global(global_of)) as u32;
+    inode != 0 && at(&globals::PIPE_HEAD) == at(&globals::PIPE_TAIL)
+}
+
+/// Address of the inode of the pipe that `task` has as `descriptor`; 0 where that is none.
+#[inline(never)]
+fn pipe<P: Pointer>(task: P, descriptor: u32) -> u64 {
+    let open = file_of_descriptor(task, descriptor);
+    if open == 0 {
+        return 0;
+    }
+    let address = file(open).field::<u64, _>(FILE_INODE);
+    match Inode::at(address) {
+        Some(inode) if inode.is_pipe() => address,
+        _ => 0,
+    }
 }
 
 /// What a path says of the file system.

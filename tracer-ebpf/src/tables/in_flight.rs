@@ -17,7 +17,7 @@ pub struct InFlight {
     pub file: FileId,
     /// The super block of that.
     pub system: u64,
-    /// CLOCK_MONOTONIC.
+    /// CLOCK_MONOTONIC; 0 where the call waits for another's work first, and how long it takes tells nothing.
     pub start_ns: u64,
     /// Times that the task had given its CPU away; of a page fault, the major ones that it had had.
     pub switches: u64,

@@ -8,7 +8,7 @@ use super::io_file::FileId;
 pub struct Ended {
     /// When it ended, CLOCK_MONOTONIC.
     pub now_ns: u64,
-    /// How long it took; 0 where its begin was not seen.
+    /// How long it took; 0 where its begin was not seen, or says nothing of its file.
     pub took_ns: u64,
     /// What the call returned.
     pub result: i64,
@@ -24,7 +24,7 @@ pub struct Ended {
     pub device: u32,
     /// The word of the call, [`IoCall`](crate::io_calls::IoCall).
     pub call: u32,
-    /// 1 where its begin was seen.
+    /// 1 where that is known.
     pub is_timed: u32,
     /// 1 where the task gave its CPU away.
     pub has_waited: u32,

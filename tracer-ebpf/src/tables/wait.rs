@@ -149,7 +149,7 @@ const BLOCKED: Place = Place::CellHist(CellHist {
 measurement! {
     /// `job_wait`: waits for file systems.
     WAIT, Wait = "job_wait", key "wait", tags ["call", "fs", "mount"],
-        "Waits for file systems, local and over the network. `call` is the kind of call: read, write, sync or metadata. `fs` is the type of the file system; `unknown` if the call has a path instead of a descriptor (open, stat) or has just closed it. `mount` is where it is mounted; absent if it is not mounted where jobtrace runs. Absent unless `waits = \"files\"`.";
+        "Waits for file systems, local and over the network. `call` is the kind of call: read, write, sync or metadata; copy_file_range and sendfile are `read`, of the file that they read, also where they wait for the one that they write; a splice out of a pipe is `write`, of the file that it writes. `fs` is the type of the file system; `unknown` if the call has a path instead of a descriptor (open, stat) or has just closed it. `mount` is where it is mounted; absent if it is not mounted where jobtrace runs. Absent unless `waits = \"files\"`.";
 
     histogram blocked_ns: Nanoseconds in BLOCKED,
         "Time in a call on a file during which the task was off its CPU and not runnable, per wait: blocked, or asleep where only the file system can make it sleep. Page faults are not included, nor are some sleeps below 1 ms in a plain read or write, for which the file is not asked.";

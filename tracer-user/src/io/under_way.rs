@@ -70,7 +70,12 @@ impl UnderWay {
     ) -> Vec<SlowOp> {
         let now_ns = monotonic_ns();
         let told = |found: Found| {
-            let begin_ns = self.begin_ns(&found).unwrap_or(since_ns);
+            let begin_ns = match self.begin_ns(&found) {
+                // It waits for who writes to a pipe, or may have begun so.
+                Some(0) => return None,
+                None if found.call.may_be_out_of_pipe() => return None,
+                begin_ns => begin_ns.unwrap_or(since_ns),
+            };
             let took_ns = now_ns.saturating_sub(begin_ns);
             let [fs, mount] = place(&found.path);
             (took_ns >= LEAST_NS).then(|| SlowOp {
@@ -91,7 +96,7 @@ impl UnderWay {
         threads_in_operations(processes.clone()).into_iter().filter_map(told).collect()
     }
 
-    /// When it began, if that was seen.
+    /// When it began, if that was seen; 0 where it began with waiting for another's work.
     fn begin_ns(&self, found: &Found) -> Option<u64> {
         let words = self.0.get(&(found.thread % TASKS), 0).ok()?;
         // SAFETY: as large, and integers.
@@ -184,11 +189,17 @@ fn path(folder: &str, call: IoCall, arguments: &[u64; 6]) -> Option<String> {
     };
     match call.place() {
         place::UNKNOWN => Some(String::new()),
+        place::FIRST if call.may_be_out_of_pipe() => {
+            descriptor(arguments[0]).or_else(|| descriptor(arguments[2]))
+        }
         place::FIRST => descriptor(arguments[0]),
         place::SECOND => descriptor(arguments[1]),
         // Taken from the table already.
         place::CLOSED => Some(String::new()),
-        _ => Some(text_at(folder, arguments[usize::from(call.is_at())]).unwrap_or_default()),
+        _ => {
+            let at = usize::from(call.is_at()) + usize::from(call.is_after_text());
+            Some(text_at(folder, arguments[at]).unwrap_or_default())
+        }
     }
 }
 
@@ -267,5 +278,12 @@ mod tests {
         let call = IoCall::new(0, place::PATH).at();
         assert_eq!(path(folder, call, &named).as_deref(), Some("/scratch/data"));
         assert_eq!(path(folder, call, &[0; 6]).as_deref(), Some(""), "none there");
+        let link = [0, u64::MAX, text.as_ptr() as u64, 0, 0, 0];
+        assert_eq!(path(folder, call.after_text(), &link).as_deref(), Some("/scratch/data"));
+        let splice = IoCall::new(0, place::FIRST).out_of_pipe();
+        let [from, to] = [reader.as_raw_fd(), file.as_raw_fd()].map(|number| number as u64);
+        let own = format!("/proc/{}/stat", std::process::id());
+        assert_eq!(path(folder, splice, &[from, 0, to, 0, 1, 0]).as_deref(), Some(&*own));
+        assert_eq!(path(folder, splice, &[to, 0, from, 0, 1, 0]), Some(own));
     }
 }

@@ -73,7 +73,7 @@ pub static KEYS: &[Key] = &[
     key(
         FILES,
         "list of objects",
-        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last; `shared_writes`, `shared_written_bytes`, `shared_write_ns`: of the writes, those between two readings in which several threads of the node wrote to it. Requests to io_uring are in `ops` and in the bytes alone. A copy (copy_file_range, sendfile, splice) is one of the file that it reads; the one that it writes has none of it, unless a splice takes it out of a pipe. What is in no file is `io` less these.",
+        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last; `shared_writes`, `shared_written_bytes`, `shared_write_ns`: of the writes, those between two readings in which several threads of the node wrote to it. Requests to io_uring are in `ops` and in the bytes alone. A copy (copy_file_range, sendfile, splice) is one of the file that it reads; the one that it writes has none of it, unless a splice takes it out of a pipe; its time is in `time_ns`, not in `read_ns`. What is in no file is `io` less these.",
     ),
     key(
         FOLDERS,
@@ -98,7 +98,7 @@ pub static KEYS: &[Key] = &[
     key(
         PROGRAMS,
         "list of objects",
-        "The 64 names of threads that took longest, of each node: `program`, `threads` (how many), and the same of all of them. What is in no program is `io` less these.",
+        "The 64 names of threads that took longest, of each node: `program`, `threads` (how many; where more than 8,191 begin between two readings, the first of them are missing), and the same of all of them. What is in no program is `io` less these.",
     ),
     key(
         LATENCY,

@@ -1,7 +1,7 @@
 //! The files and folders that a job used most, where a run was asked for them, and what is left for all others.
 
 use serde::Serialize;
-use tracer_ebpf::tables::io_file::LIGHT_FILES;
+use tracer_ebpf::tables::io_file::{HEAVY_FILES, HEAVY_OPS, LIGHT_FILES};
 
 use super::{
     Style,
@@ -188,8 +188,8 @@ fn in_words(lost: LostFiles) -> Option<String> {
     let ops = (lost.ops > 0).then(|| {
         format!(
             "{} in no row of a file or folder, only in the rest: between two readings threads used more files, each \
-             thread's counted anew, than the {LIGHT_FILES} there is room for (with `run`, a shorter --interval loses \
-             fewer)",
+             thread's counted anew, than there is room for: {HEAVY_FILES} with {HEAVY_OPS} operations or more, \
+             {LIGHT_FILES} with fewer (with `run`, a shorter --interval loses fewer)",
             number(lost.ops, "operation on files is", "operations on files are")
         )
     });

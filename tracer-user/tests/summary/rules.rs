@@ -24,7 +24,7 @@ use crate::{
 
 use cases::cases;
 pub use cases::{number, set};
-use jobs::{MEMORY_ASKED, MS, at_memory_limit, remembers, shared_writes};
+use jobs::{MEMORY_ASKED, MS, at_memory_limit, read_at_random, remembers, shared_writes};
 
 /// The rules that speak, all of them.
 fn said(records: &[Record]) -> BTreeSet<&'static str> {
@@ -179,6 +179,36 @@ fn a_file_that_is_opened_again_is_not_many_small_files() {
     assert_eq!(opened(78_000, 1), [false, true]);
     assert_eq!(opened(78_000, 78_000), [true, false]);
     assert_eq!(opened(7_000, 1), [true, true]);
+}
+
+/// A record lists the foremost files alone: of the others their folders tell.
+#[test]
+fn files_that_are_not_listed_are_opened_again_too() {
+    let opened = |files: u64| {
+        let mut job = record(file_ops::with_file(|file| {
+            (file.counts.opens, file.counts.open_ns, file.files) = (800, 100 * MS, 1);
+        }));
+        job.totals.files.files.truncate(1);
+        let mut folder = job.totals.files.files[0].clone();
+        folder.path = folder.path.rsplit_once('/').unwrap().0.into();
+        folder.files = files + 1;
+        (folder.counts.opens, folder.counts.open_ns) = (77_800, 10_000 * MS);
+        job.totals.files.folders = vec![folder];
+        let said = said(&[job]);
+        ["small_files", "opened_again"].map(|rule| said.contains(rule))
+    };
+    assert_eq!(opened(1_000), [false, true]);
+    assert_eq!(opened(77_000), [true, false]);
+}
+
+/// Who moves more at once of what is read in no order reads more than is needed.
+#[test]
+fn reads_in_no_order_are_not_told_to_be_larger() {
+    let rules = |job| {
+        let said = said(&[job]);
+        ["small_accesses", "random_reads"].map(|rule| said.contains(rule))
+    };
+    assert_eq!(rules(record(read_at_random(600))), [false, true]);
 }
 
 /// What is used through a mapping moves by no call: at most all of the file.

@@ -18,7 +18,10 @@ fn a_cause_of_sleep_is_named_and_explained() {
         ("locks", "mostly for locks: its threads waited for each other, or for work"),
         ("in poll", "mostly in poll: it waited for the network or other programs, as MPI ranks do"),
         ("sockets", "mostly on sockets: it waited for the network or other programs"),
-        ("pipes", "mostly reading or writing pipes: it waited for input, or for whom it feeds"),
+        (
+            "pipes",
+            "mostly reading or writing pipes or sockets: it waited for input, or for whom it feeds",
+        ),
         ("waiting for children", "mostly for children, which did not compute either"),
         ("signals", "mostly for a signal of another program or a timer"),
         ("messages", "mostly for messages or semaphores of other programs"),

@@ -90,7 +90,7 @@ fn main_cause(facts: &Facts) -> Option<String> {
         (LOCK, "for locks: its threads waited for each other, or for work"),
         (POLL, "in poll: it waited for the network or other programs, as MPI ranks do"),
         (SOCKET, "on sockets: it waited for the network or other programs"),
-        (PIPE, "reading or writing pipes: it waited for input, or for whom it feeds"),
+        (PIPE, "reading or writing pipes or sockets: it waited for input, or for whom it feeds"),
         (SIGNAL, "for a signal of another program or a timer"),
         (MESSAGE, "for messages or semaphores of other programs"),
         (RING, "for asynchronous I/O to complete"),

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Facts, by_file::is_opened_again};
+use super::{
+    Facts,
+    by_file::{are_again, is_opened_again},
+};
 use crate::model::files::{FileCounts, FileUse};
 
 /// From this part of the opens on, it is where they lie.
@@ -24,24 +27,40 @@ fn folder(path: &str) -> Option<&str> {
     }
 }
 
+/// A folder, with what was done with the files directly in it and how many these are.
+type Direct<'a> = (&'a FileUse, u64, FileCounts);
+
 /// What was done with the files directly in each folder of a mount that a record tells, and how many these are; files
 /// that are opened again and again are left out.
 pub(super) fn direct<'a>(
     facts: &Facts<'a>,
     [fs, mount]: [&str; 2],
 ) -> BTreeMap<&'a str, (u64, FileCounts)> {
-    let of_mount = |of: &&'a FileUse| of.fs == fs && of.mount == mount;
-    let folders = facts.totals.files.folders.iter().filter(of_mount);
-    let mut direct: BTreeMap<&str, _> =
-        folders.map(|folder| (&*folder.path, (folder.files, folder.counts))).collect();
-    let again = facts.totals.files.files.iter().filter(of_mount).filter(|of| is_opened_again(of));
-    for file in again {
-        if let Some((files, counts)) = folder(&file.path).and_then(|path| direct.get_mut(path)) {
+    let folders = without_again(facts).into_iter().filter(|(of, files, counts)| {
+        of.fs == fs && of.mount == mount && !are_again(*files, counts.opens)
+    });
+    folders.map(|(folder, files, counts)| (&*folder.path, (files, counts))).collect()
+}
+
+/// Folders whose files are opened again and again, as the mean of them tells: a record lists the foremost files alone.
+/// Those are left out.
+pub(super) fn opened_again<'a>(facts: &Facts<'a>) -> impl Iterator<Item = Direct<'a>> {
+    without_again(facts).into_iter().filter(|(_, files, counts)| are_again(*files, counts.opens))
+}
+
+/// All folders, without the files of theirs that are opened again and again and listed.
+fn without_again<'a>(facts: &Facts<'a>) -> Vec<Direct<'a>> {
+    let folders = facts.totals.files.folders.iter();
+    let mut direct: BTreeMap<_, Direct> =
+        folders.map(|of| ([&*of.fs, &*of.mount, &*of.path], (of, of.files, of.counts))).collect();
+    for file in facts.totals.files.files.iter().filter(|of| is_opened_again(of)) {
+        let key = folder(&file.path).map(|path| [&*file.fs, &*file.mount, path]);
+        if let Some((_, files, counts)) = key.and_then(|key| direct.get_mut(&key)) {
             *counts = counts.since(&file.counts);
             *files = files.saturating_sub(file.files);
         }
     }
-    direct
+    direct.into_values().collect()
 }
 
 /// The lowest folder of a mount below which most opens are that a record tells by folder; files that are opened again

@@ -2,7 +2,7 @@
 //! cost. What a file cost is known of those that a record lists.
 
 use super::{
-    DIVE, Facts, Finding, LEAST_NS, Rule, Tone,
+    DIVE, Facts, Finding, LEAST_NS, Rule, Tone, below,
     files::{ASKED, All, KERNELS, MANY, SMALL_BYTES, SMALL_TIME, in_a_dive},
 };
 use crate::{
@@ -114,7 +114,7 @@ pub(super) const READ_AGAIN: Rule = Rule {
 pub(super) struct Costly<'a> {
     /// The one that cost most.
     pub(super) worst: &'a FileUse,
-    others: usize,
+    others: u64,
     pub(super) cost_ns: u64,
     counts: FileCounts,
 }
@@ -122,15 +122,21 @@ pub(super) struct Costly<'a> {
 impl<'a> Costly<'a> {
     /// Those to which `cost` gives nanoseconds.
     pub(super) fn of(facts: &Facts<'a>, cost: impl Fn(&FileUse) -> Option<u64>) -> Option<Self> {
-        let data = facts.totals.files.files.iter();
-        let data = data.filter(|file| is_storage(&file.fs) && !KERNELS.contains(&&*file.fs));
+        let data = facts.totals.files.files.iter().filter(|file| is_data(file));
         let costly: Vec<_> =
             data.filter_map(|file| Some((cost(file).filter(|ns| *ns > 0)?, file))).collect();
         let (_, worst) = costly.iter().max_by_key(|(cost_ns, _)| *cost_ns)?;
         let mut counts = FileCounts::default();
         costly.iter().for_each(|(_, file)| counts.add(&file.counts));
         let cost_ns = added_up(costly.iter().map(|(cost_ns, _)| *cost_ns));
-        Some(Self { worst, others: costly.len() - 1, cost_ns, counts })
+        Some(Self { worst, others: costly.len() as u64 - 1, cost_ns, counts })
+    }
+
+    /// More of them, that are not listed.
+    fn add(&mut self, files: u64, cost_ns: u64, counts: &FileCounts) {
+        self.others = self.others.saturating_add(files);
+        self.cost_ns = self.cost_ns.saturating_add(cost_ns);
+        self.counts.add(counts);
     }
 
     /// `/data/a and 12 other files`.
@@ -139,9 +145,14 @@ impl<'a> Costly<'a> {
         match self.others {
             0 => path,
             1 => format!("{path} and 1 other file"),
-            others => format!("{path} and {} other files", count(others as u64)),
+            others => format!("{path} and {} other files", count(others)),
         }
     }
+}
+
+/// Whether it lies on storage, and is none of the kernel's.
+fn is_data(file: &FileUse) -> bool {
+    is_storage(&file.fs) && !KERNELS.contains(&&*file.fs)
 }
 
 /// A path as a sentence has room for it, made harmless.
@@ -170,7 +181,12 @@ pub(super) fn sync_each_record(facts: &Facts) -> Option<Finding> {
 
 /// Of a name under which new files are made again and again each one is opened for the first time.
 pub(super) fn is_opened_again(file: &FileUse) -> bool {
-    file.counts.opens / file.files.max(1) >= OPENS
+    are_again(file.files, file.counts.opens)
+}
+
+/// The same of so many files, by how often all of them are opened.
+pub(super) fn are_again(files: u64, opens: u64) -> bool {
+    opens / files.max(1) >= OPENS
 }
 
 /// What was done with the files of a mount that are opened again and again.
@@ -180,12 +196,19 @@ pub(super) fn of_opened_again(facts: &Facts, [fs, mount]: [&str; 2]) -> FileCoun
     files
         .filter(|file| file.fs == fs && file.mount == mount && is_opened_again(file))
         .for_each(|file| counts.add(&file.counts));
+    below::opened_again(facts)
+        .filter(|(folder, ..)| folder.fs == fs && folder.mount == mount)
+        .for_each(|(.., of_folder)| counts.add(&of_folder));
     counts
 }
 
 fn opened_again(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
-    let costly = Costly::of(facts, |file| is_opened_again(file).then_some(file.counts.open_ns))?;
+    let mut costly =
+        Costly::of(facts, |file| is_opened_again(file).then_some(file.counts.open_ns))?;
+    for (_, files, counts) in below::opened_again(facts).filter(|(folder, ..)| is_data(folder)) {
+        costly.add(files, counts.open_ns, &counts);
+    }
     let is_habit = costly.counts.opens >= MANY && all.of_io(costly.cost_ns) >= OPENS_TIME;
     is_habit.then(|| {
         let text = format!(
@@ -202,6 +225,29 @@ fn random_reads(facts: &Facts) -> Option<Finding> {
     let all = All::of(facts)?;
     all.dearest(|mount, groups| {
         let reads = groups.iter().find(|group| group.tags[2] == "read")?;
+        let Random { waited_ns, beyond, accesses } = Random::of(&all, reads)?;
+        let text = format!(
+            "{} goes into waiting for reads on {} that do not follow each other: {} of {}{}",
+            all.cost(waited_ns),
+            all.place(mount),
+            count(beyond),
+            count(accesses),
+            most_of(facts, reads)
+        );
+        Some((waited_ns, text))
+    })
+}
+
+/// Reads of a mount that cost because they are in no order.
+pub(super) struct Random {
+    waited_ns: u64,
+    beyond: u64,
+    accesses: u64,
+}
+
+impl Random {
+    /// Of all `reads` of a mount; `None` where they are in order, or cost little.
+    pub(super) fn of(all: &All, reads: &Group) -> Option<Self> {
         let number = |field| reads.number(field).unwrap_or(0);
         let (follow, back) = (number(Io::consecutive), number(Io::random));
         let beyond = number(Io::sequential).saturating_add(back);
@@ -210,18 +256,9 @@ fn random_reads(facts: &Facts) -> Option<Finding> {
         let of_all = |part: u64| part as f64 / accesses.max(1) as f64;
         let is_random = accesses >= MANY && of_all(follow) < IN_ORDER && of_all(back) >= BACK;
         let is_waiting = waited_ns as f64 >= WAITING * time_ns(reads) as f64;
-        (is_random && is_waiting && all.of_io(waited_ns) >= SMALL_TIME).then(|| {
-            let text = format!(
-                "{} goes into waiting for reads on {} that do not follow each other: {} of {}{}",
-                all.cost(waited_ns),
-                all.place(mount),
-                count(beyond),
-                count(accesses),
-                most_of(facts, reads)
-            );
-            (waited_ns, text)
-        })
-    })
+        let is_costly = all.of_io(waited_ns) >= SMALL_TIME;
+        (is_random && is_waiting && is_costly).then_some(Self { waited_ns, beyond, accesses })
+    }
 }
 
 /// `; most of /data/a`, where the file is known.
