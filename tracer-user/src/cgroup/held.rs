@@ -234,15 +234,6 @@ impl Throttle {
     }
 }
 
-/// The smallest memory limit over the parent of a job's cgroup, in bytes; `None` without any.
-pub(super) fn read_memory_limit_above(places: &Places) -> Option<u64> {
-    let limit = |directory: &Path, name| parse_limit(&read_file(directory, name)?);
-    let v2 = places.v2().into_iter().flat_map(|place| place.upwards().skip(1));
-    let v1 = places.v1("memory").into_iter().flat_map(|place| place.upwards().skip(1));
-    let v2 = v2.filter_map(|directory| limit(directory, V2_LIMIT));
-    v1.filter_map(|directory| limit(directory, V1_LIMIT)).chain(v2).min()
-}
-
 /// The smallest memory limit over a job, in bytes; `None` without any.
 pub fn read_memory_limit(places: &Places) -> Option<u64> {
     let v2 = places.v2().into_iter().flat_map(|place| place.upwards());

@@ -3,6 +3,7 @@
 //!
 //! Which job a foreign cgroup belongs to is not decided here.
 
+mod above;
 mod controllers;
 pub mod formats;
 pub mod held;

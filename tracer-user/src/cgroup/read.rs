@@ -6,14 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::{
+    above,
     formats::{
         HIERARCHICAL_LIMIT, limited, parse_limit, parse_number, parse_stall_ns, parse_stat,
         parse_stats,
     },
-    held::{
-        Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit,
-        read_memory_limit_above,
-    },
+    held::{Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit},
     kept::{self, KeptFile},
     place::{Place, Places},
     seldom::{Moves, Seldom},
@@ -148,8 +146,6 @@ pub struct CgroupReader {
     cores_held: Option<u64>,
     /// Where they are read again: of one of many jobs. The only one's are those that its command inherited.
     cores: Option<Cores>,
-    /// Smallest limit of the ancestors: they hold many jobs, and theirs is not changed for one.
-    limit_above: Option<u64>,
     memory: Option<MemoryFiles>,
     stalls: Vec<Stalls>,
     throttle: Option<Throttle>,
@@ -190,10 +186,11 @@ impl CgroupReader {
         // Before all else: one that is set meanwhile is seen at the next reading.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
-        let own_limit = files.and_then(|files| files.limit.read(parse_limit));
+        let limits =
+            files.map(|files| files.limit.read(parse_limit)).map(|own| [own, self.above()]);
         let groups = [self.read_memory(), self.with_throttled(cpu)];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
-            seldom.still.note(&groups, own_limit, seldom.now_ns());
+            seldom.still.note(&groups, limits.unwrap_or_default(), seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
             if seldom.still.told().is_some() && kept::are_all_kept() {
                 let MemoryFiles { peak, stat, swap, .. } = files;
@@ -207,6 +204,8 @@ impl CgroupReader {
 
     /// What is told of a job that does nothing, whose cores and tasks are those of `now`.
     fn still(&mut self, now: &Group) -> Option<[Group; 2]> {
+        self.seldom.as_ref()?.still.told()?;
+        let above = self.above();
         let seldom = self.seldom.as_mut()?;
         let told = seldom.still.told()?;
         let files = self.memory.as_mut()?;
@@ -216,7 +215,7 @@ impl CgroupReader {
         let is_same = current.is_some()
             && tasks.is_none_or(|(now, told)| now == told)
             && current == told.groups[0].number(Memory::current_bytes)
-            && files.limit.read(parse_limit) == told.own_limit;
+            && [files.limit.read(parse_limit), above] == told.limits;
         if !is_same {
             seldom.still.is_over();
             return None;
@@ -236,7 +235,6 @@ impl CgroupReader {
             oom_kills: None,
             cores_held,
             cores: None,
-            limit_above: read_memory_limit_above(places),
             memory: MemoryFiles::of(places),
             stalls: stalls(places),
             throttle: Throttle::find(places),
@@ -277,12 +275,14 @@ impl CgroupReader {
     /// `job_memory` now.
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
+        let above = self.above();
         if let Some(files) = &mut self.memory {
             let current = files.current.read(parse_number);
             let peak = files.peak.read(parse_number);
             let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
             let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
-            let limits = [self.limit_above.filter(|_| reads_stat), stat.limit];
+            // Of a cgroup that is gone no limit is known any more.
+            let limits = [above.filter(|_| stat.anon.is_some()), stat.limit];
             let limit = limits.into_iter().flatten().min();
             if let Some(seldom) = self.seldom.as_mut().filter(|_| reads_stat) {
                 seldom.note_limit(limit);
@@ -313,6 +313,11 @@ impl CgroupReader {
             group.set(*full, full_ns);
         }
         group
+    }
+
+    /// The smallest limit of the cgroups above it, in bytes.
+    fn above(&self) -> Option<u64> {
+        above::memory_limit(&self.places, self.seldom.as_ref().map(Seldom::now_ns))
     }
 
     /// Sets `oom_kills` of `job_fault` among `groups` where the probes do not know it, by the count that

@@ -19,12 +19,15 @@ const ADDED_UP_NS: u64 = 2_500_000_000;
 /// What grows without a task that runs, and what shows that it is no longer the same.
 const SIGNS: usize = 9;
 
+/// The limit of a job's own cgroup, and the smallest of those above it, in bytes.
+pub(super) type Limits = [Option<u64>; 2];
+
 /// What was read of a job that does nothing.
 pub(super) struct Told {
     /// `job_memory` and `job_cpu`.
     pub groups: [Group; 2],
-    /// The limit of its own cgroup.
-    pub own_limit: Option<u64>,
+    /// The limit of its own cgroup, and the smallest of those above it.
+    pub limits: Limits,
     read_ns: u64,
 }
 
@@ -57,7 +60,7 @@ impl Still {
         }
     }
 
-    /// What is told without a reading, if `own_limit`, the charge and the number of tasks still are what they were.
+    /// What is told without a reading, if the limits, the charge and the number of tasks still are what they were.
     pub fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
@@ -72,14 +75,14 @@ impl Still {
         self.is_quiet && self.is_due
     }
 
-    /// This was read at `now_ns` (CLOCK_MONOTONIC), where all was wanted after `own_limit`, the limit of its own cgroup.
-    pub fn note(&mut self, groups: &[Group; 2], own_limit: Option<u64>, now_ns: u64) {
+    /// This was read at `now_ns` (CLOCK_MONOTONIC), where all was wanted after `limits`.
+    pub fn note(&mut self, groups: &[Group; 2], limits: Limits, now_ns: u64) {
         let signs = Some(signs(groups));
         let is_added_up = now_ns.saturating_sub(self.since_ns) >= ADDED_UP_NS;
         let is_same = self.is_quiet && is_added_up && signs == self.signs;
         self.signs = signs;
         if is_same && self.is_due {
-            self.told = Some(Told { groups: groups.clone(), own_limit, read_ns: now_ns });
+            self.told = Some(Told { groups: groups.clone(), limits, read_ns: now_ns });
         }
         self.is_due = is_same;
     }
@@ -126,7 +129,7 @@ mod tests {
             still.set_now(now_ns, *moved);
             match still.told() {
                 Some(_) => told.push(at),
-                None => still.note(&groups(*stall_ns), None, now_ns),
+                None => still.note(&groups(*stall_ns), Limits::default(), now_ns),
             }
         }
         told

@@ -194,7 +194,7 @@ fn disk(facts: &Facts) -> Option<Bar> {
     };
     let (read, written) = (moved("read"), moved("write"));
     if facts.disks.is_empty() {
-        return Some(bar("Disk", Tone::Plain, None, "no requests to local disks seen".into()));
+        return Some(bar("Disk", Tone::Plain, None, facts.no_disks().into()));
     }
     let rate = |bytes| byte_rate(bytes, facts.totals.elapsed_ns);
     let mut words = format!(

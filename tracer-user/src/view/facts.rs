@@ -11,9 +11,10 @@ use super::{
     request::Request,
 };
 use crate::{
-    base::text,
+    base::{text, units::UNKNOWN},
     model::{
         blocks::io_ns,
+        gaps::{NO_AGENT, NO_SLOT},
         group::Group,
         hist::Hist,
         needed::Needed,
@@ -140,6 +141,19 @@ impl<'a> Facts<'a> {
     /// Whether measurement `key` cannot be known here.
     pub fn is_unknown(&self, key: &str) -> bool {
         self.totals.unknown.iter().any(|unknown| unknown == key)
+    }
+
+    /// What is said of local disks where no requests to any are known: nothing, if nobody looked.
+    pub fn no_disks(&self) -> &'static str {
+        let RunTotals { stats, gaps, .. } = self.totals;
+        let was_counted =
+            stats.group(&SCHED).is_some_and(|group| group.values.iter().any(Option::is_some));
+        let has_gaps = [NO_AGENT, NO_SLOT, "block"].iter().any(|what| gaps.of(what) > 0);
+        match (stats.groups.is_empty() || self.is_unknown("block"), has_gaps, was_counted) {
+            (true, ..) | (_, true, false) => UNKNOWN,
+            (_, true, true) => "no requests to local disks seen while they were counted",
+            _ => "no requests to local disks seen",
+        }
     }
 
     /// The facts of a run; texts from outside are cleaned for a terminal that has `unicode` or not.
@@ -326,5 +340,31 @@ impl<'a> Facts<'a> {
     /// Cores busy on average, in thousandths.
     pub fn used_millicores(&self) -> Option<u64> {
         millicores(self.on_cpu_ns?, self.counted_ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{gaps::SCHED as SHED, info::JobInfo, job::Job};
+
+    #[test]
+    fn disks_of_a_job_that_nobody_counted_are_unknown() {
+        let said = |gap: &str, is_counted: bool| {
+            let mut totals = RunTotals::new(Job::default(), JobInfo::default());
+            let mut sched = Group::unknown(&SCHED, Vec::new());
+            if is_counted {
+                sched.set(Sched::on_cpu_ns, 5);
+            }
+            totals.stats.groups.push(sched);
+            totals.gaps.add(gap, 1, 2);
+            Facts::new(&totals, true).no_disks()
+        };
+        assert_eq!(said(NO_SLOT, false), UNKNOWN);
+        assert_eq!(said(NO_AGENT, false), UNKNOWN);
+        let partly = "no requests to local disks seen while they were counted";
+        assert_eq!(said(NO_SLOT, true), partly);
+        assert_eq!(said("block", true), partly);
+        assert_eq!(said(SHED, true), "no requests to local disks seen");
     }
 }

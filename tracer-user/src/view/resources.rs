@@ -108,9 +108,7 @@ fn memory(facts: &Facts) -> (Tone, String) {
 /// A line for each disk and operation.
 pub fn disks(facts: &Facts, style: &Style, lines: &mut Vec<Line>) {
     if facts.disks.is_empty() {
-        let sampled = !facts.totals.stats.groups.is_empty() && !facts.is_unknown("block");
-        let none = if sampled { "no requests to local disks seen" } else { UNKNOWN };
-        lines.extend(labelled("Disk", INDENT, Tone::Plain, none, style));
+        lines.extend(labelled("Disk", INDENT, Tone::Plain, facts.no_disks(), style));
         return;
     }
     let mut shown: Vec<&Disk> = facts.disks.iter().collect();

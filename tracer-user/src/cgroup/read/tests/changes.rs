@@ -49,6 +49,32 @@ fn cores_and_limits_that_change_are_told_within_seconds_and_those_of_who_ended_s
     assert_eq!(told(142).0, Some(200), "of who has ended it is what was known last");
 }
 
+/// Also of a job that does nothing, which is not read as a whole meanwhile.
+#[test]
+fn a_limit_above_that_changes_is_told_within_seconds() {
+    let (_mount, place) = place(0, &[], "slurm/job");
+    let (directory, parent) =
+        (place.directory.clone(), place.directory.parent().unwrap().to_owned());
+    let above = |limit: &str| write(&parent, &[("memory.max", limit)]);
+    above("4000\n");
+    let files = [
+        ("memory.current", "9\n"),
+        ("memory.max", "max\n"),
+        ("memory.stat", "anon 5\nfile 2\nshmem 1\n"),
+    ];
+    write(&directory, &files);
+    let mut reader = CgroupReader::of_job(&Places(vec![place]), 0);
+    let mut told = |second| at(&mut reader, second, 0).0.number(Memory::limit_bytes);
+    let known = |told: Option<u64>| told.is_some();
+    assert_eq!((100..=110).filter_map(&mut told).min(), Some(4000));
+    above("5000\n");
+    let after: Vec<_> = (111..=120).map(&mut told).filter(|told| known(*told)).collect();
+    assert_eq!(after.last(), Some(&Some(5000)), "{after:?}");
+    assert!(after.iter().filter(|told| **told == Some(4000)).count() <= 5, "{after:?}");
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(told(121), None, "nothing is known of what is gone");
+}
+
 #[test]
 fn under_v2_a_quota_and_a_limit_that_were_removed_are_none() {
     let (_mount, place) = place(0, &[], "slurm/job");
