@@ -159,6 +159,11 @@ if os.fork() == 0:
 with open(own + '/piped', 'wb') as file:
     for _ in range(5):
         assert os.splice(read, file.fileno(), 4096) == 4096
+    try:
+        os.splice(read, file.fileno(), 4096, flags=os.SPLICE_F_NONBLOCK)
+        assert False, 'the pipe had something'
+    except BlockingIOError:
+        pass
 os.wait()
 with open(own + '/data', 'wb') as file:
     file.write(b'x' * (4 << 20))

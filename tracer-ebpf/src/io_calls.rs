@@ -213,6 +213,13 @@ pub const fn is_of_target(result: i64) -> bool {
     matches!(result, -28 | -122 | -27 | -30 | -32 | -104 | -11)
 }
 
+/// Whether a copy out of a pipe that ends with this result did so for the pipe: nothing was in it (`EAGAIN`), or a signal
+/// came (`EINTR`, and the kernel's own before it begins anew).
+#[inline(always)]
+pub const fn is_of_pipe(result: i64) -> bool {
+    matches!(result, -11 | -4 | -516..=-512)
+}
+
 /// Whether `fcntl` with this command is a lock: `F_GETLK` to `F_SETLKW`, their kin of 32-bit programs with large files, and
 /// those of open files.
 #[inline(always)]
@@ -255,6 +262,24 @@ mod tests {
     fn every_operation_fits_into_a_word() {
         for op in 0..OPS.len() as u32 {
             assert_eq!(IoCall::new(op, place::PATH).op(), op);
+        }
+    }
+
+    #[test]
+    fn a_result_tells_whose_it_is() {
+        for (number, of_target, of_pipe) in [
+            (28, true, false),
+            (11, true, true),
+            (4, false, true),
+            (512, false, true),
+            (5, false, false),
+        ] {
+            assert_eq!(
+                (is_of_target(-number), is_of_pipe(-number)),
+                (of_target, of_pipe),
+                "{number}"
+            );
+            assert!(!is_of_target(number) && !is_of_pipe(number), "bytes");
         }
     }
 

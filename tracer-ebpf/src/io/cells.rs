@@ -69,7 +69,7 @@ pub unsafe fn count(cpu: *mut IoCpu, operation: Operation, pattern: Option<Patte
                 (*cell).waited += 1;
                 (*cell).waited_ns += took_ns;
             }
-        } else if !operation.call().is_of_target() {
+        } else if !operation.call().may_be_out_of_pipe() {
             (*cpu).untimed += 1;
         }
         if operation.result() < 0 {

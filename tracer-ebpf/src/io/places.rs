@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user_str};
 use tracer_ebpf::{
-    io_calls::{IoCall, is_of_target, place},
+    io_calls::{IoCall, is_of_pipe, is_of_target, place},
     kernel_fields::{fields::*, globals},
     tables::{in_flight::InFlight, io::IO_PATH_BYTES},
 };
@@ -139,9 +139,11 @@ impl Place {
 /// `call` of `task` with these arguments, which returned `result`: of a copy, told of which of its files it is.
 #[inline(always)]
 pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall, result: i64) -> IoCall {
-    let is_of_target = call.is_copy()
-        && (is_of_target(result)
-            || call.may_be_out_of_pipe() && pipe(task, arguments.first() as u32) != 0);
+    if !call.is_copy() {
+        return call;
+    }
+    let is_out_of_pipe = call.may_be_out_of_pipe() && pipe(task, arguments.first() as u32) != 0;
+    let is_of_target = if is_out_of_pipe { !is_of_pipe(result) } else { is_of_target(result) };
     if is_of_target { call.of_target() } else { call }
 }
 
