@@ -130,7 +130,9 @@ mod tests {
         let folders = [("/s/index", 900, 2), ("/s/train", 30, 30)];
         assert_eq!(told(&folders, &[("/s/index/i", 890)]), Some(("/s/train".into(), 30, 30)));
         // Nor are files that a record does not list, where all of a folder are opened so often.
-        assert_eq!(told(&folders, &[]), Some(("/s/train".into(), 30, 30)));
+        let many = [("/s/index", 1_000, 2), ("/s/train", 30, 30)];
+        assert_eq!(told(&many, &[]), Some(("/s/train".into(), 30, 30)));
+        assert_eq!(told(&folders, &[]), Some(("/s/index".into(), 900, 2)));
         let folders = [("/s/index", 270, 30), ("/s/train", 30, 30)];
         assert_eq!(told(&folders, &[("/s/index/i", 9)]), Some(("/s/index".into(), 270, 30)));
     }

@@ -60,7 +60,7 @@ pub(super) const OPENED_AGAIN: Rule = Rule {
     threshold: || {
         in_a_dive(&format!(
             "{} of the time in I/O goes into open and close of files that are opened {} times or more each, {} times \
-             together",
+             together; files that are not listed count by the mean of their folder",
             percent(OPENS_TIME),
             count(OPENS),
             count(MANY)
@@ -181,12 +181,12 @@ pub(super) fn sync_each_record(facts: &Facts) -> Option<Finding> {
 
 /// Of a name under which new files are made again and again each one is opened for the first time.
 pub(super) fn is_opened_again(file: &FileUse) -> bool {
-    are_again(file.files, file.counts.opens)
+    file.counts.opens / file.files.max(1) >= OPENS
 }
 
-/// The same of so many files, by how often all of them are opened.
+/// The same of so many files of a folder that are not listed, where they are opened often enough to matter.
 pub(super) fn are_again(files: u64, opens: u64) -> bool {
-    opens / files.max(1) >= OPENS
+    opens >= MANY && opens / files.max(1) >= OPENS
 }
 
 /// What was done with the files of a mount that are opened again and again.
