@@ -209,14 +209,14 @@ impl IoCall {
 /// Whether a copy that fails with this result fails for the file that it writes: that is full (`ENOSPC`, `EDQUOT`), at its
 /// limit (`EFBIG`), read-only (`EROFS`), has no reader (`EPIPE`, `ECONNRESET`) or no room now (`EAGAIN`).
 #[inline(always)]
-pub const fn is_of_target(result: i64) -> bool {
+pub const fn fails_for_target(result: i64) -> bool {
     matches!(result, -28 | -122 | -27 | -30 | -32 | -104 | -11)
 }
 
 /// Whether a copy out of a pipe that ends with this result did so for the pipe: nothing was in it (`EAGAIN`), or a signal
 /// came (`EINTR`, and the kernel's own before it begins anew).
 #[inline(always)]
-pub const fn is_of_pipe(result: i64) -> bool {
+pub const fn ends_for_pipe(result: i64) -> bool {
     matches!(result, -11 | -4 | -516..=-512)
 }
 
@@ -275,11 +275,11 @@ mod tests {
             (5, false, false),
         ] {
             assert_eq!(
-                (is_of_target(-number), is_of_pipe(-number)),
+                (fails_for_target(-number), ends_for_pipe(-number)),
                 (of_target, of_pipe),
                 "{number}"
             );
-            assert!(!is_of_target(number) && !is_of_pipe(number), "bytes");
+            assert!(!fails_for_target(number) && !ends_for_pipe(number), "bytes");
         }
     }
 

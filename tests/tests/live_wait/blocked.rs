@@ -1,9 +1,9 @@
 //! Waits that nothing interrupts, of one cause each.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use jobtrace_tests::{
-    agree::{MS, tried_again},
+    agree::{Agreement, MS, tried_again},
     disk,
     rig::{
         core_dumps::SlowCoreDumps,
@@ -11,7 +11,7 @@ use jobtrace_tests::{
     },
 };
 
-use crate::{COUNT, TIME_MS, found, of_one_cause};
+use crate::{COUNT, Found, TIME_MS, found, of_one_cause};
 
 /// File systems for the job and beside it that answer one kind of request late.
 pub fn slow(request: Request) -> [Fuse; 2] {
@@ -104,56 +104,63 @@ fn for_the_lock_of_the_address_space() {
     });
 }
 
-/// A real disk takes as long as it takes, and whoever else writes to it makes each call wait: each kind is
-/// held against the workload's own account.
-#[test]
-fn for_a_disk() {
+/// What is waited by workload `name` on a real disk, as `agrees` has it.
+fn of_a_disk(name: &str, agrees: fn(&Found, &mut Agreement)) {
     tried_again(|| {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         disk::device_below(folder.path());
         let [own, beside] = ["own", "beside"].map(|name| folder.path().join(name));
-        let found = found("disk", own.to_str().unwrap(), beside.to_str().unwrap());
+        let found = found(name, own.to_str().unwrap(), beside.to_str().unwrap());
         let mut agree = found.adds_up();
+        agrees(&found, &mut agree);
+        agree.end();
+    });
+}
+
+/// Bounds of what was waited, where the workload knows of `off` nanoseconds. Joining cgroups is writing too, opening
+/// libraries metadata.
+fn about(off: u64) -> RangeInclusive<u64> {
+    (off / 100 * 98).saturating_sub(MS)..=off + off / 50 + 20 * MS
+}
+
+/// Whether a file system is known, with its mount.
+fn is_known(fs: &str, mount: &str) -> bool {
+    fs != "unknown" && !mount.is_empty()
+}
+
+/// A real disk takes as long as it takes, and whoever else writes to it makes each call wait: each kind is
+/// held against the workload's own account.
+#[test]
+fn for_a_disk() {
+    of_a_disk("disk", |found, agree| {
         for (cause, call) in [
             ("blocked_read", "read"),
             ("blocked_write", "write"),
             ("blocked_sync", "sync"),
             ("blocked_metadata", "metadata"),
         ] {
-            let off = found.report.fact(&format!("{call}_ns"));
-            // Joining cgroups is writing too, opening libraries metadata.
-            let most = off + off / 50 + 20 * MS;
+            let off = about(found.report.fact(&format!("{call}_ns")));
             let waits = found.causes.of_cause(cause);
-            let least = (off / 100 * 98).saturating_sub(MS);
-            agree.between(&format!("{cause}_ns"), waits.ns, least..=most);
+            agree.between(&format!("{cause}_ns"), waits.ns, off.clone());
             if matches!(call, "read" | "sync") {
-                let on_disk =
-                    found.causes.for_files(call, |fs, mount| fs != "unknown" && !mount.is_empty());
-                agree.between(&format!("job_wait, {call}"), on_disk.ns, least..=most);
+                let on_disk = found.causes.for_files(call, is_known);
+                agree.between(&format!("job_wait, {call}"), on_disk.ns, off);
                 agree.between(&format!("job_wait, {call}, count"), on_disk.count, 1..=waits.count);
             }
         }
-        agree.end();
     });
 }
 
 /// What a splice out of a pipe waits for is the file that it writes.
 #[test]
 fn for_a_disk_that_a_pipe_is_emptied_to() {
-    tried_again(|| {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        disk::device_below(folder.path());
-        let [own, beside] = ["own", "beside"].map(|name| folder.path().join(name));
-        let found = found("splice_out", own.to_str().unwrap(), beside.to_str().unwrap());
-        let mut agree = found.adds_up();
-        let off = found.report.fact("off_cpu_ns");
-        let (least, most) = ((off / 100 * 98).saturating_sub(MS), off + off / 50 + 20 * MS);
-        agree.between("blocked_write_ns", found.causes.of_cause("blocked_write").ns, least..=most);
-        let on_disk = |fs: &str, mount: &str| fs != "unknown" && !mount.is_empty();
-        let waits = found.causes.for_files("write", on_disk);
-        agree.between("job_wait, write", waits.ns, least..=most);
+    of_a_disk("splice_out", |found, agree| {
+        let off = about(found.report.fact("off_cpu_ns"));
+        let waits = found.causes.of_cause("blocked_write");
+        agree.between("blocked_write_ns", waits.ns, off.clone());
+        agree.between("job_wait, write", found.causes.for_files("write", is_known).ns, off);
         let of_pipes = found.causes.for_files("read", |fs, _| fs == "pipefs");
         agree.exact("job_wait, of pipes", of_pipes.ns, 0);
-        agree.end();
+        agree.between("blocked_write_waits", waits.count, 1..=u64::MAX);
     });
 }

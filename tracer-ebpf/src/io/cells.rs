@@ -70,6 +70,7 @@ pub unsafe fn count(cpu: *mut IoCpu, operation: Operation, pattern: Option<Patte
                 (*cell).waited_ns += took_ns;
             }
         } else if !operation.call().may_be_out_of_pipe() {
+            // One that waits for who writes to the pipe has no time of its own: nothing of it is missing.
             (*cpu).untimed += 1;
         }
         if operation.result() < 0 {

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user_str};
 use tracer_ebpf::{
-    io_calls::{IoCall, is_of_pipe, is_of_target, place},
+    io_calls::{IoCall, ends_for_pipe, fails_for_target, place},
     kernel_fields::{fields::*, globals},
     tables::{in_flight::InFlight, io::IO_PATH_BYTES},
 };
@@ -143,7 +143,8 @@ pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall, result: 
         return call;
     }
     let is_out_of_pipe = call.may_be_out_of_pipe() && pipe(task, arguments.first() as u32) != 0;
-    let is_of_target = if is_out_of_pipe { !is_of_pipe(result) } else { is_of_target(result) };
+    let is_of_target =
+        if is_out_of_pipe { !ends_for_pipe(result) } else { fails_for_target(result) };
     if is_of_target { call.of_target() } else { call }
 }
 
@@ -151,7 +152,9 @@ pub fn directed(task: impl Pointer, arguments: Arguments, call: IoCall, result: 
 /// the file that it writes.
 #[inline(always)]
 pub fn awaits_writer(task: impl Pointer, arguments: Arguments, call: IoCall) -> bool {
-    if !call.may_be_out_of_pipe() || !has(&globals::INODE_PIPE) {
+    let is_known =
+        has(&globals::INODE_PIPE) && has(&globals::PIPE_HEAD) && has(&globals::PIPE_TAIL);
+    if !call.may_be_out_of_pipe() || !is_known {
         return false;
     }
     let inode = pipe(task, arguments.first() as u32);

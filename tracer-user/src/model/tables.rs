@@ -30,7 +30,7 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest, and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. After the last reading, up to an interval before the job's directory was removed, the kernel tells peak_bytes alone: what came then is in no other peak and in no stall time.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest (a limit of a cgroup above it is up to five seconds older), and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. After the last reading, up to an interval before the job's directory was removed, the kernel tells peak_bytes alone: what came then is in no other peak and in no stall time.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
