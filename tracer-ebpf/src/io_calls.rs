@@ -61,7 +61,7 @@ pub const SUBMISSION: IoCall = IoCall(1 << PLACE_SHIFT);
 pub const OF_OTHER_NUMBERS: IoCall = IoCall(2 << PLACE_SHIFT);
 
 impl IoCall {
-    /// One that is operation `op`, by [`op`](crate::tables::io::op), on what [`place`] finds.
+    /// One that is operation `op`, by [`op`], on what [`place`] finds.
     pub const fn new(op: u32, place: u32) -> Self {
         Self((op + 1) | place << PLACE_SHIFT)
     }
