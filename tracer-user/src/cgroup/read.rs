@@ -204,18 +204,19 @@ impl CgroupReader {
 
     /// What is told of a job that does nothing, whose cores and tasks are those of `now`.
     fn still(&mut self, now: &Group) -> Option<[Group; 2]> {
-        self.seldom.as_ref()?.still.told()?;
-        let above = self.above();
         let seldom = self.seldom.as_mut()?;
+        let now_ns = seldom.now_ns();
+        let looks = seldom.still.compares_limits(now_ns);
         let told = seldom.still.told()?;
         let files = self.memory.as_mut()?;
         let current = files.current.read(parse_number);
         // Tasks that are only listed are not counted each time.
         let tasks = now.number(Cpu::tasks).zip(told.groups[1].number(Cpu::tasks));
+        let above = || above::memory_limit(&self.places, Some(now_ns));
         let is_same = current.is_some()
             && tasks.is_none_or(|(now, told)| now == told)
             && current == told.groups[0].number(Memory::current_bytes)
-            && [files.limit.read(parse_limit), above] == told.limits;
+            && (!looks || [files.limit.read(parse_limit), above()] == told.limits);
         if !is_same {
             seldom.still.is_over();
             return None;
@@ -275,15 +276,15 @@ impl CgroupReader {
     /// `job_memory` now.
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
-        let above = self.above();
         if let Some(files) = &mut self.memory {
             let current = files.current.read(parse_number);
             let peak = files.peak.read(parse_number);
             let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
             let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
             // Of a cgroup that is gone no limit is known any more.
-            let limits = [above.filter(|_| stat.anon.is_some()), stat.limit];
-            let limit = limits.into_iter().flatten().min();
+            let now_ns = self.seldom.as_ref().map(Seldom::now_ns);
+            let above = stat.anon.and_then(|_| above::memory_limit(&self.places, now_ns));
+            let limit = [above, stat.limit].into_iter().flatten().min();
             if let Some(seldom) = self.seldom.as_mut().filter(|_| reads_stat) {
                 seldom.note_limit(limit);
             }

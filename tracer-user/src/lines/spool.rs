@@ -35,6 +35,8 @@ use crate::{
 /// Text after which a set goes on in another file: InfluxDB 1 refuses bodies of 25 MB and is best fed
 /// below 10.
 const PART_BYTES: usize = 8 << 20;
+/// Text that is compressed at once: each call costs as much as a line.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// A set of files on the disk that no reader sees yet. To be published or discarded.
 #[must_use = "a prepared set appears when it is published"]
@@ -204,14 +206,18 @@ impl Spool {
         };
         let (mut batch, mut number, mut text) = (Batch::default(), 0, Vec::new());
         for point in points {
-            text.clear();
             line::encode_at(point.borrow(), self.precision, &mut text);
+            if text.len() < PIECE_BYTES {
+                continue;
+            }
             batch.push(&text);
+            text.clear();
             if batch.bytes() >= PART_BYTES {
                 write(Part::Lines(number), &std::mem::take(&mut batch).finish()?)?;
                 number += 1;
             }
         }
+        batch.push(&text);
         if batch.bytes() > 0 {
             write(Part::Lines(number), &batch.finish()?)?;
         }
