@@ -11,8 +11,9 @@ const PART: u64 = 10;
 const LATEST_NS: u64 = 4_500_000_000;
 const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
-/// What hardly ever changes after a job's begin.
+/// What hardly ever changes after a job's begin, once a quarter of its age has passed.
 const HARDLY_NS: u64 = 60_000_000_000;
+const HARDLY_PART: u64 = 4;
 
 /// How many there were so far.
 static MADE: AtomicU64 = AtomicU64::new(0);
@@ -22,6 +23,7 @@ static MADE: AtomicU64 = AtomicU64::new(0);
 pub struct Pace {
     begin_ns: u64,
     read_ns: Option<u64>,
+    part: u64,
     latest_ns: u64,
 }
 
@@ -29,7 +31,8 @@ impl Pace {
     /// Of what is there from `now_ns` on, and was not read so far.
     pub fn from(now_ns: u64) -> Self {
         let number = MADE.fetch_add(1, Relaxed) % APARTS;
-        Self { begin_ns: now_ns, read_ns: None, latest_ns: LATEST_NS + number * APART_NS }
+        let latest_ns = LATEST_NS + number * APART_NS;
+        Self { begin_ns: now_ns, read_ns: None, part: PART, latest_ns }
     }
 
     /// Of what hardly ever changes, and was read at `now_ns`, when it was new.
@@ -37,13 +40,13 @@ impl Pace {
         // Not counted: with three for each job, all jobs would have the same of each kind.
         let number = MADE.load(Relaxed) % APARTS;
         let latest_ns = HARDLY_NS + number * APART_NS;
-        Self { begin_ns: now_ns, read_ns: Some(now_ns), latest_ns }
+        Self { begin_ns: now_ns, read_ns: Some(now_ns), part: HARDLY_PART, latest_ns }
     }
 
     /// Whether it is to be read at `now_ns`.
     pub fn is_due(&self, now_ns: u64) -> bool {
         let age_ns = now_ns.saturating_sub(self.begin_ns);
-        let pause_ns = (age_ns / PART).min(self.latest_ns);
+        let pause_ns = (age_ns / self.part).min(self.latest_ns);
         self.read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= pause_ns)
     }
 
@@ -96,9 +99,9 @@ mod tests {
         }
         assert_eq!(at[0], 1);
         assert!(
-            at.windows(2).all(|two| two[1] - two[0] <= 61 && (two[1] - two[0]) * 10 <= two[1] + 10)
+            at.windows(2).all(|two| two[1] - two[0] <= 61 && (two[1] - two[0]) * 4 <= two[1] + 4)
         );
-        assert!(at.len() < 120, "{}", at.len());
+        assert!(at.len() < 80, "{}", at.len());
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Jobs {
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let has_settled = is_last || tracker.job(job).is_none() && !self.let_go.has(job);
             // Two of the same id and stamp would be one line: the later job's comes with the next.
-            if !told.contains(&job.told()) {
+            if told.is_empty() || !told.contains(&job.told()) {
                 let info = details.due_info(origin, job, stamp_ns, has_settled);
                 told.extend(info.is_some().then(|| job.told()));
                 let software = watch.zip(info.as_ref()).and_then(|(watch, info)| {
