@@ -17,4 +17,4 @@ mod variables;
 
 pub use answer::{Answer, Role};
 pub use resolver::Resolver;
-pub use site::SiteRule;
+pub use site::{SiteRule, unknown_manager};

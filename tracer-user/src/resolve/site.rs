@@ -1,11 +1,14 @@
 //! Rules of a site's own, tried before the built-in ones.
 
+use std::collections::BTreeSet;
+
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use super::{
     answer::{Answer, Role},
     path::decoded,
+    table::RULES,
 };
 use crate::base::suggest;
 
@@ -71,6 +74,18 @@ impl SiteRule {
         }
         Ok(regex)
     }
+}
+
+/// What is wrong with `names` as managers, where the site has `rules`: no rule tells of one. Nothing where a rule of the
+/// site's may name any.
+pub fn unknown_manager(names: &[String], rules: &[SiteRule]) -> Option<String> {
+    if rules.iter().any(|rule| rule.pattern.contains("<manager>")) {
+        return None;
+    }
+    let of_site = rules.iter().filter_map(|rule| rule.manager.as_deref());
+    let known: BTreeSet<_> = RULES.iter().map(|rule| rule.manager).chain(of_site).collect();
+    let unknown = names.iter().find(|name| !known.contains(name.as_str()))?;
+    Some(format!("no rule has the manager `{unknown}`{}", suggest::cure(unknown, known)))
 }
 
 /// A site's rule, ready to be tried.
@@ -147,6 +162,17 @@ mod tests {
             assert!(error.contains("`ours`") && error.contains(words), "{error}");
         }
         CompiledSiteRule::new(&rule("(?x)/(?<job>x) # the end")).unwrap();
+    }
+
+    #[test]
+    fn a_manager_of_no_rule_is_named() {
+        let unknown = |name: &str, rules: &[SiteRule]| unknown_manager(&[name.to_owned()], rules);
+        let ours = [rule("/(?<job>x)")];
+        assert_eq!((unknown("session", &[]), unknown("ours", &ours)), (None, None));
+        let problem = unknown("sesion", &ours).unwrap();
+        assert_eq!(problem, "no rule has the manager `sesion`, did you mean `session`?");
+        assert!(unknown("theirs", &ours).is_some_and(|problem| problem.contains("`ours`")));
+        assert_eq!(unknown("theirs", &[rule("/(?<manager>y)/(?<job>x)")]), None, "any");
     }
 
     #[test]

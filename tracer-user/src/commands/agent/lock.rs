@@ -3,7 +3,7 @@
 
 use std::{
     fs::{self, File},
-    io::{Read, Seek, Write},
+    io::{self, Read, Seek, Write},
     path::{Path, PathBuf},
 };
 
@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::base::text::clean;
+use crate::{base::text::clean, files::publish::cure};
 
 /// Name of the file in the state folder. It stays when the agent ends: to remove it would let two
 /// agents lock two files of one name.
@@ -35,13 +35,17 @@ impl NodeLock {
     /// # Errors
     /// When another agent holds it, which is named, or the file cannot be made.
     pub fn take(state_dir: &Path, pid: u32, start: &str) -> Result<Self> {
+        let told = |what: &str, path: &Path, error: io::Error| {
+            let message = format!("cannot {what} {}: {}", path.display(), cure(&error));
+            anyhow::Error::new(error).context(message)
+        };
         fs::create_dir_all(state_dir)
-            .with_context(|| format!("cannot create the state folder {}", state_dir.display()))?;
+            .map_err(|error| told("create the state folder", state_dir, error))?;
         let path = state_dir.join(FILE);
         // Whoever may open the file may lock it, so nobody else may open it.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let file = open(&path, flags, Mode::RUSR | Mode::WUSR)
-            .with_context(|| format!("cannot open {}", path.display()))?;
+            .map_err(|error| told("open", &path, error.into()))?;
         let mut file = File::from(file);
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
@@ -53,7 +57,7 @@ impl NodeLock {
         file.set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{pid} {start}"))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+            .map_err(|error| told("write", &path, error))?;
         Ok(Self { _file: file, path })
     }
 
@@ -116,7 +120,8 @@ mod tests {
         let other = dir.path().join("other");
         fs::write(&other, "keep").unwrap();
         std::os::unix::fs::symlink(&other, dir.path().join(FILE)).unwrap();
-        assert!(NodeLock::take(dir.path(), 1, "now").is_err());
+        let error = NodeLock::take(dir.path(), 1, "now").unwrap_err().to_string();
+        assert!(error.contains(FILE) && error.contains(": "), "{error}");
         assert_eq!(fs::read_to_string(&other).unwrap(), "keep");
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     base::values::{Size, Time},
     probes::{FaultMode, WaitMode},
     record::{running::STATE_DIR, store::DEFAULT_DIR},
-    resolve::SiteRule,
+    resolve::{SiteRule, unknown_manager},
 };
 
 /// A table of the file: what its keys' paths begin with, where it is in a [`Config`], the tables in it, and
@@ -310,7 +310,10 @@ keys! {
     JobsKeys: "jobs.", |config| config.jobs;
 
     /// Managers whose jobs are not treated as jobs: they count in `_system`.
-    ignore: Vec<String> = Vec::new(), Reload, any("a list of managers, such as [\"session\"]");
+    ignore: Vec<String> = Vec::new(), Reload,
+        only("a list of managers, such as [\"session\"]", |names: &Vec<String>, config: &Config| {
+            unknown_manager(names, &config.rule)
+        });
 
     /// Whether the owner of a job may have its file operations counted (`jobtrace io`), as root may: each system
     /// call of the node takes about 0.15 µs longer meanwhile.
