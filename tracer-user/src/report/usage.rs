@@ -287,6 +287,14 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_was_lowered_had_been_what_was_used() {
+        let mut usage = Usage::new(By::User, "+0".parse().unwrap());
+        usage.add(&Head { memory_limit_bytes: Some(1 << 30), ..head("a", "n1", false) });
+        let rows = usage.rows();
+        assert_eq!((rows[0].memory_gib_hours_held, rows[0].memory_gib_hours_used), (4.0, 4.0));
+    }
+
+    #[test]
     fn hours_and_days_have_their_shares() {
         let by_hour = rows(By::Hour);
         let shown: Vec<_> = by_hour.iter().map(|row| (&*row.key, row.core_hours_held)).collect();

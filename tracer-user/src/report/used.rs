@@ -15,7 +15,12 @@ use crate::{
         tables::{GPU, Gpu, Memory, Sched},
     },
     record::Record,
-    view::{facts::Facts, gpus, line::Tone, resources, software},
+    view::{
+        facts::{Facts, was_lowered},
+        gpus,
+        line::Tone,
+        resources, software,
+    },
 };
 
 /// Of those that are worth it, from here on enough is used (jobstats takes 80 % for cores, 25 % for GPUs).
@@ -97,7 +102,9 @@ fn memory(facts: &Facts) -> Bar {
     // The kernel holds it to its limit, whatever was asked for.
     let whole = limit.or(asked).or(facts.request.node_memory_bytes);
     let peak = needed.map(|needed| needed.least_bytes).or(charged);
-    let share = peak.zip(whole).map(|(peak, whole)| peak as f64 / whole as f64);
+    let is_lower = limit.zip(peak).is_some_and(|(limit, peak)| was_lowered(limit, peak));
+    let share = peak.zip(whole).filter(|_| !is_lower);
+    let share = share.map(|(peak, whole)| peak as f64 / whole as f64);
     // What it took after the last reading, its end did not leave to read.
     let is_cut_short = facts.request.ended_for_memory();
     let mut words = match (needed, charged) {
@@ -113,6 +120,9 @@ fn memory(facts: &Facts) -> Bar {
         (None, None) => UNKNOWN.to_owned(),
     };
     words += &match (limit, asked, whole) {
+        (Some(limit), ..) if is_lower => {
+            format!("; {} allowed at the end: its limit was lowered", bytes(limit))
+        }
         (Some(limit), Some(asked), _) if asked != limit => {
             format!(" of {} allowed, {} asked", bytes(limit), bytes(asked))
         }

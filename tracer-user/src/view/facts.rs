@@ -25,6 +25,8 @@ use crate::{
 
 /// Memory nearer to its limit than this is worth a word.
 pub const MEMORY_IS_SHORT: f64 = 0.95;
+/// What was charged is more than this times the limit where that was lowered since: the kernel lets it go a little beyond.
+const LOWERED: f64 = 1.1;
 /// From this share of the time on, waiting for a CPU hides what else there is. A few percent are normal on any node.
 pub(crate) const WAITED: f64 = 0.15;
 /// Columns of a protocol family's name.
@@ -301,10 +303,11 @@ impl<'a> Facts<'a> {
         self.number(Cpu::held_ns).filter(|ns| *ns > 0).or_else(of_cores)
     }
 
-    /// Peak of memory as a share of its limit.
+    /// Peak of memory as a share of its limit; `None` also where that was lowered since.
     pub fn memory_share(&self) -> Option<f64> {
         let limit = self.number(Memory::limit_bytes)?;
-        Some(self.number(Memory::peak_bytes)? as f64 / limit as f64)
+        let peak = self.number(Memory::peak_bytes).filter(|peak| !was_lowered(limit, *peak))?;
+        Some(peak as f64 / limit as f64)
     }
 
     /// Memory needed at the peak, without file cache, on the node that needed most.
@@ -341,6 +344,11 @@ impl<'a> Facts<'a> {
     pub fn used_millicores(&self) -> Option<u64> {
         millicores(self.on_cpu_ns?, self.counted_ns())
     }
+}
+
+/// Whether a memory `limit` was lowered since there were `bytes`.
+pub fn was_lowered(limit: u64, bytes: u64) -> bool {
+    bytes as f64 > limit as f64 * LOWERED
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{
     Style,
     disk::Disk,
-    facts::{Facts, MEMORY_IS_SHORT, Traffic},
+    facts::{Facts, MEMORY_IS_SHORT, Traffic, was_lowered},
     gpus,
     line::{Line, Tone, labelled},
     software,
@@ -88,6 +88,9 @@ fn memory(facts: &Facts) -> (Tone, String) {
     let mut tone = Tone::Plain;
     let mut out = peak.map_or(UNKNOWN.into(), |peak| format!("{} at its peak", units::bytes(peak)));
     match (peak, limit) {
+        (Some(peak), Some(limit)) if was_lowered(limit, peak) => {
+            out += &format!("; {} allowed at the end: its limit was lowered", units::bytes(limit));
+        }
         (Some(_), Some(limit)) => {
             let share = facts.memory_share().unwrap_or(0.0);
             if share >= MEMORY_IS_SHORT {

@@ -151,6 +151,7 @@ fn devices_without_a_row_are_counted() {
         assert_eq!(text.matches(number).count(), 1, "{text}");
     }
 }
+
 /// The kernel holds a job to its limit: where that is not what was asked for, both are told.
 #[test]
 fn memory_is_a_share_of_the_limit_that_holds() {
@@ -177,4 +178,6 @@ fn memory_is_a_share_of_the_limit_that_holds() {
         let words = format!("12 GiB needed at its peak {expected}; 7 GiB on average");
         assert_eq!(of(asked, limit), (words, Some(share)));
     }
+    let lowered = "12 GiB needed at its peak; 8 GiB allowed at the end: its limit was lowered; 7 GiB on average";
+    assert_eq!(of(Some(16), Some(8)), (lowered.to_owned(), None));
 }

@@ -69,7 +69,8 @@ impl Row {
         if let Some((limit, used)) = memory.filter(|_| head.step.is_none()) {
             let gib_hours =
                 |bytes: u64| bytes as f64 / (1u64 << 30) as f64 * hours(head.elapsed_ns);
-            self.memory_gib_hours_held += gib_hours(limit);
+            // One that was lowered since had been at least what was used.
+            self.memory_gib_hours_held += gib_hours(limit.max(used));
             self.memory_gib_hours_used += gib_hours(used);
         }
     }
