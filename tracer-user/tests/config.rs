@@ -94,6 +94,10 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("max_ratio = 0.5", &["did you mean `overhead.max_ratio`, in the table `[overhead]`?"]),
         ("[jobs]\nintervall = 5", &[":2:1: ", "did you mean `interval` at the top of the file"]),
         ("[jobs]\ncolour = 1", &["unknown key `colour` in `jobs`, known are `ignore`"]),
+        (
+            "[jobs]\nignore = [\"sesion\"]",
+            &[":2:11: ", "no rule has the manager `sesion`, did you"],
+        ),
         ("interval = 1.5", &[":1:12: ", "`interval` = 1.5: invalid type", "\"1s\" to \"1h\""]),
         ("interval = \"soon\"", &["`interval` = \"soon\"", "write for example 10s, 5m or 1h 30m"]),
         ("interval = \"1500ms\"", &[":1:12: ", "`interval`: 1s 500ms", "whole number of seconds"]),
@@ -230,7 +234,8 @@ fn config() -> impl Strategy<Value = Config> {
     let map = prop::collection::btree_map(text, Just(Profile::Histogram), 0..3);
     let top = (text, 1..=3600_u64, 1..=1023_u32, any::<bool>(), "(auto|v2|memory|pids)");
     let rest = (1_u64 << 20..=i64::MAX as u64, 60..1_000_000_u64, 0.0001..=1.0_f64, map);
-    (top, rest, prop::collection::vec(text, 0..3), any::<bool>()).prop_map(
+    let ignored = prop::sample::subsequence(vec!["pbs", "session", "slurm"], 0..=3);
+    (top, rest, ignored, any::<bool>()).prop_map(
         |((cluster, seconds, slots, pin, hierarchy), (bytes, age, ratio, map), ignore, rule)| {
             let mut config = Config { cluster, slots, pin, ..Config::default() };
             config.interval = Time::seconds(seconds);
@@ -240,7 +245,7 @@ fn config() -> impl Strategy<Value = Config> {
             config.spool.max_age = Time::seconds(age);
             config.overhead.max_ratio = ratio;
             config.export.by_job = map;
-            config.jobs.ignore = ignore;
+            config.jobs.ignore = ignore.into_iter().map(str::to_owned).collect();
             if rule {
                 config.rule.push(SiteRule {
                     name: "a\"b".into(),

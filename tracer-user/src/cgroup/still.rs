@@ -1,10 +1,9 @@
 //! A job none of whose tasks ran since its files were read: they tell what they told. Stalls alone grow without a task
 //! that runs, as long as one waits: those of two readings with nothing between are the same, or it goes on.
 //!
-//! What the probes do not see is read each time: what is charged, tasks that were moved in; limits every
-//! [`LIMITS_NS`]. What neither shows,
-//! a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`]. `memory.stat` is that of
-//! up to two seconds ago (Linux 5.16 and later): what is told was read later than that.
+//! What the probes do not see is read each time: what is charged, tasks that were moved in; limits every few seconds.
+//! What neither shows, a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`].
+//! `memory.stat` is that of up to two seconds ago (Linux 5.16 and later): what is told was read later than that.
 //!
 //! Pure: times, signs and what was read come as arguments.
 
