@@ -11,8 +11,9 @@ const PART: u64 = 10;
 const LATEST_NS: u64 = 4_500_000_000;
 const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
-/// What hardly ever changes after a job's begin, once a quarter of its age has passed.
+/// What hardly ever changes after a job's begin is read after this at the latest,
 const HARDLY_NS: u64 = 60_000_000_000;
+/// and while it is young once such a part of its age has passed.
 const HARDLY_PART: u64 = 4;
 
 /// How many there were so far.

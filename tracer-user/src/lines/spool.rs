@@ -35,7 +35,7 @@ use crate::{
 /// Text after which a set goes on in another file: InfluxDB 1 refuses bodies of 25 MB and is best fed
 /// below 10.
 const PART_BYTES: usize = 8 << 20;
-/// Text that is compressed at once: each call costs as much as a line.
+/// Text that is compressed at once: line by line, 600 lines of 170 bytes take five times as long.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// A set of files on the disk that no reader sees yet. To be published or discarded.

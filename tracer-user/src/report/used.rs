@@ -15,12 +15,7 @@ use crate::{
         tables::{GPU, Gpu, Memory, Sched},
     },
     record::Record,
-    view::{
-        facts::{Facts, was_lowered},
-        gpus,
-        line::Tone,
-        resources, software,
-    },
+    view::{facts::Facts, gpus, line::Tone, resources, software},
 };
 
 /// Of those that are worth it, from here on enough is used (jobstats takes 80 % for cores, 25 % for GPUs).
@@ -102,7 +97,8 @@ fn memory(facts: &Facts) -> Bar {
     // The kernel holds it to its limit, whatever was asked for.
     let whole = limit.or(asked).or(facts.request.node_memory_bytes);
     let peak = needed.map(|needed| needed.least_bytes).or(charged);
-    let is_lower = limit.zip(peak).is_some_and(|(limit, peak)| was_lowered(limit, peak));
+    // What was needed may have room in the lower one too.
+    let is_lower = facts.was_limit_lowered() && peak > limit;
     let share = peak.zip(whole).filter(|_| !is_lower);
     let share = share.map(|(peak, whole)| peak as f64 / whole as f64);
     // What it took after the last reading, its end did not leave to read.

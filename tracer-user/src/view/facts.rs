@@ -306,8 +306,14 @@ impl<'a> Facts<'a> {
     /// Peak of memory as a share of its limit; `None` also where that was lowered since.
     pub fn memory_share(&self) -> Option<f64> {
         let limit = self.number(Memory::limit_bytes)?;
-        let peak = self.number(Memory::peak_bytes).filter(|peak| !was_lowered(limit, *peak))?;
+        let peak = self.number(Memory::peak_bytes).filter(|_| !self.was_limit_lowered())?;
         Some(peak as f64 / limit as f64)
+    }
+
+    /// Whether its memory limit was lowered since most was charged, on the node where it is nearest.
+    pub fn was_limit_lowered(&self) -> bool {
+        let both = self.number(Memory::limit_bytes).zip(self.number(Memory::peak_bytes));
+        both.is_some_and(|(limit, peak)| peak as f64 > limit as f64 * LOWERED)
     }
 
     /// Memory needed at the peak, without file cache, on the node that needed most.
@@ -344,11 +350,6 @@ impl<'a> Facts<'a> {
     pub fn used_millicores(&self) -> Option<u64> {
         millicores(self.on_cpu_ns?, self.counted_ns())
     }
-}
-
-/// Whether a memory `limit` was lowered since there were `bytes`.
-pub fn was_lowered(limit: u64, bytes: u64) -> bool {
-    bytes as f64 > limit as f64 * LOWERED
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::{
     Style,
     disk::Disk,
-    facts::{Facts, MEMORY_IS_SHORT, Traffic, was_lowered},
+    facts::{Facts, MEMORY_IS_SHORT, Traffic},
     gpus,
     line::{Line, Tone, labelled},
     software,
@@ -88,7 +88,7 @@ fn memory(facts: &Facts) -> (Tone, String) {
     let mut tone = Tone::Plain;
     let mut out = peak.map_or(UNKNOWN.into(), |peak| format!("{} at its peak", units::bytes(peak)));
     match (peak, limit) {
-        (Some(peak), Some(limit)) if was_lowered(limit, peak) => {
+        (Some(_), Some(limit)) if facts.was_limit_lowered() => {
             out += &format!("; {} allowed at the end: its limit was lowered", units::bytes(limit));
         }
         (Some(_), Some(limit)) => {

@@ -263,7 +263,8 @@ fn killed_for_memory_below_its_limit_it_shared_that_or_the_node_with_others() {
         (advice.text.clone(), advice.option.is_some())
     };
     let others = "others on the node, or under the same limit, had the rest";
-    for percent in [96, 93, 76] {
+    // At more than all of it the limit was lowered later.
+    for percent in [160, 96, 93, 76] {
         let (text, is_asked) = told(percent, true);
         assert!(text.contains("it needs more than the") && is_asked, "{text}");
         assert!(!text.contains(others), "{text}");

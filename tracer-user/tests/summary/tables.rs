@@ -160,7 +160,7 @@ fn memory_is_a_share_of_the_limit_that_holds() {
         job.facts.set(const { fact("memory_per_node_bytes") }, asked.map(|gib| gib * GIB));
         for group in job.totals.stats.groups.iter_mut().filter(|group| group.is(&MEMORY)) {
             group.set(Memory::used_peak_bytes, 12 * GIB);
-            group.set(Memory::peak_bytes, None);
+            group.set(Memory::peak_bytes, Some(13 * GIB).filter(|_| limit == Some(8)));
             group.set(Memory::limit_bytes, limit.map(|gib| gib * GIB));
             group.set(Memory::used_byte_s, 7 * GIB * (job.totals.elapsed_ns / S));
         }
@@ -178,6 +178,6 @@ fn memory_is_a_share_of_the_limit_that_holds() {
         let words = format!("12 GiB needed at its peak {expected}; 7 GiB on average");
         assert_eq!(of(asked, limit), (words, Some(share)));
     }
-    let lowered = "12 GiB needed at its peak; 8 GiB allowed at the end: its limit was lowered; 7 GiB on average";
+    let lowered = "12 GiB needed at its peak; 8 GiB allowed at the end: its limit was lowered; 7 GiB on average; with file cache 13 GiB";
     assert_eq!(of(Some(16), Some(8)), (lowered.to_owned(), None));
 }

@@ -121,7 +121,7 @@ mod tests {
         fs::write(&other, "keep").unwrap();
         std::os::unix::fs::symlink(&other, dir.path().join(FILE)).unwrap();
         let error = NodeLock::take(dir.path(), 1, "now").unwrap_err().to_string();
-        assert!(error.contains(FILE) && error.contains(": "), "{error}");
+        assert!(error.contains(FILE) && error.contains("name another folder"), "{error}");
         assert_eq!(fs::read_to_string(&other).unwrap(), "keep");
     }
 }

@@ -27,7 +27,9 @@ pub(super) const KEPT_FROM: f64 = 0.40;
 
 pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let kills = Some(facts.oom_kills()).filter(|kills| *kills > 0)?;
-    let limit = facts.number(Memory::limit_bytes).zip(facts.memory_share());
+    // Where more had been charged than a lowered limit allows, it was full.
+    let share = facts.memory_share().or(facts.was_limit_lowered().then_some(1.0));
+    let limit = facts.number(Memory::limit_bytes).zip(share);
     let cause = match limit {
         Some((limit, share)) if share >= MOSTLY_FULL => {
             format!("; it needs more than the {} allowed", bytes(limit))
