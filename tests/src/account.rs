@@ -204,7 +204,7 @@ impl Node {
         let mut node = Self {
             on_cpu_ns: cpuacct.map(usage),
             first_process_ns: threads_on_cpu_ns(1),
-            idle_ns: idle_ns(&stat),
+            idle_ns: cpus_ns(&stat, [IDLE, WAITING_FOR_IO, STOLEN]),
             switches: number("ctxt "),
             forks: number("processes "),
             ..Self::default()
@@ -223,11 +223,22 @@ impl Node {
     }
 }
 
-/// Idle, waiting for input/output and stolen: fields 4, 5 and 8 of the first line of /proc/stat, in ticks.
-fn idle_ns(stat: &str) -> u64 {
+/// Fields of the first line of /proc/stat, which are in ticks.
+const IDLE: usize = 4;
+const WAITING_FOR_IO: usize = 5;
+const STOLEN: usize = 8;
+
+/// All CPUs' time in these states.
+fn cpus_ns<const N: usize>(stat: &str, fields: [usize; N]) -> u64 {
     let words: Vec<&str> = stat.lines().next().unwrap().split_whitespace().collect();
-    let ticks: u64 = [4, 5, 8].map(|index| words[index].parse::<u64>().unwrap()).iter().sum();
+    let ticks: u64 = fields.map(|index| words[index].parse::<u64>().unwrap()).iter().sum();
     ticks * 1_000_000_000 / rustix::param::clock_ticks_per_second()
+}
+
+/// Time in which the hypervisor took CPUs away, all CPUs added up: wall time of whoever was on them, which
+/// the kernel's account of a task leaves out.
+pub fn stolen_ns() -> u64 {
+    cpus_ns(&fs::read_to_string("/proc/stat").unwrap(), [STOLEN])
 }
 
 /// Time on CPU of the threads that `pid` has now.

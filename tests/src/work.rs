@@ -159,7 +159,8 @@ pub fn pin(index: usize) {
     rustix::thread::sched_setaffinity(None, &one).unwrap();
 }
 
-/// Does `work` and gives how long the calling task was neither on a CPU nor waiting for one meanwhile.
+/// Does `work` and gives how long the calling task was neither on a CPU nor waiting for one meanwhile. A host that takes
+/// a CPU away from this machine while the task is on it makes this longer: such time is in neither of the task's sums.
 pub fn off_cpu_ns(work: impl FnOnce()) -> u64 {
     let times = || {
         let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();

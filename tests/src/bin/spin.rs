@@ -13,7 +13,7 @@
 use std::{fs, os::unix::process::CommandExt, process::Command, thread, time::Duration};
 
 use jobtrace_tests::{
-    account::Account,
+    account::{Account, stolen_ns},
     own_cgroup::own_directory,
     work::{Work, enter, fork, keep_cpu, monotonic_ns, pin, reap, spin, spin_on_cpu},
 };
@@ -23,6 +23,7 @@ fn main() {
     let number = |index: usize| words[index].parse::<u64>().unwrap();
     let time = |index: usize| Duration::from_millis(number(index));
     let mut work = Work::begin();
+    let stolen = stolen_ns();
     match words[0].as_str() {
         "crowd" => work.crowd(number(1) as usize, |index| {
             pin(index);
@@ -49,6 +50,7 @@ fn main() {
         "successor" => successor(time(1), time(2), &words[3..]),
         other => panic!("unknown work {other}"),
     }
+    work.fact("stolen_ns", stolen_ns() - stolen);
     work.end();
 }
 
