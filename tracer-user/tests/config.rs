@@ -110,6 +110,15 @@ fn what_is_wrong_is_named_with_its_place_and_its_cure() {
         ("faults = \"minor\"", &["`faults` = \"minor\"", "allowed: \"major\" or \"full\""]),
         ("hierarchy = \"memroy\"", &[":1:13: ", "did you mean `memory`?"]),
         ("[spool]\ndir = \"spool\"", &[":2:7: ", "`spool.dir`", "does not begin with /"]),
+        ("[records]\ndir = \"r\"", &[":2:7: ", "`records.dir`", "does not begin with /"]),
+        (
+            "[spool]\ndir = \"/s\"\n[records]\ndir = \"/s/\"",
+            &[":4:7: ", "`records.dir`", "/s/ is the spool's folder"],
+        ),
+        (
+            "[records]\ndir = \"/var/spool/jobtrace/outbox/records\"",
+            &[":2:7: ", "outbox/records is the spool's folder; allowed: an absolute path"],
+        ),
         ("[spool]\nmax_bytes = \"1 GiX\"", &["`spool.max_bytes` = \"1 GiX\"", "\"1 MiB\" or more"]),
         ("[overhead]\nmax_ratio = 2", &["`overhead.max_ratio`", "0.0001 to 1"]),
         ("[overhead]\npatience = 0", &[":2:12: ", "`overhead.patience`", "1 to 1000"]),

@@ -1,7 +1,14 @@
 //! `rest sleep N MS`: sleeps. `rest vfork N MS`: waits, uninterruptibly, for children that sleep.
-//! `rest read FILE N`: reads of 64 KiB past the page cache, each of which blocks.
+//! `rest read FILE N [PAGES]`: reads of so many pages, 16 if none are given, past the page cache, from the file's begin
+//! again after its end; each of them blocks.
 
-use std::{os::unix::fs::FileExt, path::Path, thread, time::Duration};
+use std::{
+    io::{Seek, SeekFrom},
+    os::unix::fs::FileExt,
+    path::Path,
+    thread,
+    time::Duration,
+};
 
 use jobtrace_tests::work::{PAGE, Pages, Work, off_cpu_ns, open_direct};
 
@@ -15,15 +22,18 @@ fn main() {
         }),
         "vfork" => off_cpu_ns(|| (0..number(1)).for_each(|_| wait_for_a_sleeper(number(2)))),
         "read" => {
-            let mut buffer = Pages::fresh(16);
+            let pages = words.get(3).map_or(16, |pages| pages.parse().unwrap());
+            let mut buffer = Pages::fresh(pages);
             buffer.write();
+            let bytes = (pages * PAGE) as u64;
             let mut reads = 0;
             // Who syncs all disks meanwhile blocks the opening and the closing of one.
             let all = off_cpu_ns(|| {
-                let file = open_direct(Path::new(&words[1]));
+                let mut file = open_direct(Path::new(&words[1]));
+                let end = file.seek(SeekFrom::End(0)).unwrap() / bytes * bytes;
                 reads = off_cpu_ns(|| {
                     for index in 0..number(2) {
-                        file.read_exact_at(buffer.bytes(), index * 16 * PAGE as u64).unwrap();
+                        file.read_exact_at(buffer.bytes(), index * bytes % end).unwrap();
                     }
                 });
             });

@@ -55,7 +55,7 @@ pub fn processes(is_meant: impl Fn(&str) -> bool) -> Vec<(i32, Vec<Place>)> {
 /// When none is.
 pub fn mounts() -> Result<Vec<PathBuf>> {
     let Hierarchies { v2, v1 } = Hierarchies::read()?;
-    Ok(v2.into_iter().chain(v1).map(|hierarchy| hierarchy.mount).collect())
+    Ok(v2.into_iter().chain(v1).map(|hierarchy| hierarchy.mount.to_path_buf()).collect())
 }
 
 /// Where v2 is mounted.
@@ -64,7 +64,7 @@ pub fn mounts() -> Result<Vec<PathBuf>> {
 /// When it is not.
 pub fn v2() -> Result<PathBuf> {
     let found = Hierarchies::read()?.v2.context("cgroup v2 is not mounted")?;
-    Ok(found.mount)
+    Ok(found.mount.to_path_buf())
 }
 
 /// All directories below `top` and itself, each before those that hold it.

@@ -94,8 +94,11 @@ fn anybody_may_try_a_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let open = |mode| fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
     let file = folder.path().join("agent.toml");
-    let text =
-        format!("state.dir = {0:?}\nspool.dir = {0:?}\nrecords.dir = {0:?}\n", folder.path());
+    let text = format!(
+        "state.dir = {0:?}\nspool.dir = {0:?}\nrecords.dir = {1:?}\n",
+        folder.path(),
+        folder.path().join("records")
+    );
     fs::write(&file, text).unwrap();
     // What is below root's own folders, nobody may execute.
     let program = folder.path().join("jobtrace");

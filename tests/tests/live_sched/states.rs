@@ -12,8 +12,6 @@ use jobtrace_tests::{
 };
 
 const REST: &str = env!("CARGO_BIN_EXE_rest");
-/// Bytes of each read of `rest read`.
-const READ_BYTES: u64 = 64 << 10;
 
 #[test]
 fn sleeps_of_known_length() {
@@ -46,13 +44,17 @@ fn every_moment_is_somewhere(agree: &mut Agreement, job: &Traced, report: &Repor
 #[test]
 fn reads_that_block() {
     const READS: u64 = 2000;
+    // One request each, and long: what a host steals while the task is on its CPU is told as off it by the kernel's sums,
+    // and the kernel stamps a wakeup a microsecond or two before its event.
+    const PAGES: usize = 256;
+    const DISK_BYTES: u64 = 64 << 20;
     // Reading its own program from the disk would block it too.
     let _held = Pages::held_file(Path::new(REST));
-    let (disk, other) = (RamDisk::new(READS * READ_BYTES), RamDisk::new(READS * READ_BYTES));
+    let (disk, other) = (RamDisk::new(DISK_BYTES), RamDisk::new(DISK_BYTES));
     let (path, beside) = (disk.path(), other.path());
-    let reads = READS.to_string();
-    let sibling = Sibling::start(&[REST, "read", &beside, &reads]);
-    let (job, report) = Traced::report(&[], &[REST, "read", &path, &reads]);
+    let (reads, pages) = (READS.to_string(), PAGES.to_string());
+    let sibling = Sibling::start(&[REST, "read", &beside, &reads, &pages]);
+    let (job, report) = Traced::report(&[], &[REST, "read", &path, &reads, &pages]);
     sibling.end();
     let mut agree = Agreement::new();
     let (count, sum) = job.hist("sched", "blocked_ns");

@@ -2,11 +2,14 @@
 //! values, looked up by name.
 //!
 //! Source: Documentation/bpf/btf.rst of the kernel. Only what jobtrace asks is decoded; nothing is
-//! copied but one offset for each type.
+//! copied but two numbers for each type.
+
+mod names;
 
 use std::cell::Cell;
 
 use anyhow::{Context, Result, bail, ensure};
+use names::Names;
 
 /// Where the kernel shows its types.
 pub const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
@@ -38,6 +41,7 @@ pub struct Btf {
     strings: usize,
     /// Offset of each type in `data`; type 0 is void.
     types: Vec<u32>,
+    names: Names,
 }
 
 /// Place of a member in its outermost struct.
@@ -55,7 +59,7 @@ impl Btf {
     /// # Errors
     /// When `data` is no BTF of this machine's byte order, or is cut short.
     pub fn parse(data: Vec<u8>) -> Result<Self> {
-        let mut btf = Self { data, strings: 0, types: vec![0] };
+        let mut btf = Self { data, strings: 0, types: vec![0], names: Names::default() };
         ensure!(btf.u16(0)? == MAGIC, "not BTF in this machine's byte order");
         let header = btf.u32(4)? as usize;
         let (types, types_len) = (btf.u32(8)? as usize, btf.u32(12)? as usize);
@@ -67,6 +71,7 @@ impl Btf {
             at += TYPE_BYTES + extra_bytes(btf.kind(at)?, btf.vlen(at)?)?;
         }
         ensure!(at == end && end <= btf.data.len(), "BTF is cut short");
+        btf.names = Names::of(&btf);
         Ok(btf)
     }
 
@@ -207,17 +212,21 @@ impl Btf {
         kind: u32,
         name: &'a str,
     ) -> impl Iterator<Item = (usize, usize)> + 'a {
-        let all = self.types.iter().map(|&at| at as usize).enumerate().skip(1);
-        all.filter(move |&(_, at)| {
+        let alike = self.names.alike(name).map(|id| (id, self.types[id] as usize));
+        alike.filter(move |&(_, at)| {
             self.kind(at).is_ok_and(|k| k == kind) && self.is_named(at, name)
         })
     }
 
-    /// Asked of all types for each question: it reads no further than `name`.
+    /// It reads no further than `name`.
     fn is_named(&self, at: usize, name: &str) -> bool {
-        let text = self.u32(at).ok().and_then(|text| self.data.get(self.strings + text as usize..));
-        let rest = text.and_then(|text| text.strip_prefix(name.as_bytes()));
+        let rest = self.text(at).and_then(|text| text.strip_prefix(name.as_bytes()));
         rest.is_some_and(|rest| rest.first() == Some(&0))
+    }
+
+    /// What the name of the type or member at `at` begins with, and all names behind it.
+    fn text(&self, at: usize) -> Option<&[u8]> {
+        self.data.get(self.strings + self.u32(at).ok()? as usize..)
     }
 
     /// Offset of type `id`; `None` for void.
@@ -234,7 +243,7 @@ impl Btf {
     }
 
     fn name(&self, at: usize) -> Option<&str> {
-        let text = self.data.get(self.strings + self.u32(at).ok()? as usize..)?;
+        let text = self.text(at)?;
         let end = text.iter().position(|&byte| byte == 0)?;
         std::str::from_utf8(&text[..end]).ok()
     }

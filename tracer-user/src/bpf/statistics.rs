@@ -1,12 +1,11 @@
 //! The kernel's own measuring of BPF programs' run time, switched on for as long as somebody holds it.
 
-use std::{fs, os::fd::OwnedFd};
+use std::{os::fd::OwnedFd, path::Path};
 
 use anyhow::{Context, Result};
 use aya::sys::{Stats, enable_stats};
 
-/// Where an administrator switches it on for all.
-const FOR_ALL: &str = "/proc/sys/kernel/bpf_stats_enabled";
+use crate::base::kept::KeptFile;
 
 /// Keeps the statistics on, for all programs of this kernel.
 #[derive(Debug)]
@@ -23,7 +22,18 @@ impl Statistics {
     }
 }
 
-/// Whether they are on for all, whoever holds them.
-pub fn is_on_for_all() -> bool {
-    fs::read_to_string(FOR_ALL).is_ok_and(|text| text.trim() != "0")
+/// Whether an administrator has them on for all.
+pub struct ForAll(KeptFile);
+
+impl Default for ForAll {
+    fn default() -> Self {
+        Self(KeptFile::new(Path::new("/proc/sys/kernel"), "bpf_stats_enabled"))
+    }
+}
+
+impl ForAll {
+    /// Whether they are now.
+    pub fn is_on(&mut self) -> bool {
+        self.0.read(|text| Some(text.trim() != "0")).unwrap_or(false)
+    }
 }

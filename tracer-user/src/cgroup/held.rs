@@ -10,9 +10,9 @@ use super::{
         parse_cfs, parse_cpu_count, parse_cpu_max, parse_hierarchical_limit, parse_limit,
         parse_stat,
     },
-    kept::KeptFile,
     place::Places,
 };
+use crate::base::kept::KeptFile;
 
 /// The files of a memory limit.
 pub(super) const V1_LIMIT: &str = "memory.limit_in_bytes";

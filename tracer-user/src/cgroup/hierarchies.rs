@@ -6,6 +6,7 @@
 use std::{
     fs,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result};
@@ -24,9 +25,9 @@ pub struct Hierarchy {
     /// The kernel's `cgroup_root.hierarchy_id`: 0 is v2.
     pub number: u32,
     /// v1: what is attached to it. v2: what the caller's own cgroup may hand to its children.
-    pub controllers: Vec<String>,
+    pub controllers: Arc<[String]>,
     /// Where it is mounted: the ancestors of a directory end here.
-    pub mount: PathBuf,
+    pub mount: Arc<Path>,
     /// Directory of the caller's own cgroup, `mount` or below it.
     pub own: PathBuf,
 }
@@ -92,7 +93,8 @@ impl Hierarchies {
             let Some((mount, own)) = best_mount(&mounts, &controllers, Path::new(path)) else {
                 continue;
             };
-            let hierarchy = Hierarchy { number, controllers, mount, own };
+            let hierarchy =
+                Hierarchy { number, controllers: controllers.into(), mount: mount.into(), own };
             match number {
                 0 => found.v2 = Some(hierarchy),
                 _ => found.v1.push(hierarchy),

@@ -12,6 +12,7 @@ use std::{
     fs::{self, File},
     io::{self, ErrorKind},
     path::PathBuf,
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, bail};
@@ -103,7 +104,7 @@ impl JobCgroup {
             let is_v1 = hierarchy.number != 0;
             let mut place = Place {
                 number: hierarchy.number,
-                controllers: if is_v1 { hierarchy.controllers.clone() } else { Vec::new() },
+                controllers: if is_v1 { hierarchy.controllers.clone() } else { Arc::default() },
                 mount: hierarchy.mount.clone(),
                 directory: hierarchy.own.clone(),
                 own: false,
@@ -267,7 +268,12 @@ mod tests {
     use super::*;
 
     fn directory_of(hierarchy: u32, own: PathBuf) -> Hierarchy {
-        Hierarchy { number: hierarchy, controllers: Vec::new(), mount: own.clone(), own }
+        Hierarchy {
+            number: hierarchy,
+            controllers: Arc::default(),
+            mount: own.as_path().into(),
+            own,
+        }
     }
 
     #[test]
@@ -300,7 +306,7 @@ mod tests {
         let of = |number, controllers: &str| Hierarchy {
             number,
             controllers: controllers.split(',').map(str::to_owned).collect(),
-            mount: "/".into(),
+            mount: PathBuf::from("/").into(),
             own: "/".into(),
         };
         assert!(is_used(&of(0, "cpu,memory"), false));

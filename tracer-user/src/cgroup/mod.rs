@@ -9,7 +9,6 @@ pub mod formats;
 pub mod held;
 pub mod hierarchies;
 pub mod job;
-mod kept;
 pub mod pace;
 pub mod parts;
 pub mod place;

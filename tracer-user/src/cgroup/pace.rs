@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::still::AGAIN_NS;
+
 /// It is read again once a tenth of its age has passed, so that little is missing of what ends.
 const PART: u64 = 10;
 /// And after this at the latest, with what sets those apart that began together: they are not all due at once.
@@ -13,7 +15,8 @@ const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
 /// What hardly ever changes after a job's begin is read after this at the latest,
 const HARDLY_NS: u64 = 60_000_000_000;
-/// and while it is young once such a part of its age has passed.
+/// what hardly changes while a job does nothing, after [`AGAIN_NS`], and both while the job is young once such a part of
+/// its age has passed.
 const HARDLY_PART: u64 = 4;
 
 /// How many there were so far.
@@ -46,8 +49,17 @@ impl Pace {
 
     /// Whether it is to be read at `now_ns`.
     pub fn is_due(&self, now_ns: u64) -> bool {
+        self.is_past(now_ns, self.part, self.latest_ns)
+    }
+
+    /// The same where the job did nothing since it was read.
+    pub fn is_due_at_rest(&self, now_ns: u64) -> bool {
+        self.is_past(now_ns, HARDLY_PART, AGAIN_NS)
+    }
+
+    fn is_past(&self, now_ns: u64, part: u64, latest_ns: u64) -> bool {
         let age_ns = now_ns.saturating_sub(self.begin_ns);
-        let pause_ns = (age_ns / self.part).min(self.latest_ns);
+        let pause_ns = (age_ns / part).min(latest_ns);
         self.read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= pause_ns)
     }
 

@@ -2,10 +2,9 @@
 
 use super::{
     formats::{parse_io_bytes, parse_number, parse_stat},
-    kept::KeptFile,
     place::Places,
 };
-use crate::model::parts::PartCounts;
+use crate::{base::kept::KeptFile, model::parts::PartCounts};
 
 /// The files of a part's cgroups, v1's before v2's: a controller is in one of them.
 pub struct PartFiles {
@@ -70,8 +69,13 @@ mod tests {
             }
             let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
             let directory = folder.path().to_owned();
-            let place =
-                Place { number, controllers, mount: directory.clone(), directory, own: true };
+            let place = Place {
+                number,
+                controllers,
+                mount: directory.as_path().into(),
+                directory,
+                own: true,
+            };
             PartFiles::of(&Places(vec![place])).read(None)
         };
         let v2 = [
@@ -110,8 +114,13 @@ mod tests {
             fs::write(directory.join("io.stat"), format!("8:0 rbytes=1 wbytes={bytes}\n")).unwrap();
         };
         let (mount, own) = (directory.clone(), true);
-        let place =
-            Place { number: 0, controllers: Vec::new(), mount, directory: directory.clone(), own };
+        let place = Place {
+            number: 0,
+            controllers: [].into(),
+            mount: mount.into(),
+            directory: directory.clone(),
+            own,
+        };
         let mut part = PartFiles::of(&Places(vec![place]));
         write(5, 10);
         let first = part.read(None);

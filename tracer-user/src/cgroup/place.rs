@@ -4,6 +4,7 @@ use std::{
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// One job's directory in one hierarchy.
@@ -12,9 +13,9 @@ pub struct Place {
     /// The kernel's `hierarchy_id`: 0 is v2.
     pub number: u32,
     /// Controllers of the hierarchy: v1's are its own, v2's those on offer.
-    pub controllers: Vec<String>,
+    pub controllers: Arc<[String]>,
     /// Where the hierarchy is mounted: the last of the directory's ancestors.
-    pub mount: PathBuf,
+    pub mount: Arc<Path>,
     /// The cgroup's directory.
     pub directory: PathBuf,
     /// Whether the directory is the job's alone. Otherwise the job stays in a cgroup that others may

@@ -12,7 +12,6 @@ use super::{
         parse_stats,
     },
     held::{Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit},
-    kept::{self, KeptFile},
     place::{Place, Places},
     seldom::{Moves, Seldom},
     tasks::Tasks,
@@ -20,9 +19,12 @@ use super::{
 };
 use tracer_ebpf::handle::{Handle, Number};
 
-use crate::model::{
-    group::Group,
-    tables::{CPU, Cpu, FAULT, Fault, MEMORY, Memory},
+use crate::{
+    base::kept::{self, KeptFile},
+    model::{
+        group::Group,
+        tables::{CPU, Cpu, FAULT, Fault, MEMORY, Memory},
+    },
 };
 
 /// The names of one version's memory files.
@@ -179,8 +181,8 @@ impl CgroupReader {
 
     /// `job_memory` and `job_cpu` now: what they were where nothing can have changed.
     pub fn read(&mut self) -> [Group; 2] {
-        let cpu = self.read_cores_and_tasks();
-        if let Some(groups) = self.still(&cpu) {
+        let cores_and_tasks = self.read_cores_and_tasks();
+        if let Some(groups) = self.still(cores_and_tasks) {
             return groups;
         }
         // Before all else: one that is set meanwhile is seen at the next reading.
@@ -188,7 +190,7 @@ impl CgroupReader {
         let files = self.memory.as_mut().filter(|_| wants_all);
         let limits =
             files.map(|files| files.limit.read(parse_limit)).map(|own| [own, self.above()]);
-        let groups = [self.read_memory(), self.with_throttled(cpu)];
+        let groups = [self.read_memory(), self.cpu(cores_and_tasks)];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
             seldom.still.note(&groups, limits.unwrap_or_default(), seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
@@ -202,8 +204,8 @@ impl CgroupReader {
         groups
     }
 
-    /// What is told of a job that does nothing, whose cores and tasks are those of `now`.
-    fn still(&mut self, now: &Group) -> Option<[Group; 2]> {
+    /// What is told of a job that does nothing, which has so many cores and tasks.
+    fn still(&mut self, [cores_held, tasks]: [Option<u64>; 2]) -> Option<[Group; 2]> {
         let seldom = self.seldom.as_mut()?;
         let now_ns = seldom.now_ns();
         let looks = seldom.still.compares_limits(now_ns);
@@ -211,20 +213,20 @@ impl CgroupReader {
         let files = self.memory.as_mut()?;
         let current = files.current.read(parse_number);
         // Tasks that are only listed are not counted each time.
-        let tasks = now.number(Cpu::tasks).zip(told.groups[1].number(Cpu::tasks));
+        let now_and_told = tasks.zip(told.groups[1].number(Cpu::tasks));
         let above = || above::memory_limit(&self.places, Some(now_ns));
         let is_same = current.is_some()
-            && tasks.is_none_or(|(now, told)| now == told)
+            && now_and_told.is_none_or(|(now, told)| now == told)
             && current == told.groups[0].number(Memory::current_bytes)
             && (!looks || [files.limit.read(parse_limit), above()] == told.limits);
         if !is_same {
             seldom.still.is_over();
             return None;
         }
-        let [memory, told_cpu] = &told.groups;
-        let mut cpu = now.clone();
-        cpu.set(Cpu::throttled_ns, told_cpu.number(Cpu::throttled_ns));
-        Some([memory.clone(), cpu])
+        let [memory, mut cpu] = told.groups.clone();
+        cpu.set(Cpu::cores_held, cores_held);
+        cpu.set(Cpu::tasks, tasks);
+        Some([memory, cpu])
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -341,29 +343,29 @@ impl CgroupReader {
 
     /// `job_cpu` now.
     pub fn read_cpu(&mut self) -> Group {
-        let cpu = self.read_cores_and_tasks();
-        self.with_throttled(cpu)
+        let cores_and_tasks = self.read_cores_and_tasks();
+        self.cpu(cores_and_tasks)
     }
 
-    /// `job_cpu` now, of which `cpu` is all but the time throttled.
-    fn with_throttled(&mut self, mut cpu: Group) -> Group {
-        cpu.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
-        cpu
-    }
-
-    /// `job_cpu` now without the time throttled.
-    fn read_cores_and_tasks(&mut self) -> Group {
+    /// `job_cpu` of a job that has so many cores and tasks now.
+    fn cpu(&mut self, [cores_held, tasks]: [Option<u64>; 2]) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
+        group.set(Cpu::cores_held, cores_held);
+        group.set(Cpu::tasks, tasks);
+        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
+        group
+    }
+
+    /// The job's cores, thousandths of one, and tasks.
+    fn read_cores_and_tasks(&mut self) -> [Option<u64>; 2] {
         if let Some(cores) = &mut self.cores
             && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
         {
             cores.read_again();
             self.cores_held = cores.millicores();
         }
-        group.set(Cpu::cores_held, self.cores_held);
         let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
-        group.set(Cpu::tasks, self.tasks.count(lists));
-        group
+        [self.cores_held, self.tasks.count(lists)]
     }
 }
 

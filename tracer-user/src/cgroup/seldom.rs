@@ -30,9 +30,9 @@ pub(super) struct Seldom {
     limit_bytes: Option<u64>,
     cores: Pace,
     tasks: Pace,
-    /// Tasks that came and ended up to the reading to come, and when they were listed last.
-    tasks_moved: u64,
-    tasks_listed: u64,
+    /// What its tasks did up to the reading to come, and up to the one at which they were listed last.
+    moves: Moves,
+    listed: Moves,
     /// Whether the job does anything.
     pub still: Still,
 }
@@ -51,15 +51,15 @@ impl Seldom {
             limit_bytes: None,
             cores,
             tasks: Pace::from(now_ns),
-            tasks_moved: 0,
-            tasks_listed: 0,
+            moves: Moves::default(),
+            listed: Moves::default(),
             still: Still::default(),
         }
     }
 
     /// The readings to come are of `now_ns`, when tasks had done as `moves` says.
     pub fn set_now(&mut self, now_ns: u64, moves: Moves) {
-        (self.now_ns, self.tasks_moved) = (now_ns, moves.tasks);
+        (self.now_ns, self.moves) = (now_ns, moves);
         self.still.set_now(now_ns, moves.all);
     }
 
@@ -95,12 +95,18 @@ impl Seldom {
         reads
     }
 
-    /// Whether tasks are to be listed; they are then.
+    /// Whether tasks are to be listed; they are then. Of a job that did nothing since, only one that sleeps can have been
+    /// moved in or out.
     pub fn lists_tasks(&mut self) -> bool {
-        let lists = self.tasks_moved != self.tasks_listed || self.tasks.is_due(self.now_ns);
+        let is_at_rest = self.moves.all.is_some() && self.moves.all == self.listed.all;
+        let is_due = match is_at_rest {
+            true => self.tasks.is_due_at_rest(self.now_ns),
+            false => self.tasks.is_due(self.now_ns),
+        };
+        let lists = self.moves.tasks != self.listed.tasks || is_due;
         if lists {
             self.tasks.note_read(self.now_ns);
-            self.tasks_listed = self.tasks_moved;
+            self.listed = self.moves;
         }
         lists
     }

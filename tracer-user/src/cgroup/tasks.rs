@@ -2,12 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{
-    formats::parse_number,
-    kept::{KeptDirectory, KeptFile},
-    place::Places,
-    tree::children,
-};
+use super::{formats::parse_number, place::Places, tree::children};
+use crate::base::kept::{KeptDirectory, KeptFile};
 
 /// The tasks of a job: as the kernel counts them or, where it does not, as it lists them.
 pub(super) struct Tasks {

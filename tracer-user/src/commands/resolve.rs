@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, bail};
@@ -141,7 +142,7 @@ fn complete(mut report: Report) -> Report {
 }
 
 /// Where the hierarchies are mounted, the deepest first: v1's may be below v2's.
-struct Mounts(Vec<PathBuf>);
+struct Mounts(Vec<Arc<Path>>);
 
 impl Mounts {
     fn read() -> Self {

@@ -10,7 +10,7 @@ use tracer_ebpf::{
     table::{Field, Kind, Measurement},
 };
 
-use super::{held::is_unlimited, hist::Hist, point::Name, tables};
+use super::{held::is_unlimited, hist::Hist, point::Name, tables, values::Values};
 
 /// One value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct Group {
     /// Values of the measurement's own tags, in the table's order.
     pub tags: Vec<String>,
     /// One value for each field of the table, in its order.
-    pub values: Vec<Option<Value>>,
+    pub values: Values,
 }
 
 impl PartialEq for Group {
@@ -50,7 +50,7 @@ impl Group {
         );
         let is_listed = || tables::ALL.iter().any(|table| std::ptr::eq(*table, measurement));
         debug_assert!(is_listed(), "{} is not in tables::ALL", measurement.name);
-        Self { measurement, tags, values: vec![None; measurement.fields.len()] }
+        Self { measurement, tags, values: Values::unknown(measurement.fields.len()) }
     }
 
     /// Whether its values are those of `measurement`.
@@ -70,7 +70,11 @@ impl Group {
     /// Sets a number; `None`: it is unknown.
     pub fn set(&mut self, field: Handle<Number>, value: impl Into<Option<u64>>) {
         let index = self.index(field);
-        self.values[index] = value.into().map(Value::Number);
+        let value = value.into().map(Value::Number);
+        // What is shared stays so.
+        if self.values[index] != value {
+            self.values[index] = value;
+        }
     }
 
     /// Sets a histogram; `None`: it is unknown.

@@ -1,6 +1,6 @@
 //! Which job a slot belongs to, and the merging of slots into jobs.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::table::Measurement;
@@ -93,16 +93,21 @@ pub struct Losses {
     pub shed: Vec<&'static str>,
 }
 
-/// Merges the leases of an interval into jobs by `jobs`; one without a job is the node's. Most jobs have one lease, whose
-/// groups become theirs.
+/// Merges the leases of an interval into jobs by `jobs`, in their order; one without a job is the node's. Most jobs have one
+/// lease, whose groups become theirs.
 pub fn attribute(slots: BTreeMap<Lease, Vec<Group>>, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
-    let mut merged: BTreeMap<Job, Vec<Group>> = BTreeMap::new();
-    for (lease, groups) in slots {
-        let job = jobs.get(&lease).cloned().unwrap_or_else(Job::system);
-        match merged.entry(job) {
-            Entry::Vacant(first) => drop(first.insert(groups)),
-            Entry::Occupied(mut known) => merge_all(known.get_mut(), &groups),
+    let job = |lease: &Lease| jobs.get(lease).cloned().unwrap_or_else(Job::system);
+    let slots = slots.into_iter();
+    let mut leases: Vec<_> =
+        slots.map(|(lease, groups)| JobStats { job: job(&lease), groups }).collect();
+    // Jobs that began in their order are in it.
+    leases.sort_by(|one, other| one.job.cmp(&other.job));
+    leases.dedup_by(|more, first| {
+        let is_same = more.job == first.job;
+        if is_same {
+            merge_all(&mut first.groups, &more.groups);
         }
-    }
-    merged.into_iter().map(|(job, groups)| JobStats { job, groups }).collect()
+        is_same
+    });
+    leases
 }

@@ -31,3 +31,4 @@ pub mod software_text;
 pub mod source;
 pub mod tables;
 pub mod totals;
+pub mod values;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::few::push_few;
+
 /// Parts that are listed of a job on a node; the others are added up.
 pub const MOST_PARTS: usize = 256;
 
@@ -131,7 +133,7 @@ impl Parts {
                 None => return self.count(&part),
             }
         }
-        self.listed.push(part);
+        push_few(&mut self.listed, part);
     }
 
     fn count(&mut self, part: &Part) {

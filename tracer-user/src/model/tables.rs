@@ -71,7 +71,7 @@ measurement! {
 measurement! {
     /// `job_cpu`: what the job holds.
     CPU, Cpu = "job_cpu", key "cpu", tags [],
-        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them as seldom as it reads the parts of job_memory, and when one came or ended. It looks as seldom whether the job's own CPUs and quota changed.";
+        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them as seldom as it reads the parts of job_memory, and when one came or ended; of a job that did nothing since, every half minute. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
 
     constant cores_held: Millicores,
         "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";

@@ -1,12 +1,13 @@
 //! `jobtrace_self`: what the tracing itself costs and lost.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracer_ebpf::records::CpuRecord;
 
 use super::bank::SlotBanks;
 use crate::{
+    base::kept::KeptFile,
     bpf::{
         fdinfo::{all_map_bytes, map_bytes},
         hook::HookState,
@@ -19,19 +20,30 @@ use crate::{
 };
 
 /// What reading the probes has cost so far.
-#[derive(Default)]
 pub struct Spent {
     /// Time spent reading the maps.
     pub drain: Duration,
     /// Memory of the maps.
     pub map_bytes: MapBytes,
+    /// Memory of this process, in pages.
+    statm: KeptFile,
+}
+
+impl Default for Spent {
+    fn default() -> Self {
+        Self {
+            drain: Duration::ZERO,
+            map_bytes: MapBytes::default(),
+            statm: KeptFile::new(Path::new("/proc/self"), "statm"),
+        }
+    }
 }
 
 impl Spent {
     /// The group, all cumulative since start: of `set`, the CPUs' records, memory of the maps and cgroups that
     /// this side found no room for.
     pub fn read(
-        &self,
+        &mut self,
         set: &Set,
         cpus: &[CpuRecord],
         map_bytes: Option<u64>,
@@ -40,7 +52,12 @@ impl Spent {
         let mut own = Group::unknown(&SELF, Vec::new());
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         own.set(Own::cpu_ns, cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64);
-        own.set(Own::rss_bytes, resident_bytes());
+        let resident_pages = |text: &str| text.split(' ').nth(1)?.parse::<u64>().ok();
+        let resident_pages = self.statm.read(resident_pages);
+        own.set(
+            Own::rss_bytes,
+            resident_pages.map(|pages| pages * rustix::param::page_size() as u64),
+        );
         own.set(Own::map_bytes, map_bytes);
         own.set(Own::drain_ns, self.drain.as_nanos() as u64);
         let runs = set.runs();
@@ -63,11 +80,6 @@ impl Spent {
         own.set(Own::hooks_missing, missing as u64);
         own
     }
-}
-
-fn resident_bytes() -> Option<u64> {
-    let statm = procfs::process::Process::myself().ok()?.statm().ok()?;
-    Some(statm.resident * rustix::param::page_size() as u64)
 }
 
 /// Memory of the maps. Asking the kernel for that of each takes longer than reading them all: it is

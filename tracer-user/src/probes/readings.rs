@@ -167,15 +167,13 @@ impl Readings {
                 of_fault.read(fault, &[self.sum.latency()], latency_place);
                 fault.set(Fault::latency_sample_every, self.sample_every);
             }
+            for (table, at) in &self.unknown_values {
+                let known = groups.iter_mut().chain(&mut *families);
+                known.filter(|group| group.is(table)).for_each(|group| group.values[*at] = None);
+            }
             last_read.note(mark);
         }
-        let mut groups = groups.to_vec();
-        groups.extend_from_slice(families);
-        for (table, at) in &self.unknown_values {
-            let of_table = groups.iter_mut().filter(|group| group.is(table));
-            of_table.for_each(|group| group.values[*at] = None);
-        }
-        Ok(groups)
+        Ok(groups.iter().chain(&*families).cloned().collect())
     }
 
     /// Adds to the `on_cpu_ns` of each lease of `slots` what it runs now, `uncharged` nanoseconds.

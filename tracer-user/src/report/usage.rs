@@ -295,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_held_as_the_limit_was_over_time() {
+        let mut usage = Usage::new(By::User, "+0".parse().unwrap());
+        // 8 GiB for the first hour, 2 for the second.
+        let memory_held_byte_s = Some((10 * 3600) << 30);
+        usage.add(&Head { memory_held_byte_s, ..head("a", "n1", false) });
+        let rows = usage.rows();
+        assert_eq!((rows[0].memory_gib_hours_held, rows[0].memory_gib_hours_used), (10.0, 4.0));
+    }
+
+    #[test]
     fn hours_and_days_have_their_shares() {
         let by_hour = rows(By::Hour);
         let shown: Vec<_> = by_hour.iter().map(|row| (&*row.key, row.core_hours_held)).collect();

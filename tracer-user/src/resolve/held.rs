@@ -50,7 +50,7 @@ pub(crate) fn places(mountinfo: &str, own_cgroups: &str, path: &str) -> Places {
     let Hierarchies { v2, v1 } = Hierarchies::parse(mountinfo, &cgroups);
     let place = |hierarchy: crate::cgroup::hierarchies::Hierarchy| Place {
         // What v2's cgroup may hand on is no controller of v1.
-        controllers: if hierarchy.number == 0 { Vec::new() } else { hierarchy.controllers },
+        controllers: if hierarchy.number == 0 { [].into() } else { hierarchy.controllers },
         number: hierarchy.number,
         mount: hierarchy.mount,
         directory: hierarchy.own,

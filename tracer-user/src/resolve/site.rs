@@ -83,7 +83,8 @@ pub fn unknown_manager(names: &[String], rules: &[SiteRule]) -> Option<String> {
         return None;
     }
     let of_site = rules.iter().filter_map(|rule| rule.manager.as_deref());
-    let known: BTreeSet<_> = RULES.iter().map(|rule| rule.manager).chain(of_site).collect();
+    let ours = RULES.iter().filter(|rule| rule.role != Role::NotAJob).map(|rule| rule.manager);
+    let known: BTreeSet<_> = ours.chain(of_site).collect();
     let unknown = names.iter().find(|name| !known.contains(name.as_str()))?;
     Some(format!("no rule has the manager `{unknown}`{}", suggest::cure(unknown, known)))
 }
@@ -171,6 +172,7 @@ mod tests {
         assert_eq!((unknown("session", &[]), unknown("ours", &ours)), (None, None));
         let problem = unknown("sesion", &ours).unwrap();
         assert_eq!(problem, "no rule has the manager `sesion`, did you mean `session`?");
+        assert!(unknown("none", &[]).is_some(), "what is no job has none");
         assert!(unknown("theirs", &ours).is_some_and(|problem| problem.contains("`ours`")));
         assert_eq!(unknown("theirs", &[rule("/(?<manager>y)/(?<job>x)")]), None, "any");
     }

@@ -38,7 +38,7 @@ pub fn written(bytes: u64) -> Vec<Group> {
 
 /// What is handed over now, if something is due.
 pub fn due_record(details: &mut Details) -> Option<Unsaved> {
-    let reach = details.due_record(EVERY, 0)?;
+    let reach = details.due_record(EVERY, || 0)?;
     details.hand_over(&origin(), &job(), reach)
 }
 
@@ -150,7 +150,7 @@ fn what_is_not_saved_stays_due() {
     due(&mut details, 921).unwrap().saved();
     assert!(due(&mut details, 931).is_none());
     details.set_ended(BEGIN + 940 * SECOND);
-    assert_eq!(details.due_record(EVERY, 0), Some(Reach::End));
+    assert_eq!(details.due_record(EVERY, || 0), Some(Reach::End));
     assert!(details.hand_over(&origin(), &job(), Reach::Running).is_none(), "it has ended");
     let ended = due(&mut details, 941).unwrap();
     details.due_info(&origin(), &job(), BEGIN + 1061 * SECOND, false);

@@ -142,7 +142,7 @@ fn cgroup(stalled_us: u64, throttled_us: u64) -> (tempfile::TempDir, Places) {
     std::fs::create_dir(&directory).unwrap();
     let place = Place {
         number: 0,
-        controllers: vec!["cpu".into(), "memory".into()],
+        controllers: ["cpu".into(), "memory".into()].into(),
         mount: mount.path().into(),
         directory,
         own: true,
@@ -307,7 +307,7 @@ fn steps_and_tasks_have_names_and_counts() {
         std::fs::write(directory.join("cpu.stat"), format!("usage_usec {usage}\n")).unwrap();
         Places(vec![Place {
             number: 0,
-            controllers: Vec::new(),
+            controllers: [].into(),
             mount: folder.path().into(),
             directory,
             own: true,

@@ -2,7 +2,7 @@
 //! agent says of itself meanwhile.
 
 use super::found::told;
-use super::jobs::{JOB_DIGITS, Jobs, Shape};
+use super::jobs::{Activity, JOB_DIGITS, Jobs, Shape};
 use super::tracers::{Place, Setting, Tracer};
 use super::watch::{read_cpu, read_rss_bytes};
 use crate::process::say;
@@ -30,14 +30,16 @@ pub struct Scene {
     span_s: u64,
 }
 
-/// What the jobs do beyond waking up.
+/// What the jobs do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Nothing.
+    /// Nothing at all.
+    Asleep,
+    /// They wake up.
     Calm,
     /// Each executes ten programs a second, of which the agent never learns whose they are.
     Executes,
-    /// Nothing, beside one that keeps each CPU busy.
+    /// They wake up, beside one that keeps each CPU busy.
     Busy,
 }
 
@@ -45,9 +47,18 @@ impl Load {
     /// What it is called in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Calm => "nothing",
-            Self::Executes => "they execute",
-            Self::Busy => "busy CPUs",
+            Self::Asleep => "sleep",
+            Self::Calm => "wake",
+            Self::Executes => "execute",
+            Self::Busy => "wake, beside busy CPUs",
+        }
+    }
+
+    fn activity(self) -> Activity {
+        match self {
+            Self::Asleep => Activity::Sleeps,
+            Self::Calm | Self::Busy => Activity::Wakes,
+            Self::Executes => Activity::Executes,
         }
     }
 }
@@ -60,14 +71,17 @@ impl Scene {
 
     /// Whether the agent is watched there with its census of software as well: where it reads as often as by itself.
     fn has_census(self) -> bool {
-        self.interval_s == 10
+        self.interval_s == 10 && self.load != Load::Asleep
     }
 }
 
 /// Of all tracers the first two, of the agent all: 255 jobs and the rest of the node take 256 slots.
-const SCENES: [Scene; 8] = [
+const SCENES: [Scene; 11] = [
     Scene::of(100, Shape::Flat, Load::Calm, 10, 60),
     Scene::of(100, Shape::Flat, Load::Calm, 1, 30),
+    Scene::of(100, Shape::Flat, Load::Asleep, 10, 60),
+    Scene::of(100, Shape::Flat, Load::Asleep, 1, 30),
+    Scene::of(100, Shape::Nested, Load::Asleep, 1, 30),
     Scene::of(100, Shape::Nested, Load::Calm, 1, 30),
     Scene::of(100, Shape::Unified, Load::Calm, 1, 30),
     Scene::of(255, Shape::Flat, Load::Calm, 1, 10),
@@ -136,7 +150,7 @@ pub fn measure(place: &Place, tracers: &[Tracer], quick: bool) -> Result<Vec<Row
     let scenes = if quick { &quickly[..] } else { &SCENES };
     let mut rows = Vec::new();
     for (number, &scene) in scenes.iter().enumerate() {
-        let jobs = Jobs::start(scene.jobs, scene.shape, scene.load == Load::Executes)?;
+        let jobs = Jobs::start(scene.jobs, scene.shape, scene.load.activity())?;
         let _busy = (scene.load == Load::Busy).then(Busy::start).transpose()?;
         let is_agent = |tracer: &Tracer| matches!(tracer, Tracer::Agent);
         for tracer in tracers.iter().filter(|tracer| tracer.has_interval()) {
@@ -245,7 +259,8 @@ fn said(lines: &str, scene: Scene) -> Result<Said> {
     Ok(Said {
         drain_ns: drains[drains.len() / 2],
         least_drain_ns,
-        execs_per_s: execs as f64 / jobs_span_s,
+        // Jobs that sleep are not told of.
+        execs_per_s: if execs == 0 { 0.0 } else { execs as f64 / jobs_span_s },
         exec_ns: None,
         late,
     })

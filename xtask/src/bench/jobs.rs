@@ -1,4 +1,4 @@
-//! Jobs as Slurm lays them out, each with one process that wakes ten times a second and does a little, or
+//! Jobs as Slurm lays them out, each with one process that sleeps, or wakes ten times a second and does a little or
 //! executes a program.
 
 use crate::process::say;
@@ -20,6 +20,20 @@ pub const JOB_DIGITS: &str = "990";
 const TRIES: u32 = 200;
 /// The process of a job: wakes every 100 ms until its input ends (`read` then returns 1), and does `$1`.
 const LOOP: &str = "while read -rt 0.1; [ $? -gt 128 ]; do $1; done";
+
+/// The process of a job that sleeps until its input ends.
+const SLEEP: &str = "read -r";
+
+/// What the process of each job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// Nothing.
+    Sleeps,
+    /// It wakes ten times a second.
+    Wakes,
+    /// It executes a program each time.
+    Executes,
+}
 
 /// How the cgroups of the jobs lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,12 +65,11 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Starts `count` jobs of that `shape`; the process of each executes a program at each wake where `executes`. They are
-    /// of root's, and no environment tells more of them.
+    /// Starts `count` jobs of that `shape`. They are of root's, and no environment tells more of them.
     ///
     /// # Errors
     /// When a cgroup cannot be made or a process not be started.
-    pub fn start(count: usize, shape: Shape, executes: bool) -> Result<Self> {
+    pub fn start(count: usize, shape: Shape, activity: Activity) -> Result<Self> {
         let mut jobs = Self { processes: Vec::new(), directories: Vec::new() };
         let hierarchies = Hierarchies::read()?;
         // Beside v1 the unified hierarchy has no controllers, and Slurm does not use it.
@@ -77,7 +90,7 @@ impl Jobs {
             let path = format!("{top}/{above}/job_{number}/{below}");
             let made = roots.iter().map(|root| jobs.make(root, &path));
             let leaves = made.collect::<Result<Vec<_>>>()?;
-            jobs.processes.push(spawn(&leaves, executes)?);
+            jobs.processes.push(spawn(&leaves, activity)?);
         }
         Ok(jobs)
     }
@@ -89,7 +102,7 @@ impl Jobs {
 
     /// Makes the directory `path` in `root`, and those above it.
     fn make(&mut self, root: &Hierarchy, path: &str) -> Result<PathBuf> {
-        let mut directory = root.mount.clone();
+        let mut directory = root.mount.to_path_buf();
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let parent = directory.clone();
             directory.push(part);
@@ -151,10 +164,14 @@ fn inherit_cpuset(parent: &Path, directory: &Path) {
     }
 }
 
-fn spawn(leaves: &[PathBuf], executes: bool) -> Result<Child> {
-    let work = if executes { "/bin/true" } else { ":" };
+fn spawn(leaves: &[PathBuf], activity: Activity) -> Result<Child> {
+    let (script, work) = match activity {
+        Activity::Sleeps => (SLEEP, ""),
+        Activity::Wakes => (LOOP, ":"),
+        Activity::Executes => (LOOP, "/bin/true"),
+    };
     let mut command = Command::new("bash");
-    command.args(["-c", LOOP, "job", work]).stdin(Stdio::piped());
+    command.args(["-c", script, "job", work]).stdin(Stdio::piped());
     let process = command.spawn().context("start a job's process")?;
     for leaf in leaves {
         fs::write(leaf.join("cgroup.procs"), process.id().to_string())
@@ -181,5 +198,15 @@ mod tests {
         assert!(begin.elapsed() < Duration::from_secs(5));
         let woken = fs::read_dir(folder.path()).expect("there").count();
         assert!((1..=10).contains(&woken), "{woken}");
+    }
+
+    #[test]
+    fn a_jobs_process_sleeps_until_its_input_ends() {
+        let mut job = Command::new("bash");
+        let mut job = job.args(["-c", SLEEP]).stdin(Stdio::piped()).spawn().expect("bash");
+        sleep(Duration::from_millis(300));
+        assert!(job.try_wait().expect("ours").is_none(), "jobs that are gone take nothing");
+        drop(job.stdin.take());
+        assert!(job.wait().expect("it ends").code().is_some_and(|code| code < 2));
     }
 }

@@ -21,7 +21,7 @@ use xtask::{
 
 use super::{
     footprint::{OWN, lines, values},
-    jobs::{Jobs, Shape, remove},
+    jobs::{Activity, Jobs, Shape, remove},
     pairs::spread,
     tracers::{Place, Setting, Tracer},
 };
@@ -61,7 +61,7 @@ pub fn run(place: &Place, write: bool) -> Result<()> {
         ">busy jobs on each CPU | >the agent's weight | >late | >of intervals | >waited for a CPU, ms a second | \
          >the jobs got more done by",
     );
-    let jobs = Jobs::start(JOBS, Shape::Flat, false)?;
+    let jobs = Jobs::start(JOBS, Shape::Flat, Activity::Wakes)?;
     for hogs_a_cpu in HOGS_A_CPU {
         let mut without = Seen::default();
         let mut with = WEIGHTS.map(|weight| (weight, Seen::default()));
@@ -153,7 +153,7 @@ impl Cgroups {
         let made = Self { top, is_v1: v1.is_some() };
         fs::create_dir(&made.top).with_context(|| format!("make {}", made.top.display()))?;
         if !made.is_v1 {
-            for folder in [&root.mount, &made.top] {
+            for folder in [&*root.mount, made.top.as_path()] {
                 fs::write(folder.join("cgroup.subtree_control"), "+cpu")
                     .context("hand the CPU controller down")?;
             }

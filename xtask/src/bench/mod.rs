@@ -71,7 +71,7 @@ Examples:
   cargo xtask bench --peers --quick               does everything work here? (figures mean nothing)
   cargo xtask bench --only switch                 the switch path alone
   cargo xtask bench --only compute --pairs 25
-  cargo xtask bench --only agent                  what the agent takes itself, by its goals
+  cargo xtask bench --only agent --write          what the agent takes itself, into docs/OVERHEAD.md
   cargo xtask bench --only late --write           the agent beside busy jobs, into docs/OVERHEAD.md
   cargo xtask bench --only block --peers biolatency,bpftrace-block
   cargo xtask bench --only switch --beside FILE   another build of jobtrace, on the same events
@@ -144,10 +144,11 @@ impl Args {
         if self.peers.is_some() { "docs/COMPARE.md" } else { "docs/OVERHEAD.md" }
     }
 
-    /// Figures of one document are of one machine and day.
+    /// Figures of one document are of one machine and day; the agent's part names its own.
     fn refuse_to_write_parts(&self) -> Result<()> {
+        let has_own = self.only == [Kind::Agent] && self.peers.is_none();
         let are_parts = !self.only.is_empty() || self.peers.as_ref().is_some_and(|p| !p.is_empty());
-        if self.write && are_parts {
+        if self.write && are_parts && !has_own {
             bail!("{} holds all of it: leave out --write or what narrows it", self.document());
         }
         Ok(())
@@ -252,7 +253,7 @@ fn measure(args: &Args, scratch: &Path) -> Result<Option<Report>> {
     }
     let (events, slowdowns, shares) = (&report.events, &report.slowdowns, &report.shares);
     report.goals = goals::check(events, slowdowns, shares, &RUN_QUEUE_BY_CGROUP_IDS);
-    report.goals.extend(agent_goals::check(&report.footprints));
+    report.agent_goals = agent_goals::check(&report.footprints);
     Ok(Some(report))
 }
 
@@ -277,9 +278,16 @@ mod tests {
         assert!(PEERS.iter().all(|peer| all.wants_peer(peer.id)));
         let ours = parse("bench --write").expect("good options");
         assert!(PEERS.iter().all(|peer| !ours.wants_peer(peer.id)) && !ours.wants(Kind::Merge));
+        let agent = parse("bench --write --only agent").expect("good options");
+        assert!(agent.refuse_to_write_parts().is_ok(), "a part with its own machine and day");
         assert!(parse("bench --peers nobody").is_err());
         assert!(parse("bench --write --quick").is_err(), "quick figures are not published");
-        for part in ["bench --write --only switch", "bench --write --peers runqlat"] {
+        for part in [
+            "bench --write --only switch",
+            "bench --write --peers runqlat",
+            "bench --write --only agent --peers",
+            "bench --write --only agent,switch",
+        ] {
             assert!(parse(part).expect("good options").refuse_to_write_parts().is_err(), "{part}");
         }
     }

@@ -36,20 +36,24 @@ pub struct Report {
     pub footprints: Vec<footprint::Row>,
     /// How large our programs are.
     pub sizes: Option<Table>,
-    /// What of it was wanted.
+    /// What of the workloads was wanted.
     pub goals: Vec<Goal>,
+    /// What of the agent itself was.
+    pub agent_goals: Vec<Goal>,
 }
 
 impl Report {
     /// The sections by their names in the documents, those that were measured.
     pub fn sections(&self) -> Vec<Section> {
-        let mut all = vec![("machine", self.machine.clone())];
+        let mut all = Vec::new();
         let mut add = |name, is_measured: bool, text: &dyn Fn() -> String| {
             if is_measured {
                 all.push((name, text()));
             }
         };
-        add("goals", !self.goals.is_empty(), &|| self.goals());
+        // The agent's part, which is measured alone as well, has its own.
+        add("machine", !self.workloads.is_empty(), &|| self.machine.clone());
+        add("goals", !self.workloads.is_empty(), &|| list(&self.goals));
         add("who", !self.roll.is_empty(), &|| self.who());
         add("workloads", !self.workloads.is_empty(), &|| self.workloads());
         add("events", !self.events.is_empty(), &|| self.events());
@@ -57,22 +61,11 @@ impl Report {
         add("memory", self.memory != Memory::default(), &|| self.memory());
         add("slowdowns", !self.slowdowns.is_empty(), &|| self.slowdowns());
         add("shares", !self.shares.is_empty(), &|| self.shares());
+        let agents = || format!("{}\n{}", self.machine, list(&self.agent_goals));
+        add("agent_goals", !self.footprints.is_empty(), &agents);
         add("tracers", !self.footprints.is_empty(), &|| self.footprints());
         add("sizes", self.sizes.is_some(), &|| or_dash(self.sizes.as_ref(), Table::to_string));
         all
-    }
-
-    fn goals(&self) -> String {
-        let mut text = String::new();
-        for Goal { verdict, text: goal, found } in &self.goals {
-            let (mark, word) = match verdict {
-                Verdict::Met => ("x", "met"),
-                Verdict::NotMet => (" ", "not met"),
-                Verdict::Open => (" ", "not shown"),
-            };
-            let _ = writeln!(text, "- [{mark}] **{word}**: {goal}: {found}");
-        }
-        text
     }
 
     fn who(&self) -> String {
@@ -190,7 +183,7 @@ impl Report {
 
     fn footprints(&self) -> String {
         let mut table = Table::new(
-            "tracer | >jobs | cgroups | beside | >interval | >watched | >of one core | >resident | \
+            "tracer | >jobs | cgroups | they | >interval | >watched | >of one core | >resident | \
              >at its peak | >BPF maps | >drain | >late | >programs a second | >for each",
         );
         for footprint::Row { tracer, scene, taken } in &self.footprints {
@@ -230,6 +223,19 @@ impl Report {
         }
         table.to_string()
     }
+}
+
+fn list(goals: &[Goal]) -> String {
+    let mut text = String::new();
+    for Goal { verdict, text: goal, found } in goals {
+        let (mark, word) = match verdict {
+            Verdict::Met => ("x", "met"),
+            Verdict::NotMet => (" ", "not met"),
+            Verdict::Open => (" ", "not shown"),
+        };
+        let _ = writeln!(text, "- [{mark}] **{word}**: {goal}: {found}");
+    }
+    text
 }
 
 fn time(ns: f64) -> String {

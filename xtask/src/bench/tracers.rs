@@ -46,7 +46,7 @@ impl Place {
     /// # Errors
     /// When the mounts cannot be read.
     pub fn new(scratch: &Path) -> Result<Self> {
-        let v2 = Hierarchies::read()?.v2.map(|hierarchy| hierarchy.mount);
+        let v2 = Hierarchies::read()?.v2.map(|hierarchy| hierarchy.mount.to_path_buf());
         Ok(Self { scratch: scratch.to_owned(), v2 })
     }
 }

@@ -131,6 +131,10 @@ fn agent(check: &mut Check, command: Command) {
     let pid = agent.pid() as u32;
     let settings = |gpu: &str| format!("slots = 64\nspare_slots = 8\n{gpu}");
     let drivers = check.settled(|| driver_files(pid));
+    // What it keeps open, it has opened at its first interval's end.
+    if let Err(error) = agent.settle() {
+        return check.left_out("jobtrace agent", &format!("{error:#}"));
+    }
     let files = files(pid);
     for period in ["900ms", "800ms", "900ms", "800ms", "900ms"] {
         let before = agent.sampler_thread();

@@ -9,7 +9,7 @@ use super::{super::cgroups, CONTROLLERS};
 
 /// Kills what is in the cgroups of tests that are no more, and removes these.
 pub(super) fn remove(found: &Hierarchies) {
-    let v1 = CONTROLLERS.iter().filter_map(|name| Some(found.v1(name)?.mount.clone()));
+    let v1 = CONTROLLERS.iter().filter_map(|name| Some(found.v1(name)?.mount.to_path_buf()));
     let v2 = found.v2.iter().map(|v2| v2.mount.join("system.slice"));
     for folder in v1.chain(v2) {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {

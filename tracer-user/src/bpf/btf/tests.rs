@@ -86,3 +86,18 @@ fn damaged_input_is_an_error() {
     assert!(Btf::parse(good[..30].to_vec()).is_err());
     assert!(Btf::parse(btf("\0", &[0, info(31, 0, 0), 0])).is_err());
 }
+
+#[test]
+fn names_that_begin_alike_are_told_apart_and_of_equal_ones_the_first_is_taken() {
+    let strings = "\0btf_trace_a\0btf_trace_b\0same\0";
+    // Names: btf_trace_a 1, btf_trace_b 13, same 25. Type 1 has none.
+    let typedef = info(kind::TYPEDEF, 0, 0);
+    let size = |bytes| [25, info(kind::STRUCT, 0, 0), bytes];
+    let types =
+        [[0, info(kind::PTR, 0, 0), 0], [13, typedef, 1], [1, typedef, 1], size(8), size(16)];
+    let btf = Btf::parse(btf(strings, &types.concat())).unwrap();
+    assert_eq!((btf.tracepoint_id("a"), btf.tracepoint_id("b")), (Some(3), Some(2)));
+    assert_eq!((btf.tracepoint_id("c"), btf.tracepoint_id("")), (None, None));
+    assert_eq!((btf.struct_id("same"), btf.size("same")), (Some(4), Some(8)));
+    assert_eq!(btf.struct_id("btf_trace_a"), None, "of another kind");
+}

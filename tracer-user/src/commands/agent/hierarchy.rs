@@ -163,7 +163,29 @@ impl View {
 
     /// The directories of the job whose topmost one is `root`, in every hierarchy that has one.
     pub fn places(&self, root: &Path) -> Places {
-        let all = self.hierarchies.v2.iter().chain(&self.hierarchies.v1);
+        self.some_places(root, |_| true)
+    }
+
+    /// For those of many jobs, one after another: where jobs lie side by side, a hierarchy that lacks the directory above
+    /// them is asked once.
+    pub fn places_of_many(&self) -> impl FnMut(&Path) -> Places {
+        let (mut above, mut having) = (None, Vec::new());
+        move |root| {
+            let parent = root.parent().unwrap_or(root);
+            if above.as_deref() != Some(parent) {
+                let has = |hierarchy: &&Hierarchy| below(&hierarchy.mount, parent).is_dir();
+                having = self.all().filter(has).map(|hierarchy| hierarchy.number).collect();
+                above = Some(parent.to_owned());
+            }
+            self.some_places(root, |hierarchy| having.contains(&hierarchy.number))
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Hierarchy> {
+        self.hierarchies.v2.iter().chain(&self.hierarchies.v1)
+    }
+
+    fn some_places(&self, root: &Path, wanted: impl Fn(&Hierarchy) -> bool) -> Places {
         let place = |hierarchy: &Hierarchy| {
             let directory = below(&hierarchy.mount, root);
             directory.is_dir().then(|| Place {
@@ -174,7 +196,7 @@ impl View {
                 own: true,
             })
         };
-        Places(all.filter_map(place).collect())
+        Places(self.all().filter(|hierarchy| wanted(hierarchy)).filter_map(place).collect())
     }
 
     /// The devices that the v1 controller lets the job use, as it lists them; `None` without that controller:
@@ -282,6 +304,35 @@ mod tests {
         assert_eq!(view.seen(cgroup, Path::new("/machine/c1/x")), Path::new("/x"));
         assert_eq!(view.places(Path::new("/slurm/job_1")).0.len(), 4);
         assert_eq!(view.places(Path::new("/slurm/job_2")).0.len(), 0);
+    }
+
+    #[test]
+    fn of_many_jobs_each_is_found_where_it_has_directories() {
+        let mounts = [(), ()].map(|()| tempfile::tempdir().unwrap());
+        let make = |of: usize, path| fs::create_dir_all(mounts[of].path().join(path)).unwrap();
+        [(0, "slurm/job_1"), (0, "slurm/job_2"), (0, "lsf/job_3"), (1, "slurm/job_2")]
+            .into_iter()
+            .for_each(|(of, path)| make(of, path));
+        let v1 = [(6, "freezer", &mounts[0]), (3, "memory", &mounts[1])];
+        let v1 = v1.map(|(number, name, mount)| hierarchy(number, &[name], mount.path())).to_vec();
+        let view = View::choose(Hierarchies { v2: None, v1 }, "freezer").unwrap();
+        let numbers =
+            |places: Places| places.0.iter().map(|place| place.number).collect::<Vec<_>>();
+        let mut of_many = view.places_of_many();
+        let mut found = |path: &str| numbers(of_many(Path::new(path)));
+        let jobs = ["/slurm/job_1", "/slurm/job_2", "/lsf/job_3"];
+        assert_eq!(jobs.map(&mut found), [vec![6], vec![6, 3], vec![6]]);
+        assert_eq!(
+            ["/slurm/job_2/step", "/slurm", "/none/job"].map(&mut found),
+            [vec![], vec![6, 3], vec![]]
+        );
+        make(1, "lsf/job_3");
+        assert_eq!(
+            ["/lsf/job_3", "/slurm/job_1", "/lsf/job_3"].map(&mut found),
+            [vec![6, 3], vec![6], vec![6, 3]]
+        );
+        make(1, "slurm/job_1");
+        assert_eq!(found("/slurm/job_1"), [6, 3]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The node as it is read at each tick: jobs, their slots, GPUs and what the probes cost, brought together.
 
-use std::{collections::VecDeque, io, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
+use std::{collections::VecDeque, io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use anyhow::Result;
 
@@ -22,6 +22,7 @@ mod software;
 
 use care::Care;
 use jobs::Jobs;
+use net_devices::NetDevices;
 use slots::Slots;
 pub use software::Watch;
 
@@ -47,9 +48,6 @@ use crate::{
     },
     probes::{Census, Options, Wake},
 };
-
-/// Where the kernel shows the node's devices.
-const SYSFS: &str = "/sys";
 
 /// What of the configuration matters here.
 #[derive(Clone, Debug)]
@@ -91,6 +89,7 @@ pub struct Node {
     records_every: Option<Duration>,
     /// Where it is asked for, what sees which software jobs run.
     watch: Option<Watch>,
+    net_devices: NetDevices,
     /// Whether the interval to come is the last.
     is_last: bool,
     /// What was reported last.
@@ -243,7 +242,7 @@ impl Node {
         let mut dropped = snapshot.own.iter().filter_map(|group| group.number(Own::dropped_cgroup));
         let is_counted = self.slots.probes.runs_switches() && dropped.all(|number| number == 0);
         self.jobs.read_files(&mut snapshot, is_counted);
-        snapshot.own.extend(net_devices::read(Path::new(SYSFS)));
+        snapshot.own.extend(self.net_devices.read(snapshot.monotonic_ns));
         Ok(snapshot)
     }
 
@@ -335,11 +334,11 @@ impl Node {
     /// Of jobs that ended before all programs were attached, nothing is known of what they ran.
     fn forget_unseen(&self, jobs: &mut [JobStats]) {
         let since_ns = self.slots.probes.since_ns();
-        for stats in jobs {
-            let ended_ns = self.jobs.tracker.job(&stats.job).and_then(|tracked| tracked.ended_ns);
-            if ended_ns.is_some_and(|ended_ns| ended_ns <= since_ns) {
-                stats.groups.retain(|group| group.is(&BLOCK));
-            }
+        let ended = self.jobs.tracker.ended().into_iter();
+        let unseen = ended.take_while(|(ended_ns, _)| *ended_ns <= since_ns);
+        for (_, job) in unseen {
+            let stats = jobs.iter_mut().find(|stats| stats.job == job);
+            stats.into_iter().for_each(|stats| stats.groups.retain(|group| group.is(&BLOCK)));
         }
     }
 

@@ -9,6 +9,8 @@
 mod measuring;
 mod settings;
 
+use std::path::Path;
+
 use measuring::Measuring;
 pub use settings::OverheadSettings;
 
@@ -17,6 +19,8 @@ use super::{
     log::Log,
 };
 use crate::{
+    base::kept::KeptFile,
+    cgroup::formats::parse_cpu_count,
     model::{
         snapshot::Interval,
         tables::{FAULT, NET, Own, SCHED, SELF},
@@ -34,6 +38,8 @@ pub struct Overhead {
     /// Families that did not run through all of the interval under way.
     hidden: [bool; FAMILIES],
     cgroups: u64,
+    /// The kernel's list of CPUs that are online.
+    online: KeptFile,
     measuring: Measuring,
 }
 
@@ -49,6 +55,7 @@ impl Overhead {
             attached: present,
             hidden: [false; FAMILIES],
             cgroups: 0,
+            online: KeptFile::new(Path::new("/sys/devices/system/cpu"), "online"),
             measuring: Measuring::begin(probes),
         }
     }
@@ -75,7 +82,7 @@ impl Overhead {
             let events = events[family as usize].filter(|_| is_running)?;
             Some(Activity { events, bpf_ns })
         });
-        let cpus = aya::util::online_cpus().map_or(0, |online| online.len() as u32);
+        let cpus = self.online.read(parse_cpu_count).unwrap_or(0) as u32;
         let verdict =
             self.governor.judge(&Reading { now_ns, span_ns: interval.span_ns, cpus, families });
         for family in Family::ALL.into_iter().filter(|family| self.hidden[*family as usize]) {

@@ -8,6 +8,8 @@ use crate::{
     report::idle::{Cores, idle_gpu_ns, weight},
 };
 
+const HOUR_S: f64 = 3600.0;
+
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
@@ -67,10 +69,13 @@ impl Row {
         let memory = head.memory_limit_bytes.zip(head.memory_used_peak_bytes);
         // That of a step is within its job's.
         if let Some((limit, used)) = memory.filter(|_| head.step.is_none()) {
-            let gib_hours =
-                |bytes: u64| bytes as f64 / (1u64 << 30) as f64 * hours(head.elapsed_ns);
-            // One that was lowered since had been at least what was used.
-            self.memory_gib_hours_held += gib_hours(limit.max(used));
+            let gib_hours = |byte_s: f64| byte_s / (1u64 << 30) as f64 / HOUR_S * share;
+            let elapsed_s = head.elapsed_ns.unwrap_or(0) as f64 * HOUR_S / HOUR_NS as f64;
+            let held = head.memory_held_byte_s.map(|byte_s| byte_s as f64);
+            let used = used as f64 * elapsed_s;
+            // As the limit was over time; what was needed counts for all of it, and so does that.
+            let held = held.unwrap_or(limit as f64 * elapsed_s).max(used);
+            self.memory_gib_hours_held += gib_hours(held);
             self.memory_gib_hours_used += gib_hours(used);
         }
     }

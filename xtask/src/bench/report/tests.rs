@@ -61,11 +61,13 @@ fn every_figure_has_its_row_and_so_has_every_failure() {
         ],
         sizes: None,
         goals: vec![Goal { verdict: Verdict::Met, text: "g".into(), found: "f".into() }],
+        agent_goals: vec![Goal { verdict: Verdict::Open, text: "a".into(), found: "b".into() }],
     };
     let sections = report.sections();
     let text: String = sections.iter().map(|(_, text)| text.as_str()).collect();
     for row in [
         "- [x] **met**: g: f",
+        "- [ ] **not shown**: a: b",
         "| x | all | 1.0 | a, b | 1.5 MiB |",
         "| y | all | 1.0 | skipped: missing: get it | – |",
         "| pipe | a pipe |",
@@ -77,12 +79,12 @@ fn every_figure_has_its_row_and_so_has_every_failure() {
         "| pipe | x | 100 ns | +5.00 % (3 pairs) | +4.0 to +6.0 % |",
         "| pipe | y | – | failed: ended | – |",
         "| pipe | 1000 ms | 900 | 0.010 % | 0.005 to 0.020 % |",
-        "| x | 100 | nested | busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | 1.23 ms (0.90) | 3 | 980 | 2.3 µs |",
-        "| y | 100 | nested | busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | – | – | – | – |",
-        "| z | 100 | nested | busy CPUs | 10 s | failed: ended | – | – | – | – | – | – | – | – |",
+        "| x | 100 | nested | wake, beside busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | 1.23 ms (0.90) | 3 | 980 | 2.3 µs |",
+        "| y | 100 | nested | wake, beside busy CPUs | 10 s | 10 s | 0.150 % | 20.0 MiB | 30.0 MiB | 6.0 MiB | – | – | – | – |",
+        "| z | 100 | nested | wake, beside busy CPUs | 10 s | failed: ended | – | – | – | – | – | – | – | – |",
     ] {
         assert!(text.contains(row), "{row}\n{text}");
     }
-    assert_eq!(sections.len(), 10);
-    assert_eq!(Report::default().sections(), [("machine", String::new())]);
+    assert_eq!(sections.len(), 11);
+    assert!(Report::default().sections().is_empty());
 }

@@ -3,7 +3,11 @@
 //! `keys!` makes of each list a struct, its defaults and its [`Key`]s; the default file, --print-config,
 //! complaints, suggestions, SIGHUP and the options read [`KEYS`].
 
-use std::{collections::BTreeMap, path::PathBuf, sync::LazyLock};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use clap::value_parser;
 use serde::{Deserialize, Serialize};
@@ -79,6 +83,15 @@ pub static KEYS: LazyLock<Vec<Key<Config>>> = LazyLock::new(|| {
     keys.sort_by_key(|key| matches!(key.shape, Shape::Tables(..)));
     keys
 });
+
+/// What is wrong with `path` for records where the spool's folder is `spool`: what a collector takes away are no records,
+/// and the one's clearing up must not meet the other's files.
+fn spools_folder(path: &Path, spool: &Path) -> Option<String> {
+    let is_its = path == spool
+        || path.starts_with(spool.join("outbox"))
+        || path.starts_with(spool.join("tmp"));
+    is_its.then(|| format!("{} is the spool's folder", path.display()))
+}
 
 keys! {
     /// The whole configuration.
@@ -207,7 +220,11 @@ keys! {
 
     /// Folder for the records, on a disk: they are to outlive a reboot. The unit creates the default; a different
     /// one needs a drop-in with ReadWritePaths=.
-    dir: PathBuf = DEFAULT_DIR.into(), Restart, folder();
+    dir: PathBuf = DEFAULT_DIR.into(), Restart,
+        only("an absolute path, neither `spool.dir` nor a folder that the spool keeps there", |path: &PathBuf, config: &Config| {
+            let relative = (folder().problems)(path, config).pop();
+            relative.or_else(|| spools_folder(path, &config.spool.dir))
+        });
 
     /// Time between two records of a running job: what is lost if the node dies.
     every: Time = Time::seconds(900), Restart, within(Time::seconds(1), Time::seconds(86_400));

@@ -132,8 +132,8 @@ mod tests {
 
         fn places(&self) -> Places {
             let directory = self.0.path().to_owned();
-            let controllers = vec!["memory".into()];
-            let mount = directory.clone();
+            let controllers = ["memory".into()].into();
+            let mount = directory.as_path().into();
             Places(vec![Place { number: 0, controllers, mount, directory, own: true }])
         }
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Details;
 use crate::{
+    base::few::push_few,
     cgroup::{pace::Pace, parts::PartFiles, place::Places, seldom::Moves, still::AGAIN_NS},
     model::parts::{Part, PartCounts},
     probes::Cgroup,
@@ -58,7 +59,8 @@ impl Details {
             parts.begin(Part { step, task, begin, ..Part::default() });
         }
         let pace = Pace::from(monotonic_ns);
-        self.live_parts.push(LivePart { cgroup, step, task, path, files: None, pace, last: None });
+        let live = LivePart { cgroup, step, task, path, files: None, pace, last: None };
+        push_few(&mut self.live_parts, live);
     }
 
     /// Reads what the cgroups of some parts, those that are due, counted up to `now_ns` (CLOCK_MONOTONIC), when the job's
@@ -99,7 +101,7 @@ impl Details {
         for live in std::mem::take(&mut self.live_parts) {
             let part = self.record.totals.parts.take_live(&live.step, &live.task);
             part.into_iter().for_each(|part| to.record.totals.parts.begin(part));
-            to.live_parts.push(live);
+            push_few(&mut to.live_parts, live);
         }
     }
 

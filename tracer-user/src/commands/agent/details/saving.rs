@@ -30,6 +30,8 @@ pub(super) struct Saving {
     made_ns: Option<u64>,
     /// The same, before the one that was handed over.
     before_ns: Option<u64>,
+    /// By how much its first record comes earlier, once it was asked.
+    phase_ns: Option<u64>,
     /// Where records of it may lie, the newest last.
     places: Vec<Place>,
 }
@@ -82,8 +84,9 @@ impl Details {
     }
 
     /// How far its record has to tell now, where it is due: at its end, and when what came late has
-    /// settled; while it runs every `every_ns` from its own begin on, the first one by `phase_ns` earlier.
-    pub fn due_record(&mut self, every_ns: u64, phase_ns: u64) -> Option<Reach> {
+    /// settled; while it runs every `every_ns` from its own begin on, the first one by `phase_ns` earlier, which is
+    /// always the same for a job.
+    pub fn due_record(&mut self, every_ns: u64, phase_ns: impl FnOnce() -> u64) -> Option<Reach> {
         let (told, wanted) = (self.saving.told(), self.wanted());
         let now_ns = self.record.timeline.end_ns();
         let made_ns = *self.saving.made_ns.get_or_insert(now_ns);
@@ -94,6 +97,7 @@ impl Details {
             0 => self.record.timeline.begin_ns(),
             begin_ns => begin_ns,
         };
+        let phase_ns = *self.saving.phase_ns.get_or_insert_with(phase_ns);
         let number = |ns: u64| (ns.saturating_sub(begin_ns) + phase_ns) / every_ns.max(1);
         (number(now_ns) > number(made_ns)).then_some(Reach::Running)
     }
@@ -102,7 +106,7 @@ impl Details {
     pub fn last_record(&mut self) -> Option<Reach> {
         match self.wanted() {
             Reach::Running => Some(Reach::Running),
-            _ => self.due_record(u64::MAX, 0),
+            _ => self.due_record(u64::MAX, || 0),
         }
     }
 

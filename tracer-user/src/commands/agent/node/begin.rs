@@ -6,6 +6,7 @@ use super::{
     Node, NodeSettings,
     care::{Care, START_MOST},
     jobs::Jobs,
+    net_devices::NetDevices,
     slots::Slots,
     software::begin_older,
 };
@@ -23,6 +24,9 @@ use crate::{
     },
     probes::Probes,
 };
+
+/// Where the kernel shows the node's devices.
+const SYSFS: &str = "/sys";
 
 impl Node {
     /// A node that is traced from now on: the jobs that are there are found, what they did so far is not
@@ -90,6 +94,7 @@ impl Node {
         Ok(Self {
             records_every,
             watch: None,
+            net_devices: NetDevices::new(SYSFS.into()),
             is_last: false,
             overhead: Overhead::new(overhead, &probes),
             gpus: Gpus::start(gpus, &naming, log),

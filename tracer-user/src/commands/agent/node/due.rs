@@ -5,7 +5,11 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{jobs::Jobs, slots::Slots, software::Watch};
+use super::{
+    jobs::{Jobs, is_let_go},
+    slots::Slots,
+    software::Watch,
+};
 use crate::{
     commands::agent::{
         details::Reach,
@@ -65,7 +69,7 @@ impl Jobs {
         let (unread, tracker) = (self.unread(slots, is_last), &self.tracker);
         let (mut infos, mut told) = (Vec::new(), BTreeSet::new());
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
-            let has_settled = is_last || tracker.job(job).is_none() && !self.let_go.has(job);
+            let has_settled = is_last || is_let_go(tracker, job, details) && !self.let_go.has(job);
             // Two of the same id and stamp would be one line: the later job's comes with the next.
             if told.is_empty() || !told.contains(&job.told()) {
                 let info = details.due_info(origin, job, stamp_ns, has_settled);
@@ -94,7 +98,7 @@ impl Jobs {
         for (job, details) in self.details.iter_mut().filter(|(job, _)| !unread.contains(*job)) {
             let reach = match is_end {
                 true => details.last_record(),
-                false => details.due_record(every_ns, phase_ns(origin, job, every_ns)),
+                false => details.due_record(every_ns, || phase_ns(origin, job, every_ns)),
             };
             let since_ns = details.waits_since_ns();
             due.extend(reach.map(|reach| Due { job: job.clone(), since_ns, reach }));
@@ -131,9 +135,11 @@ impl Jobs {
     /// Jobs that were let go, and whose last values were not read yet, or what they ran is not named. After an `is_last`
     /// interval none: nothing more will be read.
     fn unread(&self, slots: &Slots, is_last: bool) -> BTreeSet<Job> {
-        let owners = (!is_last).then(|| self.tracker.owners().iter()).into_iter().flatten();
-        let unread =
-            owners.filter(|(lease, job)| self.tracker.job(job).is_none() && slots.is_open(**lease));
+        let let_go = self.details.iter().filter(|(job, of)| is_let_go(&self.tracker, job, of));
+        let let_go: BTreeSet<&Job> = let_go.map(|(job, _)| job).collect();
+        let owners = (!is_last && !let_go.is_empty()).then(|| self.tracker.owners().iter());
+        let owners = owners.into_iter().flatten();
+        let unread = owners.filter(|(lease, job)| let_go.contains(job) && slots.is_open(**lease));
         unread.map(|(_, job)| job.clone()).collect()
     }
 }
@@ -174,7 +180,7 @@ mod tests {
             let mut due = Vec::new();
             for (job, details) in &mut self.jobs {
                 details.add(&mut Vec::new(), &Losses::default(), now_ns);
-                let reach = details.due_record(EVERY, phase_ns(&self.origin, job, EVERY));
+                let reach = details.due_record(EVERY, || phase_ns(&self.origin, job, EVERY));
                 let since_ns = details.waits_since_ns();
                 due.extend(reach.map(|reach| Due { job: job.clone(), since_ns, reach }));
             }

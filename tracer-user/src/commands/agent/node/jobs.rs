@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::{let_go::LetGo, slots::Slots, software};
 use crate::{
-    base::{clock::monotonic_ns, identity::Capacity},
+    base::{clock::monotonic_ns, identity::Capacity, in_step::InStep},
     cgroup::seldom::Moves,
     commands::agent::{
         details::{Details, moves},
@@ -27,6 +27,11 @@ use crate::{
 /// are short.
 const LINGER_NS: u64 = 120_000_000_000;
 
+/// Whether `job` has ended and was let go of: nothing but its values of before is left of it.
+pub(super) fn is_let_go(tracker: &Tracker, job: &Job, details: &Details) -> bool {
+    details.end().is_some() && tracker.job(job).is_none()
+}
+
 /// The jobs.
 pub(super) struct Jobs {
     /// The cgroups as the file systems show them.
@@ -35,8 +40,9 @@ pub(super) struct Jobs {
     pub naming: Arc<Naming>,
     /// Which lease is whose.
     pub tracker: Tracker,
-    /// What is known of each job besides the probes' counts.
-    pub details: BTreeMap<Job, Details>,
+    /// What is known of each job besides the probes' counts. Boxed: three KiB each, and a node of the tree has room for
+    /// eleven, of which six are used where jobs come in their order.
+    pub details: BTreeMap<Job, Box<Details>>,
     /// Jobs that were let go a moment ago, as where slots are short: one of their directories may still be there.
     pub(super) let_go: LetGo,
     /// The names of their owners.
@@ -90,8 +96,10 @@ impl Jobs {
     pub fn read_files(&mut self, snapshot: &mut Snapshot, is_counted: bool) {
         let now_ns = snapshot.monotonic_ns;
         let roots = Roots::of(&self.tracker);
+        let mut places = self.view.places_of_many();
+        let mut details = InStep::new(self.details.iter_mut());
         for (job, tracked) in self.tracker.jobs() {
-            let Some(details) = self.details.get_mut(job) else { continue };
+            let Some(details) = details.of(job) else { continue };
             let mut probed = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease));
             // What others do inside its directories is in its files, and is not counted as its.
             let is_counted = is_counted && tracked.apart.is_empty() && !roots.lie_in(&tracked.root);
@@ -100,24 +108,25 @@ impl Jobs {
             details.read_parts(|path| self.view.places(path), moves, now_ns);
             // Whose files they are now is not known where some is charged apart.
             if !tracked.apart.is_empty() {
-                details.read_apart(|| self.view.places(&tracked.root), now_ns);
+                details.read_apart(|| places(&tracked.root), now_ns);
             } else if let Some(groups) = &mut probed {
-                details.read(|| self.view.places(&tracked.root), groups, moves, now_ns);
+                details.read(|| places(&tracked.root), groups, moves, now_ns);
             }
         }
     }
 
     /// Adds an interval that ended at `now_ns` (CLOCK_MONOTONIC) to the jobs' totals, once it is known which of them
-    /// have ended, with what was lost on the node meanwhile. Adds to `jobs` those without a slot.
+    /// have ended, with what was lost on the node meanwhile. Adds to `jobs`, which are in their order, those without a slot.
     pub fn add(&mut self, jobs: &mut Vec<JobStats>, losses: &Losses, now_ns: u64) {
         for (_, job) in self.tracker.ended() {
             self.note_ended(&job);
         }
+        debug_assert!(jobs.is_sorted_by(|one, next| one.job < next.job), "one would be missed");
+        let returned = self.tracker.returned();
+        let mut details = InStep::new(self.details.iter_mut());
         for stats in &mut *jobs {
-            let has_returned =
-                self.tracker.job(&stats.job).is_some_and(|tracked| !tracked.apart.is_empty());
-            if let Some(details) = self.details.get_mut(&stats.job) {
-                match has_returned {
+            if let Some(details) = details.of(&stats.job) {
+                match returned.contains(&stats.job) {
                     true => details.add_late(&mut stats.groups, losses, now_ns),
                     false => details.add(&mut stats.groups, losses, now_ns),
                 }
@@ -131,7 +140,8 @@ impl Jobs {
             }
         }
         let tracker = &self.tracker;
-        let let_go = self.details.iter_mut().filter(|(job, _)| tracker.job(job).is_none());
+        let let_go =
+            self.details.iter_mut().filter(|(job, details)| is_let_go(tracker, job, details));
         for (job, details) in let_go {
             let groups = details.add_last_peak(now_ns);
             let groups = (!groups.is_empty()).then_some(groups);
@@ -187,7 +197,7 @@ impl Jobs {
         }
         self.let_go.forget_old(now_ns);
         let tracker = &self.tracker;
-        self.details.retain(|job, details| tracker.job(job).is_some() || !details.is_done(records));
+        self.details.retain(|job, details| !details.is_done(records) || tracker.job(job).is_some());
     }
 
     /// Gives `job` another name and tells which it has then.
@@ -204,7 +214,7 @@ impl Jobs {
     pub fn insert(&mut self, job: Job, mut details: Details) {
         details.set_node(self.capacity, &self.unknown);
         details.is_step = !job.step.is_empty();
-        self.details.insert(job, details);
+        self.details.insert(job, Box::new(details));
         self.gpus_may_differ = true;
     }
 

@@ -19,7 +19,7 @@ impl Jobs {
         let now_ns = monotonic_ns();
         for job in self.tracker.returned() {
             let has_ended = self.tracker.job(&job).is_some_and(|job| job.ended_ns.is_some());
-            let since_ns = self.details.get(&job).and_then(Details::returned_ns);
+            let since_ns = self.details.get(&job).and_then(|details| details.returned_ns());
             let waits = since_ns.is_some_and(|since_ns| wall_at(now_ns) < since_ns + PATIENCE_NS);
             if is_end || has_ended || !waits {
                 let actions = self.tracker.join(&job);

@@ -1,14 +1,22 @@
 //! What the node's network devices count, from sysfs. Refuses to guess whose it is.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use crate::model::{
-    group::Group,
-    tables::{NODE_NET, NodeNet},
+use crate::{
+    base::kept::KeptFile,
+    model::{
+        group::Group,
+        tables::{NODE_NET, NodeNet},
+    },
 };
+
+/// How long a list of the devices is good for, and their open files, which stay with a device that gets another name. The
+/// node may have hundreds of virtual ones. A little less than ten seconds, by which the intervals often come.
+const LIST_NS: u64 = 9_000_000_000;
 
 /// InfiniBand counts data in words of so many bytes.
 const WORD_BYTES: u64 = 4;
@@ -44,19 +52,54 @@ const INFINIBAND: Counters = Counters {
     dropped: &["port_xmit_discards"],
 };
 
-/// One group for each device in sysfs, cumulative since the device began.
-pub fn read(sysfs: &Path) -> Vec<Group> {
-    let network = entries(&sysfs.join("class/net"));
-    // One of hardware has it; of a virtual one, what it carries is counted by another.
-    let network = network.into_iter().filter(|(_, device)| device.join("device").exists());
-    let network = network.map(|(name, device)| NETWORK.read(name, &device.join("statistics")));
-    let infiniband = entries(&sysfs.join("class/infiniband"));
-    let ports = infiniband.into_iter().flat_map(|(name, device)| {
-        let ports = entries(&device.join("ports")).into_iter();
-        ports.map(move |(port, at)| INFINIBAND.read(format!("{name}/{port}"), &at.join("counters")))
-    });
-    let is_known = |group: &Group| group.values.iter().any(Option::is_some);
-    network.chain(ports).filter(is_known).collect()
+/// The devices, whose files stay open.
+pub struct NetDevices {
+    sysfs: PathBuf,
+    devices: Vec<Device>,
+    /// When they were listed, CLOCK_MONOTONIC.
+    listed_ns: Option<u64>,
+}
+
+/// One of them.
+struct Device {
+    name: String,
+    counters: &'static Counters,
+    folder: PathBuf,
+    files: BTreeMap<&'static str, KeptFile>,
+}
+
+impl NetDevices {
+    /// Those that `sysfs` shows.
+    pub fn new(sysfs: PathBuf) -> Self {
+        Self { sysfs, devices: Vec::new(), listed_ns: None }
+    }
+
+    /// One group for each device that is there at `now_ns` (CLOCK_MONOTONIC), cumulative since the device began. One that
+    /// came is seen once [`LIST_NS`] have passed.
+    pub fn read(&mut self, now_ns: u64) -> Vec<Group> {
+        if self.listed_ns.is_none_or(|listed_ns| now_ns.saturating_sub(listed_ns) >= LIST_NS) {
+            self.listed_ns = Some(now_ns);
+            self.list();
+        }
+        let is_known = |group: &Group| group.values.iter().any(Option::is_some);
+        self.devices.iter_mut().map(Device::read).filter(is_known).collect()
+    }
+
+    fn list(&mut self) {
+        let network = entries(&self.sysfs.join("class/net"));
+        // One of hardware has it; of a virtual one, what it carries is counted by another.
+        let network = network.into_iter().filter(|(_, device)| device.join("device").exists());
+        let network = network.map(|(name, at)| (&NETWORK, name, at.join("statistics")));
+        let infiniband = entries(&self.sysfs.join("class/infiniband"));
+        let ports = infiniband.into_iter().flat_map(|(name, device)| {
+            let ports = entries(&device.join("ports")).into_iter();
+            ports
+                .map(move |(port, at)| (&INFINIBAND, format!("{name}/{port}"), at.join("counters")))
+        });
+        let device =
+            |(counters, name, folder)| Device { name, counters, folder, files: BTreeMap::new() };
+        self.devices = network.chain(ports).map(device).collect();
+    }
 }
 
 /// Leaves out of `interval` the devices that are not in `before`: what they counted until they came here (from
@@ -66,18 +109,32 @@ pub fn leave_out_new(interval: &mut Vec<Group>, before: &[Group]) {
     interval.retain(|group| !group.is(&NODE_NET) || is_known(group));
 }
 
-impl Counters {
-    fn read(&self, name: String, folder: &Path) -> Group {
-        let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
-        let bytes = |file| Some(u64::saturating_mul(number(file)?, self.unit_bytes));
-        let sum = |files: &[&str]| files.iter().map(|file| number(file)).sum::<Option<u64>>();
-        let mut group = Group::unknown(&NODE_NET, vec![name]);
-        group.set(NodeNet::sent_bytes, bytes(self.sent));
-        group.set(NodeNet::sent_packets, number(self.sent_packets));
-        group.set(NodeNet::received_bytes, bytes(self.received));
-        group.set(NodeNet::received_packets, number(self.received_packets));
-        group.set(NodeNet::errors, sum(self.errors));
-        group.set(NodeNet::dropped, sum(self.dropped));
+impl Device {
+    fn read(&mut self) -> Group {
+        let Counters {
+            unit_bytes,
+            sent,
+            sent_packets,
+            received,
+            received_packets,
+            errors,
+            dropped,
+        } = self.counters;
+        let mut group = Group::unknown(&NODE_NET, vec![self.name.clone()]);
+        let mut number = |name: &'static str| {
+            let file = self.files.entry(name);
+            let file = file.or_insert_with(|| KeptFile::new(&self.folder, name));
+            file.read(|text| text.trim().parse().ok())
+        };
+        let bytes = |words: Option<u64>| Some(words?.saturating_mul(*unit_bytes));
+        group.set(NodeNet::sent_bytes, bytes(number(sent)));
+        group.set(NodeNet::sent_packets, number(sent_packets));
+        group.set(NodeNet::received_bytes, bytes(number(received)));
+        group.set(NodeNet::received_packets, number(received_packets));
+        let mut sum =
+            |names: &[&'static str]| names.iter().map(|name| number(name)).sum::<Option<u64>>();
+        group.set(NodeNet::errors, sum(errors));
+        group.set(NodeNet::dropped, sum(dropped));
         group
     }
 }
@@ -124,7 +181,8 @@ mod tests {
             &[("port_xmit_data", "100\n"), ("port_rcv_data", "18446744073709551615\n")],
         );
         write(&class.join("infiniband/mlx5_1/ports/1/counters"), &[]);
-        let groups = read(sysfs.path());
+        let mut devices = NetDevices::new(sysfs.path().into());
+        let groups = devices.read(0);
         let names: Vec<_> = groups.iter().map(|group| group.tags[0].as_str()).collect();
         assert_eq!(names, ["eth0", "mlx5_0/1"]);
         assert_eq!(groups[0].number(NodeNet::sent_bytes), Some(7));
@@ -132,7 +190,24 @@ mod tests {
         assert_eq!(groups[0].number(NodeNet::errors), None, "one of the two is unknown");
         assert_eq!(groups[1].number(NodeNet::sent_bytes), Some(400));
         assert_eq!(groups[1].number(NodeNet::received_bytes), Some(u64::MAX));
-        assert!(read(&sysfs.path().join("nothing")).is_empty());
+        assert!(NetDevices::new(sysfs.path().join("nothing")).read(0).is_empty());
+        // It counts on; another comes, and it goes: its name is the other's.
+        write(&class.join("net/eth0/statistics"), &[("tx_bytes", "8\n")]);
+        assert_eq!(devices.read(1)[0].number(NodeNet::sent_bytes), Some(8));
+        write(&class.join("net/eth1/statistics"), &[("tx_bytes", "1\n")]);
+        write(&class.join("net/eth1/device"), &[]);
+        assert_eq!(devices.read(LIST_NS - 1).len(), 2, "the list is fresh");
+        let named = |name| class.join("net").join(name);
+        fs::rename(named("eth0"), named("eth2")).unwrap();
+        fs::rename(named("eth1"), named("eth0")).unwrap();
+        let groups = devices.read(LIST_NS);
+        let told = |group: &Group| (group.tags[0].clone(), group.number(NodeNet::sent_bytes));
+        let told = groups[..2].iter().map(told).collect::<Vec<_>>();
+        assert_eq!(told, [("eth0".into(), Some(1)), ("eth2".into(), Some(8))]);
+        fs::remove_dir_all(named("eth2")).unwrap();
+        let groups = devices.read(2 * LIST_NS);
+        let names: Vec<_> = groups.iter().map(|group| group.tags[0].as_str()).collect();
+        assert_eq!(names, ["eth0", "mlx5_0/1"]);
     }
 
     #[test]

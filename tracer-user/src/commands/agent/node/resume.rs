@@ -99,7 +99,7 @@ impl Jobs {
 
     /// What the next agent has to know of the jobs.
     pub fn known(&self) -> Vec<KnownJob> {
-        let known = |(job, details): (&Job, &Details)| {
+        let known = |job: &Job, details: &Details| {
             let tracked = self.tracker.job(job);
             let let_go = self.let_go.of(job).filter(|_| tracked.is_none());
             KnownJob {
@@ -119,7 +119,7 @@ impl Jobs {
                 gpus: details.claims().cloned(),
             }
         };
-        self.details.iter().map(known).collect()
+        self.details.iter().map(|(job, details)| known(job, details)).collect()
     }
 
     /// A job as the agent before knew it.

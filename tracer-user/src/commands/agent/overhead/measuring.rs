@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::{
     bpf::{
         fdinfo::ProgramRuns,
-        statistics::{Statistics, is_on_for_all},
+        statistics::{ForAll, Statistics},
     },
     commands::agent::{config::Statistics as When, log::Log},
     probes::{FAMILIES, Family, Probes},
@@ -19,22 +19,25 @@ const WINDOW_EVERY: u64 = 30;
 pub struct Measuring {
     held: Option<Statistics>,
     refused: bool,
+    for_all: ForAll,
     /// Whether somebody else had them on at the last tick.
     others: bool,
     ticks: u64,
-    /// Run time of each family's programs up to the last tick.
-    before: [u64; FAMILIES],
+    /// Run time of each family's programs up to the last tick, where somebody had them on then.
+    before: Option<[u64; FAMILIES]>,
 }
 
 impl Measuring {
     /// From now on.
     pub fn begin(probes: &Probes) -> Self {
+        let mut for_all = ForAll::default();
         Self {
             held: None,
             refused: false,
-            others: is_on_for_all(),
+            others: for_all.is_on(),
+            for_all,
             ticks: 0,
-            before: run_times(&probes.program_runs()),
+            before: Some(run_times(&probes.program_runs())),
         }
     }
 
@@ -46,14 +49,18 @@ impl Measuring {
         when: When,
         log: &Log,
     ) -> Option<[u64; FAMILIES]> {
-        let others = is_on_for_all();
+        let others = self.for_all.is_on();
         let is_complete = self.held.is_some() || (self.others && others);
-        let now = run_times(&probes.program_runs());
-        let since = std::array::from_fn(|family| now[family].saturating_sub(self.before[family]));
+        let is_wanted = is_wanted(when, self.ticks);
+        // While nobody has them on, they stand; those that are wanted count from here on.
+        let now = (is_complete || others || is_wanted).then(|| run_times(&probes.program_runs()));
+        let since = now.zip(self.before).filter(|_| is_complete);
         (self.before, self.others) = (now, others);
-        self.switch(is_wanted(when, self.ticks), log);
+        self.switch(is_wanted, log);
         self.ticks += 1;
-        is_complete.then_some(since)
+        since.map(|(now, before)| {
+            std::array::from_fn(|family| now[family].saturating_sub(before[family]))
+        })
     }
 
     fn switch(&mut self, wanted: bool, log: &Log) {
