@@ -74,12 +74,13 @@ impl Found {
 
     /// Waits of `causes` are those that the workload knows of, and hardly anything else is waited for.
     fn is_all(&self, agree: &mut Agreement, causes: &[&str]) {
-        let [off, least] = ["off_cpu_ns", "least_ns"].map(|name| self.report.fact(name));
+        let [off, least, stolen] =
+            ["off_cpu_ns", "least_ns", "stolen_ns"].map(|name| self.report.fact(name));
         let waits =
             jobtrace_tests::causes::sum(causes.iter().map(|name| self.causes.of_cause(name)));
         // Who has to wait for its own CPU begins to wait for others late.
         agree.between("off_cpu_ns, known", off, least / 3..=u64::MAX);
-        agree.near(&format!("{causes:?}"), waits.ns, off..=off, 2, 2 * MS);
+        agree.near(&format!("{causes:?}"), waits.ns, off.saturating_sub(stolen)..=off, 2, 2 * MS);
         // Who joins the job's cgroups, one after the other, waits too once it is in the first.
         let of_cgroups = self.causes.for_files("write", |fs, _| fs.starts_with("cgroup")).ns;
         let apart_ns = self.report.fact("apart_ns").max(of_cgroups);

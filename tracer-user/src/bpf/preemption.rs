@@ -1,21 +1,48 @@
 //! Whether other tasks may interrupt programs.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// How many [`ByEvents`] there are in this process.
+static BY_EVENTS: AtomicUsize = AtomicUsize::new(0);
+
 /// Whether one of a typed tracepoint is run with preemption: since Linux 7.0. Nothing in the kernel's types says so.
 pub fn interrupts_programs() -> bool {
     major(&rustix::system::uname().release().to_string_lossy()).is_some_and(|major| major >= 7)
 }
 
+/// While it lives programs are attached that take each call of a job by an event, and are left out by the kernel where
+/// a reader of maps is off its CPU.
+#[derive(Debug)]
+pub struct ByEvents(());
+
+impl ByEvents {
+    /// `None` where the programs are those of typed tracepoints, of which nothing hangs on readers.
+    pub fn begin() -> Option<Self> {
+        interrupts_programs().then(|| {
+            BY_EVENTS.fetch_add(1, Relaxed);
+            Self(())
+        })
+    }
+}
+
+impl Drop for ByEvents {
+    fn drop(&mut self) {
+        BY_EVENTS.fetch_sub(1, Relaxed);
+    }
+}
+
 /// This thread before all tasks of ordinary priority while it lives: who is taken off a CPU within a command on a map takes
-/// the programs of events with it, whosever task runs there then.
+/// the programs of events with it, whosever task runs there then. For whoever reads or writes maps while there is one of
+/// [`ByEvents`].
 #[derive(Debug)]
 pub struct Ahead {
     policy: libc::c_int,
 }
 
 impl Ahead {
-    /// `None` where nothing hangs on it, this thread is before them already, or may not be (CAP_SYS_NICE).
+    /// `None` where nothing hangs on it, or this thread is before them already, or may not be (CAP_SYS_NICE).
     pub fn begin() -> Option<Self> {
-        interrupts_programs().then(Self::of_thread).flatten()
+        (BY_EVENTS.load(Relaxed) > 0).then(Self::of_thread).flatten()
     }
 
     fn of_thread() -> Option<Self> {

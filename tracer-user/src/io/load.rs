@@ -22,7 +22,7 @@ use crate::{
         load::{Plan, create},
         maps::of_loaded,
         memlock::LiftedMemlock,
-        preemption::interrupts_programs,
+        preemption::{ByEvents, interrupts_programs},
         programs::Programs,
         set::Set,
         type_ids::TypeIds,
@@ -100,8 +100,18 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
     let servers = Servers::default();
-    let mut io =
-        Io { set, maps, names, is_own, lacks_mounts: false, lacking, readers, systems, servers };
+    let mut io = Io {
+        set,
+        maps,
+        names,
+        is_own,
+        lacks_mounts: false,
+        lacking,
+        readers,
+        systems,
+        servers,
+        _by_events: ByEvents::begin(),
+    };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {
         // Of a job without processes yet these are the nearest.

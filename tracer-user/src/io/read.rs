@@ -23,7 +23,12 @@ use crate::{
         mounts::{Mount, Mounts},
         tag,
     },
-    bpf::{lookup::bytes_of_words, maps::TakeMap, preemption::Ahead, set::Set},
+    bpf::{
+        lookup::bytes_of_words,
+        maps::TakeMap,
+        preemption::{Ahead, ByEvents},
+        set::Set,
+    },
     model::{
         files,
         group::{Group, merge_all},
@@ -62,6 +67,8 @@ pub struct Io {
     pub(super) systems: BTreeMap<u32, Mount>,
     /// What the whole node asked of file servers.
     pub(super) servers: Servers,
+    /// Who reads maps meanwhile is ahead of the job.
+    pub(super) _by_events: Option<ByEvents>,
 }
 
 /// The maps of the object.
@@ -132,6 +139,7 @@ impl Io {
     /// Follows the mounts as the first of `processes` that is still there has them now; gives whether one was. Else
     /// what was known stays.
     pub fn follow(&mut self, processes: &[u32]) -> bool {
+        let _ahead = Ahead::begin();
         let tried = processes.iter().take(MOST_TRIED);
         let mut read = tried.filter_map(|pid| Some((pid, mountinfo::read_of(*pid).ok()?)));
         let Some((pid, (text, is_whole))) = read.next() else { return false };
@@ -162,11 +170,11 @@ impl Io {
     /// # Errors
     /// When a map cannot be read.
     pub fn read_early(&mut self) -> Result<()> {
+        let _ahead = Ahead::begin();
         let [cells_made] = self.maps.sums([offset_of!(IoCpu, cells_made)])?;
         if !self.maps.files.is_filling(cells_made) {
             return Ok(());
         }
-        let _ahead = Ahead::begin();
         self.maps.read_files()
     }
 

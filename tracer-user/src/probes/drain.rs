@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     base::clock::{monotonic_ns, wall_ns},
-    bpf::{fdinfo::ProgramRuns, pins::Pinning, set::Set},
+    bpf::{fdinfo::ProgramRuns, pins::Pinning, preemption::Ahead, set::Set},
     model::{
         group::Group,
         lease::{Lease, Slot},
@@ -124,6 +124,7 @@ impl Probes {
     /// Waits until no CPU is seen running a task of `lease`, for a few milliseconds at most: a task that
     /// ended has been waited for a moment before it leaves its CPU for the last time and is charged.
     pub fn settle(&self, lease: Lease) {
+        let _ahead = Ahead::begin();
         let slot = self.slots.held().slot(lease).map(u32::from);
         for _ in 0..SETTLE_TRIES {
             let of_slot = |cpu: &CpuRecord| cpu.pid != 0 && Some(cpu.slot) == slot;
@@ -168,6 +169,7 @@ impl Probes {
         if due.is_empty() {
             return Ok(());
         }
+        let _ahead = Ahead::begin();
         let Some(cpus) = self.records.read_cpus() else { return Ok(()) };
         let cpus = self.running_now(&cpus);
         // What its tasks run now is still its own.
@@ -210,6 +212,7 @@ impl Probes {
         if !self.runs_switches() {
             return Ok(None);
         }
+        let _ahead = Ahead::begin();
         let begin = Instant::now();
         let moves = self.read_moves();
         let mut slots = BTreeMap::new();
@@ -247,6 +250,7 @@ impl Probes {
 
 impl Source for Probes {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
+        let _ahead = Ahead::begin();
         let begin = Instant::now();
         self.set.flush_log();
         self.slots.forget_removed();

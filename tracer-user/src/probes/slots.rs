@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     base::layout::Layout,
-    bpf::{maps::TakeMap, ring::Ring, words::Words},
+    bpf::{maps::TakeMap, preemption::Ahead, ring::Ring, words::Words},
     model::lease::{Lease, Slot},
 };
 
@@ -138,6 +138,7 @@ impl Slots {
     /// # Errors
     /// When there is no memory.
     pub fn lease(&mut self, count: usize) -> Result<Vec<Lease>> {
+        let _ahead = Ahead::begin();
         let mut leases = self.lease_free(count)?;
         while leases.len() < count
             && let Some(slot) = self.offers.withdraw()
@@ -177,6 +178,7 @@ impl Slots {
     /// # Errors
     /// When there is no memory for a slot.
     pub fn keep_spare(&mut self, count: usize) -> Result<usize> {
+        let _ahead = Ahead::begin();
         let missing = count.saturating_sub(self.leases.spares());
         for (slot, _) in self.take(missing)? {
             self.leases.set_spare(slot);
@@ -208,6 +210,7 @@ impl Slots {
     /// When the lease has ended, or there is no room for the cgroup.
     pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
+        let _ahead = Ahead::begin();
         let placed = self.ids.insert(cgroup.table, cgroup.id, slot);
         self.no_room += u64::from(placed.is_err());
         placed

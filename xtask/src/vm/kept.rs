@@ -36,7 +36,7 @@ impl Kept {
     /// # Errors
     /// When it cannot be written.
     pub fn put(&self, kernel: &Kernel, cgroups: Cgroups, column: &Column) -> Result<()> {
-        if column.failures() > 0 {
+        if !column.failures().is_empty() {
             return Ok(());
         }
         let file = self.file(kernel, cgroups)?;

@@ -180,10 +180,11 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn judge(columns: &[Column]) -> Result<()> {
-    match columns.iter().map(Column::failures).sum() {
-        0 => Ok(()),
-        failed => bail!("{failed} of the checks and hooks above failed"),
+    let failed: Vec<String> = columns.iter().flat_map(Column::failures).collect();
+    if failed.is_empty() {
+        return Ok(());
     }
+    bail!("{} of the checks and hooks above failed:\n{}", failed.len(), failed.join("\n"))
 }
 
 /// Checks that `jobtrace` compiles for the architecture that this host is not.

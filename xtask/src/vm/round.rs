@@ -52,7 +52,7 @@ impl Round<'_> {
                     break;
                 }
                 let column = self.check(kernel, *cgroups, contents);
-                let failed = column.as_ref().map_or(true, |column| column.failures() > 0);
+                let failed = column.as_ref().map_or(true, |column| !column.failures().is_empty());
                 if failed && !self.goes_on && !stopped.swap(true, Ordering::Relaxed) {
                     say("no more boots begin; --keep-going goes on");
                 }

@@ -73,10 +73,21 @@ impl Column {
         self.kernel == kernel && self.cgroups == cgroups
     }
 
-    /// How many hooks and checks failed; one more where the guest stopped between two.
-    pub fn failures(&self) -> usize {
-        let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed).count();
-        if failed == 0 { self.broken.iter().count() } else { failed }
+    /// Hooks and checks that failed, with what does not agree; that the guest stopped, where it did between two.
+    pub fn failures(&self) -> Vec<String> {
+        let title = self.title();
+        let failed = self.rows.iter().filter(|row| row.outcome == Outcome::Failed);
+        let words = |row: &Row| {
+            let lines = row.lines.iter().flat_map(|lines| lines.lines());
+            let (agree, other): (Vec<_>, Vec<_>) = lines.partition(|line| line.starts_with("ok "));
+            let shown = if other.is_empty() { agree } else { other };
+            format!("{title}, {}: {}", row.name, shown.join("; "))
+        };
+        let mut failures: Vec<String> = failed.map(words).collect();
+        if let (true, Some(why)) = (failures.is_empty(), &self.broken) {
+            failures.push(format!("{title}: it did not come to its end: {why}"));
+        }
+        failures
     }
 
     /// What is not well, in words; with `verbose` every comparison.
@@ -228,9 +239,9 @@ mod tests {
         let hook =
             |outcome| Line::Hook { program: "sched_switch".into(), outcome, why: "no".into() };
         let absent = told(vec![begin(), hook(Outcome::Absent), Line::End], None);
-        assert_eq!(Column::new("6.1", Cgroups::V2, absent, 1.0).failures(), 1);
+        assert_eq!(Column::new("6.1", Cgroups::V2, absent, 1.0).failures().len(), 1);
         let there = told(vec![begin(), hook(Outcome::Ok), Line::End], None);
-        assert_eq!(Column::new("6.1", Cgroups::V2, there, 1.0).failures(), 0);
+        assert_eq!(Column::new("6.1", Cgroups::V2, there, 1.0).failures().len(), 0);
     }
 
     #[test]
@@ -247,7 +258,7 @@ mod tests {
         for (machine, failures) in [("x86_64", 1), ("aarch64", 0)] {
             let told = told(vec![begin(machine), hook.clone(), Line::End], None);
             let columns = [Column::new("6.12", Cgroups::V2, told, 1.0)];
-            assert_eq!(columns[0].failures(), failures, "{machine}");
+            assert_eq!(columns[0].failures().len(), failures, "{machine}");
             assert!(reasons(&columns).contains("no tracepoint page_fault_kernel"));
         }
     }
@@ -274,10 +285,20 @@ mod tests {
     fn a_check_that_does_not_end_has_failed() {
         let lines = vec![begin(), Line::Start { check: "sleeps".into() }];
         let column = Column::new("6.1", Cgroups::V1, told(lines, Some("the machine ended")), 1.0);
-        assert_eq!(column.failures(), 1);
+        assert_eq!(column.failures().len(), 1);
         assert!(column.findings(false).contains("sleeps: FAILED"));
         let between = Column::new("6.1", Cgroups::V1, told(vec![begin()], Some("it ended")), 1.0);
-        assert_eq!(between.failures(), 1);
+        assert_eq!(between.failures().len(), 1);
+    }
+
+    #[test]
+    fn a_failure_tells_what_does_not_agree() {
+        let lines = vec!["ok   execs: ours 1".to_owned(), "off  forks: ours 3".to_owned()];
+        let check = Line::Check { check: "jobs".into(), outcome: Outcome::Failed, lines };
+        let column =
+            Column::new("6.1", Cgroups::V1, told(vec![begin(), check, Line::End], None), 1.0);
+        let [failure] = &column.failures()[..] else { panic!("one failure") };
+        assert!(failure.ends_with("v1, jobs: off  forks: ours 3"), "{failure}");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! `wait CAUSE COUNT MS [PATH]`: a known number of waits of one cause, of MS milliseconds each, by this
 //! process, its threads and its children, which do nothing else: whoever makes them wait keeps a CPU busy
 //! meanwhile. Reports `off_cpu_ns`, the time that they were neither on a CPU nor waiting for one in these
-//! calls, by the kernel's own account, `apart_ns`, the same in calls before and after that can wait too, and
-//! `least_ns`, what was asked for.
+//! calls, by the kernel's own account, `apart_ns`, the same in calls before and after that can wait too,
+//! `stolen_ns`, what of `off_cpu_ns` a host may have taken away, and `least_ns`, what was asked for.
 //!
 //! `wait list` prints the causes.
 
@@ -15,7 +15,7 @@ mod rings;
 
 use std::{path::Path, time::Duration};
 
-use jobtrace_tests::work::Work;
+use jobtrace_tests::{account::stolen_ns, work::Work};
 
 /// What to do.
 struct Amount {
@@ -78,7 +78,9 @@ fn main() {
         time: Duration::from_millis(number(2)),
         path: words.get(3).cloned().unwrap_or_default(),
     };
+    let stolen = stolen_ns();
     let waited = wait(&amount);
+    work.fact("stolen_ns", stolen_ns() - stolen);
     work.fact("off_cpu_ns", waited.off_cpu_ns);
     work.fact("apart_ns", waited.apart_ns);
     work.fact("least_ns", amount.least_ns());

@@ -21,7 +21,7 @@ use crate::{
         open_files::{self, Needs, OpenFiles},
         say::say,
     },
-    bpf::{load::check_namespace, preemption::Ahead},
+    bpf::load::check_namespace,
     census::Namer,
     cgroup::{hierarchies::Hierarchies, job::JobCgroup, read::CgroupReader, stale},
     files::target::is_standard_output,
@@ -285,9 +285,7 @@ impl Live {
 
 impl Source for Live {
     fn snapshot(&mut self) -> Result<Option<Snapshot>> {
-        let ahead = self.io.as_ref().and_then(|_| Ahead::begin());
         let Some(mut snapshot) = self.probes.snapshot()? else { return Ok(None) };
-        drop(ahead);
         let groups = snapshot.slots.entry(LEASE).or_default();
         self.reader.add_oom_kills(groups);
         groups.extend([self.reader.read_memory(), self.reader.read_cpu()]);
