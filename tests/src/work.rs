@@ -99,19 +99,15 @@ pub fn reap(pid: i32) -> (Account, i32) {
     (account, status)
 }
 
-/// The account of a zombie that has left its CPU for good. It is a zombie shortly before, and a kernel
-/// that preempts itself may have it wait once more meanwhile, which counts: as long as it has a stack.
+/// The account of a zombie that has left its CPU for good. It is a zombie shortly before, may have to wait for a CPU once
+/// more meanwhile, and where a host took its CPU away it may stay there for milliseconds: all that time it is `running`.
 pub fn settled(pid: i32) -> Account {
-    let mut before = Account::of(pid);
     loop {
         std::thread::sleep(Duration::from_millis(1));
-        // Unreadable, or on a CPU, it is empty too.
-        let stack = fs::read(format!("/proc/{pid}/stack")).unwrap_or_default();
-        let now = Account::of(pid);
-        if now == before && stack.is_empty() {
-            return now;
+        let call = fs::read_to_string(format!("/proc/{pid}/syscall"));
+        if call.expect("/proc/PID/syscall of a child") != "running\n" {
+            return Account::of(pid);
         }
-        before = now;
     }
 }
 
