@@ -14,6 +14,7 @@ use super::{
     held::{Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit},
     place::{Place, Places},
     seldom::{Moves, Seldom},
+    still::Limits,
     tasks::Tasks,
     tree::children,
 };
@@ -181,16 +182,23 @@ impl CgroupReader {
 
     /// `job_memory` and `job_cpu` now: what they were where nothing can have changed.
     pub fn read(&mut self) -> [Group; 2] {
-        let cores_and_tasks = self.read_cores_and_tasks();
-        if let Some(groups) = self.still(cores_and_tasks) {
+        let cores_held = self.read_cores();
+        let compares = match &mut self.seldom {
+            Some(seldom) => seldom.still.compares(seldom.now_ns()),
+            None => true,
+        };
+        let counts = compares || self.tasks.are_listed();
+        let tasks = counts.then(|| self.count_tasks());
+        if let Some(groups) = self.still(compares, cores_held, tasks) {
             return groups;
         }
+        let tasks = tasks.flatten();
         // Before all else: one that is set meanwhile is seen at the next reading.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
         let limits =
             files.map(|files| files.limit.read(parse_limit)).map(|own| [own, self.above()]);
-        let groups = [self.read_memory(), self.cpu(cores_and_tasks)];
+        let groups = [self.read_memory(), self.cpu(cores_held, tasks)];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
             seldom.still.note(&groups, limits.unwrap_or_default(), seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
@@ -204,29 +212,40 @@ impl CgroupReader {
         groups
     }
 
-    /// What is told of a job that does nothing, which has so many cores and tasks.
-    fn still(&mut self, [cores_held, tasks]: [Option<u64>; 2]) -> Option<[Group; 2]> {
-        let seldom = self.seldom.as_mut()?;
-        let now_ns = seldom.now_ns();
-        let looks = seldom.still.compares_limits(now_ns);
-        let told = seldom.still.told()?;
-        let files = self.memory.as_mut()?;
-        let current = files.current.read(parse_number);
+    /// What is told of a job that does nothing, which has so many cores, and tasks where they were counted; `compares`:
+    /// charge and limits are read.
+    fn still(
+        &mut self,
+        compares: bool,
+        cores_held: Option<u64>,
+        tasks: Option<Option<u64>>,
+    ) -> Option<[Group; 2]> {
+        let told = self.seldom.as_ref()?.still.told()?;
+        let ([memory, mut cpu], limits) = (told.groups.clone(), told.limits);
         // Tasks that are only listed are not counted each time.
-        let now_and_told = tasks.zip(told.groups[1].number(Cpu::tasks));
-        let above = || above::memory_limit(&self.places, Some(now_ns));
-        let is_same = current.is_some()
-            && now_and_told.is_none_or(|(now, told)| now == told)
-            && current == told.groups[0].number(Memory::current_bytes)
-            && (!looks || [files.limit.read(parse_limit), above()] == told.limits);
+        let now_and_told = tasks.flatten().zip(cpu.number(Cpu::tasks));
+        let is_same = now_and_told.is_none_or(|(now, told)| now == told)
+            && (!compares || self.is_as_told(&memory, limits));
         if !is_same {
-            seldom.still.is_over();
+            self.seldom.as_mut()?.still.is_over();
             return None;
         }
-        let [memory, mut cpu] = told.groups.clone();
         cpu.set(Cpu::cores_held, cores_held);
-        cpu.set(Cpu::tasks, tasks);
+        if let Some(tasks) = tasks {
+            cpu.set(Cpu::tasks, tasks);
+        }
         Some([memory, cpu])
+    }
+
+    /// Whether charge and limits are those of `memory` and `limits`.
+    fn is_as_told(&mut self, memory: &Group, limits: Limits) -> bool {
+        let above = || above::memory_limit(&self.places, self.seldom.as_ref().map(Seldom::now_ns));
+        self.memory.as_mut().is_some_and(|files| {
+            let current = files.current.read(parse_number);
+            current.is_some()
+                && current == memory.number(Memory::current_bytes)
+                && [files.limit.read(parse_limit), above()] == limits
+        })
     }
 
     fn holding(places: &Places, cores_held: Option<u64>) -> Self {
@@ -343,12 +362,12 @@ impl CgroupReader {
 
     /// `job_cpu` now.
     pub fn read_cpu(&mut self) -> Group {
-        let cores_and_tasks = self.read_cores_and_tasks();
-        self.cpu(cores_and_tasks)
+        let (cores_held, tasks) = (self.read_cores(), self.count_tasks());
+        self.cpu(cores_held, tasks)
     }
 
     /// `job_cpu` of a job that has so many cores and tasks now.
-    fn cpu(&mut self, [cores_held, tasks]: [Option<u64>; 2]) -> Group {
+    fn cpu(&mut self, cores_held: Option<u64>, tasks: Option<u64>) -> Group {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, cores_held);
         group.set(Cpu::tasks, tasks);
@@ -356,16 +375,21 @@ impl CgroupReader {
         group
     }
 
-    /// The job's cores, thousandths of one, and tasks.
-    fn read_cores_and_tasks(&mut self) -> [Option<u64>; 2] {
+    /// The job's cores, thousandths of one.
+    fn read_cores(&mut self) -> Option<u64> {
         if let Some(cores) = &mut self.cores
             && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
         {
             cores.read_again();
             self.cores_held = cores.millicores();
         }
+        self.cores_held
+    }
+
+    /// The job's tasks; `None` also where they are only listed, and not now.
+    fn count_tasks(&mut self) -> Option<u64> {
         let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
-        [self.cores_held, self.tasks.count(lists)]
+        self.tasks.count(lists)
     }
 }
 

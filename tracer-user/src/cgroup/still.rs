@@ -1,7 +1,7 @@
 //! A job none of whose tasks ran since its files were read: they tell what they told. Stalls alone grow without a task
 //! that runs, as long as one waits: those of two readings with nothing between are the same, or it goes on.
 //!
-//! What the probes do not see is read each time: what is charged, tasks that were moved in; limits every few seconds.
+//! What the probes do not see is compared every few seconds: limits, what is charged, the number of tasks.
 //! What neither shows, a task that wants a CPU and has none for seconds, is seen when it runs, or after [`AGAIN_NS`].
 //! `memory.stat` is that of up to two seconds ago (Linux 5.16 and later): what is told was read later than that.
 //!
@@ -14,9 +14,9 @@ use crate::model::{
 
 /// After this all is read again.
 pub const AGAIN_NS: u64 = 30_000_000_000;
-/// So long limits are taken for what they were: not longer than those of a job that does something, which are read with
-/// what its memory is of.
-const LIMITS_NS: u64 = 5_000_000_000;
+/// So long what the probes do not see is taken for what it was: limits not longer than those of a job that does
+/// something, which are read with what its memory is of.
+const COMPARED_NS: u64 = 5_000_000_000;
 /// After this `memory.stat` holds all that tasks did: the kernel adds it up every two seconds, or as much comes together.
 const ADDED_UP_NS: u64 = 2_500_000_000;
 /// What grows without a task that runs, and what shows that it is no longer the same.
@@ -32,8 +32,8 @@ pub(super) struct Told {
     /// The limit of its own cgroup, and the smallest of those above it.
     pub limits: Limits,
     read_ns: u64,
-    /// When the limits were last found to be those.
-    limits_ns: u64,
+    /// When what the probes do not see was last found to be as told.
+    compared_ns: u64,
 }
 
 /// Whether a job does anything.
@@ -65,16 +65,20 @@ impl Still {
         }
     }
 
-    /// What is told without a reading, if the limits, the charge and the number of tasks still are what they were.
+    /// What is told without a reading, as long as what was compared last is what it was.
     pub fn told(&self) -> Option<&Told> {
         self.told.as_ref()
     }
 
-    /// Whether the limits are to be compared at `now_ns` (CLOCK_MONOTONIC) with those that it told; they are then.
-    pub fn compares_limits(&mut self, now_ns: u64) -> bool {
-        let is_due = |told: &&mut Told| now_ns.saturating_sub(told.limits_ns) >= LIMITS_NS;
-        let due = self.told.as_mut().filter(is_due);
-        due.map(|told| told.limits_ns = now_ns).is_some()
+    /// Whether what the probes do not see is to be read at `now_ns` (CLOCK_MONOTONIC), to be compared with what it told
+    /// where it did; it is then.
+    pub fn compares(&mut self, now_ns: u64) -> bool {
+        let Some(told) = &mut self.told else { return true };
+        let is_due = now_ns.saturating_sub(told.compared_ns) >= COMPARED_NS;
+        if is_due {
+            told.compared_ns = now_ns;
+        }
+        is_due
     }
 
     /// It is not what it was.
@@ -95,7 +99,7 @@ impl Still {
         self.signs = signs;
         if is_same && self.is_due {
             self.told =
-                Some(Told { groups: groups.clone(), limits, read_ns: now_ns, limits_ns: now_ns });
+                Some(Told { groups: groups.clone(), limits, read_ns: now_ns, compared_ns: now_ns });
         }
         self.is_due = is_same;
     }
@@ -159,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_compared_every_five_seconds() {
+    fn what_the_probes_do_not_see_is_compared_every_five_seconds() {
         let mut still = Still::default();
         let compared = (0..20).filter(|second| {
             let now_ns = second * S;
@@ -167,7 +171,7 @@ mod tests {
             if still.told().is_none() {
                 still.note(&groups(5), Limits::default(), now_ns);
             }
-            still.compares_limits(now_ns)
+            still.told().is_some() && still.compares(now_ns)
         });
         // Those of the fourth were read with all else.
         assert_eq!(compared.collect::<Vec<_>>(), [9, 14, 19]);

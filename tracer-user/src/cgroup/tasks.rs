@@ -31,6 +31,11 @@ impl Tasks {
         self.listed.iter_mut().for_each(Listed::close);
     }
 
+    /// Whether the kernel does not count them.
+    pub fn are_listed(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// How many there are now; `None` where the job has no cgroup of its own, or the kernel only lists them and `lists`
     /// says that they are not to be counted.
     pub fn count(&mut self, lists: bool) -> Option<u64> {

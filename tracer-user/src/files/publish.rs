@@ -32,8 +32,8 @@ impl Stage {
         make_folder(&self.tmp)
     }
 
-    /// First phase: a new file `name` in tmp, on the disk with all of `bytes`. From here to its
-    /// [`Stage::publish`] the name is the caller's alone.
+    /// First phase: a new file `name` in tmp, all of its `bytes` on the disk; its name there where it is not published.
+    /// From here to its [`Stage::publish`] the name is the caller's alone.
     ///
     /// # Errors
     /// `AlreadyExists` where tmp or done has the name; else what the disk says. No file is left behind.
@@ -46,7 +46,7 @@ impl Stage {
             Ok(false) => file.write_all(bytes).and_then(|()| file.sync_all()),
             Err(error) => Err(error),
         };
-        written.inspect(|()| sync_folder(&self.tmp)).inspect_err(|_| drop(fs::remove_file(&tmp)))
+        written.inspect_err(|_| drop(fs::remove_file(&tmp)))
     }
 
     /// Second phase: the file appears under its name.
@@ -63,7 +63,9 @@ impl Stage {
             }
             renamed => renamed,
         };
-        renamed.inspect(|()| sync_folder(&self.done))
+        // The name where the file is to be found after a loss of power.
+        sync_folder(if renamed.is_ok() { &self.done } else { &self.tmp });
+        renamed
     }
 
     /// Both phases for a file that may take the place of an earlier one: readers see the one or the other, whole.
