@@ -23,7 +23,7 @@ pub fn cgroup(name: &str) -> JobCgroup {
 pub fn tasks_directory(cgroup: &JobCgroup) -> PathBuf {
     let id = cgroup.tasks();
     let place = cgroup.places().own().find(|place| place.number == id.hierarchy);
-    place.expect("the tasks' hierarchy").directory.clone()
+    place.expect("the tasks' hierarchy").directory.to_path_buf()
 }
 
 /// Forks of a lease so far.

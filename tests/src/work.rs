@@ -156,29 +156,28 @@ pub fn pin(index: usize) {
 }
 
 /// Does `work` and gives how long the calling task was neither on a CPU nor waiting for one meanwhile: 0 where it never
-/// left its CPU. A host that takes a CPU away from this machine while the task is on it makes this longer: such time is
+/// waited. A host that takes a CPU away from this machine while the task is on it makes this longer: such time is
 /// in neither of the task's sums.
 pub fn off_cpu_ns(work: impl FnOnce()) -> u64 {
     let times = || {
         let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
         text.split_whitespace().take(2).map(|word| word.parse::<u64>().unwrap()).sum::<u64>()
     };
-    let (before, switches, begin) = (times(), own_switches(), Instant::now());
+    let (before, waits, begin) = (times(), own_waits(), Instant::now());
     work();
     let elapsed = begin.elapsed().as_nanos() as u64;
     // A disk whose host serves it on this very CPU is done before anybody could wait for it.
-    if own_switches() == switches { 0 } else { elapsed.saturating_sub(times() - before) }
+    if own_waits() == waits { 0 } else { elapsed.saturating_sub(times() - before) }
 }
 
-/// How often the calling thread has left its CPU, of its own will or not.
-fn own_switches() -> i64 {
+/// How often the calling thread has left its CPU of its own will.
+fn own_waits() -> i64 {
     // SAFETY: a plain structure of numbers, which the call fills.
-    let usage = unsafe {
+    unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage), 0);
-        usage
-    };
-    usage.ru_nvcsw + usage.ru_nivcsw
+        usage.ru_nvcsw
+    }
 }
 
 /// Pages of memory, of which none has been touched.

@@ -50,7 +50,7 @@ fn main() {
         "successor" => successor(time(1), time(2), &words[3..]),
         other => panic!("unknown work {other}"),
     }
-    work.fact("stolen_ns", stolen_ns() - stolen);
+    work.fact("stolen_ns", stolen_ns().saturating_sub(stolen));
     work.end();
 }
 

@@ -34,7 +34,7 @@ fn create(name: &str) -> JobCgroup {
 }
 
 fn directories(cgroup: &JobCgroup) -> Vec<PathBuf> {
-    cgroup.places().own().map(|place| place.directory.clone()).collect()
+    cgroup.places().own().map(|place| place.directory.to_path_buf()).collect()
 }
 
 /// Runs a shell script inside `cgroup` to its end.

@@ -5,9 +5,12 @@ use std::{
     fs::File,
     io::ErrorKind,
     mem::MaybeUninit,
-    path::{Path, PathBuf},
+    path::Path,
     str,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 use rustix::{
@@ -32,9 +35,10 @@ const SELDOM: u32 = 8;
 /// How many are kept open.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
-/// A file that the kernel makes as it is read, by its path.
+/// A file that the kernel makes as it is read, by its path: those of one directory share that.
 pub struct KeptFile {
-    path: Box<Path>,
+    directory: Arc<Path>,
+    name: &'static str,
     open: Option<Open>,
     /// Readings in a row that did not find it.
     absent: u32,
@@ -42,8 +46,8 @@ pub struct KeptFile {
 
 impl KeptFile {
     /// The file `name` of `directory`, whether or not it is there.
-    pub fn new(directory: &Path, name: &str) -> Self {
-        Self { path: directory.join(name).into_boxed_path(), open: None, absent: 0 }
+    pub fn new(directory: impl Into<Arc<Path>>, name: &'static str) -> Self {
+        Self { directory: directory.into(), name, open: None, absent: 0 }
     }
 
     /// What `parse` makes of its text now; `None` also where it is missing or refused (pressure files answer
@@ -85,7 +89,7 @@ impl KeptFile {
             self.absent = self.absent.wrapping_add(1);
             return None;
         }
-        let opened = File::open(&self.path);
+        let opened = File::open(self.directory.join(self.name));
         // One that is refused, or that there is no descriptor for, may be there the next time.
         let is_absent = opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         self.absent = if is_absent { self.absent.wrapping_add(1) } else { 0 };
@@ -98,14 +102,14 @@ impl KeptFile {
 
 /// A cgroup's directory that stays open, for files in it that cannot: no path is looked up.
 pub struct KeptDirectory {
-    path: PathBuf,
+    path: Arc<Path>,
     open: Option<Open>,
 }
 
 impl KeptDirectory {
     /// That at `path`, whether or not it is there.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, open: None }
+    pub fn new(path: impl Into<Arc<Path>>) -> Self {
+        Self { path: path.into(), open: None }
     }
 
     /// Where it is.

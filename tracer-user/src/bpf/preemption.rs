@@ -1,6 +1,9 @@
 //! Whether other tasks may interrupt programs.
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{
+    marker::PhantomData,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 /// How many [`ByEvents`] there are in this process.
 static BY_EVENTS: AtomicUsize = AtomicUsize::new(0);
@@ -16,7 +19,7 @@ pub fn interrupts_programs() -> bool {
 pub struct ByEvents(());
 
 impl ByEvents {
-    /// `None` where the programs are those of typed tracepoints, of which nothing hangs on readers.
+    /// `None` before Linux 7.0: the programs are those of typed tracepoints there, of which nothing hangs on readers.
     pub fn begin() -> Option<Self> {
         interrupts_programs().then(|| {
             BY_EVENTS.fetch_add(1, Relaxed);
@@ -37,6 +40,8 @@ impl Drop for ByEvents {
 #[derive(Debug)]
 pub struct Ahead {
     policy: libc::c_int,
+    /// It is this thread's, and stays here.
+    of_thread: PhantomData<*const ()>,
 }
 
 impl Ahead {
@@ -48,17 +53,18 @@ impl Ahead {
     fn of_thread() -> Option<Self> {
         // SAFETY: without pointers.
         let policy = unsafe { libc::sched_getscheduler(0) };
-        let is_ordinary =
-            [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy);
+        let is_ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE]
+            .contains(&(policy & !libc::SCHED_RESET_ON_FORK));
         (is_ordinary && set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, 1))
-            .then_some(Self { policy })
+            .then_some(Self { policy, of_thread: PhantomData })
     }
 }
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // What may become so may become what it was.
-        set_policy(self.policy, 0);
+        // Who may become so by RLIMIT_RTPRIO alone may become what it was, but for what its children are: they are ordinary.
+        let _ =
+            set_policy(self.policy, 0) || set_policy(self.policy | libc::SCHED_RESET_ON_FORK, 0);
     }
 }
 
@@ -92,6 +98,14 @@ mod tests {
         assert_eq!(ahead.is_some(), is_ahead);
         assert!(is_ahead || held & CAP_SYS_NICE == 0, "it may be");
         assert!(!is_ahead || Ahead::of_thread().is_none(), "it is already");
+        drop(ahead);
+        assert_eq!(policy(), before);
+        assert!(Ahead::begin().is_none(), "nothing hangs on it");
+        BY_EVENTS.fetch_add(1, Relaxed);
+        let by_events = ByEvents(());
+        let ahead = Ahead::begin();
+        assert_eq!(ahead.is_some(), is_ahead);
+        drop(by_events);
         drop(ahead);
         assert_eq!(policy(), before);
     }

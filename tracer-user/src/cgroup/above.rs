@@ -14,7 +14,7 @@ use super::{
 };
 
 /// So long what was read is told: as long as what memory is of is told of a job at short intervals.
-const FRESH_NS: u64 = 5_000_000_000;
+const FRESH_NS: u64 = 4_500_000_000;
 /// From so many on, those that nobody asked for lately are given up: users come and go.
 const MOST: usize = 256;
 

@@ -1,9 +1,6 @@
 //! What a job may use at most: CPUs, CPU quota and memory, by its own cgroup and every ancestor of it.
 
-use std::{
-    fs::File,
-    path::{Path, PathBuf},
-};
+use std::{fs::File, path::Path, sync::Arc};
 
 use super::{
     formats::{
@@ -80,9 +77,9 @@ enum CoresFile {
 impl Cores {
     /// Of the job at `places`, read.
     pub fn of(places: &Places) -> Self {
-        let v2 = |name: &str| Some(KeptFile::new(&places.v2()?.directory, name));
-        let v1 = |controller: &str, name: &str| {
-            Some(KeptFile::new(&places.v1(controller)?.directory, name))
+        let v2 = |name| Some(KeptFile::new(places.v2()?.directory.clone(), name));
+        let v1 = |controller: &str, name| {
+            Some(KeptFile::new(places.v1(controller)?.directory.clone(), name))
         };
         let v1_set = v1("cpuset", "cpuset.effective_cpus");
         let set = v1_set.or_else(|| v2("cpuset.cpus.effective")).map(CoresFile::Set);
@@ -164,7 +161,7 @@ pub(super) struct Quota {
 
 /// Where the kernel counts the time that a quota took.
 pub(super) struct Throttle {
-    pub directory: PathBuf,
+    pub directory: Arc<Path>,
     is_v2: bool,
     stat: KeptFile,
 }
@@ -202,15 +199,16 @@ impl Throttle {
     pub fn find(places: &Places) -> Option<Self> {
         let quota = Quota::find(places).map(|quota| quota.throttle);
         quota.or_else(|| {
-            let v1 = places.v1("cpu").map(|place| Self::at(&place.directory, false));
+            let v1 = places.v1("cpu").map(|place| Self::at(place.directory.clone(), false));
             let mut v2 = places.v2().into_iter().flat_map(|place| place.upwards());
             v1.or_else(|| v2.find_map(|directory| Self::at(directory, true).counted()))
         })
     }
 
-    fn at(directory: &Path, is_v2: bool) -> Self {
-        let stat = KeptFile::new(directory, "cpu.stat");
-        Self { directory: directory.to_owned(), is_v2, stat }
+    fn at(directory: impl Into<Arc<Path>>, is_v2: bool) -> Self {
+        let directory = directory.into();
+        let stat = KeptFile::new(directory.clone(), "cpu.stat");
+        Self { directory, is_v2, stat }
     }
 
     fn counted(mut self) -> Option<Self> {

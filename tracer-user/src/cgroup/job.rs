@@ -106,7 +106,7 @@ impl JobCgroup {
                 number: hierarchy.number,
                 controllers: if is_v1 { hierarchy.controllers.clone() } else { Arc::default() },
                 mount: hierarchy.mount.clone(),
-                directory: hierarchy.own.clone(),
+                directory: hierarchy.own.as_path().into(),
                 own: false,
             };
             if is_used(hierarchy, job.places.v2().is_some_and(|v2| v2.own)) {
@@ -126,7 +126,7 @@ impl JobCgroup {
                             .with_context(|| format!("cannot lock {}", directory.display()))?;
                         let Some(hold) = hold else { return Ok(None) };
                         job.holds.push(hold);
-                        (place.directory, place.own) = (directory, true);
+                        (place.directory, place.own) = (directory.into(), true);
                     }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
                     Err(error) => refusals.push(format!(

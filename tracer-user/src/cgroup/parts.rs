@@ -18,10 +18,10 @@ pub struct PartFiles {
 impl PartFiles {
     /// Those of the part at `places`.
     pub fn of(places: &Places) -> Self {
-        let v1 = |controller: &str, name: &str| {
-            Some(KeptFile::new(&places.v1(controller)?.directory, name))
+        let v1 = |controller: &str, name| {
+            Some(KeptFile::new(places.v1(controller)?.directory.clone(), name))
         };
-        let v2 = |name: &str| Some(KeptFile::new(&places.v2()?.directory, name));
+        let v2 = |name| Some(KeptFile::new(places.v2()?.directory.clone(), name));
         let throttled = "blkio.throttle.io_service_bytes_recursive";
         Self {
             usage_ns: v1("cpuacct", "cpuacct.usage"),
@@ -73,7 +73,7 @@ mod tests {
                 number,
                 controllers,
                 mount: directory.as_path().into(),
-                directory,
+                directory: directory.into(),
                 own: true,
             };
             PartFiles::of(&Places(vec![place])).read(None)
@@ -118,7 +118,7 @@ mod tests {
             number: 0,
             controllers: [].into(),
             mount: mount.into(),
-            directory: directory.clone(),
+            directory: directory.as_path().into(),
             own,
         };
         let mut part = PartFiles::of(&Places(vec![place]));

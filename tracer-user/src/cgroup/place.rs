@@ -1,11 +1,6 @@
 //! Where one job is in each hierarchy, and the id by which the kernel's probes know it there.
 
-use std::{
-    fs, io,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, io, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
 /// One job's directory in one hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +12,7 @@ pub struct Place {
     /// Where the hierarchy is mounted: the last of the directory's ancestors.
     pub mount: Arc<Path>,
     /// The cgroup's directory.
-    pub directory: PathBuf,
+    pub directory: Arc<Path>,
     /// Whether the directory is the job's alone. Otherwise the job stays in a cgroup that others may
     /// be in too: its limits hold, its counts are not the job's.
     pub own: bool,

@@ -3,7 +3,7 @@
 //!
 //! A file that is missing, refused or garbage costs its own field, which is then unknown.
 
-use std::path::{Path, PathBuf};
+use std::{path::Path, sync::Arc};
 
 use super::{
     above,
@@ -71,7 +71,7 @@ const V1: MemoryNames = MemoryNames {
 
 /// The files of the directory whose memory is the job's alone.
 struct MemoryFiles {
-    directory: PathBuf,
+    directory: Arc<Path>,
     names: &'static MemoryNames,
     current: KeptFile,
     peak: KeptFile,
@@ -99,7 +99,7 @@ impl MemoryFiles {
             None => (places.v2()?, &V2),
         };
         let directory = &Some(place).filter(own)?.directory;
-        let file = |name| KeptFile::new(directory, name);
+        let file = |name| KeptFile::new(directory.clone(), name);
         Some(Self {
             directory: directory.clone(),
             names,
@@ -193,7 +193,7 @@ impl CgroupReader {
             return groups;
         }
         let tasks = tasks.flatten();
-        // Before all else: one that is set meanwhile is seen at the next reading.
+        // Before all else: one that is set meanwhile is seen when they are compared.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
         let limits =
@@ -212,8 +212,8 @@ impl CgroupReader {
         groups
     }
 
-    /// What is told of a job that does nothing, which has so many cores, and tasks where they were counted; `compares`:
-    /// charge and limits are read.
+    /// What is told of a job that does nothing, which has so many cores, and tasks if they were asked for, which the kernel
+    /// may only list. `compares`: charge and limits are read.
     fn still(
         &mut self,
         compares: bool,
@@ -239,12 +239,12 @@ impl CgroupReader {
 
     /// Whether charge and limits are those of `memory` and `limits`.
     fn is_as_told(&mut self, memory: &Group, limits: Limits) -> bool {
-        let above = || above::memory_limit(&self.places, self.seldom.as_ref().map(Seldom::now_ns));
+        let above = self.above();
         self.memory.as_mut().is_some_and(|files| {
             let current = files.current.read(parse_number);
             current.is_some()
                 && current == memory.number(Memory::current_bytes)
-                && [files.limit.read(parse_limit), above()] == limits
+                && [files.limit.read(parse_limit), above] == limits
         })
     }
 
@@ -396,7 +396,7 @@ impl CgroupReader {
 /// The pressure files of the job at `places`.
 fn stalls(places: &Places) -> Vec<Stalls> {
     let Some(v2) = places.v2().filter(|place| place.own) else { return Vec::new() };
-    let of = |name, some, full| (KeptFile::new(&v2.directory, name), some, full);
+    let of = |name, some, full| (KeptFile::new(v2.directory.clone(), name), some, full);
     vec![
         of("cpu.pressure", Memory::cpu_some_stall_ns, Memory::cpu_full_stall_ns),
         of("memory.pressure", Memory::memory_some_stall_ns, Memory::memory_full_stall_ns),

@@ -1,14 +1,20 @@
 //! How many tasks are in a job's cgroups.
 
-use std::path::PathBuf;
+use std::{path::Path, sync::Arc};
 
-use super::{formats::parse_number, place::Places, tree::children};
+use super::{
+    formats::parse_number,
+    place::{Place, Places},
+    tree::children,
+};
 use crate::base::kept::{KeptDirectory, KeptFile};
 
 /// The tasks of a job: as the kernel counts them or, where it does not, as it lists them.
 pub(super) struct Tasks {
     counts: Vec<KeptFile>,
     listed: Option<Listed>,
+    /// The kernel did not count them when they were asked for last: v2 may lack the controller.
+    are_listed: bool,
 }
 
 impl Tasks {
@@ -17,12 +23,13 @@ impl Tasks {
         let has_pids =
             |number, controllers: &[String]| number == 0 || controllers.iter().any(|c| c == "pids");
         let counted = places.own().filter(|place| has_pids(place.number, &place.controllers));
-        let counts = counted.map(|place| KeptFile::new(&place.directory, "pids.current")).collect();
+        let file = |place: &Place| KeptFile::new(place.directory.clone(), "pids.current");
+        let counts = counted.map(file).collect();
         let listed = places.own().next().map(|place| {
             let name = if place.number == 0 { "cgroup.threads" } else { "tasks" };
             Listed::new(place.directory.clone(), name)
         });
-        Self { counts, listed }
+        Self { counts, listed, are_listed: false }
     }
 
     /// Closes its files until it is asked again.
@@ -31,15 +38,16 @@ impl Tasks {
         self.listed.iter_mut().for_each(Listed::close);
     }
 
-    /// Whether the kernel does not count them.
+    /// Whether the kernel only lists them, as far as is known.
     pub fn are_listed(&self) -> bool {
-        self.counts.is_empty()
+        self.are_listed
     }
 
     /// How many there are now; `None` where the job has no cgroup of its own, or the kernel only lists them and `lists`
     /// says that they are not to be counted.
     pub fn count(&mut self, lists: bool) -> Option<u64> {
         let counted = self.counts.iter_mut().find_map(|file| file.read(parse_number));
+        self.are_listed = counted.is_none();
         counted.or_else(|| self.listed.as_mut().filter(|_| lists)?.count())
     }
 }
@@ -54,7 +62,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(directory: PathBuf, name: &'static str) -> Self {
+    fn new(directory: impl Into<Arc<Path>>, name: &'static str) -> Self {
         Self { directory: KeptDirectory::new(directory), name, links: 0, below: Vec::new() }
     }
 

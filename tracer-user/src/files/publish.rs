@@ -32,8 +32,8 @@ impl Stage {
         make_folder(&self.tmp)
     }
 
-    /// First phase: a new file `name` in tmp, all of its `bytes` on the disk; its name there where it is not published.
-    /// From here to its [`Stage::publish`] the name is the caller's alone.
+    /// First phase: a new file `name` in tmp. All of its `bytes` are on the disk; its name is when [`Stage::publish`] was
+    /// tried, up to which it is the caller's alone.
     ///
     /// # Errors
     /// `AlreadyExists` where tmp or done has the name; else what the disk says. No file is left behind.
@@ -58,8 +58,7 @@ impl Stage {
         let renamed = match fs::rename(&tmp, &done) {
             // Either the file or the folder it goes to; with the folder there it is the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make_folder(&self.done)?;
-                fs::rename(&tmp, &done)
+                make_folder(&self.done).and_then(|()| fs::rename(&tmp, &done))
             }
             renamed => renamed,
         };

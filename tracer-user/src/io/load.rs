@@ -91,6 +91,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     // One after the other, on this thread alone: others wait for the CPUs of the node.
     let verify = |hook: &'static Hook| (hook.program, programs.load(hook, &kernel));
     let verified = planned(&checked).into_iter().map(verify).collect();
+    let by_events = ByEvents::begin();
     let states = attach_all(&mut programs, &kernel, checked, verified);
     drop(kernel);
     give_back_freed();
@@ -110,7 +111,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
         readers,
         systems,
         servers,
-        _by_events: ByEvents::begin(),
+        _by_events: by_events,
     };
     let are_known = job.mounts_of.as_ref().is_some_and(|processes| io.follow(processes));
     if !are_known {

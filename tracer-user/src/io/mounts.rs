@@ -9,7 +9,10 @@ use aya::maps::{
 };
 use tracer_ebpf::tables::io::{IO_MOUNTS, IO_PATH_BYTES};
 
-use crate::{base::mountinfo, bpf::maps::TakeMap};
+use crate::{
+    base::mountinfo,
+    bpf::{maps::TakeMap, preemption::Ahead},
+};
 
 /// Most beginnings of paths: each mount point has two.
 const MOST_PREFIXES: usize = 2 * IO_MOUNTS as usize;
@@ -43,6 +46,7 @@ impl Mounted {
     /// Has them as in `text`, as mountinfo has it; gives whether all found room.
     pub fn follow(&mut self, text: &str) -> bool {
         let (now, all) = prefixes(text, MOST_PREFIXES);
+        let _ahead = Ahead::begin();
         let (prefixes, devices) = (&mut self.prefixes, &mut self.devices);
         let told = follow(&mut self.known, &now, |prefix, device| match device {
             Some(device) => prefixes.insert(&key(prefix), device, 0).is_ok(),

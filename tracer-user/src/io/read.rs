@@ -139,7 +139,6 @@ impl Io {
     /// Follows the mounts as the first of `processes` that is still there has them now; gives whether one was. Else
     /// what was known stays.
     pub fn follow(&mut self, processes: &[u32]) -> bool {
-        let _ahead = Ahead::begin();
         let tried = processes.iter().take(MOST_TRIED);
         let mut read = tried.filter_map(|pid| Some((pid, mountinfo::read_of(*pid).ok()?)));
         let Some((pid, (text, is_whole))) = read.next() else { return false };

@@ -176,7 +176,7 @@ fn open_cgroups(cgroup: Option<&JobCgroup>) -> Result<(Vec<PathBuf>, Vec<File>),
     // Each join takes milliseconds of waiting. The one by which the tasks are told apart comes last, so
     // that the waiting is not the job's.
     places.sort_by_key(|place| cgroup.is_some_and(|job| job.tasks().hierarchy == place.number));
-    let directories: Vec<PathBuf> = places.iter().map(|place| place.directory.clone()).collect();
+    let directories: Vec<_> = places.iter().map(|place| place.directory.to_path_buf()).collect();
     let open = |directory: &PathBuf| {
         let file = File::options().write(true).open(directory.join("cgroup.procs"));
         file.map_err(|error| StartError::Cgroup(directory.clone(), error))

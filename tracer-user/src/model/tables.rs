@@ -30,7 +30,7 @@ pub use self::{
 measurement! {
     /// `job_memory`: the memory controller's view, and pressure stall times.
     MEMORY, Memory = "job_memory", key "memory", tags [],
-        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest (a limit of a cgroup above it is up to five seconds older), and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. Of a job that does nothing, current_bytes is compared every five seconds. After the last reading, up to an interval before the job's directory was removed, the kernel tells peak_bytes alone: what came then is in no other peak and in no stall time.";
+        "Memory of the job's cgroup, and the time its tasks were stalled (PSI) if the kernel measures it. The agent reads anonymous, file, shared and swapped memory and the limit of a job older than ten seconds every tenth of its age, every six seconds at the latest (a limit of a cgroup above it is up to five seconds older), and at once when current_bytes has changed by more than 1 % or is within a sixteenth of the limit; at shorter intervals they are absent in between. Of a job that does nothing, current_bytes and limits are read every five seconds, all else every half minute or when one of these changed; in between what was read last is told. After the last reading, up to an interval before the job's directory was removed, the kernel tells peak_bytes alone: what came then is in no other peak and in no stall time.";
 
     gauge current_bytes: Bytes,
         "Memory charged now (memory.current, v1 memory.usage_in_bytes).";
@@ -71,7 +71,7 @@ measurement! {
 measurement! {
     /// `job_cpu`: what the job holds.
     CPU, Cpu = "job_cpu", key "cpu", tags [],
-        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them as seldom as it reads the parts of job_memory, and when one came or ended; of a job that did nothing since, every half minute, and where the kernel counts them, every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
+        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them as seldom as it reads the parts of job_memory, and when one came or ended; of a job that did nothing since, every half minute. Where the kernel counts them, those of a job that does nothing are read every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
 
     constant cores_held: Millicores,
         "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";

@@ -4,7 +4,11 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::{Context, Result};
 
-use crate::{base::both, bpf::lookup, model::lease::Slot};
+use crate::{
+    base::both,
+    bpf::{lookup, preemption::Ahead},
+    model::lease::Slot,
+};
 
 /// A bank and where it belongs.
 pub struct Place<'a> {
@@ -23,8 +27,11 @@ pub struct Place<'a> {
 pub fn fill(places: &[Place<'_>]) -> Result<()> {
     match places {
         [] => Ok(()),
-        [Place { all, slot, bank }] => lookup::place(*all, (*slot).into(), *bank)
-            .with_context(|| format!("cannot place a bank of slot {slot}")),
+        [Place { all, slot, bank }] => {
+            let _ahead = Ahead::begin();
+            lookup::place(*all, (*slot).into(), *bank)
+                .with_context(|| format!("cannot place a bank of slot {slot}"))
+        }
         more => {
             let (some, others) = more.split_at(more.len() / 2);
             let (some, others) = both(|| fill(some), || fill(others));

@@ -210,7 +210,6 @@ impl Slots {
     /// When the lease has ended, or there is no room for the cgroup.
     pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
-        let _ahead = Ahead::begin();
         let placed = self.ids.insert(cgroup.table, cgroup.id, slot);
         self.no_room += u64::from(placed.is_err());
         placed

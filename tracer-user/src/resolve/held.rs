@@ -53,7 +53,7 @@ pub(crate) fn places(mountinfo: &str, own_cgroups: &str, path: &str) -> Places {
         controllers: if hierarchy.number == 0 { [].into() } else { hierarchy.controllers },
         number: hierarchy.number,
         mount: hierarchy.mount,
-        directory: hierarchy.own,
+        directory: hierarchy.own.into(),
         own: true,
     };
     Places(v2.into_iter().chain(v1).map(place).collect())

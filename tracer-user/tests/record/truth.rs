@@ -144,7 +144,7 @@ fn cgroup(stalled_us: u64, throttled_us: u64) -> (tempfile::TempDir, Places) {
         number: 0,
         controllers: ["cpu".into(), "memory".into()].into(),
         mount: mount.path().into(),
-        directory,
+        directory: directory.into(),
         own: true,
     };
     write_counts(&place, stalled_us, throttled_us);
@@ -309,7 +309,7 @@ fn steps_and_tasks_have_names_and_counts() {
             number: 0,
             controllers: [].into(),
             mount: folder.path().into(),
-            directory,
+            directory: directory.into(),
             own: true,
         }])
     };

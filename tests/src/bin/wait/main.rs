@@ -80,7 +80,7 @@ fn main() {
     };
     let stolen = stolen_ns();
     let waited = wait(&amount);
-    work.fact("stolen_ns", stolen_ns() - stolen);
+    work.fact("stolen_ns", stolen_ns().saturating_sub(stolen));
     work.fact("off_cpu_ns", waited.off_cpu_ns);
     work.fact("apart_ns", waited.apart_ns);
     work.fact("least_ns", amount.least_ns());

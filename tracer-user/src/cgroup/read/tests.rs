@@ -16,7 +16,13 @@ fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
     let directory = mount.path().join(path);
     fs::create_dir_all(&directory).unwrap();
     let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
-    let place = Place { number, controllers, mount: mount.path().into(), directory, own: true };
+    let place = Place {
+        number,
+        controllers,
+        mount: mount.path().into(),
+        directory: directory.into(),
+        own: true,
+    };
     (mount, place)
 }
 

@@ -192,7 +192,7 @@ impl View {
                 number: hierarchy.number,
                 controllers: hierarchy.controllers.clone(),
                 mount: hierarchy.mount.clone(),
-                directory,
+                directory: directory.into(),
                 own: true,
             })
         };

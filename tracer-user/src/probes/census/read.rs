@@ -12,7 +12,7 @@ use tracer_ebpf::tables::{
 use super::{event, older, sighted::Sighted};
 use crate::{
     base::mounts::Mounts,
-    bpf::{hook::HookState, maps::TakeMap, ring::Ring, set::Set, words::Words},
+    bpf::{hook::HookState, maps::TakeMap, preemption::Ahead, ring::Ring, set::Set, words::Words},
     model::{
         lease::{Lease, Slot},
         seen::{Means, Seen},
@@ -120,6 +120,7 @@ impl Census {
     /// What was seen of `lease`, which has `slot`, so far; `None` where nothing was.
     pub fn seen(&mut self, lease: Lease, slot: Option<Slot>) -> Option<Seen> {
         let sighted = self.leases.get_mut(&lease)?;
+        let _ahead = Ahead::begin();
         for (program, executions) in sighted.counted() {
             *executions =
                 self.maps.sights.get(&program_key(lease, *program), 0).unwrap_or(*executions);

@@ -134,7 +134,13 @@ mod tests {
             let directory = self.0.path().to_owned();
             let controllers = ["memory".into()].into();
             let mount = directory.as_path().into();
-            Places(vec![Place { number: 0, controllers, mount, directory, own: true }])
+            Places(vec![Place {
+                number: 0,
+                controllers,
+                mount,
+                directory: directory.into(),
+                own: true,
+            }])
         }
     }
 

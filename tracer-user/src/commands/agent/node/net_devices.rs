@@ -123,7 +123,7 @@ impl Device {
         let mut group = Group::unknown(&NODE_NET, vec![self.name.clone()]);
         let mut number = |name: &'static str| {
             let file = self.files.entry(name);
-            let file = file.or_insert_with(|| KeptFile::new(&self.folder, name));
+            let file = file.or_insert_with(|| KeptFile::new(self.folder.as_path(), name));
             file.read(|text| text.trim().parse().ok())
         };
         let bytes = |words: Option<u64>| Some(words?.saturating_mul(*unit_bytes));
