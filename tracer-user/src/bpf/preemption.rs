@@ -62,7 +62,7 @@ impl Ahead {
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // Who may become so by RLIMIT_RTPRIO alone may become what it was, but for what its children are: they are ordinary.
+        // Who may be ahead by RLIMIT_RTPRIO alone may not take the flag back, which makes children ordinary.
         let _ =
             set_policy(self.policy, 0) || set_policy(self.policy | libc::SCHED_RESET_ON_FORK, 0);
     }
@@ -108,6 +108,23 @@ mod tests {
         drop(by_events);
         drop(ahead);
         assert_eq!(policy(), before);
+    }
+
+    /// As one that was ahead by RLIMIT_RTPRIO alone: the kernel refuses it to take the flag back.
+    #[test]
+    fn who_may_not_be_ahead_any_more_becomes_ordinary() {
+        use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+        let thread = std::thread::spawn(|| {
+            let ahead = Ahead::of_thread();
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::SYS_NICE);
+            set_capabilities(None, sets).unwrap();
+            drop(ahead);
+            // SAFETY: without pointers.
+            let policy = unsafe { libc::sched_getscheduler(0) };
+            assert_eq!(policy & !libc::SCHED_RESET_ON_FORK, libc::SCHED_OTHER);
+        });
+        thread.join().unwrap();
     }
 
     #[test]

@@ -32,8 +32,8 @@ impl Stage {
         make_folder(&self.tmp)
     }
 
-    /// First phase: a new file `name` in tmp. All of its `bytes` are on the disk; its name is when [`Stage::publish`] was
-    /// tried, up to which it is the caller's alone.
+    /// First phase: a new file `name` in tmp, all of its `bytes` on the disk. Its name is only there once
+    /// [`Stage::publish`] was tried; up to then it is the caller's alone.
     ///
     /// # Errors
     /// `AlreadyExists` where tmp or done has the name; else what the disk says. No file is left behind.
