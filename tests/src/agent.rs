@@ -2,7 +2,7 @@
 //! with the thread that started it; and what it wrote. Knows nothing of how the agent works inside.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
@@ -108,13 +108,13 @@ impl Agent {
         anonymous_bytes(self.pid())
     }
 
-    /// The heads of its records so far, as they stand in their files.
+    /// The jobs of which it has saved a record so far.
     ///
     /// # Errors
     /// When there are none.
-    pub fn heads(&self) -> Result<String> {
+    pub fn recorded(&self) -> Result<BTreeSet<String>> {
         let found = store::read_heads(&self.records_dir(), |_| true)?;
-        Ok(found.heads.iter().map(|(_, head)| head.line()).collect())
+        Ok(found.heads.into_iter().filter_map(|(_, head)| head.job).collect())
     }
 
     /// Where it saves records.

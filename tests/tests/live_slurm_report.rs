@@ -83,7 +83,7 @@ fn slurm_tells_the_rest_of_a_job_and_its_log_ends_with_ten_lines() {
         slurm.wait(job).unwrap();
         let gone = || slurm.job_cgroups(job).is_empty().then_some(());
         wait_for("a job's last directory", MOMENT, gone).unwrap();
-        let saved = || agent.heads().ok().filter(|heads| heads.contains(&job.to_string()));
+        let saved = || agent.recorded().ok().filter(|jobs| jobs.contains(&job.to_string()));
         wait_for("its record", MOMENT, saved).unwrap();
     }
     let told = json(&slurm, &agent, uneven, &[]);

@@ -1,6 +1,6 @@
 //! Records of jobs: whole, on the disk when a job has ended, and the sum of its lines to the unit.
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use jobtrace::{
     model::{
@@ -65,12 +65,12 @@ fn a_record_is_the_sum_of_the_jobs_lines() {
     forks.run(&[TEST_JOB, "forks", "41"]);
     [9_401, 9_402].into_iter().for_each(|job| shaped.remove_job(0, job));
     // Without the agent's end: a job's own is enough.
-    let heads =
-        || agent.heads().ok().filter(|heads| heads.contains("9401") && heads.contains("9402"));
-    wait_for("the records of two jobs", MOMENT, heads).unwrap();
+    let ended = |jobs: &BTreeSet<String>| ["9401", "9402"].iter().all(|job| jobs.contains(*job));
+    let recorded = || agent.recorded().ok().filter(ended);
+    wait_for("the records of two jobs", MOMENT, recorded).unwrap();
     let most_s = begin.elapsed().as_secs_f64();
     assert!(
-        !agent.heads().unwrap().contains("9403"),
+        !agent.recorded().unwrap().contains("9403"),
         "it runs, for less than a quarter of an hour"
     );
     let seen = running::heads(&agent.socket()).unwrap();
@@ -129,7 +129,7 @@ fn used_again(is_told: bool) {
     };
     run("30", "0", "physics");
     // Its end is told at a tick.
-    let ended = || agent.heads().ok().filter(|heads| heads.contains("9404"));
+    let ended = || agent.recorded().ok().filter(|jobs| jobs.contains("9404"));
     if is_told {
         wait_for("the record of the first", MOMENT, ended).unwrap();
     }

@@ -133,7 +133,7 @@ fn files_of_cgroups_that_stay_open_leave_enough_for_all_else() {
     let open = agent.descriptors() as u64;
     eprintln!("{open} of {needed} files are open");
     assert!(open + 50 <= needed, "{open} of {needed}");
-    agent.heads().unwrap();
+    agent.recorded().unwrap();
     let log = agent.log();
     assert!(!log.contains("Too many open files"), "{log}");
     agent.stop().unwrap();

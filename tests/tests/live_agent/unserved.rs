@@ -100,8 +100,8 @@ fn a_job_tells_what_its_files_show_without_a_slot_and_counts_from_when_it_has_on
     assert!((1..JOBS - 2).contains(&first.len()), "{first:?} have a slot");
     let never = (0..JOBS).rfind(|index| !first.contains(index)).unwrap();
     crowd.end(never);
-    let heads = || agent.heads().ok().filter(|heads| heads.contains(&name(never)));
-    wait_for("the record of one that never had a slot", Duration::from_secs(30), heads).unwrap();
+    let recorded = || agent.recorded().ok().filter(|jobs| jobs.contains(&name(never)));
+    wait_for("the record of one that never had a slot", Duration::from_secs(30), recorded).unwrap();
     // A slot for one that waits.
     crowd.end(first[0]);
     let is_late = |index: &usize| !first.contains(index);

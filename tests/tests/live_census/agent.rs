@@ -103,8 +103,8 @@ fn text<'a>(point: &'a Point, field: &str) -> &'a str {
 /// Waits until the agent has saved a record of the end of each of `jobs`.
 pub fn wait_for_records(agent: &Agent, jobs: &[u32]) {
     let saved = || {
-        let heads = agent.heads().ok()?;
-        jobs.iter().all(|job| heads.contains(&format!("\"{job}\""))).then_some(())
+        let recorded = agent.recorded().ok()?;
+        jobs.iter().all(|job| recorded.contains(&job.to_string())).then_some(())
     };
     wait_for("records", MOMENT, saved).unwrap();
 }
