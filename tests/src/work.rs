@@ -159,15 +159,21 @@ pub fn pin(index: usize) {
 /// waited. A host that takes a CPU away from this machine while the task is on it makes this longer: such time is
 /// in neither of the task's sums.
 pub fn off_cpu_ns(work: impl FnOnce()) -> u64 {
-    let times = || {
+    let run_delay_ns = || {
         let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        text.split_whitespace().take(2).map(|word| word.parse::<u64>().unwrap()).sum::<u64>()
+        text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
-    let (before, waits, begin) = (times(), own_waits(), Instant::now());
+    // Not schedstat's, which is as of the last tick.
+    let on_cpu_ns = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    };
+    let (waits, delay, on_cpu, begin) = (own_waits(), run_delay_ns(), on_cpu_ns(), Instant::now());
     work();
     let elapsed = begin.elapsed().as_nanos() as u64;
+    let runs = on_cpu_ns() - on_cpu + run_delay_ns() - delay;
     // A disk whose host serves it on this very CPU is done before anybody could wait for it.
-    if own_waits() == waits { 0 } else { elapsed.saturating_sub(times() - before) }
+    if own_waits() == waits { 0 } else { elapsed.saturating_sub(runs) }
 }
 
 /// How often the calling thread has left its CPU of its own will.
