@@ -77,10 +77,8 @@ enum CoresFile {
 impl Cores {
     /// Of the job at `places`, read.
     pub fn of(places: &Places) -> Self {
-        let v2 = |name| Some(KeptFile::new(places.v2()?.directory.clone(), name));
-        let v1 = |controller: &str, name| {
-            Some(KeptFile::new(places.v1(controller)?.directory.clone(), name))
-        };
+        let v2 = |name| places.v2_file(name);
+        let v1 = |controller, name| places.v1_file(controller, name);
         let v1_set = v1("cpuset", "cpuset.effective_cpus");
         let set = v1_set.or_else(|| v2("cpuset.cpus.effective")).map(CoresFile::Set);
         let cfs = v1("cpu", "cpu.cfs_quota_us").zip(v1("cpu", "cpu.cfs_period_us"));

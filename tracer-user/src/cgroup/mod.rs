@@ -9,6 +9,7 @@ pub mod formats;
 pub mod held;
 pub mod hierarchies;
 pub mod job;
+mod memory_files;
 pub mod pace;
 pub mod parts;
 pub mod place;

@@ -18,10 +18,8 @@ pub struct PartFiles {
 impl PartFiles {
     /// Those of the part at `places`.
     pub fn of(places: &Places) -> Self {
-        let v1 = |controller: &str, name| {
-            Some(KeptFile::new(places.v1(controller)?.directory.clone(), name))
-        };
-        let v2 = |name| Some(KeptFile::new(places.v2()?.directory.clone(), name));
+        let v1 = |controller, name| places.v1_file(controller, name);
+        let v2 = |name| places.v2_file(name);
         let throttled = "blkio.throttle.io_service_bytes_recursive";
         Self {
             usage_ns: v1("cpuacct", "cpuacct.usage"),
@@ -67,15 +65,7 @@ mod tests {
             for (name, text) in files {
                 fs::write(folder.path().join(name), text).unwrap();
             }
-            let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
-            let directory = folder.path().to_owned();
-            let place = Place {
-                number,
-                controllers,
-                mount: directory.as_path().into(),
-                directory: directory.into(),
-                own: true,
-            };
+            let place = Place::of_test(number, controllers, folder.path(), "");
             PartFiles::of(&Places(vec![place])).read(None)
         };
         let v2 = [
@@ -113,14 +103,7 @@ mod tests {
             fs::write(directory.join("cpu.stat"), format!("usage_usec {us}\n")).unwrap();
             fs::write(directory.join("io.stat"), format!("8:0 rbytes=1 wbytes={bytes}\n")).unwrap();
         };
-        let (mount, own) = (directory.clone(), true);
-        let place = Place {
-            number: 0,
-            controllers: [].into(),
-            mount: mount.into(),
-            directory: directory.as_path().into(),
-            own,
-        };
+        let place = Place::of_test(0, &[], folder.path(), "");
         let mut part = PartFiles::of(&Places(vec![place]));
         write(5, 10);
         let first = part.read(None);

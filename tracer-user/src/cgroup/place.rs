@@ -2,6 +2,8 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
+use crate::base::kept::KeptFile;
+
 /// One job's directory in one hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -19,6 +21,14 @@ pub struct Place {
 }
 
 impl Place {
+    /// A job's own at `<mount>/<path>` of hierarchy `number`.
+    #[cfg(test)]
+    pub(super) fn of_test(number: u32, controllers: &[&str], mount: &Path, path: &str) -> Self {
+        let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
+        let directory = mount.join(path).into();
+        Self { number, controllers, mount: mount.into(), directory, own: true }
+    }
+
     /// The directory and its ancestors, up to the mount point.
     pub fn upwards(&self) -> impl Iterator<Item = &Path> {
         self.directory.ancestors().take_while(|path| path.starts_with(&self.mount))
@@ -41,6 +51,16 @@ impl Places {
             place.number != 0 && place.controllers.iter().any(|name| name == controller)
         };
         self.0.iter().find(has)
+    }
+
+    /// The file `name` of the directory in the unified hierarchy.
+    pub fn v2_file(&self, name: &'static str) -> Option<KeptFile> {
+        Some(KeptFile::new(self.v2()?.directory.clone(), name))
+    }
+
+    /// The file `name` of the directory in the v1 hierarchy of `controller`.
+    pub fn v1_file(&self, controller: &str, name: &'static str) -> Option<KeptFile> {
+        Some(KeptFile::new(self.v1(controller)?.directory.clone(), name))
     }
 
     /// The places that are the job's alone.

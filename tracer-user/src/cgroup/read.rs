@@ -3,20 +3,15 @@
 //!
 //! A file that is missing, refused or garbage costs its own field, which is then unknown.
 
-use std::{path::Path, sync::Arc};
-
 use super::{
     above,
-    formats::{
-        HIERARCHICAL_LIMIT, limited, parse_limit, parse_number, parse_stall_ns, parse_stat,
-        parse_stats,
-    },
-    held::{Cores, Throttle, V1_LIMIT, V2_LIMIT, read_cores_held, read_file, read_memory_limit},
-    place::{Place, Places},
+    formats::parse_stall_ns,
+    held::{Cores, Throttle, read_cores_held, read_memory_limit},
+    memory_files::{MemoryFiles, MemoryStat},
+    place::Places,
     seldom::{Moves, Seldom},
     still::Limits,
     tasks::Tasks,
-    tree::children,
 };
 use tracer_ebpf::handle::{Handle, Number};
 
@@ -27,109 +22,6 @@ use crate::{
         tables::{CPU, Cpu, FAULT, Fault, MEMORY, Memory},
     },
 };
-
-/// The names of one version's memory files.
-struct MemoryNames {
-    current: &'static str,
-    peak: &'static str,
-    limit: &'static str,
-    /// Where `stat` does not tell.
-    swap: Option<&'static str>,
-    /// Keys of `memory.stat`.
-    anon: &'static str,
-    file: &'static str,
-    shmem: &'static str,
-    /// The file with the key `oom_kill`.
-    events: &'static str,
-    /// Whether that counts what cgroups below did, those removed included.
-    events_of_all: bool,
-}
-
-const V2: MemoryNames = MemoryNames {
-    current: "memory.current",
-    peak: "memory.peak",
-    limit: V2_LIMIT,
-    swap: Some("memory.swap.current"),
-    anon: "anon",
-    file: "file",
-    shmem: "shmem",
-    events: "memory.events",
-    events_of_all: true,
-};
-
-const V1: MemoryNames = MemoryNames {
-    current: "memory.usage_in_bytes",
-    peak: "memory.max_usage_in_bytes",
-    limit: V1_LIMIT,
-    swap: None,
-    anon: "total_rss",
-    file: "total_cache",
-    shmem: "total_shmem",
-    events: "memory.oom_control",
-    events_of_all: false,
-};
-
-/// The files of the directory whose memory is the job's alone.
-struct MemoryFiles {
-    directory: Arc<Path>,
-    names: &'static MemoryNames,
-    current: KeptFile,
-    peak: KeptFile,
-    limit: KeptFile,
-    stat: KeptFile,
-    swap: Option<KeptFile>,
-}
-
-/// What `memory.stat` tells, bytes.
-#[derive(Default)]
-struct MemoryStat {
-    anon: Option<u64>,
-    file: Option<u64>,
-    shmem: Option<u64>,
-    swap: Option<u64>,
-    limit: Option<u64>,
-}
-
-impl MemoryFiles {
-    fn of(places: &Places) -> Option<Self> {
-        let own = |place: &&Place| place.own;
-        // v1 first: a controller that v1 holds is not in v2, and then v2's directory lacks the files.
-        let (place, names) = match places.v1("memory") {
-            Some(v1) => (v1, &V1),
-            None => (places.v2()?, &V2),
-        };
-        let directory = &Some(place).filter(own)?.directory;
-        let file = |name| KeptFile::new(directory.clone(), name);
-        Some(Self {
-            directory: directory.clone(),
-            names,
-            current: file(names.current),
-            peak: file(names.peak),
-            limit: file(names.limit),
-            stat: file("memory.stat"),
-            swap: names.swap.map(file),
-        })
-    }
-
-    /// What is charged, swap and limits.
-    fn read_stat(&mut self) -> MemoryStat {
-        let names = self.names;
-        // v1's `memory.stat` names the smallest of all, its own too. v2's own is read before: where the cgroup goes between
-        // the two, the amounts are unknown too, and no one takes the limit for removed.
-        let own = |own: &mut KeptFile| own.read(parse_limit);
-        let of_v2 = names.swap.and_then(|_| own(&mut self.limit));
-        let keys = [names.anon, names.file, names.shmem, "total_swap", HIERARCHICAL_LIMIT];
-        let parsed = |text: &str| Some(parse_stats(text, keys));
-        let [anon, file, shmem, swap, limit] = self.stat.read(parsed).unwrap_or_default();
-        let swap = self.swap.as_mut().map_or(swap, |file| file.read(parse_number));
-        let limit = match (limit, names.swap) {
-            (Some(smallest), _) => limited(smallest),
-            (None, Some(_)) => of_v2,
-            (None, None) => own(&mut self.limit),
-        };
-        MemoryStat { anon, file, shmem, swap, limit }
-    }
-}
 
 /// Pressure files: what they tell of, and the fields of its stalls.
 type Stalls = (KeptFile, Handle<Number>, Handle<Number>);
@@ -196,15 +88,13 @@ impl CgroupReader {
         // Before all else: one that is set meanwhile is seen when they are compared.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
-        let limits =
-            files.map(|files| files.limit.read(parse_limit)).map(|own| [own, self.above()]);
+        let limits = files.map(MemoryFiles::read_limit).map(|own| [own, self.above()]);
         let groups = [self.read_memory(), self.cpu(cores_held, tasks)];
         if let (Some(seldom), Some(files)) = (&mut self.seldom, &mut self.memory) {
             seldom.still.note(&groups, limits.unwrap_or_default(), seldom.now_ns());
             // What is not read for a while is not kept open where others would be.
             if seldom.still.told().is_some() && kept::are_all_kept() {
-                let MemoryFiles { peak, stat, swap, .. } = files;
-                [peak, stat].into_iter().chain(swap).for_each(KeptFile::close);
+                files.close_seldom();
                 self.stalls.iter_mut().for_each(|(file, ..)| file.close());
                 self.throttle.iter_mut().for_each(Throttle::close);
             }
@@ -241,10 +131,10 @@ impl CgroupReader {
     fn is_as_told(&mut self, memory: &Group, limits: Limits) -> bool {
         let above = self.above();
         self.memory.as_mut().is_some_and(|files| {
-            let current = files.current.read(parse_number);
+            let current = files.read_current();
             current.is_some()
                 && current == memory.number(Memory::current_bytes)
-                && [files.limit.read(parse_limit), above] == limits
+                && [files.read_limit(), above] == limits
         })
     }
 
@@ -286,9 +176,7 @@ impl CgroupReader {
 
     /// Closes all files until they are read again: the job has ended.
     pub fn close(&mut self) {
-        if let Some(MemoryFiles { current, peak, limit, stat, swap, .. }) = &mut self.memory {
-            [current, peak, limit, stat].into_iter().chain(swap).for_each(KeptFile::close);
-        }
+        self.memory.iter_mut().for_each(MemoryFiles::close);
         self.stalls.iter_mut().for_each(|(file, ..)| file.close());
         self.throttle.iter_mut().for_each(Throttle::close);
         self.tasks.close();
@@ -298,8 +186,7 @@ impl CgroupReader {
     pub fn read_memory(&mut self) -> Group {
         let mut group = Group::unknown(&MEMORY, Vec::new());
         if let Some(files) = &mut self.memory {
-            let current = files.current.read(parse_number);
-            let peak = files.peak.read(parse_number);
+            let (current, peak) = (files.read_current(), files.read_peak());
             let reads_stat = self.seldom.as_mut().is_none_or(|seldom| seldom.reads_memory(current));
             let stat = if reads_stat { files.read_stat() } else { MemoryStat::default() };
             // Of a cgroup that is gone no limit is known any more.
@@ -350,7 +237,7 @@ impl CgroupReader {
         let is_lacking = fault.number(Fault::oom_kills).is_none();
         if is_lacking {
             let files = self.memory.as_ref();
-            let now = files.and_then(|files| oom_kills(&files.directory, files.names));
+            let now = files.and_then(MemoryFiles::oom_kills);
             // Of a cgroup that is gone nobody knows how its last tasks ended.
             if now.is_some() {
                 self.oom_kills = self.oom_kills.max(now);
@@ -402,16 +289,6 @@ fn stalls(places: &Places) -> Vec<Stalls> {
         of("memory.pressure", Memory::memory_some_stall_ns, Memory::memory_full_stall_ns),
         of("io.pressure", Memory::io_some_stall_ns, Memory::io_full_stall_ns),
     ]
-}
-
-/// Tasks of the cgroup at `directory`, and below, that the out-of-memory killer chose.
-fn oom_kills(directory: &Path, files: &MemoryNames) -> Option<u64> {
-    let own = parse_stat(&read_file(directory, files.events)?, "oom_kill")?;
-    if files.events_of_all {
-        return Some(own);
-    }
-    let below = children(directory).into_iter().filter_map(|child| oom_kills(&child, files));
-    Some(own + below.sum::<u64>())
 }
 
 #[cfg(test)]

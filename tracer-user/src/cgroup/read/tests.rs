@@ -1,11 +1,11 @@
 //! Cgroups of every kind, as directories of plain files.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::group::Value;
+use crate::{cgroup::place::Place, model::group::Value};
 
 mod changes;
 mod seldom;
@@ -13,16 +13,8 @@ mod seldom;
 /// A job at `<mount>/<path>` of hierarchy `number`, its own, in a directory that stays while it lives.
 fn place(number: u32, controllers: &[&str], path: &str) -> (TempDir, Place) {
     let mount = tempfile::tempdir().unwrap();
-    let directory = mount.path().join(path);
-    fs::create_dir_all(&directory).unwrap();
-    let controllers = controllers.iter().map(|name| (*name).to_owned()).collect();
-    let place = Place {
-        number,
-        controllers,
-        mount: mount.path().into(),
-        directory: directory.into(),
-        own: true,
-    };
+    let place = Place::of_test(number, controllers, mount.path(), path);
+    fs::create_dir_all(&place.directory).unwrap();
     (mount, place)
 }
 
