@@ -13,6 +13,8 @@ mod resumed;
 mod returned;
 pub mod roots;
 
+use roots::lies_in;
+
 /// What the probes are to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -279,7 +281,7 @@ impl Tracker {
 
     /// The job in whose directory `path` lies, the last one of its id.
     pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Tracked)> {
-        let owners = self.jobs.iter().filter(|(_, tracked)| path.starts_with(&tracked.root));
+        let owners = self.jobs.iter().filter(|(_, tracked)| lies_in(path, &tracked.root));
         // One inside another's directory has the longer path.
         owners.max_by_key(|(_, tracked)| {
             (tracked.root.as_os_str().len(), tracked.ended_ns.unwrap_or(u64::MAX))

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::job::Job;
+use crate::{commands::agent::tracker::roots::lies_in, model::job::Job};
 
 /// How much later than the others a job's directory may be removed where memory is counted.
 const LAST_DIRECTORY_NS: u64 = 5_000_000_000;
@@ -39,7 +39,7 @@ impl LetGo {
 
     /// The job in whose directory `path` lies, with that directory and its end; the last one of its id.
     pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Path, u64)> {
-        let owners = self.0.iter().filter(|(_, (root, _))| path.starts_with(root));
+        let owners = self.0.iter().filter(|(_, (root, _))| lies_in(path, root));
         // One inside another's directory has the longer path.
         let owner = owners.max_by_key(|(_, (root, ended_ns))| (root.as_os_str().len(), *ended_ns));
         owner.map(|(job, (root, ended_ns))| (job, &**root, *ended_ns))

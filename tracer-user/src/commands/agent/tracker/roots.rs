@@ -21,9 +21,25 @@ impl<'a> Roots<'a> {
     }
 }
 
+/// Whether `path` is `root`, or lies in it: both as the kernel writes them, of which [`Path::starts_with`] makes
+/// components first.
+pub fn lies_in(path: &Path, root: &Path) -> bool {
+    let root = root.as_os_str().as_bytes();
+    let rest = path.as_os_str().as_bytes().strip_prefix(root);
+    rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || root.ends_with(b"/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_lies_in_itself_and_in_those_above() {
+        let in_a_b = ["/a/b", "/a/b/c", "/a/bc", "/a", "/b", "/a/b-c/d"];
+        let lie = in_a_b.map(|path| lies_in(Path::new(path), Path::new("/a/b")));
+        assert_eq!(lie, [true, true, false, false, false, false]);
+        assert!(lies_in(Path::new("/a"), Path::new("/")));
+    }
 
     #[test]
     fn those_below_lie_in_it_and_those_beside_do_not() {
