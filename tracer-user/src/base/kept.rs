@@ -1,52 +1,37 @@
 //! The kernel's files that are read again and again, such as a cgroup's: they stay open, so that a reading is one call and
 //! not three, and no path is looked up. An open one stays with its cgroup or device, whatever that is called by then.
 
-use std::{
-    fs::File,
-    io::ErrorKind,
-    mem::MaybeUninit,
-    path::Path,
-    str,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::{fs::File, io::ErrorKind, mem::MaybeUninit, str};
 
-use rustix::{
-    fs::{Mode, OFlags, fstat, openat},
-    io::{pread, read},
-};
+use rustix::io::pread;
 
-use super::open_files;
+use super::{
+    directory::Directory,
+    spared::{Kind, Spared},
+};
 
 /// More than `memory.stat` has, the longest that each job has.
 const ROOM_BYTES: usize = 8 << 10;
-/// A list comes in pieces of a page, which hold as many lines as fit: a smaller one is the last.
-const LAST_BYTES: usize = (4 << 10) - 64;
-/// Most that are kept open, those of some two hundred jobs: the kernel has a page for each.
-const MOST: u64 = 2_048;
+/// Those of some two hundred jobs: the kernel has a page for each.
+static KEPT: Kind = Kind::new(2_048);
 
 /// A file that was not there at so many readings in a row is looked for at each eighth alone: most belong to
 /// controllers that the other version of cgroups has.
 const SURE: u32 = 4;
 const SELDOM: u32 = 8;
 
-/// How many are kept open.
-static KEPT: AtomicU64 = AtomicU64::new(0);
-
-/// A file that the kernel makes as it is read, by its path: those of one directory share that.
+/// A file that the kernel makes as it is read: those of one directory share that.
 pub struct KeptFile {
-    directory: Arc<Path>,
+    directory: Directory,
     name: &'static str,
-    open: Option<Open>,
+    open: Option<Spared<File>>,
     /// Readings in a row that did not find it.
     absent: u32,
 }
 
 impl KeptFile {
     /// The file `name` of `directory`, whether or not it is there.
-    pub fn new(directory: impl Into<Arc<Path>>, name: &'static str) -> Self {
+    pub fn new(directory: impl Into<Directory>, name: &'static str) -> Self {
         Self { directory: directory.into(), name, open: None, absent: 0 }
     }
 
@@ -80,7 +65,7 @@ impl KeptFile {
 
     /// What `look` finds in the file, which it says is gone by `None`.
     fn with<T>(&mut self, look: impl Fn(&File) -> Option<T>) -> Option<T> {
-        if let Some(found) = self.open.as_ref().and_then(|open| look(&open.0)) {
+        if let Some(found) = self.open.as_ref().and_then(|open| look(open)) {
             return Some(found);
         }
         // Its cgroup or device may be gone, and another be there by now.
@@ -89,99 +74,20 @@ impl KeptFile {
             self.absent = self.absent.wrapping_add(1);
             return None;
         }
-        let opened = File::open(self.directory.join(self.name));
+        let opened = self.directory.open(self.name);
         // One that is refused, or that there is no descriptor for, may be there the next time.
         let is_absent = opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         self.absent = if is_absent { self.absent.wrapping_add(1) } else { 0 };
         let file = opened.ok()?;
         let found = look(&file)?;
-        self.open = Open::keep(file);
+        self.open = KEPT.keep(file);
         Some(found)
-    }
-}
-
-/// A cgroup's directory that stays open, for files in it that cannot: no path is looked up.
-pub struct KeptDirectory {
-    path: Arc<Path>,
-    open: Option<Open>,
-}
-
-impl KeptDirectory {
-    /// That at `path`, whether or not it is there.
-    pub fn new(path: impl Into<Arc<Path>>) -> Self {
-        Self { path: path.into(), open: None }
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Closes it until it is asked again.
-    pub fn close(&mut self) {
-        self.open = None;
-    }
-
-    /// Lines of its file `name`, and the links of the directory: one for each below it, and two. `None` where it is gone
-    /// or refused.
-    pub fn count(&mut self, name: &str) -> Option<(u64, u64)> {
-        // A u32 on 64-bit ARM.
-        #[allow(clippy::useless_conversion, reason = "not on every machine")]
-        let links = |directory: &File| Some(u64::from(fstat(directory).ok()?.st_nlink));
-        let count = |directory: &File| Some((count_lines(directory, name)?, links(directory)?));
-        if let Some(found) = self.open.as_ref().and_then(|open| count(&open.0)) {
-            return Some(found);
-        }
-        // Its cgroup may be gone, and another be there by now.
-        self.open = None;
-        let directory = File::open(&self.path).ok()?;
-        let found = count(&directory)?;
-        self.open = Open::keep(directory);
-        Some(found)
-    }
-}
-
-/// Lines of the file `name` in `directory`.
-fn count_lines(directory: &File, name: &str) -> Option<u64> {
-    let file = openat(directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut lines = 0;
-    loop {
-        let mut room = [MaybeUninit::uninit(); ROOM_BYTES];
-        let (text, _) = read(&file, &mut room).ok()?;
-        lines += memchr::memchr_iter(b'\n', text).count() as u64;
-        if text.len() < LAST_BYTES {
-            return Some(lines);
-        }
     }
 }
 
 /// Whether no more may be kept open: who does not read one for a while closes it.
 pub fn are_all_kept() -> bool {
-    KEPT.load(Relaxed) >= most()
-}
-
-/// How many may be, so that enough is left for all else, banks of slots that are still to come among it.
-fn most() -> u64 {
-    open_files::to_spare().map_or(MOST, |spare| MOST.min(spare))
-}
-
-/// A file that counts among those kept.
-struct Open(File);
-
-impl Open {
-    /// Keeps `file` where it may be kept.
-    fn keep(file: File) -> Option<Self> {
-        (!are_all_kept()).then(|| {
-            KEPT.fetch_add(1, Relaxed);
-            Self(file)
-        })
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        KEPT.fetch_sub(1, Relaxed);
-    }
+    KEPT.is_full()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a job may use at most: CPUs, CPU quota and memory, by its own cgroup and every ancestor of it.
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{fs::File, path::Path};
 
 use super::{
     formats::{
@@ -9,7 +9,7 @@ use super::{
     },
     place::Places,
 };
-use crate::base::kept::KeptFile;
+use crate::base::{directory::Directory, kept::KeptFile};
 
 /// The files of a memory limit.
 pub(super) const V1_LIMIT: &str = "memory.limit_in_bytes";
@@ -159,7 +159,7 @@ pub(super) struct Quota {
 
 /// Where the kernel counts the time that a quota took.
 pub(super) struct Throttle {
-    pub directory: Arc<Path>,
+    pub directory: Directory,
     is_v2: bool,
     stat: KeptFile,
 }
@@ -203,7 +203,7 @@ impl Throttle {
         })
     }
 
-    fn at(directory: impl Into<Arc<Path>>, is_v2: bool) -> Self {
+    fn at(directory: impl Into<Directory>, is_v2: bool) -> Self {
         let directory = directory.into();
         let stat = KeptFile::new(directory.clone(), "cpu.stat");
         Self { directory, is_v2, stat }

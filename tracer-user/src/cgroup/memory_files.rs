@@ -1,6 +1,6 @@
 //! The memory files of one job's cgroup, v2's or v1's.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use super::{
     formats::{HIERARCHICAL_LIMIT, limited, parse_limit, parse_number, parse_stat, parse_stats},
@@ -8,7 +8,7 @@ use super::{
     place::{Place, Places},
     tree::children,
 };
-use crate::base::kept::KeptFile;
+use crate::base::{directory::Directory, kept::KeptFile};
 
 /// The names of one version's memory files.
 struct MemoryNames {
@@ -53,7 +53,7 @@ const V1: MemoryNames = MemoryNames {
 
 /// The files of the directory whose memory is the job's alone.
 pub(super) struct MemoryFiles {
-    directory: Arc<Path>,
+    directory: Directory,
     names: &'static MemoryNames,
     current: KeptFile,
     peak: KeptFile,

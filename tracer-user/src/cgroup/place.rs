@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path, sync::Arc};
 
-use crate::base::kept::KeptFile;
+use crate::base::{directory::Directory, kept::KeptFile};
 
 /// One job's directory in one hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Place {
     /// Where the hierarchy is mounted: the last of the directory's ancestors.
     pub mount: Arc<Path>,
     /// The cgroup's directory.
-    pub directory: Arc<Path>,
+    pub directory: Directory,
     /// Whether the directory is the job's alone. Otherwise the job stays in a cgroup that others may
     /// be in too: its limits hold, its counts are not the job's.
     pub own: bool,

@@ -9,7 +9,7 @@ use super::{
     held::{Cores, Throttle, read_cores_held, read_memory_limit},
     memory_files::{MemoryFiles, MemoryStat},
     place::Places,
-    seldom::{Moves, Seldom},
+    seldom::{Listing, Moves, Seldom},
     still::Limits,
     tasks::Tasks,
 };
@@ -80,11 +80,10 @@ impl CgroupReader {
             None => true,
         };
         let counts = compares || self.tasks.are_listed();
-        let tasks = counts.then(|| self.count_tasks());
+        let tasks = if counts { self.count_tasks() } else { self.tasks.known() };
         if let Some(groups) = self.still(compares, cores_held, tasks) {
             return groups;
         }
-        let tasks = tasks.flatten();
         // Before all else: one that is set meanwhile is seen when they are compared.
         let wants_all = self.seldom.as_ref().is_some_and(|seldom| seldom.still.wants_all());
         let files = self.memory.as_mut().filter(|_| wants_all);
@@ -102,18 +101,17 @@ impl CgroupReader {
         groups
     }
 
-    /// What is told of a job that does nothing, which has so many cores, and tasks if they were asked for, which the kernel
-    /// may only list. `compares`: charge and limits are read.
+    /// What is told of a job that does nothing, which has so many cores and tasks. `compares`: charge and limits are read.
     fn still(
         &mut self,
         compares: bool,
         cores_held: Option<u64>,
-        tasks: Option<Option<u64>>,
+        tasks: Option<u64>,
     ) -> Option<[Group; 2]> {
         let told = self.seldom.as_ref()?.still.told()?;
         let ([memory, mut cpu], limits) = (told.groups.clone(), told.limits);
-        // Tasks that are only listed are not counted each time.
-        let now_and_told = tasks.flatten().zip(cpu.number(Cpu::tasks));
+        // Where nothing tells them they are not compared.
+        let now_and_told = tasks.zip(cpu.number(Cpu::tasks));
         let is_same = now_and_told.is_none_or(|(now, told)| now == told)
             && (!compares || self.is_as_told(&memory, limits));
         if !is_same {
@@ -121,9 +119,7 @@ impl CgroupReader {
             return None;
         }
         cpu.set(Cpu::cores_held, cores_held);
-        if let Some(tasks) = tasks {
-            cpu.set(Cpu::tasks, tasks);
-        }
+        cpu.set(Cpu::tasks, tasks);
         Some([memory, cpu])
     }
 
@@ -180,6 +176,7 @@ impl CgroupReader {
         self.stalls.iter_mut().for_each(|(file, ..)| file.close());
         self.throttle.iter_mut().for_each(Throttle::close);
         self.tasks.close();
+        self.places.0.iter().for_each(|place| place.directory.close());
     }
 
     /// `job_memory` now.
@@ -273,10 +270,10 @@ impl CgroupReader {
         self.cores_held
     }
 
-    /// The job's tasks; `None` also where they are only listed, and not now.
+    /// The job's tasks; `None` also where they are only listed, and nothing tells whether they are the same.
     fn count_tasks(&mut self) -> Option<u64> {
-        let lists = self.seldom.as_mut().is_none_or(Seldom::lists_tasks);
-        self.tasks.count(lists)
+        let listing = self.seldom.as_mut().map_or(Listing::Now, Seldom::lists_tasks);
+        self.tasks.count(listing)
     }
 }
 

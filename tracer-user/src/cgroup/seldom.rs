@@ -13,10 +13,21 @@ const FULL_PART: u64 = 16;
 /// What by the probes a job's tasks did so far.
 #[derive(Clone, Copy, Default)]
 pub struct Moves {
-    /// Tasks that came and ended.
-    pub tasks: u64,
+    /// Tasks that came and ended, and programs executed, as one that was moved in does; `None` where nobody counts them.
+    pub tasks: Option<u64>,
     /// A number that grows with all that they do; `None` where nobody counts it.
     pub all: Option<u64>,
+}
+
+/// What is known of a job's tasks without the kernel's count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// They are to be listed.
+    Now,
+    /// They are as many as when they were listed last.
+    Same,
+    /// Nothing.
+    Unknown,
 }
 
 /// What is not read each time: what is told of it is what was read just now, or nothing.
@@ -30,9 +41,10 @@ pub(super) struct Seldom {
     limit_bytes: Option<u64>,
     cores: Pace,
     tasks: Pace,
-    /// What its tasks did up to the reading to come, and up to the one at which they were listed last.
+    /// What its tasks did up to the reading to come.
     moves: Moves,
-    listed: Moves,
+    /// [`Moves::tasks`] when they were listed last.
+    listed: Option<u64>,
     /// Whether the job does anything.
     pub still: Still,
 }
@@ -52,7 +64,7 @@ impl Seldom {
             cores,
             tasks: Pace::from(now_ns),
             moves: Moves::default(),
-            listed: Moves::default(),
+            listed: None,
             still: Still::default(),
         }
     }
@@ -95,19 +107,20 @@ impl Seldom {
         reads
     }
 
-    /// Whether tasks are to be listed; they are then. Of a job that did nothing since, only one that sleeps can have been
-    /// moved in or out.
-    pub fn lists_tasks(&mut self) -> bool {
-        let is_at_rest = self.moves.all.is_some() && self.moves.all == self.listed.all;
-        let is_due = match is_at_rest {
+    /// Whether tasks are to be listed; they are then. Where none came or ended since, only one that executes nothing can
+    /// have been moved in or out.
+    pub fn lists_tasks(&mut self) -> Listing {
+        let now = self.moves.tasks;
+        let is_same = now.is_some() && now == self.listed;
+        let is_due = match is_same {
             true => self.tasks.is_due_at_rest(self.now_ns),
             false => self.tasks.is_due(self.now_ns),
         };
-        let lists = self.moves.tasks != self.listed.tasks || is_due;
-        if lists {
+        if is_due || now != self.listed {
             self.tasks.note_read(self.now_ns);
-            self.listed = self.moves;
+            self.listed = now;
+            return Listing::Now;
         }
-        lists
+        if is_same { Listing::Same } else { Listing::Unknown }
     }
 }

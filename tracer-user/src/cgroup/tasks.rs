@@ -1,13 +1,12 @@
 //! How many tasks are in a job's cgroups.
 
-use std::{path::Path, sync::Arc};
-
 use super::{
     formats::parse_number,
     place::{Place, Places},
+    seldom::Listing,
     tree::children,
 };
-use crate::base::kept::{KeptDirectory, KeptFile};
+use crate::base::{directory::Directory, kept::KeptFile};
 
 /// The tasks of a job: as the kernel counts them or, where it does not, as it lists them.
 pub(super) struct Tasks {
@@ -15,6 +14,8 @@ pub(super) struct Tasks {
     listed: Option<Listed>,
     /// The kernel did not count them when they were asked for last: v2 may lack the controller.
     are_listed: bool,
+    /// How many there were then.
+    known: Option<u64>,
 }
 
 impl Tasks {
@@ -29,7 +30,7 @@ impl Tasks {
             let name = if place.number == 0 { "cgroup.threads" } else { "tasks" };
             Listed::new(place.directory.clone(), name)
         });
-        Self { counts, listed, are_listed: false }
+        Self { counts, listed, are_listed: false, known: None }
     }
 
     /// Closes its files until it is asked again.
@@ -43,18 +44,28 @@ impl Tasks {
         self.are_listed
     }
 
-    /// How many there are now; `None` where the job has no cgroup of its own, or the kernel only lists them and `lists`
-    /// says that they are not to be counted.
-    pub fn count(&mut self, lists: bool) -> Option<u64> {
+    /// How many there were when they were asked for last.
+    pub fn known(&self) -> Option<u64> {
+        self.known
+    }
+
+    /// How many there are now; `None` where the job has no cgroup of its own, or the kernel only lists them and `listing`
+    /// does not know.
+    pub fn count(&mut self, listing: Listing) -> Option<u64> {
         let counted = self.counts.iter_mut().find_map(|file| file.read(parse_number));
         self.are_listed = counted.is_none();
-        counted.or_else(|| self.listed.as_mut().filter(|_| lists)?.count())
+        self.known = counted.or_else(|| match listing {
+            Listing::Now => self.listed.as_mut()?.count(),
+            Listing::Same => self.known,
+            Listing::Unknown => None,
+        });
+        self.known
     }
 }
 
 /// A cgroup that lists its tasks in the file `name`, with all below it.
 struct Listed {
-    directory: KeptDirectory,
+    directory: Directory,
     name: &'static str,
     /// Links of the directory when it was listed.
     links: u64,
@@ -62,8 +73,8 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(directory: impl Into<Arc<Path>>, name: &'static str) -> Self {
-        Self { directory: KeptDirectory::new(directory), name, links: 0, below: Vec::new() }
+    fn new(directory: impl Into<Directory>, name: &'static str) -> Self {
+        Self { directory: directory.into(), name, links: 0, below: Vec::new() }
     }
 
     fn close(&mut self) {
@@ -82,7 +93,7 @@ impl Listed {
             }
         }
         self.links = links;
-        let found = children(self.directory.path()).into_iter();
+        let found = children(&self.directory).into_iter();
         self.below = found.map(|directory| Self::new(directory, self.name)).collect();
         Some(own + self.below.iter_mut().filter_map(Self::count).sum::<u64>())
     }
