@@ -15,7 +15,7 @@ const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
 /// What hardly ever changes after a job's begin is read after this at the latest,
 const HARDLY_NS: u64 = 60_000_000_000;
-/// what hardly changes while a job does nothing, after [`AGAIN_NS`], and both while the job is young once such a part of
+/// what changes hardly without a sign, after [`AGAIN_NS`], and both while the job is young once such a part of
 /// its age has passed.
 const HARDLY_PART: u64 = 4;
 
@@ -52,7 +52,7 @@ impl Pace {
         self.is_past(now_ns, self.part, self.latest_ns)
     }
 
-    /// The same where the job did nothing since it was read.
+    /// The same where no sign came since it was read.
     pub fn is_due_at_rest(&self, now_ns: u64) -> bool {
         self.is_past(now_ns, HARDLY_PART, AGAIN_NS)
     }
