@@ -114,6 +114,33 @@ fn on_an_overlay_each_file_is_told_by_its_name() {
     known_files(Path::new(Overlay::writable(disk.path()).path()));
 }
 
+/// An overlay numbers no generations, and the file system below it gives the number of a file that is gone to the next.
+#[test]
+fn on_an_overlay_files_that_have_had_the_same_number_are_told_apart() {
+    const FILES: u64 = 20;
+    let disk = Ext4::mount(64 * MIB).unwrap();
+    let overlay = Overlay::writable(disk.path());
+    let own = folder(Path::new(overlay.path()), "own");
+    let numbers = tempfile::NamedTempFile::new().unwrap();
+    let numbers = numbers.path().to_str().unwrap();
+    let each = format!(
+        "i=0; while [ $i -lt {FILES} ]; do printf %0100d 0 > {own}/$i; cat {own}/$i > /dev/null; \
+         stat -c %i {own}/$i >> {numbers}; rm {own}/$i; i=$((i + 1)); done"
+    );
+    let job = Traced::run(&["--io"], &["sh", "-c", &each]);
+    let mut agree = Agreement::new();
+    for name in (0..FILES).map(|number| format!("{own}/{number}")) {
+        let row = row(&job, "io_files", &name);
+        for (field, truth) in [("opens", 2), ("written_bytes", 100), ("read_bytes", 100)] {
+            agree.exact(&format!("{name}: {field}"), row[field].as_u64().unwrap(), truth);
+        }
+    }
+    let numbers = fs::read_to_string(numbers).unwrap();
+    let different = numbers.lines().collect::<std::collections::BTreeSet<_>>().len() as u64;
+    agree.between("numbers of these files", different, 1..=FILES / 2);
+    agree.end();
+}
+
 /// Many times more files than there is room for, between two uses of one that does more, while jobtrace, stopped, reads
 /// none of them.
 #[test]

@@ -27,6 +27,7 @@ use crate::{
     files,
     job::if_jobs,
     kernel::{Kernel, Pointer, global, has, load},
+    lives,
     maps::in_flight,
     operation::Operation,
     places::{Place, awaits_writer, directed},
@@ -134,11 +135,14 @@ fn end<T: Task>(cpu: *mut IoCpu, registers: Kernel, result: i64) {
     // SAFETY: the task's own, or that of another that shares its place: the tag tells.
     let (is_known, begun) = unsafe { ((*own).tag == tag(pid, number), &mut *own) };
     let is_closed = call.place() == place::CLOSED;
-    let place = match is_closed {
+    let mut place = match is_closed {
         true if is_known => Place::closed_by(begun),
         true => Place::UNKNOWN,
         false => Place::of_call(task, arguments, call, result),
     };
+    if call.op() == op::OPEN {
+        lives::note_opened(&mut place.file, now);
+    }
     // SAFETY: this CPU's own.
     let operation = unsafe { Operation::of_call(cpu) };
     let is_timed = is_known && begun.start_ns != 0;

@@ -12,7 +12,6 @@ use tracer_ebpf::{
     tables::{
         in_flight::{FAULT, InFlight, is_operation, tag},
         io::{IoCpu, IoKey, op},
-        io_file::FileId,
     },
 };
 
@@ -25,6 +24,7 @@ use crate::{
     inode::Inode,
     job::if_jobs_task,
     kernel::{Kernel, global, load},
+    lives::id_of,
     maps::in_flight,
     task::Task,
     typed::{device_of, file, file_of_descriptor},
@@ -134,7 +134,7 @@ fn fetched(cpu: *mut IoCpu, task: Kernel, inode: u64, pages: u32) {
         count(cpu, device, op, block, besides);
         return;
     }
-    let id = FileId { device, generation: inode.generation(), inode: inode.number() };
+    let id = id_of(&inode, device);
     // SAFETY: as above; a page fault is no call, so that nobody else needs the place meanwhile.
     let before = unsafe { *begun };
     let major: u64 = load(task, TASK_MAJ_FLT);

@@ -13,6 +13,7 @@ use tracer_ebpf::{
 use crate::{
     arguments::Arguments,
     inode::{Inode, PIPE, REGULAR, TYPE},
+    lives::id_of,
     maps::{HEAVY, LIGHT, NAMES},
     names::tell_name,
     operation::Operation,
@@ -58,8 +59,7 @@ impl File {
         if stream != 0 {
             return Self { address: 0, id: FileId::stream(stream), size_bytes: 0 };
         }
-        let id = FileId { device, generation: inode.generation(), inode: inode.number() };
-        Self { address, id, size_bytes: inode.size_bytes() }
+        Self { address, id: id_of(inode, device), size_bytes: inode.size_bytes() }
     }
 }
 

@@ -32,6 +32,8 @@ mod job;
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod kernel;
 #[cfg(target_arch = "bpf")]
+mod lives;
+#[cfg(target_arch = "bpf")]
 mod maps;
 #[cfg(target_arch = "bpf")]
 mod names;

@@ -62,6 +62,9 @@ pub static NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(LI
 /// The same of those with which more was done.
 #[map]
 pub static HEAVY_NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entries(HEAVY_FILES, 0);
+/// When the opens were that made files of systems without generations, by their numbers.
+#[map]
+pub static LIVES: LruHashMap<FileId, u32> = LruHashMap::with_max_entries(LIGHT_FILES, 0);
 /// When requests to io_uring were submitted that are not completed, by their addresses.
 #[map]
 pub static REQUESTS: HashMap<u64, u64> = HashMap::with_max_entries(IO_REQUESTS, 0);

@@ -1,0 +1,52 @@
+//! Files of systems that number no generations of an inode: overlays, most of FUSE, NFS. Which of those that had a number
+//! one is, is told by when the open was that made it, as far as it was seen.
+
+use tracer_ebpf::{kernel_fields::fields::*, tables::io_file::FileId};
+
+use crate::{files::File, inode::Inode, maps::LIVES, typed};
+
+/// In a file's mode: its open made it (linux/fs.h).
+const CREATED: u32 = 1 << 20;
+
+/// What `inode` of file system `device` is called by.
+#[inline(always)]
+pub fn id_of(inode: &Inode, device: u32) -> FileId {
+    let id = FileId { device, generation: inode.generation(), inode: inode.number() };
+    if id.generation != 0 {
+        return id;
+    }
+    FileId { generation: life(device, id.inode) as u32, ..id }
+}
+
+/// Notes that the open of `file` ended at `now_ns`, where it made it.
+#[inline(always)]
+pub fn note_opened(file: &mut File, now_ns: u64) {
+    if file.address == 0 {
+        return;
+    }
+    let open = typed::file(file.address);
+    if open.field::<u32, _>(FILE_MODE) as u32 & CREATED == 0 {
+        return;
+    }
+    let Some(inode) = Inode::at(open.field::<u64, _>(FILE_INODE)) else { return };
+    if inode.generation() == 0 {
+        file.id.generation = begin(file.id.device, file.id.inode, now_ns) as u32;
+    }
+}
+
+/// The life of the file that has this number now; 0 where its begin was not seen.
+#[inline(never)]
+fn life(device: u32, inode: u64) -> u64 {
+    let number = FileId { device, generation: 0, inode };
+    // SAFETY: a word, which is written as a whole.
+    unsafe { LIVES.get(&number) }.copied().unwrap_or(0).into()
+}
+
+/// Begins a new life of this number, and gives it: in units of 1,024 ns, and no other's within an hour.
+#[inline(never)]
+fn begin(device: u32, inode: u64, now_ns: u64) -> u64 {
+    let number = FileId { device, generation: 0, inode };
+    let life = (now_ns >> 10) as u32 | 1;
+    let _ = LIVES.insert(&number, &life, 0);
+    life.into()
+}
