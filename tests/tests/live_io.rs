@@ -69,6 +69,36 @@ fn on_an_overlay_every_operation_error_and_byte_is_told() {
     known_amounts(Path::new(overlay.path()), "tmpfs", overlay.path(), "2");
 }
 
+/// The kernel gives the number of a file system that is unmounted to the next one, and jobtrace tells systems by that.
+#[test]
+fn a_number_that_another_file_system_has_by_now_is_in_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let [first, then, numbers] = ["first", "then", "numbers"].map(|name| folder.path().join(name));
+    [&first, &then].into_iter().for_each(|path| std::fs::create_dir(path).unwrap());
+    let [first, then, numbers] = [first, then, numbers].map(|path| path.display().to_string());
+    // Long enough for the mounts to be read again, which are taken for the same for five seconds.
+    let each = format!(
+        "for at in {first} {then}; do mount -t tmpfs known $at; echo data > $at/file; stat -c %d $at >> {numbers}; \
+         sleep 7; umount $at; done"
+    );
+    let is_same = || {
+        let both = std::fs::read_to_string(&numbers).unwrap();
+        let lines: Vec<_> = both.lines().collect();
+        lines[lines.len() - 2] == lines[lines.len() - 1]
+    };
+    // Something else may be mounted in between.
+    for _ in 0..3 {
+        let job = Traced::run(&["--io", "--interval", "1s"], &["sh", "-c", &each]);
+        if is_same() {
+            let notes = job.json["notes"].to_string();
+            let told = format!("what was done below {then} may be told of {first}");
+            assert!(notes.contains(&told), "{notes}");
+            return;
+        }
+    }
+    panic!("the two never had the same number");
+}
+
 /// As a tag it has no line feed and no control character.
 #[test]
 fn a_mount_with_a_hostile_name_is_told_of_too() {

@@ -1,6 +1,6 @@
 //! Loading and attaching the programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 use tracer_ebpf::{kernel_fields::MISSING, settings};
@@ -107,6 +107,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
         names,
         is_own,
         lacks_mounts: false,
+        mounted_anew: BTreeSet::new(),
         lacking,
         readers,
         systems,

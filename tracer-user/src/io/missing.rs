@@ -57,6 +57,14 @@ pub fn runs(missed: u64) -> String {
     )
 }
 
+/// Of file systems that are told as `first` by their number, which was free when `then` was mounted.
+pub fn mounted_anew((first, then): &(String, String)) -> String {
+    format!(
+        "what was done below {then} may be told of {first}: that file system was unmounted, and the next one has its device \
+         number"
+    )
+}
+
 /// Of a job with more mounts than there is room for.
 pub fn mounts() -> String {
     format!(

@@ -46,6 +46,8 @@ const CELL_WORDS: usize = size_of::<IoCell>() / 8;
 const CPU_WORDS: usize = size_of::<IoCpu>() / 8;
 /// Most processes that are tried for their mounts: they may end at any time.
 const MOST_TRIED: usize = 8;
+/// File systems that were mounted with the number of another, of which a note tells.
+const MOST_ANEW: usize = 8;
 /// Where the magic number is among a cell's words.
 const MAGIC: usize = offset_of!(IoCell, magic) / 8;
 
@@ -59,6 +61,8 @@ pub struct Io {
     pub(super) is_own: bool,
     /// Whether there were more mounts than there is room for.
     pub(super) lacks_mounts: bool,
+    /// Where a file system was mounted that is told by its number, and where the next one that has it.
+    pub(super) mounted_anew: BTreeSet<(String, String)>,
     /// What this kernel does not tell.
     pub(super) lacking: Lacking,
     /// What is remembered of each cell between two readings.
@@ -177,6 +181,17 @@ impl Io {
         self.maps.read_files()
     }
 
+    /// Notes of which systems that are told of the number is another's by now.
+    fn note_mounted_anew(&mut self) {
+        // One that shows all of a file system is told by where that was mounted first, as long as it is.
+        for (device, known) in self.systems.iter().filter(|(_, known)| known.root == "/") {
+            let now = self.names.get(*device, 0);
+            if !now.path.is_empty() && now.path != known.path {
+                self.mounted_anew.insert((known.path.clone(), now.path));
+            }
+        }
+    }
+
     /// Counts nothing from now on: what is read next is the same in all maps.
     pub fn stop(&mut self) {
         for hook in self.set.there().collect::<Vec<_>>() {
@@ -194,6 +209,7 @@ impl Io {
         if self.is_own {
             self.follow_own()?;
         }
+        self.note_mounted_anew();
         // First: what comes meanwhile is then in the totals, of which the files are a part.
         self.maps.read_files()?;
         self.maps.slowest.read()?;
@@ -273,6 +289,7 @@ impl Io {
         let missed = self.set.runs().iter().map(|program| program.missed).sum();
         notes.extend((missed > 0).then(|| missing::runs(missed)));
         notes.extend(self.lacks_mounts.then(missing::mounts));
+        notes.extend(self.mounted_anew.iter().take(MOST_ANEW).map(missing::mounted_anew));
         notes.extend(self.servers.note());
         notes
     }

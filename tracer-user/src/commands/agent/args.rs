@@ -9,8 +9,8 @@ use super::config::Flags;
 /// Reads /etc/jobtrace/jobtrace.toml if it exists; options override the file. On SIGHUP it reloads the
 /// file and applies what can be changed at run time (the log names what needs a restart); on SIGTERM it
 /// writes what it has measured and exits within two seconds, or twelve where hundreds of jobs have just ended
-/// and the disk still takes their records. Even SIGKILL disturbs no job. Only one agent can run on a node: a
-/// second one refuses to start and names the first. The exit status is 2 if the configuration is wrong or
+/// and the disk still takes their records. Even SIGKILL disturbs no job. One agent is to run on a node: a
+/// second one with the same `state.dir` refuses to start and names the first; with another one both count every job. The exit status is 2 if the configuration is wrong or
 /// the agent cannot start.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -33,7 +33,7 @@ pub struct Args {
     /// Print the configuration that results from file and options
     #[arg(long, conflicts_with = "check")]
     pub print_config: bool,
-    /// Remove what a pinned agent (--pin) left in the kernel
+    /// Remove what a pinned agent (--pin) left in the kernel; not beside one that runs with another `state.dir`
     #[arg(long, conflicts_with_all = ["check", "print_config"])]
     pub unpin: bool,
     /// What overrides the file.

@@ -117,10 +117,10 @@ impl Log {
         self.at(Level::Notice, message);
     }
 
-    /// What was done for somebody: each time is written, however alike.
-    pub fn each(&self, message: impl Display) {
-        if Level::Notice <= self.least {
-            self.write(|_, _| vec![(Level::Notice, clean(&message.to_string(), true))]);
+    /// What was done for somebody, or could not be: each time is written, however alike.
+    pub fn each(&self, level: Level, message: impl Display) {
+        if level <= self.least {
+            self.write(|_, _| vec![(level, clean(&message.to_string(), true))]);
         }
     }
 

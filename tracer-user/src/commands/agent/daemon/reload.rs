@@ -7,7 +7,10 @@ use super::{
     start::{seconds, settings},
 };
 use crate::{
-    base::clock::{monotonic_ns, wall_ns},
+    base::{
+        clock::{monotonic_ns, wall_ns},
+        say::Level,
+    },
     census,
     commands::agent::{
         config::{self, Difference},
@@ -18,11 +21,15 @@ use crate::{
 impl Agent {
     /// Takes over what has changed in the configuration, or says why not.
     pub(super) fn reload(&mut self, sources: &Sources) {
+        // The last of them says which one is in effect.
         match self.reloaded(sources) {
-            Ok(difference) => self.log.notice(format_args!("configuration reloaded: {difference}")),
-            Err(error) => self.log.error(format_args!(
-                "configuration not reloaded, the old one stays in effect: {error:#}"
-            )),
+            Ok(difference) => {
+                self.log.each(Level::Notice, format_args!("configuration reloaded: {difference}"));
+            }
+            Err(error) => self.log.each(
+                Level::Error,
+                format_args!("configuration not reloaded, the old one stays in effect: {error:#}"),
+            ),
         }
     }
 

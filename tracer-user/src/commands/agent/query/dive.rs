@@ -18,6 +18,7 @@ use super::{Caller, server::Turn};
 use crate::{
     base::{
         clock::{monotonic_ns, wall_at},
+        say::Level,
         units::{count, duration, long_duration},
     },
     commands::agent::{hierarchy::View, log::Log},
@@ -159,12 +160,15 @@ impl Dive {
         let who = self.caller.who();
         let ended = self.counted(turn, stop, tell);
         match &ended {
-            Ok((ops, took, why)) => self.log.each(format_args!(
-                "counted {} file operations of job {job} in {} for {who}: {}",
-                count(*ops),
-                long_duration(took.as_nanos() as u64),
-                why.words()
-            )),
+            Ok((ops, took, why)) => self.log.each(
+                Level::Notice,
+                format_args!(
+                    "counted {} file operations of job {job} in {} for {who}: {}",
+                    count(*ops),
+                    long_duration(took.as_nanos() as u64),
+                    why.words()
+                ),
+            ),
             Err(error) => self.log.warning(format_args!(
                 "cannot count the file operations of job {job} for {who}: {error:#}"
             )),
@@ -188,13 +192,16 @@ impl Dive {
         let loaded = load(view.layout(), &whose);
         turn.set_loading(begin.elapsed());
         let mut io = loaded.context("file operations cannot be counted on this node")?;
-        self.log.each(format_args!(
-            "counting the file operations of job {} for {}, for {} at most; loaded in {}",
-            record.job().job,
-            self.caller.who(),
-            long_duration(self.most.as_nanos() as u64),
-            duration(begin.elapsed().as_nanos() as u64)
-        ));
+        self.log.each(
+            Level::Notice,
+            format_args!(
+                "counting the file operations of job {} for {}, for {} at most; loaded in {}",
+                record.job().job,
+                self.caller.who(),
+                long_duration(self.most.as_nanos() as u64),
+                duration(begin.elapsed().as_nanos() as u64)
+            ),
+        );
         let begin = Instant::now();
         let mut counted = Counted { from_ns: monotonic_ns(), ..Counted::default() };
         // Those that it was loaded with may be the agent's own, for want of a process of the job's.
