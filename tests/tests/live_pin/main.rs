@@ -190,6 +190,33 @@ fn an_agent_that_does_not_pin_removes_what_is_pinned() {
     assert_eq!(fs::read_dir(PINS).expect("bpffs").count(), 0);
 }
 
+#[test]
+fn what_an_agent_that_runs_has_pinned_is_left_alone_by_others() {
+    let site = Site::new();
+    let agent = site.agent();
+    let sets = || -> Vec<_> {
+        fs::read_dir(PINS).expect("bpffs").flatten().map(|set| set.file_name()).collect()
+    };
+    let before = sets();
+    assert_eq!(before.len(), 1);
+    for (pins, unpins, cure) in [
+        (true, true, "end that one first"),
+        (true, false, "end that one, or set `pin` to false"),
+        // One that does not pin runs.
+        (false, false, "tracing the jobs of"),
+    ] {
+        let (ran, said) = site.beside(pins, unpins);
+        assert!(said.contains(cure), "{said}");
+        assert_eq!(ran, !pins, "{said}");
+        assert_eq!(said.contains("runs on this node and has pinned its probes"), pins, "{said}");
+    }
+    assert_eq!(sets(), before);
+    site.job("one", 5);
+    site.has_told("one", 5);
+    terminate(agent);
+    assert!(site.unpin().contains("removed set-"));
+}
+
 /// Of a job that had ended when the agent was killed, and of which nothing was told; and of one that ended while no
 /// agent was there, with memory counted where jobs are told apart, and elsewhere.
 #[test]

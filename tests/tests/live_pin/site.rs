@@ -189,6 +189,23 @@ impl Site {
         forks
     }
 
+    /// An agent with folders of its own, which pins or not, or is to unpin: whether it ran until it was told to end after some
+    /// seconds, and what it said.
+    pub fn beside(&self, pins: bool, unpins: bool) -> (bool, String) {
+        let text = fs::read_to_string(self.path("agent.toml")).expect("a file");
+        let folder = self.folder.path().display().to_string();
+        let text = text.replace(&folder, &format!("{folder}/beside"));
+        let text = text.replace("pin = true", &format!("pin = {pins}"));
+        fs::write(self.path("beside.toml"), text).expect("a file");
+        let mut command = Command::new("timeout");
+        command.args(["--signal=TERM", "8"]).arg(program().expect("jobtrace")).arg("agent");
+        command.args(unpins.then_some("--unpin")).arg("--config").arg(self.path("beside.toml"));
+        let output = command.output().expect("timeout");
+        // What timeout says of a command that it ended.
+        let ran = output.status.code() == Some(124);
+        (ran, String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     pub fn unpin(&self) -> String {
         let mut command = Command::new(program().expect("jobtrace"));
         let command = command.args(["agent", "--unpin", "--config"]).arg(self.path("agent.toml"));

@@ -6,7 +6,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt,
+    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +16,10 @@ use aya::{
     maps::{Map, MapData},
 };
 use flate2::Crc;
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, open},
+    io::Errno,
+};
 
 /// Magic number of bpffs.
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
@@ -37,18 +41,55 @@ pub fn set_dir(root: &Path, name: &str) -> PathBuf {
     root.join(format!("{SET}{name}"))
 }
 
-/// Makes the folder in which the set `name` is put together.
+/// Who may take over, make and remove sets, until it is dropped or its process ends: an agent that pins does not lose its
+/// own to another one.
+#[derive(Debug)]
+pub struct Owner(#[expect(dead_code, reason = "held")] Option<OwnedFd>);
+
+impl Owner {
+    /// The owner of the sets in `root`, which need not be there; `None` where another process is it.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    pub fn of(root: &Path) -> Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = |folder: &OwnedFd| flock(folder, FlockOperation::NonBlockingLockExclusive);
+        let held = match open(root, flags, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(Some(Self(None))),
+            Err(error) => Err(error),
+            Ok(folder) => match lock(&folder) {
+                Ok(()) => Ok(Some(Self(Some(folder)))),
+                Err(Errno::WOULDBLOCK) => Ok(None),
+                Err(error) => Err(error),
+            },
+        };
+        held.with_context(|| format!("cannot lock {}", root.display()))
+    }
+}
+
+/// Makes `root`, in which sets lie.
 ///
 /// # Errors
-/// When `root` is not in bpffs, or the kernel refuses.
-pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
-    let make = |path: &Path| fs::DirBuilder::new().mode(0o700).recursive(true).create(path);
+/// When the kernel refuses.
+pub fn make_root(root: &Path) -> Result<()> {
     make(root).with_context(|| {
         format!(
             "cannot create {}: mount bpffs on /sys/fs/bpf, or set `pin` to false",
             root.display()
         )
-    })?;
+    })
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)
+}
+
+/// Makes the folder in which the set `name` is put together.
+///
+/// # Errors
+/// When `root` is not in bpffs, or the kernel refuses.
+pub fn begin(root: &Path, name: &str) -> Result<PathBuf> {
+    make_root(root)?;
     let kind = rustix::fs::statfs(root)
         .with_context(|| format!("cannot look at {}", root.display()))?
         .f_type;

@@ -33,7 +33,7 @@ pub struct Args {
     /// Print the configuration that results from file and options
     #[arg(long, conflicts_with = "check")]
     pub print_config: bool,
-    /// Remove what a pinned agent (--pin) left in the kernel; not beside one that runs with another `state.dir`
+    /// Remove what a pinned agent (--pin) left in the kernel
     #[arg(long, conflicts_with_all = ["check", "print_config"])]
     pub unpin: bool,
     /// What overrides the file.

@@ -43,7 +43,7 @@ use crate::{
         open_files::{self, OpenFiles},
         say::Level,
     },
-    bpf::load::check_namespace,
+    bpf::{load::check_namespace, pins::Owner},
     cgroup::hierarchies::Hierarchies,
     lines::{backlog::Pending, line::Precision},
     model::{
@@ -147,6 +147,8 @@ struct Agent {
     losses_told: Losses,
     watchdog: Instant,
     seldom_run: SeldomRun,
+    /// What it has pinned is not another one's.
+    _pins: Option<Owner>,
 }
 
 impl Agent {
@@ -154,7 +156,7 @@ impl Agent {
         let options = options(&config)?;
         // First: no probe is loaded where the folder cannot be written to.
         let records = Records::start(&config, &origin(&config).host)?;
-        let Begun { node, output, last_stamp_ns } =
+        let Begun { node, output, last_stamp_ns, pins } =
             Begun::begin(&config, settings, view, &options, &log)?;
         if config.pin {
             let unpinned = node.unpinned().join(", ");
@@ -194,6 +196,7 @@ impl Agent {
             losses_told,
             watchdog,
             seldom_run: SeldomRun::default(),
+            _pins: pins,
         };
         if last_stamp_ns.is_none() {
             agent.node.commit(None, 0, &agent.options)?;

@@ -3,7 +3,7 @@
 
 use std::{num::NonZeroU32, path::Path, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{
     base::{
@@ -11,7 +11,7 @@ use crate::{
         open_files::{Needs, SlotNeeds},
         say::say,
     },
-    bpf::pins,
+    bpf::pins::{self, Owner},
     commands::agent::{
         config::{CensusMode, Config},
         hierarchy::View,
@@ -30,12 +30,17 @@ use crate::{
 
 /// Where programs and maps are pinned.
 const PINS: &str = "/sys/fs/bpf/jobtrace";
+/// Why what is pinned is left alone.
+const BESIDE: &str =
+    "an agent with another `state.dir` runs on this node and has pinned its probes";
 /// Where the agent goes on from.
 pub(super) struct Begun {
     pub node: Node,
     pub output: Output,
     /// Stamp of the last interval that an agent before this one reported, where this one goes on there.
     pub last_stamp_ns: Option<u64>,
+    /// To be held as long as the agent runs; `None` where it does not pin.
+    pub pins: Option<Owner>,
 }
 
 impl Begun {
@@ -52,6 +57,14 @@ impl Begun {
     ) -> Result<Self> {
         let software = SoftwareSettings::of(config)?;
         let mut keeper = Keeper::new(&config.state.dir);
+        let root = Path::new(PINS);
+        if config.pin {
+            pins::make_root(root)?;
+        }
+        let pins = Owner::of(root)?;
+        if config.pin && pins.is_none() {
+            bail!("{BESIDE}: end that one, or set `pin` to false");
+        }
         let found = if config.pin { taken_over(&mut keeper, &view, options, log) } else { None };
         if let Some((mut probes, state, journal)) = found {
             let watch = watch(software, &mut probes, &view, log)?;
@@ -64,12 +77,15 @@ impl Begun {
             ));
             let mut node = Node::resume(probes, view, settings, (state, journal), keeper, log)?;
             watch.into_iter().for_each(|watch| node.watch_with(watch));
-            return Ok(Self { node, output, last_stamp_ns });
+            return Ok(Self { node, output, last_stamp_ns, pins });
         }
         keeper.clear()?;
-        for set in pins::remove_all(Path::new(PINS), None)? {
+        let left = if pins.is_some() { pins::remove_all(root, None)? } else { Vec::new() };
+        for set in left {
             log.notice(format_args!("removed {set}, which a previous agent left attached"));
         }
+        // Who does not pin is in nobody's way.
+        let pins = pins.filter(|_| config.pin);
         let output = Output::open(config, Resume::Anew, log)?;
         let mut probes = probes::load(view.layout(), options)?;
         tell_missing(&probes, options, log);
@@ -79,7 +95,7 @@ impl Begun {
         if config.pin {
             node.keep_with(keeper);
         }
-        Ok(Self { node, output, last_stamp_ns: None })
+        Ok(Self { node, output, last_stamp_ns: None, pins })
     }
 }
 
@@ -184,7 +200,9 @@ fn taken_over(
 /// When an agent runs, or something cannot be removed.
 pub fn unpin(config: &Config) -> Result<u8> {
     let _lock = NodeLock::take(&config.state.dir, std::process::id(), "removing pinned probes")?;
-    let removed = pins::remove_all(Path::new(PINS), None)?;
+    let root = Path::new(PINS);
+    let Some(_pins) = Owner::of(root)? else { bail!("{BESIDE}: end that one first") };
+    let removed = pins::remove_all(root, None)?;
     Keeper::new(&config.state.dir).clear()?;
     match removed.as_slice() {
         [] => say("nothing is pinned"),
