@@ -141,6 +141,35 @@ fn on_an_overlay_files_that_have_had_the_same_number_are_told_apart() {
     agree.end();
 }
 
+/// As Python's `tempfile` makes them.
+#[test]
+fn on_an_overlay_a_file_without_a_name_is_not_the_one_that_had_its_number() {
+    const NAMED_AND_NAMELESS: &str = "\
+import os, sys
+for number in range(10):
+    name = '%s/%d' % (sys.argv[1], number)
+    named = os.open(name, os.O_CREAT | os.O_RDWR)
+    os.write(named, b'x' * 10)
+    os.close(named)
+    os.unlink(name)
+    nameless = os.open(sys.argv[1], os.O_TMPFILE | os.O_RDWR)
+    os.write(nameless, b'x' * 100)
+    os.close(nameless)
+";
+    let disk = Ext4::mount(64 * MIB).unwrap();
+    let overlay = Overlay::writable(disk.path());
+    let own = folder(Path::new(overlay.path()), "own");
+    let job = Traced::run(&["--io"], &["python3", "-c", NAMED_AND_NAMELESS, &own]);
+    let mut agree = Agreement::new();
+    for name in (0..10).map(|number| format!("{own}/{number}")) {
+        let row = row(&job, "io_files", &name);
+        for (field, truth) in [("opens", 1), ("written_bytes", 10)] {
+            agree.exact(&format!("{name}: {field}"), row[field].as_u64().unwrap(), truth);
+        }
+    }
+    agree.end();
+}
+
 /// Many times more files than there is room for, between two uses of one that does more, while jobtrace, stopped, reads
 /// none of them.
 #[test]

@@ -185,6 +185,7 @@ kernel_fields! {
     URING_FILE = "io_kiocb.file",
     URING_RESULT = "io_uring_cqe.res",
     FILE_MODE = "file.f_mode",
+    FILE_FLAGS = "file.f_flags",
     BINARY_FILE = "linux_binprm.file",
     TASK_MM = "task_struct.mm",
     MM_EXECUTABLE = "mm_struct.exe_file",

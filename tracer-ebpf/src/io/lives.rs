@@ -7,6 +7,8 @@ use crate::{files::File, inode::Inode, maps::LIVES, typed};
 
 /// In a file's mode: its open made it (linux/fs.h).
 const CREATED: u32 = 1 << 20;
+/// In its flags: the same, of one that has no name (asm-generic/fcntl.h).
+const NAMELESS: u32 = 0o20_000_000;
 
 /// What `inode` of file system `device` is called by.
 #[inline(always)]
@@ -25,11 +27,13 @@ pub fn note_opened(file: &mut File, now_ns: u64) {
         return;
     }
     let open = typed::file(file.address);
-    if open.field::<u32, _>(FILE_MODE) as u32 & CREATED == 0 {
+    let Some(inode) = Inode::at(open.field::<u64, _>(FILE_INODE)) else { return };
+    if inode.generation() != 0 {
         return;
     }
-    let Some(inode) = Inode::at(open.field::<u64, _>(FILE_INODE)) else { return };
-    if inode.generation() == 0 {
+    let is_made = open.field::<u32, _>(FILE_MODE) as u32 & CREATED != 0
+        || open.field::<u32, _>(FILE_FLAGS) as u32 & NAMELESS != 0;
+    if is_made {
         file.id.generation = begin(file.id.device, file.id.inode, now_ns) as u32;
     }
 }
