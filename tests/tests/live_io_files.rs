@@ -146,15 +146,19 @@ fn on_an_overlay_files_that_have_had_the_same_number_are_told_apart() {
 fn on_an_overlay_a_file_without_a_name_is_not_the_one_that_had_its_number() {
     const NAMED_AND_NAMELESS: &str = "\
 import os, sys
+numbers = []
 for number in range(10):
     name = '%s/%d' % (sys.argv[1], number)
     named = os.open(name, os.O_CREAT | os.O_RDWR)
     os.write(named, b'x' * 10)
+    numbers += [os.fstat(named).st_ino]
     os.close(named)
     os.unlink(name)
     nameless = os.open(sys.argv[1], os.O_TMPFILE | os.O_RDWR)
     os.write(nameless, b'x' * 100)
+    numbers += [os.fstat(nameless).st_ino]
     os.close(nameless)
+assert len(set(numbers)) < len(numbers), 'each has a number of its own'
 ";
     let disk = Ext4::mount(64 * MIB).unwrap();
     let overlay = Overlay::writable(disk.path());

@@ -189,21 +189,29 @@ impl Site {
         forks
     }
 
-    /// An agent with folders of its own, which pins or not, or is to unpin: whether it ran until it was told to end after some
-    /// seconds, and what it said.
+    /// An agent with folders of its own, which pins or not, or is to unpin: whether it came to run, and what it said.
     pub fn beside(&self, pins: bool, unpins: bool) -> (bool, String) {
         let text = fs::read_to_string(self.path("agent.toml")).expect("a file");
         let folder = self.folder.path().display().to_string();
         let text = text.replace(&folder, &format!("{folder}/beside"));
         let text = text.replace("pin = true", &format!("pin = {pins}"));
         fs::write(self.path("beside.toml"), text).expect("a file");
-        let mut command = Command::new("timeout");
-        command.args(["--signal=TERM", "8"]).arg(program().expect("jobtrace")).arg("agent");
-        command.args(unpins.then_some("--unpin")).arg("--config").arg(self.path("beside.toml"));
-        let output = command.output().expect("timeout");
-        // What timeout says of a command that it ended.
-        let ran = output.status.code() == Some(124);
-        (ran, String::from_utf8_lossy(&output.stderr).into_owned())
+        let log = self.path("beside.log");
+        let mut command = Command::new(program().expect("jobtrace"));
+        command.arg("agent").args(unpins.then_some("--unpin")).arg("--config");
+        command.arg(self.path("beside.toml")).stderr(File::create(&log).expect("a file"));
+        let mut child = command.spawn().expect("jobtrace");
+        let said = || fs::read_to_string(&log).expect("a file");
+        let runs = || said().contains("tracing the jobs of");
+        let ended = wait_for("it to run or to end", Duration::from_secs(60), || {
+            if runs() { Some(None) } else { child.try_wait().expect("a child").map(Some) }
+        });
+        let Some(status) = ended.expect("an end") else {
+            terminate(child);
+            return (true, said());
+        };
+        assert!(!status.success(), "{}", said());
+        (false, said())
     }
 
     pub fn unpin(&self) -> String {

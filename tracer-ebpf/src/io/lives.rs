@@ -23,7 +23,8 @@ pub fn id_of(inode: &Inode, device: u32) -> FileId {
 /// Notes that the open of `file` ended at `now_ns`, where it made it.
 #[inline(always)]
 pub fn note_opened(file: &mut File, now_ns: u64) {
-    if file.address == 0 {
+    // Some say of any open with O_CREAT that it made the file (NFS 3): one with contents was there.
+    if file.address == 0 || file.size_bytes != 0 {
         return;
     }
     let open = typed::file(file.address);

@@ -216,6 +216,7 @@ impl Throttle {
     /// Closes its file until it is read again.
     pub fn close(&mut self) {
         self.stat.close();
+        self.directory.close();
     }
 
     /// Nanoseconds throttled since the cgroup with the quota was made.

@@ -15,7 +15,7 @@ const APART_NS: u64 = 500_000_000;
 const APARTS: u64 = 3;
 /// What hardly ever changes after a job's begin is read after this at the latest,
 const HARDLY_NS: u64 = 60_000_000_000;
-/// what changes hardly without a sign, after [`AGAIN_NS`], and both while the job is young once such a part of
+/// what hardly changes without a sign, after [`AGAIN_NS`], and both while the job is young once such a part of
 /// its age has passed.
 const HARDLY_PART: u64 = 4;
 

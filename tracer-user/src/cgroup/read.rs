@@ -272,7 +272,7 @@ impl CgroupReader {
 
     /// The job's tasks; `None` also where they are only listed, and nothing tells whether they are the same.
     fn count_tasks(&mut self) -> Option<u64> {
-        let listing = self.seldom.as_mut().map_or(Listing::Now, Seldom::lists_tasks);
+        let listing = self.seldom.as_mut().map_or(Listing::Now, Seldom::listing);
         self.tasks.count(listing)
     }
 }

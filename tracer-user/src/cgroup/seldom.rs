@@ -13,8 +13,8 @@ const FULL_PART: u64 = 16;
 /// What by the probes a job's tasks did so far.
 #[derive(Clone, Copy, Default)]
 pub struct Moves {
-    /// Tasks that came and ended, and programs executed, as one that was moved in does; `None` where nobody counts them.
-    pub tasks: Option<u64>,
+    /// Tasks that came, processes that ended, and programs executed, as one that was moved in does.
+    pub tasks: u64,
     /// A number that grows with all that they do; `None` where nobody counts it.
     pub all: Option<u64>,
 }
@@ -41,10 +41,9 @@ pub(super) struct Seldom {
     limit_bytes: Option<u64>,
     cores: Pace,
     tasks: Pace,
-    /// What its tasks did up to the reading to come.
+    /// What its tasks did up to the reading to come, and up to the one at which they were listed last.
     moves: Moves,
-    /// [`Moves::tasks`] when they were listed last.
-    listed: Option<u64>,
+    listed: Moves,
     /// Whether the job does anything.
     pub still: Still,
 }
@@ -64,7 +63,7 @@ impl Seldom {
             cores,
             tasks: Pace::from(now_ns),
             moves: Moves::default(),
-            listed: None,
+            listed: Moves::default(),
             still: Still::default(),
         }
     }
@@ -107,20 +106,19 @@ impl Seldom {
         reads
     }
 
-    /// Whether tasks are to be listed; they are then. Where none came or ended since, only one that executes nothing can
-    /// have been moved in or out.
-    pub fn lists_tasks(&mut self) -> Listing {
-        let now = self.moves.tasks;
-        let is_same = now.is_some() && now == self.listed;
-        let is_due = match is_same {
+    /// What is known of the job's tasks; they are listed then, where they are to be. Of a job that did nothing since, only
+    /// one that sleeps can have been moved in or out; of one that did something threads may have ended, which nobody counts.
+    pub fn listing(&mut self) -> Listing {
+        let is_at_rest = self.moves.all.is_some() && self.moves.all == self.listed.all;
+        let is_due = match is_at_rest {
             true => self.tasks.is_due_at_rest(self.now_ns),
             false => self.tasks.is_due(self.now_ns),
         };
-        if is_due || now != self.listed {
+        if is_due || self.moves.tasks != self.listed.tasks {
             self.tasks.note_read(self.now_ns);
-            self.listed = now;
+            self.listed = self.moves;
             return Listing::Now;
         }
-        if is_same { Listing::Same } else { Listing::Unknown }
+        if is_at_rest { Listing::Same } else { Listing::Unknown }
     }
 }

@@ -55,8 +55,8 @@ impl Tasks {
         let counted = self.counts.iter_mut().find_map(|file| file.read(parse_number));
         self.are_listed = counted.is_none();
         self.known = counted.or_else(|| match listing {
-            Listing::Now => self.listed.as_mut()?.count(),
-            Listing::Same => self.known,
+            Listing::Same if self.known.is_some() => self.known,
+            Listing::Now | Listing::Same => self.listed.as_mut()?.count(),
             Listing::Unknown => None,
         });
         self.known

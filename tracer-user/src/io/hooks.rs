@@ -41,6 +41,8 @@ const CALLS: &[&str] = &[
     "CALL_SECOND_32",
     "CALL_FOURTH_32",
     "CALL_FIFTH_32",
+    "FILE_MODE",
+    "FILE_FLAGS",
     "FILE_POSITION",
     "FILE_DENTRY",
     "DENTRY_PARENT",

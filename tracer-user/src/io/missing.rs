@@ -57,11 +57,10 @@ pub fn runs(missed: u64) -> String {
     )
 }
 
-/// Of file systems that are told as `first` by their number, which was free when `then` was mounted.
-pub fn mounted_anew((first, then): &(String, String)) -> String {
+/// Of a device number, by which both are told as the first of these types and mounts.
+pub fn mounted_anew(([fs, at], [later_fs, later]): &([String; 2], [String; 2])) -> String {
     format!(
-        "what was done below {then} may be told of {first}: that file system was unmounted, and the next one has its device \
-         number"
+        "what was done below {later} ({later_fs}) may be told of {at} ({fs}): both had the same device number, one after the other"
     )
 }
 

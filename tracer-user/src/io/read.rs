@@ -61,8 +61,8 @@ pub struct Io {
     pub(super) is_own: bool,
     /// Whether there were more mounts than there is room for.
     pub(super) lacks_mounts: bool,
-    /// Where a file system was mounted that is told by its number, and where the next one that has it.
-    pub(super) mounted_anew: BTreeSet<(String, String)>,
+    /// What a number is told of, and what else had it later: types and mounts.
+    pub(super) mounted_anew: BTreeSet<([String; 2], [String; 2])>,
     /// What this kernel does not tell.
     pub(super) lacking: Lacking,
     /// What is remembered of each cell between two readings.
@@ -181,13 +181,14 @@ impl Io {
         self.maps.read_files()
     }
 
-    /// Notes of which systems that are told of the number is another's by now.
+    /// Notes of which systems that are told of the number is another's, or another mount's, by now.
     fn note_mounted_anew(&mut self) {
         // One that shows all of a file system is told by where that was mounted first, as long as it is.
         for (device, known) in self.systems.iter().filter(|(_, known)| known.root == "/") {
             let now = self.names.get(*device, 0);
-            if !now.path.is_empty() && now.path != known.path {
-                self.mounted_anew.insert((known.path.clone(), now.path));
+            let [known, now] = [known, &now].map(place);
+            if self.mounted_anew.len() < MOST_ANEW && !now[1].is_empty() && now != known {
+                self.mounted_anew.insert((known, now));
             }
         }
     }
@@ -289,7 +290,7 @@ impl Io {
         let missed = self.set.runs().iter().map(|program| program.missed).sum();
         notes.extend((missed > 0).then(|| missing::runs(missed)));
         notes.extend(self.lacks_mounts.then(missing::mounts));
-        notes.extend(self.mounted_anew.iter().take(MOST_ANEW).map(missing::mounted_anew));
+        notes.extend(self.mounted_anew.iter().map(missing::mounted_anew));
         notes.extend(self.servers.note());
         notes
     }

@@ -71,7 +71,7 @@ measurement! {
 measurement! {
     /// `job_cpu`: what the job holds.
     CPU, Cpu = "job_cpu", key "cpu", tags [],
-        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent lists them when one came, ended or executed a program, and every half minute; in between they are as many as then, but for one that is moved in or out meanwhile. Of a job that the probes do not count (it has no slot, or another's directory lies in its), they are listed as seldom as the parts of job_memory are read, and absent in between. Where the kernel counts them, those of a job that does nothing are read every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
+        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them as seldom as it reads the parts of job_memory, and when one came, a process ended or a program was executed; in between they are absent. Of a job that did nothing since, they are counted every half minute, and told again in between. Where the kernel counts them, those of a job that does nothing are read every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
 
     constant cores_held: Millicores,
         "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";

@@ -34,7 +34,7 @@ fn known(group: &Group) -> Vec<(&'static str, u64)> {
 
 /// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended by the probes.
 fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
-    reader.set_now(second * 1_000_000_000, Moves { tasks: Some(moved), all: None });
+    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: None });
     (reader.read_memory(), reader.read_cpu())
 }
 

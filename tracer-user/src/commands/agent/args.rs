@@ -9,8 +9,9 @@ use super::config::Flags;
 /// Reads /etc/jobtrace/jobtrace.toml if it exists; options override the file. On SIGHUP it reloads the
 /// file and applies what can be changed at run time (the log names what needs a restart); on SIGTERM it
 /// writes what it has measured and exits within two seconds, or twelve where hundreds of jobs have just ended
-/// and the disk still takes their records. Even SIGKILL disturbs no job. One agent is to run on a node: a
-/// second one with the same `state.dir` refuses to start and names the first; with another one both count every job. The exit status is 2 if the configuration is wrong or
+/// and the disk still takes their records. Even SIGKILL disturbs no job. One agent is to run on a
+/// node: a second one with the same `state.dir` refuses to start and names the first. With another `state.dir` both run and
+/// count every job, but only one of them can pin. The exit status is 2 if the configuration is wrong or
 /// the agent cannot start.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\

@@ -1,7 +1,7 @@
 //! How the agent begins: where an agent before this one ended, or anew; and what each part needs of the
 //! configuration.
 
-use std::{num::NonZeroU32, path::Path, sync::Arc};
+use std::{num::NonZeroU32, path::Path, sync::Arc, thread, time::Duration};
 
 use anyhow::{Context, Result, bail};
 
@@ -30,9 +30,13 @@ use crate::{
 
 /// Where programs and maps are pinned.
 const PINS: &str = "/sys/fs/bpf/jobtrace";
+/// How often it is tried to become the owner of what is there, and the pause between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
 /// Why what is pinned is left alone.
 const BESIDE: &str =
     "an agent with another `state.dir` runs on this node and has pinned its probes";
+
 /// Where the agent goes on from.
 pub(super) struct Begun {
     pub node: Node,
@@ -61,7 +65,14 @@ impl Begun {
         if config.pin {
             pins::make_root(root)?;
         }
-        let pins = Owner::of(root)?;
+        let mut pins = Owner::of(root)?;
+        // One that only removes what others left is done in a moment.
+        for _ in 0..TRIES {
+            if config.pin && pins.is_none() {
+                thread::sleep(PAUSE);
+                pins = Owner::of(root)?;
+            }
+        }
         if config.pin && pins.is_none() {
             bail!("{BESIDE}: end that one, or set `pin` to false");
         }

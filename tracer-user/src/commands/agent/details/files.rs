@@ -137,9 +137,8 @@ pub fn moves(probed: &[Group], is_counted: bool) -> Moves {
     let sum = |fields: &[Handle<Number>]| {
         fields.iter().try_fold(0, |sum: u64, field| Some(sum.wrapping_add(sched.number(*field)?)))
     };
-    let came_or_ended = sum(&[Sched::forks, Sched::exits]).filter(|_| is_counted);
-    let execs = sched.number(Sched::execs).unwrap_or(0);
-    let tasks = came_or_ended.map(|tasks| tasks.wrapping_add(execs));
+    let tasks = [Sched::forks, Sched::exits, Sched::execs];
+    let tasks = tasks.iter().filter_map(|field| sched.number(*field)).fold(0, u64::wrapping_add);
     // One that leaves its CPU counts there, one that stays on it has more time.
     let all =
         [Sched::on_cpu_ns, Sched::switches_voluntary, Sched::switches_involuntary, Sched::forks];
