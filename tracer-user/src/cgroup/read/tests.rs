@@ -32,9 +32,9 @@ fn known(group: &Group) -> Vec<(&'static str, u64)> {
     group.fields().filter_map(|(field, value)| Some((field.name, number(value)?))).collect()
 }
 
-/// What a reader of one of many jobs tells at a second, where `moved` tasks came or ended by the probes.
+/// What a reader of one of many jobs, which does something all the time, tells at a second, where `moved` tasks came or ended.
 fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
-    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: None });
+    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: Some(second) });
     (reader.read_memory(), reader.read_cpu())
 }
 
