@@ -18,14 +18,8 @@ const NO_READING_MEANWHILE: [&str; 2] = ["--interval", "10m"];
 /// How old a running task's account is at most, as another CPU reads it: a tick, of 100 Hz or more.
 const TICK: u64 = 10 * MS;
 
-/// The execution is one event, and so is the thread's last switch. Seen once in some hundred runs: the new program's time
-/// in the slices, and not in `on_cpu_ns`.
 #[test]
 fn a_thread_that_executes_a_program_keeps_its_time() {
-    tried_again(time_is_kept);
-}
-
-fn time_is_kept() {
     let program = [SPIN, "alone", "300"];
     for (leader_ms, thread_ms) in [("0", "200"), ("200", "400"), ("300", "10")] {
         for wrapper in [&[][..], &["chrt", "-f", "5"]] {
