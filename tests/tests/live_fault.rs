@@ -48,11 +48,10 @@ fn one_minor_fault_in_sixty_one_is_timed() {
     let hist = &job.json["fault"]["minor_latency_ns"];
     let (count, sum) = count_and_sum(hist);
     agree.exact("minor_sampled", job.number("fault", "minor_sampled"), count * every);
-    // Every 61st of a CPU, whoever's: the job's share of the samples is its share of the faults, give
-    // or take the whim of chance, 4 sigma of a binomial count at most.
+    // Every 61st of a CPU, whoever's: the job's share of the samples is its share of the faults, give or take
+    // one where tasks take turns. (A switch withheld beside busy CPUs once gave 20 to 290 to nobody.)
     let expected = minor / every;
-    let chance = 4 * expected.isqrt();
-    agree.between("minor faults timed", count, expected - chance..=expected + chance);
+    agree.near("minor faults timed", count, expected..=expected, 1, 10);
     agree.between("p50", hist["p50"].as_u64().unwrap(), 200..=MS);
     agree.between("p90", hist["p90"].as_u64().unwrap(), hist["p50"].as_u64().unwrap()..=MS);
     agree.between("mean", sum / count, 200..=MS);
@@ -90,8 +89,7 @@ fn major_faults(mode: &str) {
     let timed = &job.json["fault"]["major_latency_ns"];
     if mode == "full" {
         let (count, took) = count_and_sum(timed);
-        // Now and then the kernel runs no program at the end of a fault: 62 of 3,000 at most so far.
-        agree.between("major faults timed", count, major * 19 / 20..=major);
+        agree.between("major faults timed", count, major * 99 / 100..=major);
         let most = waited
             + job.hist("sched", "run_queue_wait_ns").1
             + job.number("sched", "on_cpu_ns")

@@ -13,6 +13,7 @@ use aya_ebpf::{
 use tracer_ebpf::settings::globals::MINOR_LATENCY_EVERY;
 
 use crate::{
+    current,
     kernel::global,
     maps::{bank, cpu_record, fault_entry, latency_bank},
     record::file,
@@ -103,7 +104,9 @@ fn file_latency(major: bool) -> u32 {
         }
         (*fault).pid = 0;
         let took = bpf_ktime_get_ns() - (*fault).at_ns;
-        if let Some(bank) = latency_bank((*cpu).slot) {
+        // The switch that brought the task here may have been withheld.
+        let slot = if (*cpu).pid == pid { (*cpu).slot } else { current::slot() };
+        if let Some(bank) = latency_bank(slot) {
             if major {
                 file(addr_of_mut!((*bank).major_latency_ns), took);
             } else {

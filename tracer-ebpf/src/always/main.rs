@@ -15,6 +15,8 @@ mod cgroup;
 #[cfg(target_arch = "bpf")]
 mod counters;
 #[cfg(target_arch = "bpf")]
+mod current;
+#[cfg(target_arch = "bpf")]
 mod empty;
 #[cfg(target_arch = "bpf")]
 mod fault;

@@ -8,16 +8,12 @@ use core::{arch::asm, ptr::addr_of_mut};
 
 use aya_ebpf::{
     bindings::file,
-    helpers::{
-        bpf_get_current_task,
-        generated::{bpf_get_current_task_btf, bpf_sock_from_file},
-    },
+    helpers::generated::bpf_sock_from_file,
     macros::{btf_tracepoint, fexit},
     programs::{BtfTracePointContext, FExitContext},
 };
 use tracer_ebpf::{
     kernel_fields::{fields::*, globals},
-    settings::globals::{CURRENT_TASK_TYPED, TASKS_IN_V1},
     tables::{
         job::JobBank,
         net::{FAMILIES, NetCounts, family},
@@ -25,7 +21,8 @@ use tracer_ebpf::{
 };
 
 use crate::{
-    kernel::{Kernel, cgroup_id, global, has, load, probed, task_cgroup_id},
+    current,
+    kernel::{Kernel, cgroup_id, global, has, load},
     maps::{bank, cpu_record, moved, slot_of},
 };
 
@@ -262,30 +259,11 @@ unsafe fn counts(bank: *mut JobBank, family: u32) -> *mut NetCounts {
 /// The bank of the running task's slot on this CPU.
 #[inline(always)]
 fn current_bank() -> Option<*mut JobBank> {
-    let id = if global(&CURRENT_TASK_TYPED) != 0 {
-        // SAFETY: always the running task.
-        task_cgroup_id(unsafe { bpf_get_current_task_btf() }.cast())
-    } else {
-        // SAFETY: as above.
-        probed_cgroup_id(unsafe { bpf_get_current_task() })
-    };
-    let bank = bank(slot_of(0, id).into());
+    let bank = bank(current::slot());
     if bank.is_none() {
         without_bank();
     }
     bank
-}
-
-/// As [`task_cgroup_id`], of a task known by nothing but its address.
-#[inline(never)]
-fn probed_cgroup_id(task: u64) -> u64 {
-    let set = probed(task, &globals::TASK_CGROUPS);
-    let cgroup = if global(&TASKS_IN_V1) != 0 {
-        probed(probed(set, &globals::CSS_SET_SUBSYS), &globals::CSS_CGROUP)
-    } else {
-        probed(set, &globals::CSS_SET_DFL_CGRP)
-    };
-    probed(probed(cgroup, &globals::CGROUP_KN), &globals::KERNFS_ID)
 }
 
 #[inline(always)]
