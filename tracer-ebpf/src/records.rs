@@ -9,6 +9,15 @@ pub const PID_VALUES: u32 = 65_536;
 /// Entries of the task table: the last two values share one. One more, and with its alignment it would
 /// be past the 4 MiB that kernel 5.10 allows for one map value.
 pub const TASKS: u32 = PID_VALUES - 1;
+/// Bytes before the first of them. They lie in .bss, whose data the kernel begins 16 bytes past a cache line: so each
+/// record is one line.
+pub const BEFORE_TASKS: usize = 48;
+
+/// Where the record of task `pid`, or of the one that shares its place, lies among [`TASKS`].
+pub const fn task_index(pid: u32) -> u32 {
+    let index = pid % PID_VALUES;
+    if index < TASKS { index } else { TASKS - 1 }
+}
 
 /// Values of a pid's low bits, by which tasks chosen by the out-of-memory killer are told apart until they
 /// exit. Two at once are counted in [`CpuRecord::task_evictions`], and the first is lost.

@@ -21,24 +21,28 @@ pub fn times_known() -> bool {
     global(&TIMES_KNOWN) != 0
 }
 
-/// What a record of the running task is known by. Through memory, because the verifier lets nobody cut a
-/// pointer in half. A task's address is a multiple of 64: with a bit set it is never 0.
+/// What a record of the task at `address` is known by. The address is a multiple of 64: with a bit set it is never 0.
+#[inline(always)]
+pub fn tag_of(address: u64) -> u32 {
+    address as u32 | 1
+}
+
+/// [`tag_of`] the running task. Through memory, because the verifier lets nobody cut a pointer in half.
 #[inline(always)]
 pub fn tag(cpu: &CpuRecord) -> u32 {
     // SAFETY: the low half of a field (the target is little-endian).
     unsafe { read_volatile(addr_of!(cpu.task).cast::<u32>()) | 1 }
 }
 
-/// The task that runs here, `cpu` knows which, has `pid` now: brings its record along where it had another
-/// pid when it entered. A thread that executes a program takes over the pid of its process's first thread
-/// and leaves it its own (`de_thread`), so the two records change places; whichever of the two leaves its
-/// CPU first sees to it.
+/// The running task, known by `tag`, had the pid `from` and has `to` now: brings its record along. A thread that
+/// executes a program takes over the pid of its process's first thread and leaves it its own (`de_thread`), so the
+/// two records change places, once: at whichever comes first, its next switch or the end of the execution.
 #[inline(never)]
-pub fn renumber(cpu: &CpuRecord, pid: u32) {
-    let (from, to, tag) = (task_record(cpu.pid), task_record(pid), tag(cpu));
+pub fn renumber(from: u32, to: u32, tag: u32) {
+    let (from, to) = (task_record(from), task_record(to));
     // SAFETY: records within the table. The other task is dead or about to be.
     unsafe {
-        if cpu.pid != 0 && (*from).task == tag && (*to).task != tag {
+        if (*from).task == tag && (*to).task != tag {
             let other = *to;
             *to = *from;
             *from = other;

@@ -12,8 +12,8 @@ use tracer_ebpf::{
     cells::CELLS,
     ids::{self, HIERARCHIES, IdSet, SETS, SLOTS},
     records::{
-        Cpu, CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES, PID_VALUES,
-        TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
+        BEFORE_TASKS, Cpu, CpuRecord, FaultEntry, LIFE_HEADER_BYTES, LifeEvent, PATH_BYTES,
+        PID_VALUES, TASKS as TASK_ENTRIES, TaskRecord, VICTIM_VALUES,
     },
     tables::{block::BlockCell, job::JobBank, latency::LatencyBank, wait::WaitCell},
 };
@@ -29,11 +29,10 @@ pub type Claims = HashMap<u32, u64>;
 
 #[btf_map]
 static IDS: Array<IdSet, { (SETS * HIERARCHIES) as usize }, MMAPABLE> = Array::new();
-/// In .bss and no map of its own: found by address, which spares each switch two look-ups. The kernel
-/// begins the data of such a map 16 bytes past a cache line: with 48 more each record is one line.
+/// In .bss and no map of its own: found by address, which spares each switch two look-ups.
 #[repr(C)]
 struct Tasks {
-    _to_cache_line: [u64; 6],
+    _to_cache_line: [u64; BEFORE_TASKS / 8],
     records: UnsafeCell<[TaskRecord; TASK_ENTRIES as usize]>,
 }
 
@@ -101,7 +100,8 @@ pub fn id_set(hierarchy: u32, id: u64) -> Option<*mut IdSet> {
     IDS.get_ptr_mut(ids::set_of(hierarchy, id))
 }
 
-/// Record of task `pid`, or of the one that shares its place.
+/// Record of task `pid`, or of the one that shares its place: that of `task_index`, in instructions that the verifier
+/// follows.
 #[inline(always)]
 pub fn task_record(pid: u32) -> *mut TaskRecord {
     const _: () = assert!(PID_VALUES == 65_536 && TASK_ENTRIES == 65_535);

@@ -66,7 +66,7 @@ fn on_switch<const TIMES: bool>(prev: Kernel, next: Kernel, state: u32, preempte
             cpu.slot
         } else {
             cpu.task = prev as u64;
-            renumber(cpu, prev_pid);
+            renumber(cpu.pid, prev_pid, tag(cpu));
             looked_up(prev)
         };
         left_slot = slot;

@@ -1,14 +1,14 @@
 //! Rare events of a task: forked, executed, killed for memory.
 
 use aya_ebpf::{
-    helpers::{bpf_get_current_pid_tgid, bpf_get_current_uid_gid},
+    helpers::{bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_current_uid_gid},
     macros::btf_tracepoint,
     programs::BtfTracePointContext,
 };
 use tracer_ebpf::{ids::TELL_EXECS, kernel_fields::fields::*, records::life};
 
 use crate::{
-    counters::renumber,
+    counters::{renumber, tag_of},
     kernel::{Kernel, load, task_cgroup_id},
     maps::{bank, cpu_record, moved, scratch, slot_flags, slot_of, tell, victim},
 };
@@ -28,7 +28,7 @@ pub fn sched_process_fork(ctx: BtfTracePointContext) -> i32 {
 pub fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     let task: Kernel = ctx.arg(0);
     let slot = slot_of(0, task_cgroup_id(task));
-    follow_pid(task);
+    follow_pid(task, ctx.arg::<u64>(1) as u32);
     if let Some(bank) = bank(slot.into()) {
         // SAFETY: this CPU's own bank.
         unsafe { (*bank).execs += 1 };
@@ -39,14 +39,20 @@ pub fn sched_process_exec(ctx: BtfTracePointContext) -> i32 {
     0
 }
 
-/// A thread that was not the first of its process has another pid from here on.
+/// A thread that was not the first of its process has another pid from here on. Which it had, the kernel says: the
+/// switch that brought it here may have been withheld.
 #[inline(always)]
-fn follow_pid(task: Kernel) {
-    let (Some(cpu), pid) = (cpu_record(), load::<u32, _>(task, TASK_PID)) else { return };
+fn follow_pid(task: Kernel, old_pid: u32) {
+    let pid: u32 = load(task, TASK_PID);
+    if pid == old_pid {
+        return;
+    }
+    // SAFETY: the running task is the one that executes.
+    renumber(old_pid, pid, tag_of(unsafe { bpf_get_current_task() }));
+    let Some(cpu) = cpu_record() else { return };
     // SAFETY: this CPU's own record.
     unsafe {
-        if (*cpu).task == task as u64 && (*cpu).pid != pid {
-            renumber(&*cpu, pid);
+        if (*cpu).task == task as u64 {
             (*cpu).pid = pid;
         }
     }

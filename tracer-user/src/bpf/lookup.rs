@@ -82,6 +82,18 @@ pub fn place(outer: BorrowedFd<'_>, index: u32, inner: BorrowedFd<'_>) -> io::Re
     unsafe { element(MAP_UPDATE_ELEM, outer, index, (&raw mut inner).cast()) }
 }
 
+/// The only value of the array `map`, whose size the kernel knows.
+///
+/// # Errors
+/// When it is no array, or the kernel refuses.
+pub fn read(map: &Map) -> Result<Vec<u8>> {
+    let Map::Array(map) = map else { return Err(anyhow!("the map is no array")) };
+    let mut bytes = vec![0_u8; map.info()?.value_size() as usize];
+    // SAFETY: as many bytes as the map's values have.
+    unsafe { lookup(map.fd().as_fd(), bytes.as_mut_ptr()) }?;
+    Ok(bytes)
+}
+
 /// Sets the only value of the array `map` to zeros.
 ///
 /// # Errors

@@ -1,13 +1,11 @@
 //! The read-only globals of loaded programs, read back from the kernel: what is in force, whoever
 //! loaded them.
 
-use std::os::fd::AsFd;
-
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use aya::maps::Map;
 use object::{Object, ObjectSymbol, read::elf::ElfFile64};
 
-use super::lookup::lookup;
+use super::lookup;
 
 /// Name of the map that holds them.
 pub const RODATA: &str = ".rodata";
@@ -18,20 +16,10 @@ pub const RODATA: &str = ".rodata";
 /// # Errors
 /// When the object has no such global of 64 bits, or the kernel refuses to read the map.
 pub fn read_global(rodata: &Map, object: &[u8], name: &str) -> Result<u64> {
-    let bytes = read_value(rodata)?;
+    let bytes = lookup::read(rodata).context("cannot read the globals")?;
     let at = offset(object, name)?;
     let value = bytes.get(at..at + size_of::<u64>()).and_then(|word| word.try_into().ok());
     Ok(u64::from_ne_bytes(value.with_context(|| format!("global {name} is past the loaded ones"))?))
-}
-
-/// The whole value of the map, whose size only the kernel knows.
-fn read_value(rodata: &Map) -> Result<Vec<u8>> {
-    let Map::Array(map) = rodata else { return Err(anyhow!("map {RODATA} is no array")) };
-    let info = map.info().context("cannot ask for the size of the globals")?;
-    let mut bytes = vec![0_u8; info.value_size() as usize];
-    // SAFETY: `bytes` has the map's value size.
-    unsafe { lookup(map.fd().as_fd(), bytes.as_mut_ptr()) }.context("cannot read the globals")?;
-    Ok(bytes)
 }
 
 /// Where `name` lies in the object's read-only data.

@@ -18,7 +18,7 @@ use super::{
     own,
     readings::Readings,
     records::Records,
-    running::{read_account, uncharged_ns},
+    running::{one_each, read_account, uncharged_ns},
     slots::Slots,
     waits::Waits,
 };
@@ -239,10 +239,11 @@ impl Probes {
         let ahead = self.clock.ahead(|| self.records.read_cpus());
         let now = ahead.map_or(0, |ahead| (monotonic_ns() as i64 - ahead) as u64);
         let mut uncharged = BTreeMap::<Lease, u64>::new();
-        for cpu in &self.running_now(cpus) {
+        for cpu in &one_each(self.running_now(cpus)) {
             let lease = self.slots.held().holder(cpu.slot as Slot);
             let Some(lease) = lease.filter(|lease| slots.contains_key(lease)) else { continue };
-            *uncharged.entry(lease).or_default() += uncharged_ns(cpu, now, read_account);
+            *uncharged.entry(lease).or_default() +=
+                uncharged_ns(cpu, now, read_account, |cpu| self.records.has_left(cpu));
         }
         self.readings.report(slots, &uncharged);
     }

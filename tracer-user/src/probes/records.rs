@@ -6,18 +6,18 @@
 //! that began before jobtrace. The CPUs' records cannot be cleared, other programs count in them; they are
 //! left out until a switch has renewed them.
 
-use std::os::fd::AsFd;
+use std::{mem::offset_of, os::fd::AsFd};
 
 use anyhow::{Context, Result};
 use aya::{
     Pod,
     maps::{IterableMap, Map, MapData, PerCpuArray},
 };
-use tracer_ebpf::records::{Cpu, CpuRecord};
+use tracer_ebpf::records::{BEFORE_TASKS, Cpu, CpuRecord, TaskRecord, left, task_index};
 
 use super::{bank::Plain, moves::Moves};
 use crate::bpf::{
-    lookup::{clear, read_values},
+    lookup::{clear, read, read_values},
     maps::TakeMap,
     words::Words,
 };
@@ -88,6 +88,13 @@ impl Records {
         cpus.iter().enumerate().filter(renewed).map(|(_, cpu)| *cpu).collect()
     }
 
+    /// Whether the task that `cpu` shows has left that CPU though no switch there says so: one that was withheld. The
+    /// CPU that the task ran on last wrote its record. Copies 4 MiB: not for each task of each reading.
+    pub fn has_left(&self, cpu: &CpuRecord) -> bool {
+        let record = read(&self.tasks).ok().and_then(|tasks| record(&tasks, cpu.pid));
+        record.is_some_and(|(task, how)| is_elsewhere(cpu, task, how))
+    }
+
     /// Forgets what the tasks did before the switch hook runs again.
     ///
     /// # Errors
@@ -103,6 +110,22 @@ impl Records {
     pub fn forget_faults(&mut self) {
         self.faults.clear();
     }
+}
+
+/// Whose the record of task `pid` is, and how that left its CPU, in the value that holds all `tasks`.
+fn record(tasks: &[u8], pid: u32) -> Option<(u32, u32)> {
+    let at = BEFORE_TASKS + task_index(pid) as usize * size_of::<TaskRecord>();
+    let word = |field: usize| {
+        let bytes = tasks.get(at + field..at + field + size_of::<u32>())?;
+        Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    Some((word(offset_of!(TaskRecord, task))?, word(offset_of!(TaskRecord, left))?))
+}
+
+/// Whether a record of `task` that left as `how` says that the task of `cpu` has left its CPU. It is gone where the
+/// record is nobody's; where it is another's, it says nothing.
+fn is_elsewhere(cpu: &CpuRecord, task: u32, how: u32) -> bool {
+    task == 0 || task == cpu.task as u32 | 1 && left::how(how) != left::ON_CPU
 }
 
 /// What a CPU's record shows until the next switch there.
@@ -126,6 +149,35 @@ fn shown(cpu: &CpuRecord) -> Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_that_left_a_cpu_unseen_is_known_by_its_own_record() {
+        let cpu =
+            CpuRecord { pid: 65_535 + 65_536, task: 0xffff_8880_1234_5640, ..CpuRecord::default() };
+        let mut tasks = vec![0; BEFORE_TASKS + 65_535 * size_of::<TaskRecord>()];
+        let at = tasks.len() - size_of::<TaskRecord>();
+        for (what, task, how, has_left) in [
+            ("it ended", 0, left::ASLEEP, true),
+            ("it runs there", 0x1234_5641, left::ON_CPU, false),
+            (
+                "it runs there, after a sleep",
+                0x1234_5641,
+                left::ON_CPU | 3 << left::LAST_SHIFT,
+                false,
+            ),
+            ("it waits for a CPU", 0x1234_5641, left::RUNNABLE, true),
+            ("it reads", 0x1234_5641, left::BLOCKED | left::IN_FAULT, true),
+            ("the record is another's", 0x1234_5741, left::ASLEEP, false),
+        ] {
+            let mut put =
+                |at: usize, word: u32| tasks[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+            put(at + offset_of!(TaskRecord, task), task);
+            put(at + offset_of!(TaskRecord, left), how);
+            let (task, how) = record(&tasks, cpu.pid).unwrap();
+            assert_eq!(is_elsewhere(&cpu, task, how), has_left, "{what}");
+        }
+        assert_eq!(record(&tasks[..at], cpu.pid), None);
+    }
 
     #[test]
     fn a_cpu_counts_again_with_its_first_switch() {

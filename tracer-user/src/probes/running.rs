@@ -4,7 +4,7 @@
 //! and the hypervisor took, and believes a record that a withheld switch left behind. Each bounds the
 //! other.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use tracer_ebpf::records::CpuRecord;
@@ -21,13 +21,27 @@ const TICK_NS: u64 = 4_000_000;
 
 /// Time on CPU of the task that `cpu` shows, since it was last charged. `now_ns` is the run queues'
 /// clock; `account` gives a task's `sum_exec_runtime` in nanoseconds, `None` where it has ended or is
-/// hidden (another pid namespace).
-pub fn uncharged_ns(cpu: &CpuRecord, now_ns: u64, account: impl Fn(u32) -> Option<u64>) -> u64 {
+/// hidden (another pid namespace): then `has_left` tells whether it was charged elsewhere since, which is asked only
+/// where much depends on it.
+pub fn uncharged_ns(
+    cpu: &CpuRecord,
+    now_ns: u64,
+    account: impl Fn(u32) -> Option<u64>,
+    has_left: impl Fn(&CpuRecord) -> bool,
+) -> u64 {
     let wall_ns = now_ns.saturating_sub(cpu.since_ns);
     match account(cpu.pid) {
         Some(sum_exec_ns) => wall_ns.min(sum_exec_ns.saturating_sub(cpu.sum_exec_ns) + TICK_NS),
+        None if wall_ns > TICK_NS && has_left(cpu) => 0,
         None => wall_ns,
     }
+}
+
+/// Of the CPUs that show one task, the last that it entered: it left the others unseen.
+pub fn one_each(mut cpus: Vec<CpuRecord>) -> Vec<CpuRecord> {
+    cpus.sort_by_key(|cpu| (cpu.pid, cpu.task, Reverse(cpu.since_ns)));
+    cpus.dedup_by_key(|cpu| (cpu.pid, cpu.task));
+    cpus
 }
 
 /// `sum_exec_runtime` of task `pid`.
@@ -111,17 +125,31 @@ mod tests {
         const MS: u64 = 1_000_000;
         let cpu =
             CpuRecord { since_ns: 100 * MS, sum_exec_ns: 7 * MS, pid: 9, ..Default::default() };
-        for (what, now_ms, account_ms, expected_ms) in [
-            ("running, its account a tick old", 150, Some(54), 50),
-            ("the hypervisor took most of it", 150, Some(17), 14),
-            ("it left long ago, unseen", 900, Some(27), 24),
-            ("its account is hidden", 150, None, 50),
-            ("another's account", 150, Some(1), 4),
-            ("the clock is behind", 99, Some(8), 0),
+        for (what, now_ms, account_ms, has_left, expected_ms) in [
+            ("running, its account a tick old", 150, Some(54), false, 50),
+            ("the hypervisor took most of it", 150, Some(17), false, 14),
+            ("it left long ago, unseen", 900, Some(27), true, 24),
+            ("its account is hidden", 150, None, false, 50),
+            ("it ended elsewhere", 150, None, true, 0),
+            ("it ended a moment ago", 103, None, true, 3),
+            ("another's account", 150, Some(1), false, 4),
+            ("the clock is behind", 99, Some(8), false, 0),
         ] {
             let account = |_| account_ms.map(|ms: u64| ms * MS);
-            assert_eq!(uncharged_ns(&cpu, now_ms * MS, account), expected_ms * MS, "{what}");
+            let ns = uncharged_ns(&cpu, now_ms * MS, account, |_| has_left);
+            assert_eq!(ns, expected_ms * MS, "{what}");
         }
+    }
+
+    #[test]
+    fn a_task_runs_on_one_cpu() {
+        let cpu =
+            |pid, since_ns| CpuRecord { pid, task: pid.into(), since_ns, ..Default::default() };
+        let shown = one_each(vec![cpu(7, 10), cpu(8, 5), cpu(7, 30), cpu(7, 20)]);
+        assert_eq!(
+            shown.iter().map(|cpu| (cpu.pid, cpu.since_ns)).collect::<Vec<_>>(),
+            [(7, 30), (8, 5)]
+        );
     }
 
     #[test]

@@ -259,7 +259,7 @@ const OF_TASKS: &[HookRow] = &[
         hook: Hook {
             program: "major_fault_latency",
             point: Software(SoftwareEvent::PageFaultsMaj, Period::Each),
-            needs: &[],
+            needs: TASK_NEEDS,
             group: "major fault latency",
             covers: &[],
         },
@@ -271,7 +271,7 @@ const OF_TASKS: &[HookRow] = &[
         hook: Hook {
             program: "minor_fault_latency",
             point: Software(SoftwareEvent::PageFaultsMin, Period::Sampled),
-            needs: &[],
+            needs: TASK_NEEDS,
             group: "minor fault latency",
             covers: &[],
         },
