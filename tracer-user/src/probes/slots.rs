@@ -209,7 +209,7 @@ impl Slots {
     /// # Errors
     /// When the lease has ended, or there is no room for the cgroup.
     pub fn place(&mut self, cgroup: Cgroup, lease: Lease) -> Result<()> {
-        let slot = self.leases.slot(lease).with_context(|| format!("lease {lease} has ended"))?;
+        let slot = self.leases.slot(lease).context("its slot has ended")?;
         let placed = self.ids.insert(cgroup.table, cgroup.id, slot);
         self.no_room += u64::from(placed.is_err());
         placed
@@ -234,11 +234,11 @@ impl Slots {
     /// When the lease has ended, or is the rest of the node's.
     pub fn end(&mut self, lease: Lease, heir: Lease) -> Result<()> {
         let slot = self.leases.slot(lease).filter(|&slot| slot != 0);
-        let slot = slot.with_context(|| format!("lease {lease} holds no slot"))?;
-        ensure!(!self.leases.has_ended(lease), "lease {lease} has ended");
+        let slot = slot.context("it holds none")?;
+        ensure!(!self.leases.has_ended(lease), "it has ended");
         let heir = self.leases.charged(heir);
         let heir_slot = self.leases.slot(heir).unwrap_or(0);
-        ensure!(heir != lease, "lease {lease} cannot be its own heir");
+        ensure!(heir != lease, "it cannot be its own heir");
         self.ids.hand_over(slot, heir_slot);
         self.leases.end(lease, heir, Instant::now());
         self.write_flags(slot, 0);

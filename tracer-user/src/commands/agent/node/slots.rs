@@ -91,7 +91,7 @@ impl Slots {
             match action {
                 Action::Place(cgroup, lease) => {
                     if let Err(error) = self.probes.slots.place(cgroup, lease) {
-                        log.warning(format_args!("{error:#}"));
+                        log.warning(format_args!("a cgroup is not counted for its job: {error:#}"));
                     }
                 }
                 Action::End(lease, heir) => {
@@ -130,7 +130,7 @@ impl Slots {
     pub fn end_due(&mut self, log: &Log) {
         for (lease, heir) in self.to_end.drain(..) {
             if let Err(error) = self.probes.slots.end(lease, heir) {
-                log.warning(format_args!("{error:#}"));
+                log.warning(format_args!("cannot end a job's slot: {error:#}"));
             }
         }
     }
