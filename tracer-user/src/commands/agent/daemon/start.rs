@@ -1,7 +1,13 @@
 //! How the agent begins: where an agent before this one ended, or anew; and what each part needs of the
 //! configuration.
 
-use std::{num::NonZeroU32, path::Path, sync::Arc, thread, time::Duration};
+use std::{
+    num::NonZeroU32,
+    path::Path,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -30,8 +36,8 @@ use crate::{
 
 /// Where programs and maps are pinned.
 const PINS: &str = "/sys/fs/bpf/jobtrace";
-/// How often it is tried to become the owner of what is there, and the pause between.
-const TRIES: u32 = 10;
+/// How long another may be the owner of what is there: one that only removes what others left is done in a moment.
+const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 /// Why what is pinned is left alone.
 const BESIDE: &str =
@@ -65,14 +71,7 @@ impl Begun {
         if config.pin {
             pins::make_root(root)?;
         }
-        let mut pins = Owner::of(root)?;
-        // One that only removes what others left is done in a moment.
-        for _ in 0..TRIES {
-            if config.pin && pins.is_none() {
-                thread::sleep(PAUSE);
-                pins = Owner::of(root)?;
-            }
-        }
+        let pins = owner(root, if config.pin { PATIENCE } else { Duration::ZERO })?;
         if config.pin && pins.is_none() {
             bail!("{BESIDE}: end that one, or set `pin` to false");
         }
@@ -202,6 +201,18 @@ fn taken_over(
             log.notice(format_args!("cannot resume where the previous agent stopped: {error:#}"));
             None
         }
+    }
+}
+
+/// The owner of what is pinned in `root`; `None` where another process is it for longer than `patience`.
+fn owner(root: &Path, patience: Duration) -> Result<Option<Owner>> {
+    let since = Instant::now();
+    loop {
+        let owner = Owner::of(root)?;
+        if owner.is_some() || since.elapsed() >= patience {
+            return Ok(owner);
+        }
+        thread::sleep(PAUSE);
     }
 }
 
