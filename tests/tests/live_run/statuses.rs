@@ -27,13 +27,17 @@ fn a_command_that_cannot_start_leaves_nothing() {
     let plain = tmp.path().join("plain");
     fs::write(&plain, "not a program").unwrap();
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
+    let script = tmp.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let (json, out) = (tmp.path().join("json"), tmp.path().join("out"));
     let kept = tmp.path().join("kept");
     fs::write(&kept, "kept").unwrap();
     for (command, status, why) in [
         ("no-such-command-anywhere", 127, "command not found"),
         ("/no/such/file", 127, "command not found"),
-        ("", 127, "command not found"),
+        ("", 127, "the command to run is empty"),
+        (script.to_str().unwrap(), 127, "the interpreter or loader that it names is not there"),
         (plain.to_str().unwrap(), 126, "cannot be executed"),
         (tmp.path().to_str().unwrap(), 126, "cannot be executed"),
     ] {

@@ -81,7 +81,7 @@ measurement! {
     counter exits: Count in Job(offset_of!(JobBank, exits)),
         "Processes of the job that ended, counted when their first thread leaves its CPU for good.";
     counter exits_failed: Count in Job(offset_of!(JobBank, exits_failed)),
-        "Part of exits: those with a status other than 0.";
+        "Part of exits: those with a status other than 0. Where the first thread ended before the others, its own counts.";
     counter exits_killed: Count in Job(offset_of!(JobBank, exits_killed)),
         "Part of exits: those that a signal ended. Where a thread that is not its process's first executes a program, the kernel ends the first one so.";
     histogram run_queue_wait_ns: Nanoseconds in Job(offset_of!(JobBank, run_queue_wait_ns)),

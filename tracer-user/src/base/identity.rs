@@ -1,5 +1,7 @@
 //! Which node this is, and which of its boots.
 
+use std::path::Path;
+
 /// Name of this node.
 #[must_use]
 pub fn host() -> String {
@@ -10,6 +12,16 @@ pub fn host() -> String {
 #[must_use]
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// The PID namespace of the whole node (`PROC_PID_INIT_INO` of the kernel).
+pub(crate) const ROOT_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Whether `proc` shows the processes of the whole node, rather than of a container alone.
+#[must_use]
+pub fn has_all_pids(proc: &Path) -> bool {
+    let namespace = std::fs::read_link(proc.join("self/ns/pid")).unwrap_or_default();
+    namespace.as_os_str() == ROOT_NAMESPACE
 }
 
 /// What a node has.

@@ -33,10 +33,10 @@ pub(crate) fn read_file(directory: &Path, name: &str) -> Option<String> {
     }
 }
 
-/// Thousandths of a core that process `pid` (0: the caller, whose affinity the command inherits) may
-/// use at once: the smaller of its CPUs and the tightest quota. `None` where neither can be read.
-pub fn read_cores_held(places: &Places, pid: u32) -> Option<u64> {
-    tightest(read_affinity(pid).or_else(|| read_cpuset(places)), places)
+/// Thousandths of a core that the caller may use at once, whose affinity its command inherits: the smaller of its CPUs
+/// and the tightest quota. `None` where neither can be read.
+pub fn read_cores_held(places: &Places) -> Option<u64> {
+    tightest(read_affinity().or_else(|| read_cpuset(places)), places)
 }
 
 /// Thousandths of a core that the cgroups of a job at `places` let it use, whatever its processes are
@@ -131,14 +131,10 @@ impl Cores {
     }
 }
 
-/// CPUs that `pid` may run on, cpusets included.
-fn read_affinity(pid: u32) -> Option<u64> {
-    let pid = match pid {
-        0 => None,
-        pid => Some(rustix::process::Pid::from_raw(pid.try_into().ok()?)?),
-    };
+/// CPUs that the caller may run on, cpusets included.
+fn read_affinity() -> Option<u64> {
     // Fails beyond 1024 CPUs: the cpuset's files answer then.
-    let cpus = rustix::thread::sched_getaffinity(pid).ok()?.count();
+    let cpus = rustix::thread::sched_getaffinity(None).ok()?.count();
     Some(u64::from(cpus)).filter(|cpus| *cpus > 0)
 }
 

@@ -39,7 +39,8 @@ pub struct CgroupReader {
     /// Most out-of-memory kills counted: under v1 a cgroup's are lost with it.
     oom_kills: Option<u64>,
     cores_held: Option<u64>,
-    /// Where they are read again: of one of many jobs. The only one's are those that its command inherited.
+    /// Where they are read again: of one of many jobs. The only one's are the caller's, whose affinity its command
+    /// inherits.
     cores: Option<Cores>,
     memory: Option<MemoryFiles>,
     stalls: Vec<Stalls>,
@@ -50,10 +51,9 @@ pub struct CgroupReader {
 }
 
 impl CgroupReader {
-    /// A reader of the job at `places`. `pid` is one of its processes, or 0 for the caller where the
-    /// command is yet to be started.
-    pub fn new(places: &Places, pid: u32) -> Self {
-        Self::holding(places, read_cores_held(places, pid))
+    /// A reader of the caller's own job, at `places`.
+    pub fn new(places: &Places) -> Self {
+        Self::holding(places, read_cores_held(places))
     }
 
     /// A reader of another's job at `places`, one of many, whose cores its cgroups tell. What costs much to read and did
@@ -261,11 +261,14 @@ impl CgroupReader {
 
     /// The job's cores, thousandths of one.
     fn read_cores(&mut self) -> Option<u64> {
-        if let Some(cores) = &mut self.cores
-            && self.seldom.as_mut().is_none_or(Seldom::reads_cores)
-        {
-            cores.read_again();
-            self.cores_held = cores.millicores();
+        if self.seldom.as_mut().is_none_or(Seldom::reads_cores) {
+            self.cores_held = match &mut self.cores {
+                Some(cores) => {
+                    cores.read_again();
+                    cores.millicores()
+                }
+                None => read_cores_held(&self.places).or(self.cores_held),
+            };
         }
         self.cores_held
     }

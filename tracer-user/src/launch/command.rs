@@ -11,7 +11,7 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     os::unix::{ffi::OsStrExt, process::CommandExt},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -32,6 +32,8 @@ const PER_CGROUP: i32 = 1 << 12;
 pub enum StartError {
     /// No such program.
     NotFound(OsString),
+    /// It is there, but what is to run it (after its `#!`, or the dynamic loader that it names) is not.
+    NoInterpreter(OsString),
     /// It is there but cannot be executed.
     NotExecutable(OsString, io::Error),
     /// The cgroup at this path did not take it.
@@ -46,7 +48,7 @@ impl StartError {
     /// The exit status for it: 127 and 126 as in a shell, 128 + signal, else 2 (start-up).
     pub fn status(&self) -> u8 {
         match self {
-            Self::NotFound(_) => 127,
+            Self::NotFound(_) | Self::NoInterpreter(_) => 127,
             Self::NotExecutable(..) => 126,
             Self::Interrupted(signal) => 128 + *signal as u8,
             Self::Cgroup(..) | Self::Other(..) => 2,
@@ -62,9 +64,12 @@ impl StartError {
             return Self::Cgroup(directory.unwrap_or_default(), error);
         }
         match number {
+            libc::ENOENT if is_in_path(program) => Self::NoInterpreter(program.to_owned()),
             libc::ENOENT => Self::NotFound(program.to_owned()),
             // execvp says so too where a directory of PATH cannot be searched.
-            libc::EACCES if !is_in_path(program) => Self::NotFound(program.to_owned()),
+            libc::EACCES if !is_path(program) && !is_in_path(program) => {
+                Self::NotFound(program.to_owned())
+            }
             libc::EACCES
             | libc::EPERM
             | libc::ENOEXEC
@@ -84,6 +89,14 @@ impl StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NotFound(program) if program.is_empty() => {
+                write!(f, "the command to run is empty")
+            }
+            Self::NoInterpreter(program) => write!(
+                f,
+                "{}: cannot be executed: the interpreter or loader that it names is not there",
+                program.display()
+            ),
             Self::NotFound(program) => {
                 write!(f, "{}: command not found, check its spelling and PATH", program.display())
             }
@@ -163,11 +176,18 @@ pub fn start(
         .map_err(|error| StartError::Other(format!("watch process {}", child.id()), error))
 }
 
-/// Whether `program` is a path, or a directory of PATH has a file of that name.
+/// Whether `program` is a path, for which nobody looks in PATH.
+fn is_path(program: &OsStr) -> bool {
+    program.as_bytes().contains(&b'/')
+}
+
+/// Whether a file of the name `program` is there: where that is a path, there; else in a directory of PATH.
 fn is_in_path(program: &OsStr) -> bool {
+    if is_path(program) {
+        return Path::new(program).is_file();
+    }
     let path = env::var_os("PATH").unwrap_or_default();
-    let is_path = program.as_bytes().contains(&b'/');
-    is_path || env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
 /// The directories of `cgroup`, and in the same order their `cgroup.procs`, open for writing.

@@ -44,6 +44,19 @@ pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
     }
 }
 
+/// Thousandths of a core that a job held on average over `elapsed_ns`, and whether that was another number at other
+/// times: a quota or a set of CPUs was changed, or one of its nodes was there for a part of the time. `None` where nobody
+/// knows.
+pub fn cores_on_average(cpu: &Group, elapsed_ns: u64) -> Option<(u64, bool)> {
+    let last = cpu.number(Cpu::cores_held).filter(|cores| *cores > 0)?;
+    let held_ns = cpu.number(Cpu::held_ns).filter(|ns| *ns > 0);
+    let mean = held_ns.and_then(|ns| (u128::from(ns) * 1000).checked_div(elapsed_ns.into()));
+    let mean = mean.and_then(|mean| u64::try_from(mean).ok()).unwrap_or(last);
+    // What is held within the first and the last moments is an estimate.
+    let is_changed = mean.abs_diff(last) > last / 100 * 3 + 5;
+    Some(if is_changed { (mean, true) } else { (last, false) })
+}
+
 /// Whether `memory`, a job's, says that there is no limit, rather than nothing of it: the limit is read whenever the
 /// anonymous memory is.
 pub fn is_unlimited(memory: &Group) -> bool {
@@ -104,6 +117,29 @@ mod tests {
         assert_eq!(add(memory(Some(9), None)), (None, None, Some(8000)), "it was removed");
         assert_eq!(add(memory(None, None)), (None, None, Some(8000)), "and stays away");
         assert_eq!(add(memory(Some(9), Some(500))), (Some(500), Some(500), Some(8500)));
+    }
+
+    #[test]
+    fn cores_that_changed_are_told_on_average() {
+        let of = |last, held_ns: Option<u64>, elapsed_s| {
+            let mut group = cpu(Some(last));
+            group.set(Cpu::held_ns, held_ns);
+            cores_on_average(&group, elapsed_s * SECOND_NS)
+        };
+        assert_eq!(of(2000, Some(20 * SECOND_NS), 10), Some((2000, false)));
+        assert_eq!(
+            of(2000, Some(197 * SECOND_NS / 10), 10),
+            Some((2000, false)),
+            "nearly all of it"
+        );
+        assert_eq!(
+            of(2000, Some(52 * SECOND_NS / 10), 14),
+            Some((371, true)),
+            "a quota was removed"
+        );
+        assert_eq!(of(300, Some(61 * SECOND_NS / 10), 6), Some((1016, true)), "one was set");
+        assert_eq!(of(2000, None, 10), Some((2000, false)), "nobody knows");
+        assert_eq!((of(0, Some(5), 10), of(2000, Some(9), 0)), (None, Some((2000, false))));
     }
 
     fn cpu(millicores: Option<u64>) -> Group {

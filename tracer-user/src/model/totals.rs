@@ -30,6 +30,15 @@ pub struct Peaks {
     pub disk_from: Option<u64>,
 }
 
+/// Time over which a rate is noise.
+pub const SLIVER_NS: u64 = 100_000_000;
+
+/// `amount` over `span_ns` by the second.
+pub fn per_second(amount: u64, span_ns: u64) -> u64 {
+    let amount = u128::from(amount) * 1_000_000_000 / u128::from(span_ns.max(1));
+    u64::try_from(amount).unwrap_or(u64::MAX)
+}
+
 impl Peaks {
     /// The higher of each.
     pub fn merge(&mut self, other: &Self) {
@@ -144,14 +153,11 @@ impl RunTotals {
         follow_all(&mut self.stats.groups, groups);
         follow_all(&mut self.own, own);
         // A rate over a sliver of time (the last interval of a run) is noise.
-        if span_ns < 100_000_000 {
+        if span_ns < SLIVER_NS {
             return;
         }
         self.intervals += 1;
-        let per_second = |amount: u64| {
-            let amount = u128::from(amount) * 1_000_000_000 / u128::from(span_ns);
-            u64::try_from(amount).unwrap_or(u64::MAX)
-        };
+        let per_second = |amount| per_second(amount, span_ns);
         // A recording may hold any number.
         let add = u64::saturating_add;
         let of = |table: &'static Measurement| groups.iter().filter(move |group| group.is(table));
@@ -159,8 +165,9 @@ impl RunTotals {
         let disk = of(&BLOCK).filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
         let disk_bytes = disk.filter_map(|group| group.number(Block::bytes)).fold(0, add);
         // Where the kernel withholds a switch its time comes with a later one, and an interval may have more than its
-        // own.
+        // own. A quota is no such bound: of one period a task may use more than its part of an interval.
         let allowed = of(&CPU).filter_map(|group| group.number(Cpu::cores_held)).max();
+        let allowed = allowed.map(|cores| cores.checked_next_multiple_of(1000).unwrap_or(u64::MAX));
         let millicores = (per_second(on_cpu_ns) / 1_000_000).min(allowed.unwrap_or(u64::MAX));
         // What ran a little did not run not at all.
         let millicores = millicores.max(on_cpu_ns.min(1));

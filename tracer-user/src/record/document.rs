@@ -65,7 +65,10 @@ impl Serialize for Document<'_> {
             }
         }
         map.serialize_entry("intervals", &totals.intervals)?;
-        map.serialize_entry("peaks", &Busiest(totals.peaks))?;
+        // Without an interval nobody knows how busy the busiest one was.
+        if totals.intervals > 0 {
+            map.serialize_entry("peaks", &Busiest(totals.peaks))?;
+        }
         if !totals.parts.listed.is_empty() {
             map.serialize_entry("parts", &totals.parts.listed)?;
         }

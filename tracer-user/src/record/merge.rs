@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tracer_ebpf::handle::{Handle, Number};
 
-use super::{Record, document::document, timeline::Timeline};
+use super::{Record, document::document, peaks::at_once, timeline::Timeline};
 use crate::model::{
     gaps::NO_AGENT,
     group::{follow_all, merge_all},
@@ -39,7 +39,12 @@ pub fn merge(records: Vec<Record>) -> Option<Record> {
     let peaks: Vec<_> = steps.chunk_by(is_of_node).map(peaks_of_steps).collect();
     let mut nodes = joined(steps, is_of_node, |whole, step| join_beside(whole, step, steps_beside));
     nodes.iter_mut().zip(peaks).for_each(|(node, peaks)| node.totals.peaks = peaks);
-    joined(nodes, |_, _| true, |whole, node| join_beside(whole, node, nodes_beside)).pop()
+    let peaks = at_once(&nodes);
+    let whole = joined(nodes, |_, _| true, |whole, node| join_beside(whole, node, add_up)).pop();
+    whole.map(|mut whole| {
+        whole.totals.peaks = peaks;
+        whole
+    })
 }
 
 /// `records` in which those that follow each other and are `alike` are one.
@@ -183,14 +188,18 @@ fn steps_beside(totals: &mut RunTotals, other: &RunTotals) {
             group.set(Memory::limit_bytes, bytes);
         } else if group.is(&CPU) {
             group.set(Cpu::cores_held, cores);
+            // Each held them all.
+            let most_ns = cores.map(|cores| core_time_ns(cores, totals.elapsed_ns));
+            let held_ns = group.number(Cpu::held_ns).map(|ns| ns.min(most_ns.unwrap_or(ns)));
+            group.set(Cpu::held_ns, held_ns);
         }
     }
 }
 
-/// Another node.
-fn nodes_beside(totals: &mut RunTotals, other: &RunTotals) {
-    add_up(totals, other);
-    totals.peaks = at_once(&totals.peaks, &other.peaks);
+/// Core time of `millicores` held for `elapsed_ns`.
+fn core_time_ns(millicores: u64, elapsed_ns: u64) -> u64 {
+    let ns = u128::from(millicores) * u128::from(elapsed_ns) / 1000;
+    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 /// What counted at the same time, but for the peaks.
@@ -200,34 +209,16 @@ fn add_up(totals: &mut RunTotals, other: &RunTotals) {
     merge_all(&mut totals.own, &other.own);
 }
 
-/// Each one's busiest moment was its own: their sum is no less than any moment's of both, and no one moment's.
-fn at_once(one: &Peaks, other: &Peaks) -> Peaks {
-    Peaks {
-        millicores: one.millicores.saturating_add(other.millicores),
-        disk_bytes_per_s: one.disk_bytes_per_s.saturating_add(other.disk_bytes_per_s),
-        ..Peaks::default()
-    }
-}
-
-/// The peaks of a node on which `steps` ran: of those that follow each other the largest stands, of those that ran at
-/// once they add up, to no more than the cores allowed.
+/// The peaks of a node on which `steps` ran, which share the cores allowed.
 fn peaks_of_steps(steps: &[Record]) -> Peaks {
-    if let [one] = steps {
-        return one.totals.peaks;
-    }
-    let mut by_begin: Vec<&Record> = steps.iter().collect();
-    by_begin.sort_by_key(|step| step.timeline.begin_ns());
-    let (mut all, mut there) = (Peaks::default(), Vec::<&Record>::new());
-    for step in by_begin {
-        there.retain(|other| other.timeline.end_ns() > step.timeline.begin_ns());
-        there.push(step);
-        let peaks = there.iter().map(|step| step.totals.peaks).reduce(|a, b| at_once(&a, &b));
-        all.merge(&peaks.unwrap_or_default());
-    }
+    let peaks = at_once(steps);
     let cpus = steps.iter().filter_map(|step| step.totals.stats.group(&CPU));
     let cores = cpus.filter_map(|cpu| cpu.number(Cpu::cores_held)).max();
-    all.millicores = all.millicores.min(cores.unwrap_or(u64::MAX));
-    all
+    // A quota is no bound of a moment, and of one alone what was read stands.
+    let cores = cores.and_then(|cores| cores.checked_next_multiple_of(1000));
+    let alone = steps.iter().map(|step| step.totals.peaks.millicores).max();
+    let most = cores.unwrap_or(u64::MAX).max(alone.unwrap_or(0));
+    Peaks { millicores: peaks.millicores.min(most), ..peaks }
 }
 
 /// Of two ends the one that failed.

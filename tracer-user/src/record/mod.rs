@@ -15,6 +15,7 @@ mod merge;
 pub mod name;
 mod packed;
 mod parse;
+mod peaks;
 mod rounded;
 pub mod running;
 pub mod schema;

@@ -52,7 +52,11 @@ pub static KEYS: &[Key] = &[
     key("exit.code", "integer", "Exit status of the command; null if a signal ended it (run)."),
     key("exit.signal", "integer", "Number of the signal that ended the command, else null (run)."),
     key("intervals", "integer", "Intervals measured, without those of less than 100 ms."),
-    key("peaks.cores", "float", "Cores in use over the busiest interval."),
+    key(
+        "peaks.cores",
+        "float",
+        "Cores in use over the busiest interval; of several records together the most that can have been in use at once. Like the other peaks absent where there was no interval to measure.",
+    ),
     key("peaks.cores_from", "integer, ns", "When that interval began, since the Unix epoch."),
     key(
         "peaks.disk_bytes_per_s",

@@ -9,7 +9,7 @@ use crate::{
     view::{
         facts::Facts,
         line::Tone,
-        request::{self, Ask},
+        request::{self, Ask, LEAST_MEMORY_BYTES},
         rules::{self, FACT, Finding, REQUEST_NS, Rule, Saves, memory_enough},
     },
 };
@@ -168,17 +168,20 @@ fn memory(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
     let (did, most) =
         if needed.is_seen() { ("it needed", "") } else { ("it was charged", " at most") };
     let used = bytes(needed.most_bytes);
-    let why = if ask == Ask::memory_for(needed.most_bytes) {
-        format!("1.2 times the {used} that {did}{most}")
-    } else if facts.request.memory_for(needed.most_bytes) == Some(ask) {
-        // Of what a node has Slurm keeps a part for itself.
-        let all =
-            if facts.request.manager == "slurm" { " (--mem=0 asks for all of it)" } else { "" };
-        format!("{did} {used}{most}, and the node has no more{all}")
-    } else {
-        let Ask::Memory(enough) = ask else { return None };
-        format!("{did} {used}{most}, and the {} allowed were enough", bytes(enough))
-    };
+    let why =
+        if ask == Ask::Memory(LEAST_MEMORY_BYTES) && needed.most_bytes < LEAST_MEMORY_BYTES / 2 {
+            format!("{did} {used}{most}, and less than this is not worth asking for")
+        } else if ask == Ask::memory_for(needed.most_bytes) {
+            format!("1.2 times the {used} that {did}{most}")
+        } else if facts.request.memory_for(needed.most_bytes) == Some(ask) {
+            // Of what a node has Slurm keeps a part for itself.
+            let all =
+                if facts.request.manager == "slurm" { " (--mem=0 asks for all of it)" } else { "" };
+            format!("{did} {used}{most}, and the node has no more{all}")
+        } else {
+            let Ask::Memory(enough) = ask else { return None };
+            format!("{did} {used}{most}, and the {} allowed were enough", bytes(enough))
+        };
     Some((ask, why))
 }
 

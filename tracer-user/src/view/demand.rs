@@ -5,7 +5,8 @@
 
 use crate::{
     model::{
-        tables::{CPU, Cpu, SCHED, Sched},
+        held::cores_on_average,
+        tables::{CPU, SCHED, Sched},
         totals::RunTotals,
     },
     record::{
@@ -36,7 +37,7 @@ impl Demand {
     /// Of several tasks a few readings do not tell either: those that crowded for a moment and were idle after it look
     /// like tasks that missed cores all the time. A database does not tell how many there were.
     pub fn of(totals: &RunTotals, course: Option<&Timeline>) -> Option<Self> {
-        let held = totals.stats.group(&CPU)?.number(Cpu::cores_held).filter(|held| *held > 0)?;
+        let (held, _) = cores_on_average(totals.stats.group(&CPU)?, totals.elapsed_ns)?;
         let sched = totals.stats.group(&SCHED)?;
         let are_few = (1..SEVERAL).contains(&totals.intervals);
         if are_few && sched.number(Sched::forks) != Some(0) {

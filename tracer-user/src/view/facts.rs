@@ -16,9 +16,10 @@ use crate::{
         blocks::io_ns,
         gaps::{NO_AGENT, NO_SLOT},
         group::Group,
+        held::cores_on_average,
         hist::Hist,
         needed::Needed,
-        tables::{Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
+        tables::{CPU, Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
         totals::RunTotals,
     },
 };
@@ -86,8 +87,10 @@ pub struct Facts<'a> {
     pub major_ns: Option<u64>,
     /// Asleep: idle helpers and waiting parents too, so never a share of anything.
     pub asleep_ns: Option<u64>,
-    /// Cores it may use, in thousandths.
+    /// Cores it may use, on average, in thousandths.
     pub held_millicores: Option<u64>,
+    /// Whether they were others at other times.
+    pub has_held_others: bool,
     /// Devices and operations with any request, by device.
     pub disks: Vec<Disk<'a>>,
     /// Families of the network with any traffic.
@@ -175,6 +178,8 @@ impl<'a> Facts<'a> {
         let told_ns = told_ns.and_then(|told_ns| Some(told_ns.min(blocked_ns?)));
         let io_ns = told_ns.or(blocked_ns);
         let major_ns = sum(Fault::major_wait_ns);
+        let held = totals.stats.group(&CPU);
+        let held = held.and_then(|cpu| cores_on_average(cpu, totals.elapsed_ns));
         Self {
             totals,
             unicode,
@@ -186,7 +191,8 @@ impl<'a> Facts<'a> {
             // A fault that blocks now is in the one before it is in the other.
             major_ns: major_ns.map(|ns| io_ns.map_or(ns, |io_ns| ns.min(io_ns))),
             asleep_ns: sum(Sched::sleep_ns),
-            held_millicores: number(Cpu::cores_held).filter(|held| *held > 0),
+            held_millicores: held.map(|(cores, _)| cores),
+            has_held_others: held.is_some_and(|(_, is_changed)| is_changed),
             disks: Disk::all(totals, unicode),
             traffic: totals.stats.groups(&NET).map(traffic).collect(),
             files: FileWait::all(totals, unicode),

@@ -9,6 +9,8 @@ use crate::{
 };
 
 const GIB: u64 = 1 << 30;
+/// The least memory that is asked for, and the step up to 1 GiB.
+pub(crate) const LEAST_MEMORY_BYTES: u64 = GIB / 8;
 const MINUTE_NS: u64 = 60_000_000_000;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
 
@@ -143,7 +145,7 @@ impl Ask {
     pub fn memory_for(bytes: u64) -> Self {
         let wanted = bytes.saturating_add(bytes / 5).max(1);
         let step = match wanted {
-            ..=GIB => GIB / 8,
+            ..=GIB => LEAST_MEMORY_BYTES,
             w if w <= 30 * GIB => GIB,
             w if w <= 100 * GIB => 5 * GIB,
             w if w <= 1000 * GIB => 10 * GIB,

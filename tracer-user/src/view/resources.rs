@@ -73,7 +73,8 @@ pub fn cpu(facts: &Facts) -> String {
     }
     // One reading has no busier moment than its average.
     if facts.totals.intervals > 1 {
-        let peak = facts.totals.peaks.millicores;
+        // A course is rounded: its busiest moment may be just below the average.
+        let peak = facts.totals.peaks.millicores.max(used.unwrap_or(0));
         out += &format!(", {} at the busiest moment", cores(Some(peak)));
     }
     if let Some(throttled) = facts.number(Cpu::throttled_ns).filter(|ns| *ns > 0) {

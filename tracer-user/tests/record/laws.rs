@@ -270,6 +270,40 @@ fn of_steps_that_follow_each_other_the_busiest_moment_is_that_of_one() {
 }
 
 #[test]
+fn a_busiest_moment_is_one_of_the_course_though_steps_or_nodes_were_there_at_once() {
+    // Seconds at work and idle, in this order, in readings of a second.
+    let part = |host: &str, step: &str, course: &[(u64, u64)]| {
+        let mut record = begun(host, 100 * SECOND);
+        record.totals.stats.job.step = step.into();
+        for (seconds, cores) in course {
+            for _ in 0..*seconds {
+                let mut groups = [&SCHED, &CPU, &tables::BLOCK].map(|table| {
+                    let tags = table.tags.iter().map(|_| "write".to_owned()).collect();
+                    Group::unknown(table, tags)
+                });
+                groups[0].set(Sched::on_cpu_ns, cores * SECOND);
+                groups[1].set(Cpu::cores_held, 4_000);
+                groups[2].set(tables::Block::bytes, cores << 20);
+                record.add(SECOND, &groups, &[]);
+            }
+        }
+        record
+    };
+    let busiest = |records: Vec<Record>| {
+        let peaks = merge(records).unwrap().totals.peaks;
+        // Columns are rounded.
+        (peaks.millicores, (peaks.disk_bytes_per_s + (1 << 19)) >> 20)
+    };
+    for (other_host, other_step) in [("n1", "1"), ("n2", "0")] {
+        let first = part("n1", "0", &[(4, 1), (6, 0)]);
+        let after = part(other_host, other_step, &[(6, 0), (4, 1)]);
+        assert_eq!(busiest(vec![first.clone(), after]), (1_000, 1), "{other_host}");
+        let beside = part(other_host, other_step, &[(3, 0), (7, 2)]);
+        assert_eq!(busiest(vec![first, beside]), (3_000, 3), "{other_host}");
+    }
+}
+
+#[test]
 fn an_exit_of_which_a_later_program_knows_more_is_read() {
     let mut record = begun("n1", SECOND);
     record.totals.exit = Some(Exit { code: Some(3), signal: None });

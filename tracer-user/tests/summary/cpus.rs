@@ -69,6 +69,20 @@ fn tasks_that_never_leave_one_cpu_are_bound_to_it() {
 }
 
 #[test]
+fn tasks_on_one_cpu_are_bound_to_it_though_few_readings_do_not_tell_when() {
+    let short = |held, waiting_s| {
+        let mut node = node("n1", held, [60, waiting_s], 1, 60);
+        node.totals.intervals = 2;
+        vec![node]
+    };
+    let text = of("bound_to_few", short(2, 60)).unwrap();
+    assert!(text.ends_with("its tasks shared 1 of the 2 cores allowed"), "{text}");
+    assert_eq!(of("waited_for_cpu", short(2, 60)), None);
+    assert_eq!(of("bound_to_few", short(2, 5)), None);
+    assert_eq!(of("bound_to_few", short(1, 60)), None, "one is all that it has");
+}
+
+#[test]
 fn of_two_causes_each_tells_its_own_part_of_the_wait() {
     // Of 120 s on two cores it had 90: 30 were missed, and 60 are those of a third task.
     let both = || vec![node("n1", 2, [90, 90], 2, 46)];

@@ -69,7 +69,7 @@ fn v2_with_all_its_files() {
             ("cpu.stat", "usage_usec 99\nnr_throttled 2\nthrottled_usec 70\n"),
         ],
     );
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     assert_eq!(
         known(&reader.read_memory()),
         [
@@ -121,7 +121,7 @@ fn v1_with_all_its_files() {
             ("cpu.stat", "nr_periods 9\nnr_throttled 2\nthrottled_time 70\n"),
         ],
     );
-    let mut reader = CgroupReader::new(&Places(vec![cpu.clone(), memory]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![cpu.clone(), memory]));
     assert_eq!(
         known(&reader.read_memory()),
         [
@@ -144,7 +144,7 @@ fn v1_with_all_its_files() {
 fn without_a_peak_file_it_is_the_largest_seen() {
     let (_mount, place) = place(0, &[], "job");
     let directory = place.directory.clone();
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     for (current, peak) in [("10\n", 10), ("30\n", 30), ("20\n", 30)] {
         write(&directory, &[("memory.current", current)]);
         assert_eq!(reader.read_memory().number(Memory::peak_bytes), Some(peak));
@@ -155,7 +155,7 @@ fn without_a_peak_file_it_is_the_largest_seen() {
 fn a_peak_that_was_told_stays_when_its_file_is_gone() {
     let (_mount, place) = place(0, &[], "job");
     let directory = place.directory.clone();
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     for (current, peak, told) in
         [("10\n", "157\n", 157), ("30\n", "\n", 157), ("20\n", "160\n", 160)]
     {
@@ -168,7 +168,7 @@ fn a_peak_that_was_told_stays_when_its_file_is_gone() {
 fn what_a_job_needs_and_its_cache_are_each_the_largest_of_all_readings() {
     let (_mount, place) = place(0, &[], "job");
     let directory = place.directory.clone();
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     for (stat, used, cached) in [
         ("file 900\n", None, None),
         ("anon 10\nshmem 4\nfile 800\n", Some(14), Some(796)),
@@ -185,7 +185,7 @@ fn what_a_job_needs_and_its_cache_are_each_the_largest_of_all_readings() {
 #[test]
 fn garbage_and_absence_are_unknown() {
     let (_mount, place) = place(0, &[], "job");
-    let mut reader = CgroupReader::new(&Places(vec![place.clone()]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place.clone()]));
     assert_eq!(known(&reader.read_memory()), []);
     let names = ["memory.current", "memory.peak", "memory.stat", "memory.max", "cpu.pressure"];
     for name in
@@ -193,7 +193,7 @@ fn garbage_and_absence_are_unknown() {
     {
         fs::write(place.directory.join(name), b"-1\xff\nanon\ntotal=\n").unwrap();
     }
-    let mut reader = CgroupReader::new(&Places(vec![place.clone()]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place.clone()]));
     assert_eq!(known(&reader.read_memory()), []);
     let names: Vec<_> = known(&reader.read_cpu()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["cores_held"], "the affinity alone is known");
@@ -212,7 +212,7 @@ fn a_cgroup_shared_with_others_lends_its_limits_only() {
         ],
     );
     place.own = false;
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     assert_eq!(known(&reader.read_memory()), [("limit_bytes", 4096)]);
     assert_eq!(reader.read_cpu().number(Cpu::tasks), None);
 }
@@ -229,7 +229,7 @@ fn kills(reader: &mut CgroupReader, kills: Option<u64>) -> Option<u64> {
 fn kills_that_no_probe_counts_are_the_cgroups() {
     let (_mount, place) = place(0, &[], "job");
     let directory = place.directory.clone();
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     assert_eq!(kills(&mut reader, None), None);
     write(&directory, &[("memory.events", "low 1\noom 9\noom_kill 3\noom_group_kill 7\n")]);
     assert_eq!(kills(&mut reader, None), Some(3));
@@ -240,7 +240,7 @@ fn kills_that_no_probe_counts_are_the_cgroups() {
 fn kills_under_v1_are_added_up_and_do_not_go_with_their_cgroup() {
     let (_mount, place) = place(4, &["memory"], "job");
     let directory = place.directory.clone();
-    let mut reader = CgroupReader::new(&Places(vec![place]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![place]));
     write(&directory, &[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")]);
     let inner = directory.join("inner");
     fs::create_dir(&inner).unwrap();
@@ -259,8 +259,8 @@ fn kills_without_a_count_or_a_cgroup_of_the_jobs_own_are_unknown() {
     let directory = place.directory.clone();
     // As on kernels that did not count yet.
     write(&directory, &[("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\n")]);
-    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place.clone()]), 0), None), None);
+    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place.clone()])), None), None);
     write(&directory, &[("memory.oom_control", "oom_kill 5\n")]);
     place.own = false;
-    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place]), 0), None), None);
+    assert_eq!(kills(&mut CgroupReader::new(&Places(vec![place])), None), None);
 }

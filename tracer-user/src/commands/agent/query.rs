@@ -30,6 +30,8 @@ use crate::record::{Record, head::Head, running::SOCKET};
 
 /// The group that is told of all jobs.
 const GROUP: &str = "jobtrace";
+/// Clients that the kernel keeps waiting, before others wait in their own call.
+const QUEUE: i32 = 64;
 
 /// The heads of the jobs that run, with their owners where they are known.
 pub type RunningHeads = Vec<(Option<u32>, Head)>;
@@ -67,6 +69,8 @@ impl Queries {
         let _ = fs::remove_file(&path);
         let listener = std::os::unix::net::UnixListener::bind(&path).with_context(cannot)?;
         listener.set_nonblocking(true).with_context(cannot)?;
+        // Once more, with a shorter queue: who waits behind a flood waits for these alone.
+        rustix::net::listen(&listener, QUEUE).with_context(cannot)?;
         // Who may know what is decided by who asks.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).with_context(cannot)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -100,7 +100,7 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     if lacks_buffered {
         header.unknown.push("write_back".into());
     }
-    let reader = CgroupReader::new(cgroup.places(), 0);
+    let reader = CgroupReader::new(cgroup.places());
     let mut source = Live { reader, probes, io, namer, gpus: None };
     let mut pipeline = Pipeline::new(&header, outputs)?;
     // Before the command is there: all that is in its slot later is its own.

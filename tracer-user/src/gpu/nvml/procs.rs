@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The PID namespace of the whole node (`PROC_PID_INIT_INO` of the kernel).
-const ROOT_NAMESPACE: &str = "pid:[4026531836]";
+use crate::base::identity::has_all_pids;
+
 /// Beginning of the server's name, as long as the kernel keeps one.
 const MPS_SERVER: &str = "nvidia-cuda-mps";
 
@@ -21,10 +21,8 @@ pub struct Procs {
 impl Procs {
     /// Those below `proc`.
     pub fn new(proc: &Path) -> Self {
-        let namespace = fs::read_link(proc.join("self/ns/pid")).unwrap_or_default();
         // The first process is the first that hidepid hides.
-        let is_complete =
-            namespace.as_os_str() == ROOT_NAMESPACE && fs::read(proc.join("1/stat")).is_ok();
+        let is_complete = has_all_pids(proc) && fs::read(proc.join("1/stat")).is_ok();
         Self { proc: proc.to_owned(), is_complete }
     }
 
@@ -50,6 +48,7 @@ impl Procs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::identity;
 
     #[test]
     fn the_dead_and_the_server_do_not_count() {
@@ -71,7 +70,8 @@ mod tests {
         }
         assert!(Procs::new(folder.path()).counts(16), "it may be hidden");
         fs::create_dir_all(folder.path().join("self/ns")).unwrap();
-        std::os::unix::fs::symlink(ROOT_NAMESPACE, folder.path().join("self/ns/pid")).unwrap();
+        std::os::unix::fs::symlink(identity::ROOT_NAMESPACE, folder.path().join("self/ns/pid"))
+            .unwrap();
         assert!(Procs::new(folder.path()).counts(16), "others' may be hidden");
         put("1", "1 (init) S 0 1");
         assert!(!Procs::new(folder.path()).counts(16), "it has gone");

@@ -101,7 +101,7 @@ impl Measured {
             nodes: record.hosts.iter().map(|host| text(host)).collect(),
             node_cores: number_of(const { fact("node_cores") }),
             gpus: record.totals.stats.groups(&GPU).count(),
-            allocated: facts.held_millicores.map(cores),
+            allocated: facts.number(Cpu::cores_held).filter(|held| *held > 0).map(cores),
             busiest: Some(peaks.fold(0, u64::saturating_add)).filter(|peak| *peak > 0).map(cores),
             elapsed_ns: record.totals.elapsed_ns,
             queued_ns: queued_ns(record),

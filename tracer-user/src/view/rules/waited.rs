@@ -115,7 +115,9 @@ fn quota(facts: &Facts) -> Option<Finding> {
     if (throttled_ns as f64) < waiting_ns as f64 * QUOTA_EXPLAINS {
         return None;
     }
-    let quota = facts.held_millicores.map_or(String::new(), |held| match held {
+    // One that was changed was not always as large.
+    let held = facts.held_millicores.filter(|_| !facts.has_held_others);
+    let quota = held.map_or(String::new(), |held| match held {
         1000 => " of 1 core".to_owned(),
         _ => format!(" of {} cores", cores(held)),
     });
@@ -156,8 +158,18 @@ fn crowded(facts: &Facts) -> Option<Finding> {
 fn bound(facts: &Facts) -> Option<Finding> {
     let ran_on = facts.nodes.iter().map(|node| node.ran_on_millicpus);
     let ran_on = ran_on.reduce(|all, node| Some(all?.saturating_add(node?)))??;
-    let wanted = facts.wanted_millicores()? as f64;
-    let is_bound = if facts.nodes.iter().all(|node| node.is_on_one_cpu) {
+    let are_on_one = facts.nodes.iter().all(|node| node.is_on_one_cpu);
+    // Of a course that nobody knows: on one CPU, what waited wanted another.
+    let without_course = || {
+        let runnable_ns = facts.on_cpu_ns?.saturating_add(facts.waiting_ns?);
+        millicores(runnable_ns, facts.counted_ns()).filter(|_| are_on_one)
+    };
+    let wanted = match facts.demand {
+        Some(_) => facts.wanted_millicores(),
+        None => without_course().or(facts.wanted_millicores()),
+    }? as f64;
+    let held = facts.held_millicores?;
+    let is_bound = if are_on_one {
         wanted >= ran_on as f64 * ONE_ALONE
     } else {
         // Of several nodes the busiest CPUs of all are added up.
@@ -168,12 +180,13 @@ fn bound(facts: &Facts) -> Option<Finding> {
     if !is_bound || quota(facts).is_some() {
         return None;
     }
-    let text = format!(
-        "{}: its tasks shared {} of {}",
-        waited(facts),
-        cores(ran_on),
-        allowed(facts.held_millicores?)
-    );
+    let text =
+        format!("{}: its tasks shared {} of {}", waited(facts), cores(ran_on), allowed(held));
+    if facts.demand.is_none() {
+        let weight = facts.share(facts.waiting_ns?);
+        return (facts.has_waited() && held > ran_on)
+            .then(|| Finding::new(weight, Tone::Warn, text));
+    }
     missed(facts, text)
 }
 

@@ -17,7 +17,7 @@ use tokio::{
     select,
     sync::{Mutex as Asking, Semaphore, mpsc, oneshot, watch},
     task::LocalSet,
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 
 mod dive;
@@ -40,6 +40,9 @@ const MOST_OF_A_USER: usize = 4;
 /// For a client's question, the answer and its reading that, all together; counting file operations has a time of its
 /// own in between.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// Clients taken on, one after the other, and how many sooner than that.
+const PACE: Duration = Duration::from_millis(4);
+const AT_ONCE: u32 = 64;
 /// Between two questions to the loop.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -80,9 +83,15 @@ impl Server {
         let (server, local) = (Rc::new(self), LocalSet::new());
         let places = Arc::new(Semaphore::new(2 * MOST_CLIENTS));
         let serving = async {
+            let mut paid = Instant::now();
             loop {
                 // Each holds a descriptor of the agent's: further ones wait in the kernel.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                // Who comes and goes without end has the agent spend no more than this on it.
+                paid = paid.max(Instant::now()) + PACE;
+                if let Some(due) = paid.checked_sub(PACE * AT_ONCE) {
+                    sleep_until(due).await;
+                }
                 match listener.accept().await {
                     Ok((stream, _)) => {
                         let server = Rc::clone(&server);
