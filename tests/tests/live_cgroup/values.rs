@@ -22,7 +22,7 @@ use super::{create, directories, run};
 #[test]
 fn memory_and_tasks_are_the_jobs_own() {
     let cgroup = create("memory");
-    let mut reader = CgroupReader::new(cgroup.places(), 0);
+    let mut reader = CgroupReader::new(cgroup.places());
     let idle = reader.read_cpu();
     assert_eq!(idle.number(Cpu::tasks), Some(0));
     let cores = idle.number(Cpu::cores_held).unwrap();
@@ -80,7 +80,7 @@ fn cgroups_that_go_and_come_again_are_read_as_they_are_now() {
     let list = if place.number == 0 { "cgroup.threads" } else { "tasks" };
     assert!(directory.join(list).exists(), "{place:?}");
     // As its controllers are, or another that counts tasks would be asked first.
-    let mut reader = CgroupReader::new(&Places(vec![Place { controllers: [].into(), ..place }]), 0);
+    let mut reader = CgroupReader::new(&Places(vec![Place { controllers: [].into(), ..place }]));
     let tasks = |reader: &mut CgroupReader| reader.read_cpu().number(Cpu::tasks);
     assert_eq!((tasks(&mut reader), tasks(&mut reader)), (Some(0), Some(0)));
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
