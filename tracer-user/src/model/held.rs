@@ -44,6 +44,18 @@ pub fn add_held(groups: &mut Vec<Group>, before: &[Group], span_ns: u64) {
     }
 }
 
+/// Core time of `millicores` held for `elapsed_ns`.
+pub fn core_time_ns(millicores: u64, elapsed_ns: u64) -> u64 {
+    let ns = u128::from(millicores) * u128::from(elapsed_ns) / 1000;
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// The most that can be busy at a moment where `millicores` are held: whole cores. A quota is no bound of a moment, for of
+/// one period a task may use more than its part of a reading.
+pub fn most_at_a_moment(millicores: u64) -> u64 {
+    millicores.checked_next_multiple_of(1000).unwrap_or(u64::MAX)
+}
+
 /// Thousandths of a core that a job held on average over `elapsed_ns`, and whether that was another number at other
 /// times: a quota or a set of CPUs was changed, or one of its nodes was there for a part of the time. `None` where nobody
 /// knows.

@@ -7,6 +7,7 @@ use super::{
     files::Files,
     gaps::{self, Gaps},
     group::{Group, Value, follow_all},
+    held::most_at_a_moment,
     info::{Exit, JobInfo},
     job::{Job, JobStats},
     parts::{Part, Parts},
@@ -165,10 +166,10 @@ impl RunTotals {
         let disk = of(&BLOCK).filter(|group| matches!(group.tags[1].as_str(), "read" | "write"));
         let disk_bytes = disk.filter_map(|group| group.number(Block::bytes)).fold(0, add);
         // Where the kernel withholds a switch its time comes with a later one, and an interval may have more than its
-        // own. A quota is no such bound: of one period a task may use more than its part of an interval.
-        let allowed = of(&CPU).filter_map(|group| group.number(Cpu::cores_held)).max();
-        let allowed = allowed.map(|cores| cores.checked_next_multiple_of(1000).unwrap_or(u64::MAX));
-        let millicores = (per_second(on_cpu_ns) / 1_000_000).min(allowed.unwrap_or(u64::MAX));
+        // own.
+        let held = of(&CPU).filter_map(|group| group.number(Cpu::cores_held)).max();
+        let most = held.map_or(u64::MAX, most_at_a_moment);
+        let millicores = (per_second(on_cpu_ns) / 1_000_000).min(most);
         // What ran a little did not run not at all.
         let millicores = millicores.max(on_cpu_ns.min(1));
         self.peaks.merge(&Peaks {

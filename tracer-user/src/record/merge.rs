@@ -9,6 +9,7 @@ use super::{Record, document::document, peaks::at_once, timeline::Timeline};
 use crate::model::{
     gaps::NO_AGENT,
     group::{follow_all, merge_all},
+    held::{core_time_ns, most_at_a_moment},
     info::{Exit, Facts, JobInfo},
     software::Software,
     tables::{CPU, Cpu, Fact, MEMORY, Memory, fact},
@@ -19,7 +20,7 @@ use crate::model::{
 /// there twice counts once, and of two states of one the later.
 ///
 /// On one node a later part of the job follows an earlier one, and its facts stand but the begin; over nodes, and over
-/// steps, counters and states add up, and of peaks the largest stands. Elapsed is the longest of the nodes' times. Steps
+/// steps, counters and states add up, and a peak is the most that all can have had at once. Elapsed is the longest of the nodes' times. Steps
 /// of one node share what the job may use there.
 pub fn merge(records: Vec<Record>) -> Option<Record> {
     // Parts by what tells them apart: the node, the step, and from when on it counted.
@@ -40,11 +41,10 @@ pub fn merge(records: Vec<Record>) -> Option<Record> {
     let mut nodes = joined(steps, is_of_node, |whole, step| join_beside(whole, step, steps_beside));
     nodes.iter_mut().zip(peaks).for_each(|(node, peaks)| node.totals.peaks = peaks);
     let peaks = at_once(&nodes);
-    let whole = joined(nodes, |_, _| true, |whole, node| join_beside(whole, node, add_up)).pop();
-    whole.map(|mut whole| {
-        whole.totals.peaks = peaks;
-        whole
-    })
+    let mut whole =
+        joined(nodes, |_, _| true, |whole, node| join_beside(whole, node, add_up)).pop()?;
+    whole.totals.peaks = peaks;
+    Some(whole)
 }
 
 /// `records` in which those that follow each other and are `alike` are one.
@@ -196,12 +196,6 @@ fn steps_beside(totals: &mut RunTotals, other: &RunTotals) {
     }
 }
 
-/// Core time of `millicores` held for `elapsed_ns`.
-fn core_time_ns(millicores: u64, elapsed_ns: u64) -> u64 {
-    let ns = u128::from(millicores) * u128::from(elapsed_ns) / 1000;
-    u64::try_from(ns).unwrap_or(u64::MAX)
-}
-
 /// What counted at the same time, but for the peaks.
 fn add_up(totals: &mut RunTotals, other: &RunTotals) {
     totals.elapsed_ns = totals.elapsed_ns.max(other.elapsed_ns);
@@ -214,10 +208,9 @@ fn peaks_of_steps(steps: &[Record]) -> Peaks {
     let peaks = at_once(steps);
     let cpus = steps.iter().filter_map(|step| step.totals.stats.group(&CPU));
     let cores = cpus.filter_map(|cpu| cpu.number(Cpu::cores_held)).max();
-    // A quota is no bound of a moment, and of one alone what was read stands.
-    let cores = cores.and_then(|cores| cores.checked_next_multiple_of(1000));
+    // Of one alone what was read stands.
     let alone = steps.iter().map(|step| step.totals.peaks.millicores).max();
-    let most = cores.unwrap_or(u64::MAX).max(alone.unwrap_or(0));
+    let most = cores.map_or(u64::MAX, most_at_a_moment).max(alone.unwrap_or(0));
     Peaks { millicores: peaks.millicores.min(most), ..peaks }
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::{Record, series::SERIES};
 use crate::model::totals::{Peaks, SLIVER_NS, per_second};
 
-/// The peaks of `records`, all together. Whose is the higher alone has its own.
+/// The peaks of `records`, all together: at least those of each.
 pub fn at_once(records: &[Record]) -> Peaks {
     let mut all = Peaks::default();
     records.iter().for_each(|record| all.merge(&record.totals.peaks));
@@ -21,8 +21,8 @@ pub fn at_once(records: &[Record]) -> Peaks {
     }
     let mut columns = BTreeMap::<u64, [u64; 2]>::new();
     for record in records {
-        for (begin_ns, most) in most_at_once(record, width_ns) {
-            let column = columns.entry(begin_ns).or_default();
+        for (number, most) in most_at_once(record, width_ns) {
+            let column = columns.entry(number).or_default();
             for (sum, more) in column.iter_mut().zip(most) {
                 *sum = sum.saturating_add(more);
             }
@@ -34,8 +34,8 @@ pub fn at_once(records: &[Record]) -> Peaks {
     all
 }
 
-/// Of each column of `width_ns` in which `record` did anything its begin, and the most cores (in thousandths) and disk
-/// bytes per second that it can have had at a moment of it.
+/// Of each column of `width_ns` that `record` was there in, by its number since the Unix epoch, the most cores (in
+/// thousandths) and disk bytes per second that it can have had at a moment of it.
 fn most_at_once(record: &Record, width_ns: u64) -> BTreeMap<u64, [u64; 2]> {
     let totals = &record.totals;
     let place = |name| SERIES.iter().position(|series| series.name == name);

@@ -16,7 +16,7 @@ use crate::{
         blocks::io_ns,
         gaps::{NO_AGENT, NO_SLOT},
         group::Group,
-        held::cores_on_average,
+        held::{core_time_ns, cores_on_average},
         hist::Hist,
         needed::Needed,
         tables::{CPU, Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
@@ -302,10 +302,7 @@ impl<'a> Facts<'a> {
 
     /// Core time held, used or not.
     pub fn core_held_ns(&self) -> Option<u64> {
-        let of_cores = || {
-            let ns = u128::from(self.held_millicores?) * u128::from(self.totals.elapsed_ns) / 1000;
-            Some(u64::try_from(ns).unwrap_or(u64::MAX))
-        };
+        let of_cores = || Some(core_time_ns(self.held_millicores?, self.totals.elapsed_ns));
         self.number(Cpu::held_ns).filter(|ns| *ns > 0).or_else(of_cores)
     }
 

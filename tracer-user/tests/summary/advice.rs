@@ -334,6 +334,9 @@ fn no_more_memory_is_asked_for_than_a_node_has() {
         ("--mem=8G", "it needed 7 GiB, and the node has no more (--mem=0 asks for all of it)")
     );
     assert_eq!(of(8 * GIB, 9 * GIB), None);
+    let (what, why) = of(256 * GIB, GIB >> 10).unwrap();
+    let little = "it needed 1 MiB, and less than this is not worth asking for";
+    assert_eq!((&*what, &*why), ("--mem=128M", little));
 }
 
 /// What is charged between two readings is in the kernel's peak alone: it may have been needed, and may have been the

@@ -83,6 +83,22 @@ fn tasks_on_one_cpu_are_bound_to_it_though_few_readings_do_not_tell_when() {
 }
 
 #[test]
+fn a_quota_that_was_changed_is_named_without_its_size() {
+    let quota = |held_ns: u64| {
+        let mut node = node("n1", 2, [60, 60], 2, 30);
+        for group in node.totals.stats.groups.iter_mut().filter(|group| group.is(&CPU)) {
+            group.set(Cpu::throttled_ns, 59 * S);
+            group.set(Cpu::held_ns, held_ns);
+        }
+        let text =
+            of("cpu_quota", vec![node.clone()]).unwrap_or_else(|| panic!("{:?}", told(vec![node])));
+        text.split_once(": ").unwrap().1.to_owned()
+    };
+    assert_eq!(quota(120 * S), "its CPU quota of 2 cores held it back for 59.0 s");
+    assert_eq!(quota(80 * S), "its CPU quota held it back for 59.0 s");
+}
+
+#[test]
 fn of_two_causes_each_tells_its_own_part_of_the_wait() {
     // Of 120 s on two cores it had 90: 30 were missed, and 60 are those of a third task.
     let both = || vec![node("n1", 2, [90, 90], 2, 46)];

@@ -91,6 +91,8 @@ fn v2_with_all_its_files() {
     let cpu = [("cores_held", 5), ("throttled_ns", 75_000), ("tasks", 17)];
     assert!(!reader.throttles_alone(), "the quota is others' too");
     assert_eq!(known(&reader.read_cpu()), cpu);
+    write(&above, &[("cpu.max", "700 100000\n")]);
+    assert_eq!(reader.read_cpu().number(Cpu::cores_held), Some(7), "it was changed meanwhile");
 }
 
 #[test]
