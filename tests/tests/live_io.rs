@@ -69,6 +69,27 @@ fn on_an_overlay_every_operation_error_and_byte_is_told() {
     known_amounts(Path::new(overlay.path()), "tmpfs", overlay.path(), "2");
 }
 
+/// Mounts come between one reading and the next, and while one is made.
+#[test]
+fn what_is_mounted_meanwhile_has_its_name() {
+    const MOUNTS: usize = 40;
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let script = format!(
+        "for at in $(seq {MOUNTS}); do mkdir {folder}/$at; mount -t tmpfs known {folder}/$at; \
+         echo data > {folder}/$at/file; sleep 0.02; done; sleep 0.5; umount {folder}/*"
+    );
+    let job = Traced::run(&["--io", "--interval", "100ms"], &["sh", "-c", &script]);
+    let all = job.json["io"].as_array().unwrap();
+    let writes = all.iter().filter(|group| group["fs"] == "tmpfs" && group["op"] == "write");
+    let of_each: Vec<_> = writes
+        .map(|group| (group["mount"].as_str().unwrap_or(""), group["ops"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(of_each.len(), MOUNTS, "{of_each:?}");
+    let is_known = |(mount, ops): &(&str, u64)| *ops == 1 && Path::new(mount).starts_with(folder);
+    assert!(of_each.iter().all(is_known), "{of_each:?}");
+}
+
 /// The kernel gives the number of a file system that is unmounted to the next one, and jobtrace tells systems by that.
 #[test]
 fn a_number_that_another_file_system_has_by_now_is_in_a_note() {

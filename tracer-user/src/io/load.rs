@@ -98,13 +98,12 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     let lacking = Lacking::of(asked.iter().copied().zip(&states), has_account)?;
     let set = Set::new(programs, asked, states, None);
     let is_own = job.mounts_of.is_none();
-    let names = if is_own { Mounts::default() } else { Mounts::told() };
     let (readers, systems) = (BTreeMap::new(), BTreeMap::new());
     let servers = Servers::default();
     let mut io = Io {
         set,
         maps,
-        names,
+        names: Mounts::told(),
         is_own,
         lacks_mounts: false,
         mounted_anew: BTreeSet::new(),

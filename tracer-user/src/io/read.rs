@@ -129,6 +129,11 @@ impl Maps {
     }
 }
 
+/// The magic number of a cell's file system.
+fn magic_of(cpus: &PerCpuValues<[u64; CELL_WORDS]>) -> u64 {
+    cpus.iter().map(|cpu| cpu[MAGIC]).max().unwrap_or(0)
+}
+
 /// File system `device`, or what stands for streams.
 fn system(names: &mut Mounts, device: u32, magic: u64) -> Mount {
     let fs = match device {
@@ -159,10 +164,32 @@ impl Io {
     pub(super) fn follow_own(&mut self) -> Result<()> {
         let text = mountinfo::read().context("cannot read the mounts")?;
         self.lacks_mounts |= !self.maps.mounted.follow(&text);
+        self.names.take(&text);
         if self.is_own {
             self.servers.take("self", &text, &mut self.names);
-        } else {
-            self.names.take(&text);
+        }
+        Ok(())
+    }
+
+    /// Names the file systems that are new since the last reading.
+    fn meet(&mut self) -> Result<()> {
+        let mut met = BTreeMap::new();
+        // There may be room for an error alone. Of one that has both a cell knows the magic number.
+        for word in self.maps.errors.keys().chain(self.maps.cells.keys()) {
+            let word = word.context("cannot read the operations on files")?;
+            let device = IoKey::of_word(word).device;
+            if !self.systems.contains_key(&device) {
+                met.insert(device, word);
+            }
+        }
+        if !met.is_empty() && self.is_own {
+            // Once they were met: what was mounted after the last look would be nameless for good.
+            self.names.take(&mountinfo::read().context("cannot read the mounts")?);
+        }
+        for (device, word) in met {
+            let magic = self.maps.cells.get(&word, 0).map_or(0, |cpus| magic_of(&cpus));
+            let place = system(&mut self.names, device, magic);
+            self.systems.insert(device, place);
         }
         Ok(())
     }
@@ -215,17 +242,16 @@ impl Io {
         self.maps.read_files()?;
         self.maps.slowest.read()?;
         self.maps.threads.read()?;
+        self.meet()?;
         let mut groups = Vec::new();
         for cell in self.maps.cells.iter() {
             let (word, cpus) = cell.context("cannot read the operations on files")?;
             let key = IoKey::of_word(word);
-            let magic = cpus.iter().map(|cpu| cpu[MAGIC]).max().unwrap_or(0);
-            let names = &mut self.names;
-            let place =
-                self.systems.entry(key.device).or_insert_with(|| system(names, key.device, magic));
+            // What was met since is told at the next reading.
+            let Some(place) = self.systems.get_mut(&key.device) else { continue };
             // Mounts of a job are read less often than it may use a new one.
             if !self.is_own && place.path.is_empty() {
-                *place = system(names, key.device, magic);
+                *place = system(&mut self.names, key.device, magic_of(&cpus));
             }
             let mut group = Group::unknown(&IO, tags(place, key));
             let cpus: Vec<_> = cpus.iter().map(|cpu| bytes_of_words(&cpu[..])).collect();
@@ -240,8 +266,8 @@ impl Io {
         for error in self.maps.errors.iter() {
             let (word, cpus) = error.context("cannot read the errors of operations on files")?;
             let key = IoKey::of_word(word);
-            let unknown = self.names.get(0, 0);
-            let mut all = tags(self.systems.get(&key.device).unwrap_or(&unknown), key);
+            let Some(place) = self.systems.get(&key.device) else { continue };
+            let mut all = tags(place, key);
             all.insert(0, errors::name_of(key.error));
             let mut group = Group::unknown(&IO_ERROR, all);
             group.set(IoError::ops, cpus.iter().sum::<u64>());

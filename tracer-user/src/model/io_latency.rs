@@ -34,6 +34,19 @@ pub const fn least_ns(class: usize) -> u64 {
     }
 }
 
+/// How many operations on storage of `groups` are in each class.
+fn counts_of(groups: &[Group]) -> Counts {
+    let mut counts = [0_u64; CLASSES];
+    let storage = groups.iter().filter(|group| group.is(&IO) && is_storage(&group.tags[0]));
+    for hist in storage.filter_map(|group| group.hist(Io::latency_ns)) {
+        for (bucket, count) in hist.buckets() {
+            let class = &mut counts[class_of(bucket_low(bucket))];
+            *class = class.saturating_add(count);
+        }
+    }
+    counts
+}
+
 /// The class of a duration.
 const fn class_of(ns: u64) -> usize {
     let bits = u64::BITS - ns.leading_zeros();
@@ -82,13 +95,14 @@ impl IoLatency {
     /// Adds an interval of `span_ns` that ended at `end_ns` (wall time), in which the job did `groups`: to the column in
     /// which its middle lies, which is at least as wide.
     pub fn add(&mut self, end_ns: u64, span_ns: u64, groups: &[Group]) {
-        let mut counts = [0_u64; CLASSES];
-        let storage = groups.iter().filter(|group| group.is(&IO) && is_storage(&group.tags[0]));
-        for hist in storage.filter_map(|group| group.hist(Io::latency_ns)) {
-            for (bucket, count) in hist.buckets() {
-                let class = &mut counts[class_of(bucket_low(bucket))];
-                *class = class.saturating_add(count);
-            }
+        self.add_since(end_ns, span_ns, groups, &[]);
+    }
+
+    /// The same, of the cumulative `groups` less those of before it, `older`: whichever names of mounts both have.
+    pub fn add_since(&mut self, end_ns: u64, span_ns: u64, groups: &[Group], older: &[Group]) {
+        let (mut counts, older) = (counts_of(groups), counts_of(older));
+        for (count, older) in counts.iter_mut().zip(older) {
+            *count = count.saturating_sub(older);
         }
         let span_ns = span_ns.min(LATEST_NS);
         while self.width_ns < span_ns {

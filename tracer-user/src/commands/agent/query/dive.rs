@@ -25,7 +25,7 @@ use crate::{
     io::{EARLY, Io, Whose, load},
     model::{
         files::Files,
-        group::{Group, since_all},
+        group::Group,
         slow_ops::longest,
         tables::{IO, Io as Field},
     },
@@ -281,9 +281,8 @@ impl Counted {
         match reading {
             Ok(groups) => {
                 let (until_ns, since_ns) = (monotonic_ns(), self.until_ns.max(self.from_ns));
-                let fresh = since_all(&groups, &self.groups);
-                let span_ns = until_ns.saturating_sub(since_ns);
-                self.files.latency.add(wall_at(until_ns), span_ns, &fresh);
+                let (end_ns, span_ns) = (wall_at(until_ns), until_ns.saturating_sub(since_ns));
+                self.files.latency.add_since(end_ns, span_ns, &groups, &self.groups);
                 (self.groups, self.until_ns) = (groups, until_ns);
             }
             Err(error) if self.until_ns == 0 => return Err(error),

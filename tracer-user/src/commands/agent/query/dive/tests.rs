@@ -1,6 +1,7 @@
 //! How a counting ends, and what is left of it then.
 
 use super::*;
+use crate::model::hist::Hist;
 
 fn opens(ops: u64) -> Vec<Group> {
     let mut group = Group::unknown(&IO, ["ext4", "/", "open"].map(str::to_owned).into());
@@ -18,6 +19,21 @@ fn a_reading_that_fails_leaves_what_the_last_one_gave() {
     assert!(!counted.take(Err(anyhow::anyhow!("no memory"))).unwrap());
     assert_eq!((counted.ops(), counted.until_ns), (9, until_ns));
     assert_eq!(counted.notes, ["counting ended before its time: no memory"]);
+}
+
+/// Before its mount was known it had no name.
+#[test]
+fn an_operation_has_one_latency_whatever_its_mount_is_called_later() {
+    let opens = |mount: &str, times: u64| {
+        let mut group = Group::unknown(&IO, ["ext4", mount, "open"].map(str::to_owned).into());
+        group.set_hist(Field::latency_ns, Hist::of(&[(100, times)]));
+        vec![group]
+    };
+    let mut counted = Counted::default();
+    counted.take(Ok(opens("", 5))).unwrap();
+    counted.take(Ok(opens("/data", 7))).unwrap();
+    let sum: u64 = counted.files.latency.columns().flat_map(|(_, counts)| counts).sum();
+    assert_eq!(sum, 7);
 }
 
 #[test]
