@@ -7,6 +7,10 @@ use super::{group::Group, tables::Memory};
 
 /// The readings saw most of it: what else is charged is the kernel's own, for the job.
 const SEEN: f64 = 0.85;
+/// Memory nearer to its limit than this is worth a word.
+pub const MEMORY_IS_SHORT: f64 = 0.95;
+/// What was charged is more than this times the limit where that was lowered since: the kernel lets it go a little beyond.
+pub const LOWERED: f64 = 1.1;
 
 /// Memory needed at the peak, without file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +23,20 @@ pub struct Needed {
 }
 
 impl Needed {
-    /// What a group of `job_memory` tells; `None` where no reading told file cache apart.
-    pub fn of(memory: &Group) -> Option<Self> {
+    /// What a group of `job_memory` tells; `None` where no reading told file cache apart. Of a job that `was_killed` for
+    /// lack of memory: at its limit it had no file cache left to give back. Where the readings saw what was charged, cache
+    /// included, that was another limit.
+    pub fn of(memory: &Group, was_killed: bool) -> Option<Self> {
+        let read = Self::read(memory)?;
+        let is_full = memory.number(Memory::limit_bytes).is_some_and(|limit| {
+            let share = read.most_bytes as f64 / limit as f64;
+            (MEMORY_IS_SHORT..=LOWERED).contains(&share)
+        });
+        let least_bytes = if was_killed && is_full { read.most_bytes } else { read.least_bytes };
+        Some(Self { least_bytes, ..read })
+    }
+
+    fn read(memory: &Group) -> Option<Self> {
         let used = memory.number(Memory::used_peak_bytes)?;
         let seen = Self { least_bytes: used, most_bytes: used };
         let both = memory.number(Memory::cache_peak_bytes).zip(memory.number(Memory::peak_bytes));
@@ -50,6 +66,27 @@ mod tests {
     use super::{super::tables::MEMORY, *};
 
     #[test]
+    fn who_was_killed_at_its_limit_needed_all_of_it() {
+        for (used, charged, limit, expected) in [
+            (0, 100, Some(100), (100, 100)),
+            (10, 96, Some(100), (96, 96)),
+            (10, 100, Some(200), (10, 100)),
+            (10, 100, Some(50), (10, 100)),
+            (10, 100, None, (10, 100)),
+            (90, 100, Some(100), (90, 90)),
+        ] {
+            let mut group = Group::unknown(&MEMORY, vec![]);
+            group.set(Memory::used_peak_bytes, used);
+            group.set(Memory::cache_peak_bytes, 0);
+            group.set(Memory::peak_bytes, charged);
+            group.set(Memory::limit_bytes, limit);
+            let found =
+                Needed::of(&group, true).map(|needed| (needed.least_bytes, needed.most_bytes));
+            assert_eq!(found, Some(expected), "{used} of {charged}, {limit:?} allowed");
+        }
+    }
+
+    #[test]
     fn what_came_and_went_between_two_readings_may_have_been_needed() {
         for (used, cached, charged, expected) in [
             (Some(10), Some(80), Some(100), Some((10, 10))),
@@ -64,7 +101,8 @@ mod tests {
             group.set(Memory::used_peak_bytes, used);
             group.set(Memory::cache_peak_bytes, cached);
             group.set(Memory::peak_bytes, charged);
-            let found = Needed::of(&group).map(|needed| (needed.least_bytes, needed.most_bytes));
+            let found =
+                Needed::of(&group, false).map(|needed| (needed.least_bytes, needed.most_bytes));
             assert_eq!(found, expected, "{used:?} {cached:?} {charged:?}");
         }
     }

@@ -13,9 +13,8 @@ use super::{
 use crate::model::{
     gaps::SCHED,
     info::Facts,
-    needed::Needed,
     software::Software,
-    tables::{Block, Cpu, Fact, Fault, Gpu, MEMORY, Memory, Net, Own, SELF, Sched, fact},
+    tables::{Block, Cpu, Fact, Fault, Gpu, Memory, Net, Own, SELF, Sched, fact},
 };
 
 /// What a line is to have at most: texts of a job's are short.
@@ -107,11 +106,11 @@ head! {
     core_held_ns: u64 = |record| sum(record, Cpu::held_ns);
     /// Largest memory needed, without file cache: at least this.
     memory_used_peak_bytes: u64 = |record| {
-        Some(Needed::of(record.totals.stats.group(&MEMORY)?)?.least_bytes)
+        Some(record.memory_needed()?.least_bytes)
     };
     /// At most this was needed: only where memory came and went between two readings, and nobody knows what it was.
     memory_used_most_bytes: u64 = |record| {
-        let needed = Needed::of(record.totals.stats.group(&MEMORY)?)?;
+        let needed = record.memory_needed()?;
         (!needed.is_seen()).then_some(needed.most_bytes)
     };
     /// Largest memory charged, page cache included.

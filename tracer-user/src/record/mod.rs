@@ -34,7 +34,9 @@ use crate::model::{
     group::Group,
     info::{Facts, JobInfo},
     job::Job,
+    needed::Needed,
     point::Origin,
+    tables::{FAULT, Fault, MEMORY, fact},
     totals::RunTotals,
 };
 
@@ -72,6 +74,21 @@ impl Record {
         let begin_ns = self.timeline.end_ns();
         self.timeline.add_after(&self.totals.stats.groups, span_ns, groups);
         self.totals.add(begin_ns, span_ns, groups, own);
+    }
+
+    /// Whether it ended when the kernel killed a process of it for lack of memory: an agent knows by when that was, `run`
+    /// by how the command ended.
+    pub fn ended_for_memory(&self) -> bool {
+        let kills =
+            self.totals.stats.group(&FAULT).and_then(|fault| fault.number(Fault::oom_kills));
+        let has_failed = self.totals.exit.is_some_and(|exit| exit.status() != 0);
+        self.facts.text(const { fact("end_reason") }) == "out_of_memory"
+            || has_failed && kills.is_some_and(|kills| kills > 0)
+    }
+
+    /// Memory needed at its peak, without file cache, on its node.
+    pub fn memory_needed(&self) -> Option<Needed> {
+        Needed::of(self.totals.stats.group(&MEMORY)?, self.ended_for_memory())
     }
 
     /// Whose it is.

@@ -198,7 +198,10 @@ pub(crate) fn facts(whole: &Whole, unicode: bool) -> Facts<'_> {
     let mut facts = Facts::new(&whole.record.totals, unicode);
     facts.begin_ns = whole.record.timeline.begin_ns();
     facts.request = Request::of(&whole.record);
-    facts.nodes = whole.nodes.iter().map(|node| NodeUse::of(&node.totals)).collect();
+    facts.nodes = {
+        let was_killed = facts.request.ended_for_memory;
+        whole.nodes.iter().map(|node| NodeUse::of(&node.totals, was_killed)).collect()
+    };
     facts.growth = growth::of(&whole.record);
     let demands = whole.nodes.iter().map(|node| Demand::of(&node.totals, Some(&node.timeline)));
     facts.demand =

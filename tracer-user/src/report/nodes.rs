@@ -5,10 +5,7 @@ use serde::Serialize;
 use super::whole::{Whole, number};
 use crate::{
     base::text::clean,
-    model::{
-        needed::Needed,
-        tables::{Cpu, GPU, Gpu, MEMORY, Sched},
-    },
+    model::tables::{Cpu, GPU, Gpu, Sched},
     record::Record,
 };
 
@@ -45,7 +42,6 @@ fn of(node: &Record, unicode: bool) -> Node {
     let on_cpu_ns = number(node, Sched::on_cpu_ns);
     let held_ns = number(node, Cpu::held_ns).filter(|ns| *ns > 0);
     let sched = node.totals.stats.group(Sched::blocked_ns.measurement());
-    let memory = node.totals.stats.group(&MEMORY);
     let gpus = |field| {
         let numbers = node.totals.stats.groups(&GPU).filter_map(|gpu| gpu.number(field));
         numbers.reduce(u64::saturating_add)
@@ -56,7 +52,7 @@ fn of(node: &Record, unicode: bool) -> Node {
         on_cpu_ns,
         cores_share: on_cpu_ns.zip(held_ns).map(|(used, held)| used as f64 / held as f64),
         blocked_ns: sched.and_then(|group| Some(group.hist(Sched::blocked_ns)?.sum)),
-        memory_bytes: memory.and_then(Needed::of).map(|needed| needed.least_bytes),
+        memory_bytes: node.memory_needed().map(|needed| needed.least_bytes),
         gpu_share: gpus(Gpu::busy_ns)
             .zip(gpu_held_ns)
             .map(|(busy, held)| busy as f64 / held as f64),

@@ -102,7 +102,7 @@ fn memory(facts: &Facts) -> Bar {
     let share = peak.zip(whole).filter(|_| !is_lower);
     let share = share.map(|(peak, whole)| peak as f64 / whole as f64);
     // What it took after the last reading, its end did not leave to read.
-    let is_cut_short = facts.request.ended_for_memory();
+    let is_cut_short = facts.request.ended_for_memory;
     let mut words = match (needed, charged) {
         (Some(needed), _) => {
             let (bound, peak_bytes) = match needed.is_seen() {
@@ -145,7 +145,7 @@ fn memory(facts: &Facts) -> Bar {
     if facts.request.nodes > 1 {
         words += " (the fullest node)";
     }
-    let is_short = share.is_some_and(|share| share >= crate::view::facts::MEMORY_IS_SHORT);
+    let is_short = share.is_some_and(|share| share >= crate::model::needed::MEMORY_IS_SHORT);
     bar("Memory", if is_short { Tone::Warn } else { Tone::Good }, share, words)
 }
 

@@ -18,16 +18,12 @@ use crate::{
         group::Group,
         held::{core_time_ns, cores_on_average},
         hist::Hist,
-        needed::Needed,
+        needed::{LOWERED, Needed},
         tables::{CPU, Cpu, Fault, Memory, NET, Net, SCHED, SELF, Sched},
         totals::RunTotals,
     },
 };
 
-/// Memory nearer to its limit than this is worth a word.
-pub const MEMORY_IS_SHORT: f64 = 0.95;
-/// What was charged is more than this times the limit where that was lowered since: the kernel lets it go a little beyond.
-const LOWERED: f64 = 1.1;
 /// From this share of the time on, waiting for a CPU hides what else there is. A few percent are normal on any node.
 pub(crate) const WAITED: f64 = 0.15;
 /// Columns of a protocol family's name.
@@ -198,7 +194,7 @@ impl<'a> Facts<'a> {
             files: FileWait::all(totals, unicode),
             begin_ns: totals.info.start_wall_ns,
             request: Request::default(),
-            nodes: vec![NodeUse::of(totals)],
+            nodes: vec![NodeUse::of(totals, false)],
             balance: None,
             growth: None,
             demand: Demand::of(totals, None),
@@ -321,15 +317,7 @@ impl<'a> Facts<'a> {
 
     /// Memory needed at the peak, without file cache, on the node that needed most.
     pub fn memory_needed(&self) -> Option<Needed> {
-        let read = self.nodes.iter().filter_map(|node| node.memory).reduce(Needed::most);
-        // Whom the kernel killed at its limit had no file cache left to give back. Where the readings saw what was charged,
-        // cache included, it was killed at another limit.
-        let at_limit = self.memory_share().is_some_and(|share| share >= MEMORY_IS_SHORT)
-            && self.request.ended_for_memory()
-            && read.is_some_and(|needed| !needed.is_seen());
-        let charged = self.number(Memory::peak_bytes).filter(|_| at_limit);
-        let full = charged.map(|bytes| Needed { least_bytes: bytes, most_bytes: bytes });
-        [read, full].into_iter().flatten().reduce(Needed::most)
+        self.nodes.iter().filter_map(|node| node.memory).reduce(Needed::most)
     }
 
     /// Tasks that the out-of-memory killer chose; 0 where none are known of.

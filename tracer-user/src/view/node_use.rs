@@ -3,12 +3,12 @@
 use crate::{
     model::{
         group::Group,
-        needed::Needed,
+        needed::{MEMORY_IS_SHORT, Needed},
         parts::Part,
         tables::{GPU, MEMORY, Memory, SCHED, Sched},
         totals::RunTotals,
     },
-    view::{facts::MEMORY_IS_SHORT, gpu_idle::is_unused},
+    view::gpu_idle::is_unused,
 };
 
 /// Of one node.
@@ -43,8 +43,8 @@ impl NodeUse {
         self.charged.is_some_and(|(peak, limit)| peak as f64 >= limit as f64 * MEMORY_IS_SHORT)
     }
 
-    /// Of the node that `totals` are of.
-    pub fn of(totals: &RunTotals) -> Self {
+    /// Of the node that `totals` are of; the job may have been killed for lack of memory.
+    pub fn of(totals: &RunTotals, was_killed: bool) -> Self {
         let on_cpu_ns = totals.stats.group(&SCHED).and_then(|group| group.number(Sched::on_cpu_ns));
         let mean = millicores(on_cpu_ns.unwrap_or(0), totals.counted_ns(1)).unwrap_or(0);
         let memory = totals.stats.group(&MEMORY);
@@ -68,7 +68,7 @@ impl NodeUse {
             busiest_task_millicores: tasks.filter_map(of_task).max().unwrap_or(0),
             gpus: totals.stats.groups(&GPU).count(),
             gpus_used: totals.stats.groups(&GPU).filter(|group| !is_unused(group)).count(),
-            memory: memory.and_then(Needed::of),
+            memory: memory.and_then(|memory| Needed::of(memory, was_killed)),
             charged: memory.and_then(charged),
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct Request {
     pub ended_itself: bool,
     /// Why, as `job_info` has it.
     pub end_reason: String,
+    /// Whether it ended when a process of it was killed for lack of memory.
+    pub ended_for_memory: bool,
 }
 
 impl Request {
@@ -78,12 +80,8 @@ impl Request {
                 && !has_failed(record)
                 && !is_doubtful(record),
             end_reason,
+            ended_for_memory: record.ended_for_memory(),
         }
-    }
-
-    /// Whether it ended when a process of it was killed for lack of memory.
-    pub fn ended_for_memory(&self) -> bool {
-        self.end_reason == "out_of_memory"
     }
 
     /// Tasks on each node; 1 where nobody tells.

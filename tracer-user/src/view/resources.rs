@@ -3,7 +3,7 @@
 use super::{
     Style,
     disk::Disk,
-    facts::{Facts, MEMORY_IS_SHORT, Traffic},
+    facts::{Facts, Traffic},
     gpus,
     line::{Line, Tone, labelled},
     software,
@@ -13,7 +13,10 @@ use crate::{
         text,
         units::{self, UNKNOWN},
     },
-    model::tables::{Cpu, Memory},
+    model::{
+        needed::MEMORY_IS_SHORT,
+        tables::{Cpu, Memory},
+    },
 };
 
 /// Columns of the labels.

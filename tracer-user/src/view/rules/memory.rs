@@ -4,10 +4,10 @@ use super::{FACT, Facts, Finding, Saves, Tone, cache::mmap_random, programs::man
 use crate::{
     base::units::{bytes, count, duration, percent},
     model::{
-        needed::Needed,
+        needed::{MEMORY_IS_SHORT, Needed},
         tables::{Fault, Memory},
     },
-    view::{facts::MEMORY_IS_SHORT, request::Ask},
+    view::request::Ask,
 };
 
 /// A twentieth of the time in major faults is far from a program's normal start.
@@ -35,7 +35,7 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
         // What it took after the last reading, its end did not leave to read.
-        Some((limit, share)) if facts.request.ended_for_memory() => format!(
+        Some((limit, share)) if facts.request.ended_for_memory => format!(
             "; when it was read last it had {} of the {} allowed: it took the rest at its end, or others on the node, or \
              under the same limit, had it",
             percent(share),

@@ -7,7 +7,8 @@ use super::{
 };
 use crate::{
     base::units::{bytes, count, percent},
-    view::{facts::MEMORY_IS_SHORT, gpu_idle},
+    model::needed::MEMORY_IS_SHORT,
+    view::gpu_idle,
 };
 
 /// All of them. A job of which several say the same is told by the weightiest.
