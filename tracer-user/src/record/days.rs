@@ -66,7 +66,9 @@ impl Days {
             if !known.insert(root.id().with_context(cannot)?) {
                 continue;
             }
-            for owner in owners(dir).with_context(cannot)? {
+            let (owners, strays) = owners(dir).with_context(cannot)?;
+            skipped.damaged.extend((strays > 0).then(|| strayed(dir, strays)));
+            for owner in owners {
                 let path = dir.join(&owner);
                 let days = root.folder(&owner).and_then(|folder| folder.entries());
                 for (day, kind) in skipped.take(&path, days).into_iter().flatten() {
@@ -168,15 +170,50 @@ fn is_owned(owned: &[(&Path, BTreeSet<String>)], name: &str, head: &HeadIn) -> b
     })
 }
 
-/// The owners who have folders in `dir`; of those that the caller may not list, himself.
-fn owners(dir: &Path) -> io::Result<Vec<String>> {
+/// The owners who have folders in `dir`, of those that the caller may not list himself; and how many records lie beside
+/// the folders.
+fn owners(dir: &Path) -> io::Result<(Vec<String>, usize)> {
     let is_owner = |(name, kind): &(String, Kind)| *kind == Kind::Folder && name::is_owner(name);
     match Folder::open(dir).and_then(|root| root.entries()) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Ok(vec![rustix::process::getuid().as_raw().to_string()])
+            Ok((vec![rustix::process::getuid().as_raw().to_string()], 0))
         }
-        all => Ok(all?.into_iter().filter(is_owner).map(|(name, _)| name).collect()),
+        all => {
+            let all = all?;
+            let strays = all.iter().filter(|(name, _)| name::is_record(name)).count();
+            Ok((all.into_iter().filter(is_owner).map(|(name, _)| name).collect(), strays))
+        }
     }
+}
+
+/// Of records that no list has.
+fn strayed(dir: &Path, strays: usize) -> String {
+    let records = if strays == 1 { "record lies" } else { "records lie" };
+    format!(
+        "{}: {strays} {records} here, not in a folder of an owner and a day (UID/YYYY-MM-DD): name such files to \
+         `jobtrace report`",
+        dir.display()
+    )
+}
+
+/// The same, of records in the folder of a day.
+fn unlisted(path: &Path, host: &str, records: usize) -> String {
+    let what = if records == 1 { "record is" } else { "records are" };
+    format!(
+        "{}: {records} {what} in no list, for {} is not there: name the files to `jobtrace report`",
+        path.display(),
+        name::heads_of_escaped(host)
+    )
+}
+
+/// How many of the `files` of a day are records whose heads are not among them, by node.
+fn without_heads<'a>(files: impl Iterator<Item = &'a str> + Clone) -> BTreeMap<&'a str, usize> {
+    let mut records = BTreeMap::new();
+    for host in files.clone().filter_map(name::escaped_host) {
+        *records.entry(host).or_insert(0) += 1;
+    }
+    records.retain(|host, _| !files.clone().any(|name| name == name::heads_of_escaped(host)));
+    records
 }
 
 /// Gives `visit` each head in the folders of a day, by node and file, with the folder that tells of it last and the
@@ -195,6 +232,10 @@ fn visit_part(
     let mut files = BTreeMap::<String, Vec<&Folder>>::new();
     for folder in &folders {
         let names = skipped.take(folder.path(), folder.entries()).unwrap_or_default();
+        let missing = without_heads(names.iter().map(|(name, _)| &**name));
+        let told =
+            missing.into_iter().map(|(host, records)| unlisted(folder.path(), host, records));
+        skipped.damaged.extend(told);
         for (name, _) in names.into_iter().filter(|(name, _)| name::is_heads(name)) {
             files.entry(name).or_default().push(folder);
         }

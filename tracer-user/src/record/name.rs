@@ -108,7 +108,20 @@ pub fn begin_ns(host: &str, name: &str) -> Option<u64> {
 
 /// The file of a day with the heads of the records of `host`.
 pub fn heads(host: &str) -> String {
-    format!("heads@{}.jsonl", escaped(host))
+    heads_of_escaped(&escaped(host))
+}
+
+/// The same, of a node as [`escaped_host`] gives it.
+pub(super) fn heads_of_escaped(host: &str) -> String {
+    format!("heads@{host}.jsonl")
+}
+
+/// The node in the name of a record, as names of files have it; `None` where it is no such name.
+pub(super) fn escaped_host(name: &str) -> Option<&str> {
+    is_record(name)
+        .then(|| name.strip_suffix(EXTENSION)?.rsplit_once('@'))
+        .flatten()
+        .map(|(_, host)| host)
 }
 
 /// Whether a file has heads.

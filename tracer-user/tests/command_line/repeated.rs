@@ -187,3 +187,24 @@ fn a_report_of_two_copies_is_that_of_one() {
     assert_eq!((both.status, both.stdout), (0, of(&words, &[dir.path()]).stdout));
     assert_eq!(both.stderr, "jobtrace: 1 record is in more than one folder; it counts once\n");
 }
+
+#[test]
+fn records_that_no_list_has_are_told_of() {
+    let (dir, flat) = (saved(), tempfile::tempdir().unwrap());
+    let (heads, records): (Vec<_>, Vec<_>) = files(dir.path())
+        .into_iter()
+        .partition(|file| name::is_heads(file.file_name().unwrap().to_str().unwrap()));
+    heads.iter().for_each(|file| fs::remove_file(file).unwrap());
+    for record in &records {
+        fs::copy(record, flat.path().join(record.file_name().unwrap())).unwrap();
+    }
+    let told =
+        [(dir.path(), "1 record is in no list, for heads@"), (flat.path(), "1 record lies here, ")];
+    for (folder, said) in told {
+        for words in LISTS {
+            let ended = of(words, &[folder]);
+            assert_eq!(ended.status, 1, "{words:?}");
+            assert!(ended.stderr.contains(said), "{words:?}: {}", ended.stderr);
+        }
+    }
+}
