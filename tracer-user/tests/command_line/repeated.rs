@@ -198,13 +198,13 @@ fn records_that_no_list_has_are_told_of() {
     for record in &records {
         fs::copy(record, flat.path().join(record.file_name().unwrap())).unwrap();
     }
-    let told =
-        [(dir.path(), "1 record is in no list, for heads@"), (flat.path(), "1 record lies here, ")];
-    for (folder, said) in told {
+    let of_all = |what: &str| format!("{} records {what}", records.len());
+    let of_each = [(dir.path(), "are in no list, for heads@"), (flat.path(), "lie here, ")];
+    for (folder, what) in of_each {
         for words in LISTS {
             let ended = of(words, &[folder]);
             assert_eq!(ended.status, 1, "{words:?}");
-            assert!(ended.stderr.contains(said), "{words:?}: {}", ended.stderr);
+            assert!(ended.stderr.contains(&of_all(what)), "{words:?}: {}", ended.stderr);
         }
     }
 }
