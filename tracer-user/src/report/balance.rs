@@ -10,10 +10,18 @@ use crate::{
     view::facts::Balance,
 };
 
-/// Over its nodes, where there are several of which that is known.
+/// A node that was counted for less of the longest node's time came late, was given back or had no agent for a while: what
+/// it computed is beside no other's.
+const BESIDE: f64 = 0.9;
+
+/// Over its nodes, where there are several of which that is known, and that were there as long.
 pub(super) fn of_nodes(whole: &Whole, unicode: bool) -> Option<Balance> {
     let on_cpu = |node: &Record| number(node, Sched::on_cpu_ns);
-    let known = whole.nodes.iter().filter_map(|node| Some((node.hosts.first()?, on_cpu(node)?)));
+    let counted_ns = |node: &Record| node.totals.counted_ns(1);
+    let longest_ns = whole.nodes.iter().map(counted_ns).max()?;
+    let beside =
+        whole.nodes.iter().filter(|node| counted_ns(node) as f64 >= longest_ns as f64 * BESIDE);
+    let known = beside.filter_map(|node| Some((node.hosts.first()?, on_cpu(node)?)));
     let known = known.map(|(host, ns)| (clean(host, unicode), ns)).collect();
     of("node", known)
 }

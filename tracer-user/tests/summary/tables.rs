@@ -102,6 +102,18 @@ fn tasks_of_several_nodes_are_told_with_their_node() {
     assert!(report.balance.is_some(), "and of the nodes");
 }
 
+/// A node that was given back early, or came late, did not compute unevenly.
+#[test]
+fn a_node_that_was_there_for_half_the_time_is_not_compared() {
+    let balance = |nodes: Vec<Record>| Report::of(&Whole::of(nodes).unwrap(), true).balance;
+    let mut nodes = uneven(3);
+    assert!(balance(nodes.clone()).unwrap().contains("mean of the 3 nodes'"));
+    nodes[2].totals.elapsed_ns /= 2;
+    assert!(balance(nodes.clone()).unwrap().contains("mean of the 2 nodes'"));
+    nodes[1].totals.elapsed_ns /= 2;
+    assert_eq!(balance(nodes), None);
+}
+
 #[test]
 fn page_faults_are_told() {
     let faults = |totals| Report::of(&Whole::of(vec![record(totals)]).unwrap(), true).faults;
