@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use jobtrace::base::clock::wall_ns;
 use jobtrace_tests::{
     account::Report,
     agree::Agreement,
@@ -270,4 +271,19 @@ fn names_of_slow_operations_and_threads_are_harmless() {
     }
     assert!(MARKUP.iter().all(|markup| !html.contains(markup)), "{html}");
     assert!(html.contains("script") && report.contains("ENOENT"), "told of, as text: {report}");
+}
+
+/// The kernel's programs know no time namespace, and who counts may be in one.
+#[test]
+fn in_a_time_namespace_operations_begin_when_they_began() {
+    let mut start = Command::new("unshare");
+    start.args(["--time", "--fork", "--monotonic", "100000"]).arg(program().unwrap());
+    let from = wall_ns();
+    let job = Traced::run_by(start, &["--io"], &["sh", "-c", "sleep 0.3; cat /etc/passwd"]);
+    let while_it_ran = from - CLOCKS_NS..=wall_ns();
+    let slowest = rows(&job.json, "io_slowest");
+    assert!(!slowest.is_empty(), "{:?}", job.json["notes"]);
+    for row in slowest {
+        assert!(while_it_ran.contains(&row["begin"].as_u64().unwrap()), "{row}");
+    }
 }
