@@ -8,6 +8,8 @@ use crate::{
 
 /// Time on CPU that grows by more is another work, or busy waiting.
 const ON_CPU_GROWS: f64 = 0.20;
+/// An efficiency above this is more than cores alone give.
+const BEYOND: f64 = 1.05;
 /// Amounts read that differ by more, and are at least so large, are worth a word.
 const FACTOR: f64 = 2.0;
 const LEAST_BYTES: u64 = 64 << 20;
@@ -37,6 +39,7 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
     );
     said.extend(same::numbers(&runs().collect::<Vec<_>>(), options.by, options.weak));
     said.extend(kept_from_cores(groups, sizes));
+    said.extend(beyond_its_cores(sizes));
     if options.by == By::Used && runs().any(|run| run.readings < LEAST_READINGS) {
         said.push(format!(
             "some runs were read fewer than {LEAST_READINGS} times: the cores busy at their busiest moment are an \
@@ -95,6 +98,23 @@ fn kept_from_cores(groups: &[&[&Measured]], sizes: &[Size]) -> Option<String> {
             "runs did not get all the core time that they could have used ({} missed): usually other work ran there, \
              so what is serial here is not the program's alone; repeat them on cores that nobody else uses",
             kept.join(", ")
+        )
+    })
+}
+
+/// Where more cores gained more than their number.
+fn beyond_its_cores(sizes: &[Size]) -> Option<String> {
+    let beyond: Vec<_> = sizes
+        .iter()
+        .filter(|size| size.efficiency > BEYOND)
+        .map(|size| format!("{} on {}", percent(size.efficiency), cores(size)))
+        .collect();
+    (!beyond.is_empty()).then(|| {
+        format!(
+            "an efficiency of more than 100 % ({}): usually each core's part of the data fits into its caches from \
+             some size on, or other work slowed the smallest runs; no law here knows of that, and what it foretells may \
+             be too good",
+            beyond.join(", ")
         )
     })
 }

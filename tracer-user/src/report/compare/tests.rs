@@ -339,6 +339,15 @@ fn runs_that_were_kept_from_their_cores_are_told() {
 }
 
 #[test]
+fn sizes_that_gain_more_than_their_cores_are_told() {
+    let notes =
+        |at_four| of(&taking(&[(1.0, 100.0), (2.0, 50.0), (4.0, at_four)])).notes.join("\n");
+    let told = notes(20.0);
+    assert!(told.contains("an efficiency of more than 100 % (125 % on 4)"), "{told}");
+    assert!(!notes(25.0).contains("more than 100 %"));
+}
+
+#[test]
 fn sizes_by_the_busiest_moment_of_runs_without_one_are_told_of() {
     let notes = |readings, by| {
         let mut all = runs(&[1.0, 2.0, 4.0, 8.0], 3);
