@@ -119,14 +119,16 @@ pub fn spin(time: Duration) {
     }
 }
 
+/// For how long the calling thread has run.
+pub fn on_cpu() -> Duration {
+    let ran = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(ran.tv_sec as u64, ran.tv_nsec as u32)
+}
+
 /// Keeps a CPU busy until the calling thread has run for `time` more, however long it waits for it.
 pub fn spin_on_cpu(time: Duration) {
-    let ran = || {
-        let ran = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        Duration::new(ran.tv_sec as u64, ran.tv_nsec as u32)
-    };
-    let end = ran() + time;
-    while ran() < end {
+    let end = on_cpu() + time;
+    while on_cpu() < end {
         black_box((0..1000_u64).fold(0, |sum, value| black_box(sum ^ value)));
     }
 }
@@ -164,10 +166,7 @@ pub fn off_cpu_ns(work: impl FnOnce()) -> u64 {
         text.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
     // Not schedstat's, which is as of the last tick.
-    let on_cpu_ns = || {
-        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-    };
+    let on_cpu_ns = || on_cpu().as_nanos() as u64;
     let (waits, delay, on_cpu, begin) = (own_waits(), run_delay_ns(), on_cpu_ns(), Instant::now());
     work();
     let elapsed = begin.elapsed().as_nanos() as u64;

@@ -70,7 +70,9 @@ fn the_commands_gpu_is_told_and_no_other() {
     let count = gpu["power_watts"]["count"].as_u64().unwrap();
     let most = traced.json["elapsed_ns"].as_u64().unwrap() / 1_000_000_000 + 1;
     assert!((3..=most).contains(&count), "{count} of {most} readings: {gpu}");
-    let mean = |field: &str| gpu[field]["sum"].as_f64().unwrap() / count as f64;
+    let number = |field: &str, key: &str| gpu[field][key].as_f64().unwrap();
+    // One that is late stands for as many seconds.
+    let mean = |field: &str| number(field, "sum") / number(field, "count");
     assert!((mean("utilization_ratio") - 0.81).abs() < 1e-9, "{gpu}");
     assert!((mean("power_watts") - 512.0).abs() < 1e-9, "{gpu}");
     assert_eq!(gpu["sm_clock_hz"]["max"], 1_980_000_000_u64);
@@ -106,12 +108,12 @@ fn a_command_that_uses_no_gpu_hears_of_none() {
 #[test]
 fn a_driver_that_hangs_holds_up_no_run() {
     let mut scenario = scenario();
-    scenario.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), 20_000);
+    scenario.gpus[0].hang_ms.insert("nvmlDeviceGetPowerUsage".into(), 120_000);
     let fake = Fake::new(&scenario);
     let (stalls, start) = (Stalls::watch(), Instant::now());
     let traced = Traced::run_by(with(&fake), &[], &["sleep", "1.3"]);
     assert!(traced.output.status.success(), "{:?}", traced.output);
     let took = start.elapsed().saturating_sub(stalls.longest());
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
     assert!(traced.number("sched", "execs") >= 1);
 }

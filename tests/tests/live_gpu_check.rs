@@ -10,7 +10,7 @@ use std::{
 };
 
 use fake_nvml::{Fake, Gpu, Scenario};
-use jobtrace_tests::{rig::folder, traced::program};
+use jobtrace_tests::{agree::tried_again, rig::folder, traced::program};
 use rustix::io::FdFlags;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/hardware/gpu.sh");
@@ -69,6 +69,11 @@ fn rows<'a>(printed: &'a str, begin: &str) -> BTreeSet<&'a str> {
 
 #[test]
 fn a_driver_that_is_well_passes_and_one_of_which_all_is_wrong_fails_each_check() {
+    // At such speeds a machine that stands still for some 30 ms is told of as the driver's fault.
+    tried_again(passes_and_fails);
+}
+
+fn passes_and_fails() {
     let faster = 8;
     let (status, printed) = checked(&Fake::new(&scenario(faster)), faster, &[]);
     assert!(status == Some(0) && printed.contains("\n0 wrong, 0 left out\n"), "{printed}");

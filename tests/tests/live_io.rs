@@ -77,7 +77,7 @@ fn what_is_mounted_meanwhile_has_its_name() {
     let folder = folder.path().to_str().unwrap();
     let script = format!(
         "for at in $(seq {MOUNTS}); do mkdir {folder}/$at; mount -t tmpfs known {folder}/$at; \
-         echo data > {folder}/$at/file; sleep 0.02; done; sleep 0.5; umount {folder}/*"
+         echo data > {folder}/$at/file; sleep 0.02; done; sleep 3; umount {folder}/*"
     );
     let job = Traced::run(&["--io", "--interval", "100ms"], &["sh", "-c", &script]);
     let all = job.json["io"].as_array().unwrap();

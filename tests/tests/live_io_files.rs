@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use jobtrace_tests::{
-    agree::Agreement,
+    agree::{Agreement, tried_again},
     daemon::files,
     rig::{
         mount::{Ext4, Tmpfs},
@@ -205,6 +205,10 @@ fn many_files_of_a_moment_drive_out_no_large_one_and_totals_stay_exact() {
 /// Each that is started meets them anew: many more pairs of a program and a file than there is room for, of few files.
 #[test]
 fn few_files_of_many_short_programs_are_all_told() {
+    tried_again(few_files_of_many_programs);
+}
+
+fn few_files_of_many_programs() {
     const PROGRAMS: u64 = 600;
     const FILES: u64 = 25;
     let disk = Tmpfs::mount(64 * MIB).unwrap();

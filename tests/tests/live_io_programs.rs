@@ -8,7 +8,7 @@ use std::{
 };
 
 use jobtrace_tests::{
-    agree::Agreement,
+    agree::{Agreement, tried_again},
     io_account::IoAccount,
     operations::{groups, sum, text},
     rig::mount::Tmpfs,
@@ -219,6 +219,10 @@ fn compare(name: &str, job: &Traced, truth: IoAccount) {
 /// What no program tells at a call's end, or is on no file: each as strace has it, or a clock.
 #[test]
 fn interrupted_calls_keep_their_time_and_pipes_and_devices_are_no_files() {
+    tried_again(interrupted_calls_pipes_and_devices);
+}
+
+fn interrupted_calls_pipes_and_devices() {
     const SCRIPT: &str = "
 import ctypes, fcntl, mmap, os, signal, sys, threading, time
 folder = sys.argv[1]

@@ -72,7 +72,11 @@ fn without_the_kernels_times_the_counters_are_right_and_the_times_unknown() {
     assert_eq!(number(&groups, Sched::forks), Some(FORKS.into()));
     // Each sleep ends in a switch; the shell waits for each child.
     let switches = number(&groups, Sched::switches_voluntary).expect("known without times");
-    assert!((u64::from(2 * FORKS)..u64::from(8 * FORKS)).contains(&switches), "{switches}");
+    // A child that has ended before it is waited for needs none.
+    assert!(
+        (u64::from(2 * FORKS * 9 / 10)..u64::from(8 * FORKS)).contains(&switches),
+        "{switches}"
+    );
     assert!(number(&groups, Sched::on_cpu_ns).expect("known without times") > 1_000_000);
     assert!(number(&groups, Fault::minor).expect("known without times") > 100);
 }

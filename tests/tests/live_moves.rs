@@ -87,6 +87,10 @@ fn slice_is_left_behind() {
 /// Moved there and back while it runs: counted where the kernel's own account of CPU time has it.
 #[test]
 fn who_is_moved_while_it_runs_counts_where_it_is() {
+    tried_again(moved_while_it_runs);
+}
+
+fn moved_while_it_runs() {
     let (job, report) = with_outside("expelled", "150", "cpuacct");
     let all = report.range(|all| all.on_cpu_ns);
     let mut agree = Agreement::new();

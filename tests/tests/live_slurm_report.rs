@@ -11,6 +11,7 @@ use jobtrace_tests::{
         wait_for,
     },
     traced::program,
+    work::Pages,
 };
 use serde_json::Value;
 
@@ -53,6 +54,8 @@ fn slurm_tells_the_rest_of_a_job_and_its_log_ends_with_ten_lines() {
     let place = folder("epilog").unwrap();
     let files = place.path().join("agent");
     let epilog = install_epilog(&files, &place.path().join("epilog.sh"));
+    // An epilog has five seconds, in which none is for a disk.
+    let _held = Pages::held_file(&program().unwrap());
     let slurm = Slurm::start_with(Mode::V2, &epilog).unwrap();
     let agent = Agent::start("hierarchy = \"v2\"").unwrap();
     fs::write(files.with_extension("records"), agent.records_dir().to_str().unwrap()).unwrap();

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use jobtrace_tests::{agree::tried_again, traced::program};
+use jobtrace_tests::{agree::tried_again, traced::program, work::Pages};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/teaching");
 const SECTION: &str = "## From slow to mended, by file";
@@ -79,7 +79,11 @@ fn the_example_of_the_documents_runs_as_it_is_written() {
                 fs::copy(&script, folder.path().join(script.file_name().unwrap())).unwrap();
             }
         }
-        let printed: Vec<_> = commands.iter().map(|words| printed(words, folder.path())).collect();
+        let mut printed = vec![printed(&commands[0], folder.path())];
+        // What is read anew from a slow disk takes the time that opens have here.
+        let files = fs::read_dir(folder.path().join("index")).unwrap();
+        let _held: Vec<_> = files.map(|file| Pages::held_file(&file.unwrap().path())).collect();
+        printed.extend(commands[1..].iter().map(|words| self::printed(words, folder.path())));
         let (slow, mended) = (&printed[2], &printed[4]);
         let shown = ["look-up.txt", "look-up-mended.txt"].map(text);
         for (report, shown) in [slow, mended].into_iter().zip(&shown) {

@@ -10,6 +10,7 @@ mod watch;
 
 use std::{
     fs,
+    ops::RangeInclusive,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
@@ -17,7 +18,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use jobtrace::cgroup::hierarchies::Hierarchies;
+use jobtrace::{base::clock::monotonic_ns, cgroup::hierarchies::Hierarchies};
 use tracer_ebpf::ids::MOST_SLOTS;
 
 use crate::{
@@ -66,6 +67,8 @@ struct Seen {
     words: Vec<String>,
     /// Begin to end.
     span: Duration,
+    /// From the first agent's begin to the last one's end, at least and at most.
+    traced_ns: RangeInclusive<u64>,
     /// The disk of the direct transfers.
     device: String,
 }
@@ -107,7 +110,9 @@ fn soak(setup: &Setup, span: Duration) -> Result<Seen> {
     let shaped = Shaped::make(&controllers()?);
     let (stop, begin) = (AtomicBool::new(false), Instant::now());
     let before = Node::read("");
+    let before_ns = monotonic_ns();
     let mut agent = setup.start()?;
+    let begun_ns = monotonic_ns();
     let traced = Node::read("");
     let (crew, device) = (Crew::new(&shaped, disk.path()), disk.name());
     let life = LIFE.min(span / 6);
@@ -151,7 +156,9 @@ fn soak(setup: &Setup, span: Duration) -> Result<Seen> {
     sleep(Duration::from_millis(2500));
     let held = Held::by(agent.pid())?;
     let ending = Node::read("");
+    let ending_ns = monotonic_ns();
     end(&mut agent, false, &mut words)?;
+    let traced_ns = ending_ns - begun_ns..=monotonic_ns() - before_ns;
     let after = Node::read("");
     drop(shaped);
     unpin(setup)?;
@@ -159,7 +166,7 @@ fn soak(setup: &Setup, span: Duration) -> Result<Seen> {
     ensure!(left == Held::default(), "left in the kernel: {left:?}");
     let node = [before, traced, ending, after];
     let span = begin.elapsed();
-    Ok(Seen { done, churned, node, restarts, kills, watch, words, span, device })
+    Ok(Seen { done, churned, node, restarts, kills, watch, words, span, traced_ns, device })
 }
 
 /// Where jobs have directories: v2, by which the agent tells them apart, and what counts their CPU time
