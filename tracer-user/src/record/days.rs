@@ -66,15 +66,19 @@ impl Days {
             if !known.insert(root.id().with_context(cannot)?) {
                 continue;
             }
-            let (owners, strays) = owners(dir).with_context(cannot)?;
-            skipped.damaged.extend((strays > 0).then(|| strayed(dir, strays)));
+            let (owners, besides) = owners(dir).with_context(cannot)?;
+            skipped.damaged.extend(besides);
             for owner in owners {
                 let path = dir.join(&owner);
                 let days = root.folder(&owner).and_then(|folder| folder.entries());
                 for (day, kind) in skipped.take(&path, days).into_iter().flatten() {
-                    if kind == Kind::Folder && name::is_day(&day) {
-                        let (owner, path) = (owner.clone(), path.join(&day));
-                        folders.push(DayOfOwner { day, owner, path });
+                    match kind {
+                        _ if !name::is_day(&day) => {}
+                        Kind::Folder => {
+                            let (owner, path) = (owner.clone(), path.join(&day));
+                            folders.push(DayOfOwner { day, owner, path });
+                        }
+                        _ => skipped.damaged.push(no_folder(&path, &day)),
                     }
                 }
             }
@@ -170,20 +174,33 @@ fn is_owned(owned: &[(&Path, BTreeSet<String>)], name: &str, head: &HeadIn) -> b
     })
 }
 
-/// The owners who have folders in `dir`, of those that the caller may not list himself; and how many records lie beside
-/// the folders.
-fn owners(dir: &Path) -> io::Result<(Vec<String>, usize)> {
-    let is_owner = |(name, kind): &(String, Kind)| *kind == Kind::Folder && name::is_owner(name);
+/// The owners who have folders in `dir`, of those that the caller may not list himself; and what is to be said of what lies
+/// beside the folders.
+fn owners(dir: &Path) -> io::Result<(Vec<String>, Vec<String>)> {
     match Folder::open(dir).and_then(|root| root.entries()) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Ok((vec![rustix::process::getuid().as_raw().to_string()], 0))
+            Ok((vec![rustix::process::getuid().as_raw().to_string()], Vec::new()))
         }
         all => {
             let all = all?;
             let strays = all.iter().filter(|(name, _)| name::is_record(name)).count();
-            Ok((all.into_iter().filter(is_owner).map(|(name, _)| name).collect(), strays))
+            let mut said = Vec::from_iter((strays > 0).then(|| strayed(dir, strays)));
+            let (owners, others): (Vec<_>, Vec<_>) = all
+                .into_iter()
+                .filter(|(name, _)| name::is_owner(name))
+                .partition(|(_, kind)| *kind == Kind::Folder);
+            said.extend(others.iter().map(|(name, _)| no_folder(dir, name)));
+            Ok((owners.into_iter().map(|(name, _)| name).collect(), said))
         }
     }
+}
+
+/// Of what is called as a folder of records and is none: whoever may write there could have others read by it.
+fn no_folder(dir: &Path, name: &str) -> String {
+    format!(
+        "{}: a link, or no folder at all: links are not followed, so name the folder of records that it leads to with --from",
+        dir.join(name).display()
+    )
 }
 
 /// Of records that no list has.

@@ -77,10 +77,15 @@ pub struct Row {
     pub files: Vec<String>,
 }
 
+/// The state of a job that ended when the kernel killed a process of it for lack of memory.
+const OUT_OF_MEMORY: &str = "out_of_memory";
+
 impl Row {
     /// Memory needed on the fullest node, `≥` before it where it may have been more.
     pub fn memory_shown(&self, unicode: bool) -> String {
-        let is_more = self.memory_used_most_bytes > self.memory_used_peak_bytes;
+        // Who was killed for it would have needed more.
+        let is_more = self.memory_used_most_bytes > self.memory_used_peak_bytes
+            || self.state == OUT_OF_MEMORY;
         let sign = match (is_more, unicode) {
             (false, _) => "",
             (true, true) => "≥ ",
@@ -184,11 +189,11 @@ fn state(run: &Run) -> &'static str {
     let exit = heads().filter_map(|head| head.exit).max();
     let reason = |reason| heads().any(|head| head.end_reason.as_deref() == Some(reason));
     match exit {
-        _ if reason("out_of_memory") => "out_of_memory",
+        _ if reason(OUT_OF_MEMORY) => OUT_OF_MEMORY,
         _ if reason("time_limit") => "time_limit",
         Some(0) => "succeeded",
         Some(_) if heads().any(|head| head.oom_kills.is_some_and(|kills| kills > 0)) => {
-            "out_of_memory"
+            OUT_OF_MEMORY
         }
         Some(_) => "failed",
         None if has_ended(run) => "ended",
@@ -246,6 +251,10 @@ mod tests {
         assert_eq!(shown(Some(3 << 30), true), "≥ 2 GiB");
         assert_eq!(shown(Some(3 << 30), false), ">= 2 GiB");
         assert_eq!(shown(Some(1 << 30), true), "2 GiB", "of another node");
+        let (folder, known) = head("n1", 2 << 30);
+        let end_reason = Some(OUT_OF_MEMORY.into());
+        let parts = vec![(folder, Head { end_reason, ..known })];
+        assert_eq!(Row::from(&Run { parts }).memory_shown(true), "≥ 2 GiB", "killed for more");
     }
 
     #[test]

@@ -134,6 +134,9 @@ fn memory(facts: &Facts) -> Bar {
         (Some(needed), Some(charged)) if needed.is_seen() => {
             words += &format!("; with file cache {}", bytes(charged));
         }
+        (Some(needed), Some(charged)) if is_cut_short && charged > needed.least_bytes => {
+            words += &format!("; {} charged at most, file cache included", bytes(charged));
+        }
         (Some(needed), _) if !needed.is_seen() && !is_cut_short => {
             words += &format!("; at most {} at any reading", bytes(needed.least_bytes));
         }

@@ -264,20 +264,22 @@ fn killed_for_memory_below_its_limit_it_shared_that_or_the_node_with_others() {
     };
     let others = "others on the node, or under the same limit, had the rest";
     // At more than all of it the limit was lowered later.
-    for percent in [160, 96, 93, 76] {
+    for percent in [160, 96] {
         let (text, is_asked) = told(percent, true);
         assert!(text.contains("it needs more than the") && is_asked, "{text}");
         assert!(!text.contains(others), "{text}");
     }
-    for percent in [74, 40] {
+    // `run` itself may be under the same limit, or a step have a lower one.
+    for percent in [93, 76, 74, 40] {
         let (text, is_asked) = told(percent, false);
         assert!(text.contains(others) && !text.contains("needs more"), "{text}");
-        assert!(text.contains(&format!("it had {percent} %")) && !is_asked, "{text}");
+        assert!(text.contains(&format!("it had {percent} %")), "{text}");
+        assert_eq!(is_asked, percent > 75, "more is worth a try where little was left: {text}");
         // It ended before what it took last could be read.
         let (text, is_asked) = told(percent, true);
-        let last = format!("when it was read last it had {percent} %");
+        let last = format!("at most {percent} % of the 16 GiB allowed was seen");
         assert!(text.contains(&last) && text.contains("it took the rest at its end"), "{text}");
-        assert!(!is_asked);
+        assert_eq!(is_asked, percent > 75);
     }
 }
 

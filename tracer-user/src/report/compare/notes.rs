@@ -10,6 +10,8 @@ use crate::{
 const ON_CPU_GROWS: f64 = 0.20;
 /// An efficiency above this is more than cores alone give.
 const BEYOND: f64 = 1.05;
+/// Times of one size that differ by less are as equal as any.
+const VARIES: f64 = 1.05;
 /// Amounts read that differ by more, and are at least so large, are worth a word.
 const FACTOR: f64 = 2.0;
 const LEAST_BYTES: u64 = 64 << 20;
@@ -40,6 +42,7 @@ pub fn notes(groups: &[&[&Measured]], sizes: &[Size], options: Options, work: f6
     said.extend(same::numbers(&runs().collect::<Vec<_>>(), options.by, options.weak));
     said.extend(kept_from_cores(groups, sizes));
     said.extend(beyond_its_cores(sizes));
+    said.extend(overlaps(sizes));
     if options.by == By::Used && runs().any(|run| run.readings < LEAST_READINGS) {
         said.push(format!(
             "some runs were read fewer than {LEAST_READINGS} times: the cores busy at their busiest moment are an \
@@ -98,6 +101,24 @@ fn kept_from_cores(groups: &[&[&Measured]], sizes: &[Size]) -> Option<String> {
             "runs did not get all the core time that they could have used ({} missed): usually other work ran there, \
              so what is serial here is not the program's alone; repeat them on cores that nobody else uses",
             kept.join(", ")
+        )
+    })
+}
+
+/// Where a run on fewer cores was faster than one on more, and another slower: by chance, as far as these runs tell.
+fn overlaps(sizes: &[Size]) -> Option<String> {
+    let is_wide = |size: &Size| size.most_ns as f64 > size.least_ns as f64 * VARIES;
+    let pairs: Vec<_> = sizes
+        .windows(2)
+        .filter(|two| two[0].least_ns < two[1].most_ns && two[1].least_ns < two[0].most_ns)
+        .filter(|two| two.iter().any(is_wide))
+        .map(|two| format!("{} and {}", cores(&two[0]), cores(&two[1])))
+        .collect();
+    (!pairs.is_empty()).then(|| {
+        format!(
+            "runs of one size differ by more than the sizes do ({}): what is told of them may be chance; repeat them where \
+             nobody else disturbs",
+            pairs.join(", ")
         )
     })
 }

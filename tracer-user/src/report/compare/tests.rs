@@ -339,6 +339,22 @@ fn runs_that_were_kept_from_their_cores_are_told() {
 }
 
 #[test]
+fn sizes_that_differ_less_than_their_runs_are_told() {
+    let notes = |second_at_two: f64| {
+        let all = [(1.0, 100.0), (1.0, 140.0), (2.0, 60.0), (2.0, second_at_two), (4.0, 20.0)];
+        let runs: Vec<_> =
+            (0..).zip(all).map(|(at, (cores, seconds))| timed(cores, at, seconds)).collect();
+        of(&runs).notes.join("\n")
+    };
+    let told = notes(138.0);
+    assert!(told.contains("differ by more than the sizes do (1 and 2):"), "{told}");
+    assert!(
+        !notes(90.0).contains("differ by more"),
+        "no run of two cores was slower than one of one"
+    );
+}
+
+#[test]
 fn sizes_that_gain_more_than_their_cores_are_told() {
     let notes =
         |at_four| of(&taking(&[(1.0, 100.0), (2.0, 50.0), (4.0, at_four)])).notes.join("\n");

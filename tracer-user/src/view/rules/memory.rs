@@ -31,18 +31,19 @@ pub(super) fn out_of_memory(facts: &Facts) -> Option<Finding> {
     let share = facts.memory_share().or(facts.was_limit_lowered().then_some(1.0));
     let limit = facts.number(Memory::limit_bytes).zip(share);
     let cause = match limit {
-        Some((limit, share)) if share >= MOSTLY_FULL => {
+        Some((limit, share)) if share >= MEMORY_IS_SHORT => {
             format!("; it needs more than the {} allowed", bytes(limit))
         }
-        // What it took after the last reading, its end did not leave to read.
+        // What it took after the last reading, its end did not leave to read. A cgroup below its own may have a limit too.
         Some((limit, share)) if facts.request.ended_for_memory => format!(
-            "; when it was read last it had {} of the {} allowed: it took the rest at its end, or others on the node, or \
-             under the same limit, had it",
+            "; at most {} of the {} allowed was seen: it took the rest at its end, or others on the node, or under the same \
+             limit, had it, or a part of it has a lower limit",
             percent(share),
             bytes(limit)
         ),
         Some((limit, share)) => format!(
-            "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest",
+            "; it had {} of the {} allowed: others on the node, or under the same limit, had the rest, or a part of it has \
+             a lower limit",
             percent(share),
             bytes(limit)
         ),
