@@ -14,16 +14,21 @@ use memchr::memmem;
 
 use super::{find::Skipped, head::HeadIn, name, store::HEADS_LONGEST_BYTES};
 use crate::{
-    base::in_order::in_order,
+    base::{clock::wall_ns, in_order::in_order},
     files::folder::{Folder, Kind},
 };
 
 /// A job is seen at a node's clock, a folder changed at its file server's: they may differ by this.
 const CLOCKS_APART_NS: u64 = 86_400_000_000_000;
 
+/// Records are saved before their heads: what changed so lately may lack them for a moment.
+const SAVING_NS: u64 = 60_000_000_000;
+
 /// The folders of days below some folders, listed once.
 #[derive(Clone, Debug, Default)]
 pub struct Days {
+    /// When they were listed, nanoseconds since the Unix epoch.
+    listed_ns: u64,
     /// By day and owner; of one day and owner in the order of the folders they are in.
     folders: Vec<DayOfOwner>,
 }
@@ -84,7 +89,7 @@ impl Days {
             }
         }
         folders.sort_by(|a, b| (&a.day, &a.owner).cmp(&(&b.day, &b.owner)));
-        Ok((Self { folders }, skipped))
+        Ok((Self { listed_ns: wall_ns(), folders }, skipped))
     }
 
     /// Leaves those out that `wanted` does not want.
@@ -136,7 +141,8 @@ impl Days {
             let visit = |path: &Path, name: &str, head: &HeadIn| {
                 !is_owned(&owned, name, head) && add(&mut sum, path, head)
             };
-            let skipped = visit_part(part, wanted.since_ns, is_wanted, visit);
+            let saved_ns = self.listed_ns.saturating_sub(SAVING_NS);
+            let skipped = visit_part(part, [wanted.since_ns, saved_ns], is_wanted, visit);
             (sum, skipped)
         };
         in_order(&self.parts(wanted), work, |(sum, of_one)| {
@@ -235,10 +241,11 @@ fn without_heads<'a>(files: impl Iterator<Item = &'a str> + Clone) -> BTreeMap<&
 
 /// Gives `visit` each head in the folders of a day, by node and file, with the folder that tells of it last and the
 /// name of the file it is in; gives what could not be read, and what of that which `visit` counts is in several. Files
-/// whose bytes are not `is_wanted`, and folders in which nothing changed since, may be left out.
+/// whose bytes are not `is_wanted`, and folders in which nothing changed since, may be left out. Folders that changed after
+/// `saved_ns` may lack heads.
 fn visit_part(
     part: &[DayOfOwner],
-    since_ns: u64,
+    [since_ns, saved_ns]: [u64; 2],
     is_wanted: impl Fn(&[u8]) -> bool,
     mut visit: impl FnMut(&Path, &str, &HeadIn) -> bool,
 ) -> Skipped {
@@ -250,9 +257,12 @@ fn visit_part(
     for folder in &folders {
         let names = skipped.take(folder.path(), folder.entries()).unwrap_or_default();
         let missing = without_heads(names.iter().map(|(name, _)| &**name));
-        let told =
-            missing.into_iter().map(|(host, records)| unlisted(folder.path(), host, records));
-        skipped.damaged.extend(told);
+        let is_saved = || folder.modified_ns().is_ok_and(|changed_ns| changed_ns < saved_ns);
+        if !missing.is_empty() && is_saved() {
+            let told =
+                missing.iter().map(|(host, records)| unlisted(folder.path(), host, *records));
+            skipped.damaged.extend(told);
+        }
         for (name, _) in names.into_iter().filter(|(name, _)| name::is_heads(name)) {
             files.entry(name).or_default().push(folder);
         }
