@@ -1,4 +1,4 @@
-//! What `file_ops` reports of itself against what was counted of it on one mount.
+//! What programs report of their own operations against what was counted of them.
 
 use jobtrace::model::files::is_storage;
 use serde_json::Value;
@@ -70,4 +70,15 @@ pub fn agree(agree: &mut Agreement, json: &Value, [fs, told]: [&str; 2], report:
     });
     agree.exact("missing files opened", sum(missing, "ops"), 71);
     agree.between("operations of the workload", seen, 3_000..=40_000);
+}
+
+/// Compares what was read of each file that `report` names by its bytes, on file systems of type `fs`; none is told twice.
+pub fn agree_by_name(agree: &mut Agreement, job: &Value, fs: &str, report: &Report) {
+    for (name, bytes) in &report.facts {
+        let path = format!("/{name}");
+        let is_it = |row: &&Value| text(row, "fs") == fs && text(row, "path").ends_with(&path);
+        let own: Vec<_> = groups(job, "io_files").iter().filter(is_it).collect();
+        agree.exact(&format!("{name}: rows"), own.len() as u64, 1);
+        agree.exact(&format!("{name}: read_bytes"), sum(own.into_iter(), "read_bytes"), *bytes);
+    }
 }

@@ -3,9 +3,12 @@
 use std::{fs, path::Path, process::Command};
 
 use jobtrace_tests::{
+    account::Report,
     agree::{Agreement, tried_again},
     daemon::files,
+    operations,
     rig::{
+        images::Images,
         mount::{Ext4, Tmpfs},
         overlay::Overlay,
     },
@@ -16,6 +19,7 @@ use serde_json::Value;
 use tracer_ebpf::tables::io_file::HEAVY_OPS;
 
 const NAMED_FILES: &str = env!("CARGO_BIN_EXE_named_files");
+const OVERLAYS: &str = env!("CARGO_BIN_EXE_overlays");
 const MIB: u64 = 1 << 20;
 /// Files of a moment of which all find room, and many more than there is room for.
 const FEW: &str = "300";
@@ -172,6 +176,46 @@ assert len(set(numbers)) < len(numbers), 'each has a number of its own'
             agree.exact(&format!("{name}: {field}"), row[field].as_u64().unwrap(), truth);
         }
     }
+    agree.end();
+}
+
+/// Images have no generations, and one that is mounted when another is gone has its device's number. So it is with a job
+/// that runs one container after the other.
+#[test]
+fn files_of_images_that_are_mounted_in_turn_are_told_apart() {
+    const IMAGES: usize = 8;
+    const BLOCK: u64 = 100;
+    let mut truth = Report::default();
+    for number in 0..IMAGES {
+        truth.facts.insert(format!("image{number}"), BLOCK * (100 + number as u64));
+    }
+    let images = Images::make(IMAGES, |number, folder| {
+        let (name, bytes) = truth.facts.iter().nth(number).unwrap();
+        fs::write(folder.join(name), vec![b'x'; *bytes as usize]).unwrap();
+    });
+    let images = images.unwrap();
+    let place = images.place().to_str().unwrap();
+    let script = images.in_turn(|number| {
+        let file = format!("{place}/image{number}");
+        format!("stat -c %d:%i {file}; dd bs={BLOCK} status=none of=/dev/null if={file}")
+    });
+    let job = Traced::run(&["--io"], &["sh", "-c", &script]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let mut agree = Agreement::new();
+    let numbers = String::from_utf8_lossy(&job.output.stdout);
+    let numbers = numbers.lines().collect::<std::collections::BTreeSet<_>>();
+    agree.exact("numbers of these files", numbers.len() as u64, 1);
+    operations::agree_by_name(&mut agree, &job.json, "ext4", &truth);
+    agree.end();
+}
+
+/// The same of what lies over them. They have no device of their own.
+#[test]
+fn files_of_overlays_that_are_mounted_in_turn_are_told_apart() {
+    let disk = Tmpfs::mount(MIB).unwrap();
+    let (job, report) = Traced::report(&["--io"], &[OVERLAYS, disk.path().to_str().unwrap()]);
+    let mut agree = Agreement::new();
+    operations::agree_by_name(&mut agree, &job.json, "overlay", &report);
     agree.end();
 }
 

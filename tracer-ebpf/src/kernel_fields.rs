@@ -199,4 +199,12 @@ kernel_fields! {
     CPUMASK_BITS = "cpumask.bits",
     MM_MAPPINGS = "mm_struct.map_count",
     MM_EXECUTABLE_PAGES = "mm_struct.exec_vm",
+    SUPER_BLOCK_DEVICE = "super_block.s_bdev",
+    BLOCK_DEVICE_DISK = "block_device.bd_disk",
+    DISK_SEQUENCE = "gendisk.diskseq",
+    SUPER_WRITEBACK = "super_block.s_bdi",
+    WRITEBACK_ID = "backing_dev_info.id",
+    SUPER_MOUNTS = "super_block.s_mounts",
+    MOUNT_IN_SUPER = "mount.mnt_instance",
+    MOUNT_ID = "mount.mnt_id_unique",
 }

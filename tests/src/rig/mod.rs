@@ -31,6 +31,7 @@ pub mod daemon;
 pub mod etc;
 pub mod full_disk;
 pub mod fuse;
+pub mod images;
 pub mod influx;
 pub mod mount;
 pub mod overlay;

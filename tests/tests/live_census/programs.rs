@@ -8,9 +8,16 @@ use std::{
     time::Instant,
 };
 
-use jobtrace_tests::{rig::mount::Ext4, sibling::Sibling, traced::Traced};
+use jobtrace_tests::{
+    rig::{images::Images, mount::Ext4},
+    sibling::Sibling,
+    traced::Traced,
+};
 
-use crate::made::{executions, forget_files};
+use crate::{
+    made::{executions, forget_files},
+    watch::watched,
+};
 
 const PROGRAMS: u64 = 300;
 const BESIDE: u64 = 40;
@@ -78,4 +85,31 @@ fn a_thousand_programs_of_two_jobs_are_counted_each_to_its_own() {
         assert_eq!(named, [more, more, 1], "{software:#}");
         assert!(software["lost"].is_null() || software["lost"] == 0, "{software:#}");
     }
+}
+
+/// Images have no generations, and one that is mounted when another is gone has its device's number.
+#[test]
+fn programs_of_images_that_are_mounted_in_turn_are_told_apart() {
+    const IMAGES: usize = 8;
+    let images = Images::make(IMAGES, |number, folder| {
+        let program = folder.join(format!("program{number}"));
+        fs::copy("/bin/true", &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    });
+    let images = images.unwrap();
+    let place = images.place().display();
+    let script = images.in_turn(|number| {
+        let program = format!("{place}/program{number}");
+        format!("stat -c %d:%i {program}; for n in $(seq {}); do {program}; done", number + 1)
+    });
+    let (seen, numbers) = watched("census-images", &["sh", "-c", &script]);
+    let numbers: Vec<_> = numbers.lines().collect();
+    assert_eq!(numbers, [numbers[0]; IMAGES]);
+    let executions = (0..IMAGES).map(|number| {
+        let name = format!("program{number}");
+        let is_it = |path: &str| path.rsplit('/').next() == Some(&name);
+        let own = seen.programs.iter().filter(|program| is_it(&program.path));
+        own.map(|program| program.executions).sum::<u64>()
+    });
+    assert_eq!(executions.collect::<Vec<_>>(), Vec::from_iter(1..=IMAGES as u64), "{seen:#?}");
 }

@@ -10,6 +10,9 @@
 #[allow(dead_code, reason = "of what is shared this object needs a part")]
 mod file;
 #[cfg(target_arch = "bpf")]
+#[path = "../io/instance.rs"]
+mod instance;
+#[cfg(target_arch = "bpf")]
 mod job;
 #[cfg(target_arch = "bpf")]
 #[path = "../kernel.rs"]

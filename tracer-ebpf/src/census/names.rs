@@ -2,18 +2,11 @@
 
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel_str;
 use tracer_ebpf::{
-    kernel_fields::{fields::CPUMASK_BITS, globals},
-    settings::globals::CAST_TO_WORDS,
+    kernel_fields::globals,
     tables::census::{NAME_BYTES, PART_BYTES, PATH_BYTES, PATH_LEVELS, Sighting},
 };
 
-use crate::{kernel::global, typed::Typed};
-
-/// The word at `address` of the kernel; 0 where it cannot be read. Taken for one of a set of CPUs, it is no pointer.
-#[inline(always)]
-pub fn word_at(address: u64) -> u64 {
-    Typed::at(address, &CAST_TO_WORDS).field::<u64, _>(CPUMASK_BITS)
-}
+use crate::{kernel::global, typed::word_at};
 
 /// A name: where it is, and how long.
 #[derive(Clone, Copy)]

@@ -11,9 +11,10 @@ use crate::{
     job::Job,
     kernel::{Kernel, global, load},
     modules,
-    names::{Name, ends_in, word, word_at},
+    names::{Name, ends_in, word},
     sight::{self, Program, id_of},
     task::Task,
+    typed::word_at,
 };
 
 /// Names of a file that are looked at: which of them was opened nobody tells, and package managers link files of their

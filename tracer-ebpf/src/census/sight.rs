@@ -13,12 +13,13 @@ use tracer_ebpf::{
 };
 
 use crate::{
+    instance,
     job::Job,
     kernel::{Pointer, global, load},
     maps::{SIGHTINGS, SIGHTS},
-    names::{Name, read_path, word, word_at},
+    names::{Name, read_path, word},
     record::add_shared,
-    typed::{Typed, device_of},
+    typed::{Typed, device_of, word_at},
 };
 
 /// EEXIST: another CPU was first.
@@ -27,11 +28,13 @@ const EXISTS: i64 = -17;
 /// The file of inode `inode`.
 #[inline(always)]
 pub fn id_of<P: Pointer>(inode: P) -> FileId {
-    FileId {
-        device: load(load::<P, _>(inode, INODE_SUPER), SUPER_DEVICE),
+    let system: P = load(inode, INODE_SUPER);
+    let id = FileId {
+        device: load(system, SUPER_DEVICE),
         generation: load(inode, INODE_GENERATION),
         inode: load(inode, INODE_NUMBER),
-    }
+    };
+    of_its_system(id, system.address())
 }
 
 /// The same of the file that `dentry` names.
@@ -39,11 +42,20 @@ pub fn id_of<P: Pointer>(inode: P) -> FileId {
 pub fn id_of_dentry(dentry: u64) -> FileId {
     let inode = word_at(dentry + global(&globals::DENTRY_INODE));
     let inode = Typed::at(inode, &CAST_TO_INODE);
-    FileId {
-        device: device_of(inode.field::<u64, _>(INODE_SUPER)),
+    let system = inode.field::<u64, _>(INODE_SUPER);
+    let id = FileId {
+        device: device_of(system),
         generation: inode.field::<u32, _>(INODE_GENERATION) as u32,
         inode: inode.field::<u64, _>(INODE_NUMBER),
-    }
+    };
+    of_its_system(id, system)
+}
+
+/// `id` of a file on the file system at `system`: where inodes have no generation there, another's than that of the next
+/// file system with this device.
+#[inline(always)]
+fn of_its_system(id: FileId, system: u64) -> FileId {
+    if id.generation != 0 { id } else { FileId { generation: instance::of(system) as u32, ..id } }
 }
 
 /// A program.

@@ -1,9 +1,9 @@
-//! Files of systems that number no generations of an inode: overlays, most of FUSE, NFS. Which of those that had a number
-//! one is, is told by when the open was that made it, as far as it was seen.
+//! Files of systems that number no generations of an inode: overlays, images, most of FUSE, NFS. Which of those that had a
+//! number one is, is told by its file system and by when the open was that made it, as far as it was seen.
 
 use tracer_ebpf::{kernel_fields::fields::*, tables::io_file::FileId};
 
-use crate::{files::File, inode::Inode, maps::LIVES, typed};
+use crate::{files::File, inode::Inode, instance, maps::LIVES, typed};
 
 /// In a file's mode: its open made it (linux/fs.h).
 const CREATED: u32 = 1 << 20;
@@ -14,10 +14,11 @@ const NAMELESS: u32 = 0o20_000_000;
 #[inline(always)]
 pub fn id_of(inode: &Inode, device: u32) -> FileId {
     let id = FileId { device, generation: inode.generation(), inode: inode.number() };
-    if id.generation != 0 {
+    // Without a number is what is no file.
+    if id.generation != 0 || id.inode == 0 {
         return id;
     }
-    FileId { generation: life(device, id.inode) as u32, ..id }
+    FileId { generation: life(inode.system(), device, id.inode) as u32, ..id }
 }
 
 /// Notes that the open of `file` ended at `now_ns`, where it made it.
@@ -35,22 +36,23 @@ pub fn note_opened(file: &mut File, now_ns: u64) {
     let is_made = open.field::<u32, _>(FILE_MODE) as u32 & CREATED != 0
         || open.field::<u32, _>(FILE_FLAGS) as u32 & NAMELESS != 0;
     if is_made {
-        file.id.generation = begin(file.id.device, file.id.inode, now_ns) as u32;
+        file.id.generation = begin(inode.system(), file.id.device, file.id.inode, now_ns) as u32;
     }
 }
 
-/// The life of the file that has this number now; 0 where its begin was not seen.
+/// What the file of this number is called by on the file system at `system`: its life, or where its begin was not seen,
+/// the file system itself.
 #[inline(never)]
-fn life(device: u32, inode: u64) -> u64 {
-    let number = FileId { device, generation: 0, inode };
+fn life(system: u64, device: u32, inode: u64) -> u64 {
+    let number = FileId { device, generation: instance::of(system) as u32, inode };
     // SAFETY: a word, which is written as a whole.
-    unsafe { LIVES.get(&number) }.copied().unwrap_or(0).into()
+    unsafe { LIVES.get(&number) }.copied().unwrap_or(number.generation).into()
 }
 
-/// Begins a new life of this number, and gives it: in units of 1,024 ns, and no other's within an hour.
+/// Begins a new life of this number, and gives it: in units of 1,024 ns, odd, and no other's within an hour.
 #[inline(never)]
-fn begin(device: u32, inode: u64, now_ns: u64) -> u64 {
-    let number = FileId { device, generation: 0, inode };
+fn begin(system: u64, device: u32, inode: u64, now_ns: u64) -> u64 {
+    let number = FileId { device, generation: instance::of(system) as u32, inode };
     let life = (now_ns >> 10) as u32 | 1;
     let _ = LIVES.insert(&number, &life, 0);
     life.into()

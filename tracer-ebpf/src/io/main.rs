@@ -26,6 +26,8 @@ mod held;
 #[cfg(target_arch = "bpf")]
 mod inode;
 #[cfg(target_arch = "bpf")]
+mod instance;
+#[cfg(target_arch = "bpf")]
 mod job;
 #[cfg(target_arch = "bpf")]
 #[path = "../kernel.rs"]

@@ -6,11 +6,11 @@ use core::arch::asm;
 use tracer_ebpf::{
     kernel_calls::CAST,
     kernel_fields::{Marked, fields::*},
-    settings::globals::{CAST_TO_FILE, CAST_TO_LIST, CAST_TO_SUPER},
+    settings::globals::{CAST_TO_FILE, CAST_TO_LIST, CAST_TO_SUPER, CAST_TO_WORDS},
 };
 
 use crate::{
-    file::word_at,
+    file,
     kernel::{Kernel, Pointer, Word, global, load},
 };
 
@@ -53,7 +53,7 @@ impl Typed {
         if casts() {
             load::<T, F>(self.typed, field).into()
         } else {
-            word_at(self.address + global(F::global()))
+            file::word_at(self.address + global(F::global()))
         }
     }
 }
@@ -62,6 +62,12 @@ impl Typed {
 #[inline(always)]
 pub fn casts() -> bool {
     global(&CAST_TO_LIST) != 0
+}
+
+/// The word at `address` of the kernel; 0 where it cannot be read. Taken for one of a set of CPUs, it is no pointer.
+#[inline(always)]
+pub fn word_at(address: u64) -> u64 {
+    Typed::at(address, &CAST_TO_WORDS).field::<u64, _>(CPUMASK_BITS)
 }
 
 /// The open file at `address`.

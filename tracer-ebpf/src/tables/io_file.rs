@@ -51,7 +51,7 @@ impl Pattern {
 pub struct FileId {
     /// The file system, `major << 20 | minor`.
     pub device: u32,
-    /// `i_generation`.
+    /// `i_generation`; where there is none, what tells the file system or the file's life from others with these numbers.
     pub generation: u32,
     /// `i_ino`.
     pub inode: u64,

@@ -16,7 +16,7 @@ use xtask::source_digest::of_bytes;
 /// Workloads of the checks, of `tests/src/bin`.
 const WORKLOADS: &[&str] = &[
     "spin", "rest", "wait", "breed", "touch", "transfer", "amounts", "mixed", "messages",
-    "file_ops", "imports",
+    "file_ops", "imports", "overlays",
 ];
 /// The guest's first process.
 const GUEST: &str = "vm_guest";

@@ -11,8 +11,8 @@ use xtask::files_below;
 
 /// What the checks need, by module name.
 const NEEDED: &[&str] = &["loop"];
-/// What some can do without, and then say so: NFS, its server and its client.
-const WANTED: &[&str] = &["nfsd", "nfsv3", "nfsv4"];
+/// What some can do without, and then say so: NFS, its server and its client; overlays.
+const WANTED: &[&str] = &["nfsd", "nfsv3", "nfsv4", "overlay"];
 
 /// The names of all of them, by which kept ones are told from those of another version of this chore.
 pub fn names() -> String {

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use jobtrace::base::kernel_release::version_of;
 use jobtrace_tests::{
     agree::Agreement,
     operations::{self, groups, sum, text},
@@ -23,6 +24,24 @@ pub fn local() -> Found {
     let disk = Path::new("/run/disk");
     mount_at("disk", disk, "tmpfs", "").unwrap_or_else(|error| panic!("{error:#}"));
     counted(&mut agree, [disk; 2], "tmpfs", "1");
+    Ok(agree)
+}
+
+/// Overlays that have one device number after the other, and files with one number. Before 6.8 they are told apart by where
+/// the kernel keeps them, which may be one place.
+pub fn in_turn() -> Found {
+    let systems = fs::read_to_string("/proc/filesystems").expect("the kernel's file systems");
+    if !systems.lines().any(|line| line.ends_with("\toverlay")) {
+        return Err("this kernel has no overlays".into());
+    }
+    if kernel_release() < (6, 8) {
+        return Err("this kernel gives mounts no numbers of their own (before 6.8)".into());
+    }
+    let folder = "/run/in_turn";
+    fs::create_dir(folder).expect("a new folder");
+    let mut agree = Agreement::new();
+    let (job, report) = Traced::report(&["--io"], &[&workload("overlays"), folder]);
+    operations::agree_by_name(&mut agree, &job.json, "overlay", &report);
     Ok(agree)
 }
 
@@ -87,13 +106,14 @@ fn counted(agree: &mut Agreement, mounts: [&Path; 2], fs: &str, part: &str) -> V
     let notes = job.json["notes"].to_string();
     let left_out = notes.matches("this kernel left out").count();
     // From 7.0 on it tells of runs that were left out at calls of any task; no operation may be missing for it.
-    let most = u64::from(kernel_major() >= 7);
+    let most = u64::from(kernel_release() >= (7, 0));
     agree.between("notes that runs were left out", left_out as u64, 0..=most);
     operations::agree(agree, &job.json, [fs, mounts[0].to_str().expect("as above")], &report);
     job.json
 }
 
-fn kernel_major() -> u32 {
+/// Its first two numbers.
+fn kernel_release() -> (u32, u32) {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("the kernel's release");
-    release.split('.').next().and_then(|major| major.parse().ok()).expect("its major number")
+    version_of(&release)
 }

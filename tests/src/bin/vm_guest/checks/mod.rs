@@ -43,6 +43,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("discards", block::discards),
     ("failed requests", block::failures),
     ("operations on files", files::local),
+    ("overlays in turn", files::in_turn),
     ("software that a job runs", software::census),
     ("messages", net::messages),
     ("splices from a socket", net::spliced),
