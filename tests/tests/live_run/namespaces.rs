@@ -2,6 +2,7 @@
 //! of its process group are outside, and its pid is another process's there.
 
 use std::{
+    fs,
     io::{BufRead, BufReader, Lines, Write},
     process::{Child, ChildStdout, Command, Stdio},
 };
@@ -61,4 +62,24 @@ fn the_next_run_removes_what_a_killed_one_left() {
     assert_eq!(cgroups_of(2), held);
     run(["-q", "--", "true"]);
     assert!(cgroups_of(2).is_empty(), "{held:?}");
+}
+
+/// The outer run gives the inner one a cgroup that is the root of its namespace, of which no mount is known there.
+#[test]
+fn where_no_cgroup_can_be_made_for_memory_a_note_says_why_it_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let [outer, inner] = ["outer", "inner"].map(|name| folder.path().join(name));
+    let names = [&outer, &inner].map(|file| file.to_str().unwrap());
+    let unshared = ["unshare", "--cgroup", &program().to_string_lossy(), "run", "-q", "--json"]
+        .map(str::to_owned);
+    let words = ["-q", "--json", names[0], "--"].map(str::to_owned);
+    let command = [names[1], "--", "true"].map(str::to_owned);
+    let ended = run(words.into_iter().chain(unshared).chain(command));
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    let [outer, inner] = [outer, inner].map(|file| {
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        let is_told = json["notes"].to_string().contains("memory is unknown: ");
+        (is_told, json["memory"]["peak_bytes"].is_null())
+    });
+    assert_eq!((outer, inner), ((false, false), (true, true)));
 }

@@ -20,6 +20,7 @@ use anyhow::{Context, Result, bail};
 use super::{
     controllers::{Plan, Switched},
     hierarchies::{Hierarchies, Hierarchy},
+    memory_files::MemoryFiles,
     place::{CgroupId, Place, Places},
     stale::{self, PREFIX},
 };
@@ -164,6 +165,11 @@ impl JobCgroup {
     /// only the task that made them can tell whose they are.
     pub fn block(&self) -> Option<CgroupId> {
         self.block
+    }
+
+    /// Whether the kernel charges memory to it alone.
+    pub fn has_memory(&self) -> bool {
+        MemoryFiles::of(&self.places).and_then(|mut files| files.read_current()).is_some()
     }
 
     /// The hierarchies, as the probes want them.

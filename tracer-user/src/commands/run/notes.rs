@@ -24,6 +24,13 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes, waits: WaitMode) -> Vec<String
                 .into(),
         );
     }
+    if !cgroup.has_memory() {
+        notes.push(
+            "memory is unknown: the kernel charges it to a cgroup above the command's (enable the \
+             memory controller there; in a cgroup namespace, mount cgroups anew)"
+                .into(),
+        );
+    }
     notes
 }
 
