@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod buckets;
 mod counts;
+pub mod end_reason;
 pub mod files;
 pub mod gaps;
 pub mod group;

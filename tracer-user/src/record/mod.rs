@@ -31,6 +31,7 @@ pub use parse::parse;
 use timeline::Timeline;
 
 use crate::model::{
+    end_reason::ended_for_memory,
     group::Group,
     info::{Facts, JobInfo},
     job::Job,
@@ -76,14 +77,12 @@ impl Record {
         self.totals.add(begin_ns, span_ns, groups, own);
     }
 
-    /// Whether it ended when the kernel killed a process of it for lack of memory: an agent knows by when that was, `run`
-    /// by how the command ended.
+    /// Whether it ended when the kernel killed a process of it for lack of memory.
     pub fn ended_for_memory(&self) -> bool {
         let kills =
             self.totals.stats.group(&FAULT).and_then(|fault| fault.number(Fault::oom_kills));
         let has_failed = self.totals.exit.is_some_and(|exit| exit.status() != 0);
-        self.facts.text(const { fact("end_reason") }) == "out_of_memory"
-            || has_failed && kills.is_some_and(|kills| kills > 0)
+        ended_for_memory(self.facts.text(const { fact("end_reason") }), has_failed, kills)
     }
 
     /// Memory needed at its peak, without file cache, on its node.

@@ -5,7 +5,10 @@ use serde::Serialize;
 use super::{idle, text::hours_shown};
 use crate::{
     base::units::{bytes, cores as shown, long_duration},
-    model::tables::{Cpu, GPU, Gpu},
+    model::{
+        end_reason::EndReason,
+        tables::{Cpu, GPU, Gpu},
+    },
     view::{
         facts::Facts,
         line::Tone,
@@ -197,7 +200,7 @@ fn time(facts: &Facts, advice: &[Advice]) -> Option<(Ask, String)> {
     let by_rule = asked(advice, |ask| matches!(ask, Ask::Time(_)));
     let took_ns = facts.request.took_ns;
     let took = long_duration(took_ns);
-    if facts.request.end_reason == "time_limit" {
+    if facts.request.end_reason == EndReason::TimeLimit.word() {
         return Some((by_rule?, format!("1.5 times the {took} that were not enough")));
     }
     let ask = by_rule.unwrap_or_else(|| Ask::time_for(took_ns));

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::idle::{Cores, idle_gpu_ns};
 use crate::{
     base::units::{UNKNOWN, bytes},
+    model::end_reason::{EndReason, ended_for_memory},
     record::{head::Head, select::Run},
     view::rules::Saves,
 };
@@ -77,15 +78,12 @@ pub struct Row {
     pub files: Vec<String>,
 }
 
-/// The state of a job that ended when the kernel killed a process of it for lack of memory.
-const OUT_OF_MEMORY: &str = "out_of_memory";
-
 impl Row {
     /// Memory needed on the fullest node, `≥` before it where it may have been more.
     pub fn memory_shown(&self, unicode: bool) -> String {
         // Who was killed for it would have needed more.
         let is_more = self.memory_used_most_bytes > self.memory_used_peak_bytes
-            || self.state == OUT_OF_MEMORY;
+            || self.state == EndReason::OutOfMemory.word();
         let sign = match (is_more, unicode) {
             (false, _) => "",
             (true, true) => "≥ ",
@@ -187,14 +185,15 @@ fn elapsed_ns(parts: &[&Head]) -> u64 {
 fn state(run: &Run) -> &'static str {
     let heads = || run.parts.iter().map(|(_, head)| head);
     let exit = heads().filter_map(|head| head.exit).max();
-    let reason = |reason| heads().any(|head| head.end_reason.as_deref() == Some(reason));
+    let has_failed = exit.is_some_and(|exit| exit != 0);
+    let reason = |head: &Head| head.end_reason.clone().unwrap_or_default();
+    let is_for_memory = |head: &Head| ended_for_memory(&reason(head), has_failed, head.oom_kills);
     match exit {
-        _ if reason(OUT_OF_MEMORY) => OUT_OF_MEMORY,
-        _ if reason("time_limit") => "time_limit",
-        Some(0) => "succeeded",
-        Some(_) if heads().any(|head| head.oom_kills.is_some_and(|kills| kills > 0)) => {
-            OUT_OF_MEMORY
+        _ if heads().any(is_for_memory) => EndReason::OutOfMemory.word(),
+        _ if heads().any(|head| reason(head) == EndReason::TimeLimit.word()) => {
+            EndReason::TimeLimit.word()
         }
+        Some(0) => "succeeded",
         Some(_) => "failed",
         None if has_ended(run) => "ended",
         None => "running",
@@ -252,7 +251,7 @@ mod tests {
         assert_eq!(shown(Some(3 << 30), false), ">= 2 GiB");
         assert_eq!(shown(Some(1 << 30), true), "2 GiB", "of another node");
         let (folder, known) = head("n1", 2 << 30);
-        let end_reason = Some(OUT_OF_MEMORY.into());
+        let end_reason = Some(EndReason::OutOfMemory.word().into());
         let parts = vec![(folder, Head { end_reason, ..known })];
         assert_eq!(Row::from(&Run { parts }).memory_shown(true), "≥ 2 GiB", "killed for more");
     }

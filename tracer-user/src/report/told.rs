@@ -7,9 +7,12 @@ use crate::{
         text::clean,
         units::{bytes, cores as cores_shown, count, counted, long_duration},
     },
-    model::tables::{Cpu, Fact, fact},
+    model::{
+        end_reason::EndReason,
+        tables::{Cpu, Fact, fact},
+    },
     record::Record,
-    scheduler::{EndReason, Told},
+    scheduler::Told,
 };
 
 /// Times nearer to each other are the same: what comes before and after the job is in one of them.

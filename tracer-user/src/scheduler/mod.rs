@@ -15,7 +15,7 @@ use anyhow::{Result, bail, ensure};
 use serde::Serialize;
 
 use self::ask::{Answer, run};
-use crate::model::info::Exit;
+use crate::model::{end_reason::EndReason, info::Exit};
 
 /// How long all commands together may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -57,41 +57,6 @@ pub struct Told {
     pub account: String,
     /// Quality of service.
     pub qos: String,
-}
-
-/// How a job ended, as far as its scheduler knows why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndReason {
-    /// By itself: its exit tells the rest.
-    Itself,
-    /// At its time limit.
-    TimeLimit,
-    /// For lack of memory.
-    OutOfMemory,
-    /// Its owner or an administrator ended it.
-    Cancelled,
-    /// A job of higher priority took its place.
-    Preempted,
-    /// A node failed.
-    NodeFailed,
-    /// It was put back into the queue.
-    Requeued,
-}
-
-impl EndReason {
-    /// The word for it in `end_reason`; none where it ended by itself.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Itself => "",
-            Self::TimeLimit => "time_limit",
-            Self::OutOfMemory => "out_of_memory",
-            Self::Cancelled => "cancelled",
-            Self::Preempted => "preempted",
-            Self::NodeFailed => "node_failed",
-            Self::Requeued => "requeued",
-        }
-    }
 }
 
 /// A time of which something is asked, nanoseconds since the Unix epoch.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     base::{text, units},
-    model::info::Exit,
+    model::{end_reason::EndReason, info::Exit},
 };
 
 /// Columns of a name; a longer one is cut, so that how it ended stays on the line.
@@ -62,13 +62,15 @@ pub fn lines(facts: &Facts, style: &Style) -> Vec<Line> {
 /// How it ended, if it has.
 pub fn state(facts: &Facts) -> (Tone, String) {
     let request = &facts.request;
-    match (facts.totals.exit, &*request.end_reason) {
-        (None, "time_limit") => (Tone::Bad, "ended at its time limit".to_owned()),
-        (None, "out_of_memory") => (Tone::Bad, "ran out of memory".to_owned()),
-        (None, "cancelled") => (Tone::Warn, "was cancelled".to_owned()),
-        (None, "preempted") => (Tone::Warn, "was ended for a job of higher priority".to_owned()),
-        (None, "requeued") => (Tone::Warn, "was put back into the queue".to_owned()),
-        (None, "node_failed") => (Tone::Bad, "ended as a node failed".to_owned()),
+    match (facts.totals.exit, EndReason::of(&request.end_reason)) {
+        (None, Some(EndReason::TimeLimit)) => (Tone::Bad, "ended at its time limit".to_owned()),
+        (None, Some(EndReason::OutOfMemory)) => (Tone::Bad, "ran out of memory".to_owned()),
+        (None, Some(EndReason::Cancelled)) => (Tone::Warn, "was cancelled".to_owned()),
+        (None, Some(EndReason::Preempted)) => {
+            (Tone::Warn, "was ended for a job of higher priority".to_owned())
+        }
+        (None, Some(EndReason::Requeued)) => (Tone::Warn, "was put back into the queue".to_owned()),
+        (None, Some(EndReason::NodeFailed)) => (Tone::Bad, "ended as a node failed".to_owned()),
         // Its scheduler alone knows its exit status.
         (None, _) if request.has_ended => (Tone::Plain, "ended".to_owned()),
         (exit, _) => ending(exit, facts.oom_kills() > 0),

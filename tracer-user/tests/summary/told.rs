@@ -2,12 +2,13 @@
 
 use jobtrace::{
     model::{
+        end_reason::EndReason,
         info::Exit,
         tables::{Fact, Fault, fact},
     },
     record::Record,
     report::{Report, Whole, render},
-    scheduler::{EndReason, Told},
+    scheduler::Told,
     view::Style,
 };
 

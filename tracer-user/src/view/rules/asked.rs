@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     base::units::{bytes, long_duration, percent},
-    model::tables::{GPU, Gpu},
+    model::{
+        end_reason::EndReason,
+        tables::{GPU, Gpu},
+    },
     view::request::Ask,
 };
 
@@ -24,7 +27,7 @@ const LITTLE_BYTES: u64 = 1 << 30;
 
 pub(super) fn time_limit(facts: &Facts) -> Option<Finding> {
     let request = &facts.request;
-    if request.end_reason != "time_limit" {
+    if request.end_reason != EndReason::TimeLimit.word() {
         return None;
     }
     let asked_ns = request.time_ns;

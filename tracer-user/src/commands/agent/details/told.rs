@@ -2,6 +2,7 @@
 
 use super::{Details, totals};
 use crate::model::{
+    end_reason::EndReason,
     info::Facts,
     job::Job,
     point::{Origin, Point},
@@ -62,16 +63,16 @@ impl Details {
     /// Why it ended, where its values show that; else empty. A job may go on for hours after one of its processes was
     /// killed, and its limit may be raised: only an end that follows at once is the consequence.
     fn end_reason(&self) -> &'static str {
-        let Some(ended_ns) = self.ended else { return "" };
+        let Some(ended_ns) = self.ended else { return EndReason::Itself.word() };
         let limit_ns = self.facts.number(const { fact("time_limit_end") });
         let follows = |cause_ns: u64, within_ns| ended_ns <= cause_ns.saturating_add(within_ns);
         if self.killed_ns.is_some_and(|killed_ns| follows(killed_ns, KILL_TO_END_NS)) {
-            "out_of_memory"
+            EndReason::OutOfMemory.word()
         } else if limit_ns.is_some_and(|at_ns| ended_ns >= at_ns && follows(at_ns, LIMIT_TO_END_NS))
         {
-            "time_limit"
+            EndReason::TimeLimit.word()
         } else {
-            ""
+            EndReason::Itself.word()
         }
     }
 }
