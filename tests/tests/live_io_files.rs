@@ -219,6 +219,39 @@ fn files_of_overlays_that_are_mounted_in_turn_are_told_apart() {
     agree.end();
 }
 
+/// Whose overlay has other mounts meanwhile: each namespace of mounts has one of its own.
+#[test]
+fn a_file_of_an_overlay_is_one_whatever_else_is_mounted() {
+    const TIMES: u64 = 30;
+    const BYTES: u64 = 4_000;
+    let disk = Tmpfs::mount(MIB).unwrap();
+    let overlay = Overlay::writable(disk.path());
+    let (file, bound) = (overlay.file("file"), disk.path().join("bound"));
+    fs::write(&file, vec![b'x'; BYTES as usize]).unwrap();
+    fs::create_dir(&bound).unwrap();
+    let (above, bound) = (overlay.path(), bound.display());
+    let read = |file: &str| format!("dd bs=100 status=none of=/dev/null if={file}");
+    let script = format!(
+        "i=0; while [ $i -lt {TIMES} ]; do unshare --mount {}; mount --bind {above} {bound}; {}; \
+         umount {bound}; {}; i=$((i + 1)); done",
+        read(&file),
+        read(&format!("{bound}/file")),
+        read(&file)
+    );
+    let other = Sibling::start(&["unshare", "--mount", "sleep", "0.01"]);
+    let job = Traced::run(&["--io"], &["sh", "-c", &script]);
+    other.end();
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let own: Vec<_> =
+        rows(&job, "io_files").iter().filter(|row| row["size_bytes"] == BYTES).collect();
+    let mut agree = Agreement::new();
+    agree.exact("rows", own.len() as u64, 1);
+    for (field, truth) in [("files", 1), ("opens", 3 * TIMES), ("read_bytes", 3 * TIMES * BYTES)] {
+        agree.exact(field, own[0][field].as_u64().unwrap(), truth);
+    }
+    agree.end();
+}
+
 /// Many times more files than there is room for, between two uses of one that does more, while jobtrace, stopped, reads
 /// none of them.
 #[test]

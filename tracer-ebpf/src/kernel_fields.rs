@@ -206,5 +206,6 @@ kernel_fields! {
     WRITEBACK_ID = "backing_dev_info.id",
     SUPER_MOUNTS = "super_block.s_mounts",
     MOUNT_IN_SUPER = "mount.mnt_instance",
+    MOUNT_NEXT = "mount.mnt_next_for_sb|mount.mnt_instance",
     MOUNT_ID = "mount.mnt_id_unique",
 }

@@ -9,7 +9,11 @@ use std::{
 };
 
 use jobtrace_tests::{
-    rig::{images::Images, mount::Ext4},
+    rig::{
+        images::Images,
+        mount::{Ext4, Tmpfs},
+        overlay::Overlay,
+    },
     sibling::Sibling,
     traced::Traced,
 };
@@ -112,4 +116,17 @@ fn programs_of_images_that_are_mounted_in_turn_are_told_apart() {
         own.map(|program| program.executions).sum::<u64>()
     });
     assert_eq!(executions.collect::<Vec<_>>(), Vec::from_iter(1..=IMAGES as u64), "{seen:#?}");
+}
+
+/// Each namespace of mounts has a mount of the overlay for its own.
+#[test]
+fn a_program_of_an_overlay_is_one_in_each_namespace_of_mounts() {
+    let disk = Tmpfs::mount(4 << 20).unwrap();
+    let overlay = Overlay::writable(disk.path());
+    let program = overlay.file("program");
+    fs::copy("/bin/true", &program).unwrap();
+    let script = format!("for n in $(seq 20); do unshare --mount {program} || exit 1; done");
+    let job = Traced::run(&["--software"], &["sh", "-c", &script]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    assert_eq!(job.json["software"]["other_programs"], 1, "{:#}", job.json["software"]);
 }

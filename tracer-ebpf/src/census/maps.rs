@@ -11,6 +11,7 @@ use tracer_ebpf::{
         LOOKED as MOST_LOOKED, LookedKey, PYTHONS as MOST_PYTHONS, Python, RING_BYTES,
         SIGHTS as MOST_SIGHTS, SightKey, SlotCensus,
     },
+    tables::io_file::IO_INSTANCES,
 };
 
 /// The agent may map it.
@@ -29,6 +30,9 @@ pub static SIGHTS: HashMap<SightKey, u64> = HashMap::with_max_entries(MOST_SIGHT
 /// What processes had mapped that need not be looked through again.
 #[map]
 pub static LOOKED: LruHashMap<LookedKey, u64> = LruHashMap::with_max_entries(MOST_LOOKED, 0);
+/// What file systems were met as, by their mounts' numbers.
+#[map]
+pub static INSTANCES: LruHashMap<u64, u64> = LruHashMap::with_max_entries(IO_INSTANCES, 0);
 /// Python processes, by their numbers.
 #[map]
 pub static PYTHONS: HashMap<u32, Python> = HashMap::with_max_entries(MOST_PYTHONS, 0);

@@ -3,10 +3,12 @@
 
 use tracer_ebpf::kernel_fields::{MISSING, globals::*};
 
-use crate::{kernel::global, typed::word_at};
+use crate::{kernel::global, maps::INSTANCES, typed::word_at};
 
 /// A super block's size is a multiple of this.
 const SUPER_BITS: u32 = 6;
+/// Mounts of a file system of which one may have been met before.
+const LOOKED_AT: u32 = 16;
 
 /// The file system whose super block is at `system`, in place of a file's generation: an even number.
 #[inline(never)]
@@ -14,7 +16,7 @@ pub fn of(system: u64) -> u64 {
     (number_of(system) << 1) & u64::from(u32::MAX)
 }
 
-/// What the kernel numbers: what is in the drive, what writes back to a server, a mount of all else.
+/// What the kernel numbers: what is in the drive, what writes back to a server, mounts of all else.
 #[inline(always)]
 fn number_of(system: u64) -> u64 {
     let device = word_at(system + global(&SUPER_BLOCK_DEVICE));
@@ -33,8 +35,40 @@ fn number_of(system: u64) -> u64 {
         // The next one may lie there, too: most do not.
         return system >> SUPER_BITS;
     }
-    let first = word_at(system + global(&SUPER_MOUNTS));
-    // Up to Linux 6.16 what leads there is a list.
-    let in_mount = if global(&MOUNT_IN_SUPER) == MISSING { 0 } else { global(&MOUNT_IN_SUPER) };
-    word_at(first - in_mount + global(&MOUNT_ID))
+    by_mounts(system)
+}
+
+/// What any of its mounts was met as. They come and go: the first of the list is the newest (before Linux 6.17 the oldest),
+/// be it a bind mount or that of another mount namespace.
+#[inline(always)]
+fn by_mounts(system: u64) -> u64 {
+    let list = system + global(&SUPER_MOUNTS);
+    // Up to Linux 6.16 what leads to a mount leads to a list's member in it.
+    let member = if global(&MOUNT_IN_SUPER) == MISSING { 0 } else { global(&MOUNT_IN_SUPER) };
+    let mut place = word_at(list);
+    let first = word_at(place - member + global(&MOUNT_ID));
+    // SAFETY: a word, which is written as a whole.
+    if let Some(known) = unsafe { INSTANCES.get(&first) } {
+        return *known;
+    }
+    let (mut number, mut is_known) = (first, false);
+    for _ in 0..LOOKED_AT {
+        place = word_at(place - member + global(&MOUNT_NEXT));
+        if place == 0 || place == list {
+            break;
+        }
+        let other = word_at(place - member + global(&MOUNT_ID));
+        // SAFETY: as above.
+        if let Some(known) = unsafe { INSTANCES.get(&other) } {
+            (number, is_known) = (*known, true);
+            break;
+        }
+        // The oldest outlives most.
+        number = number.min(other);
+    }
+    if !is_known {
+        let _ = INSTANCES.insert(&number, &number, 0);
+    }
+    let _ = INSTANCES.insert(&first, &number, 0);
+    number
 }

@@ -10,7 +10,7 @@ use aya_ebpf::{
 use tracer_ebpf::tables::{
     in_flight::{InFlight, TASKS},
     io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
-    io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES},
+    io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, IO_INSTANCES, LIGHT_FILES},
     io_slow::SlowOps,
     io_task::{TASK_CELLS, TaskCell},
 };
@@ -65,6 +65,9 @@ pub static HEAVY_NAMES: LruHashMap<FileId, FileName> = LruHashMap::with_max_entr
 /// When the opens were that made files of systems without generations, by their numbers.
 #[map]
 pub static LIVES: LruHashMap<FileId, u32> = LruHashMap::with_max_entries(LIGHT_FILES, 0);
+/// What file systems were met as, by their mounts' numbers.
+#[map]
+pub static INSTANCES: LruHashMap<u64, u64> = LruHashMap::with_max_entries(IO_INSTANCES, 0);
 /// When requests to io_uring were submitted that are not completed, by their addresses.
 #[map]
 pub static REQUESTS: HashMap<u64, u64> = HashMap::with_max_entries(IO_REQUESTS, 0);

@@ -5,6 +5,8 @@
 pub const LIGHT_FILES: u32 = 8192;
 /// Pairs that did more: kept apart, so that many small files do not drive them out.
 pub const HEAVY_FILES: u32 = 2048;
+/// Mounts of which it is remembered which file system they are of.
+pub const IO_INSTANCES: u32 = 2048;
 /// A pair does more from so many operations on,
 pub const HEAVY_OPS: u64 = 64;
 /// from so many bytes on,
