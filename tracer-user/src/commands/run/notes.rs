@@ -26,8 +26,9 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes, waits: WaitMode) -> Vec<String
     }
     if !cgroup.has_memory() {
         notes.push(
-            "memory is unknown: the kernel charges it to a cgroup above the command's (enable the \
-             memory controller there; in a cgroup namespace, mount cgroups anew)"
+            "memory is unknown: the command has no cgroup of its own to which the kernel charges it \
+             (enable the memory controller where jobtrace runs, and have its cgroups mounted \
+             writable; in a cgroup namespace, mount them anew)"
                 .into(),
         );
     }

@@ -18,11 +18,13 @@ pub(super) struct Below<'a> {
     pub files: u64,
 }
 
-/// The folder of a path; of the root itself, and of what has none, nothing.
+/// The folder of a path; of the root itself, and of what has none, nothing. The root of a file system of which no mount is
+/// known is `…/`.
 fn folder(path: &str) -> Option<&str> {
     match path.rsplit_once('/')? {
-        ("", "") => None,
+        ("" | "…", "") => None,
         ("", _) => Some("/"),
+        ("…", _) => path.get(.."…/".len()),
         (folder, _) => Some(folder),
     }
 }
@@ -106,6 +108,23 @@ mod tests {
         let facts = Facts::new(&totals, false);
         assert!(most_opened(&facts, ["nfs", ""]).is_none(), "another mount's");
         most_opened(&facts, ["", ""]).map(|of| (of.path.to_owned(), of.opens, of.files))
+    }
+
+    #[test]
+    fn each_folder_above_is_found_up_to_the_root() {
+        let above = |path| std::iter::successors(folder(path), |path| folder(path));
+        let all = |path| above(path).collect::<Vec<_>>();
+        assert_eq!(all("/a/b/c"), ["/a/b", "/a", "/"]);
+        assert_eq!(all("…/a/c"), ["…/a", "…/"]);
+        assert_eq!(all("memfd:x"), [""; 0]);
+    }
+
+    /// Else its files would count once more, with their folder.
+    #[test]
+    fn a_listed_file_of_a_root_is_taken_from_it_without_a_mount_too() {
+        for (root, file) in [("/", "/f"), ("…/", "…/f")] {
+            assert_eq!(told(&[(root, 25, 2)], &[(file, 20)]), Some((root.into(), 5, 1)));
+        }
     }
 
     #[test]
