@@ -1,6 +1,6 @@
 //! Live ring: what is told of single files against a program that knows what it does to each. All numbers are exact.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, os::unix::fs::DirEntryExt, path::Path, process::Command};
 
 use jobtrace_tests::{
     account::Report,
@@ -249,6 +249,52 @@ fn a_file_of_an_overlay_is_one_whatever_else_is_mounted() {
     for (field, truth) in [("files", 1), ("opens", 3 * TIMES), ("read_bytes", 3 * TIMES * BYTES)] {
         agree.exact(field, own[0][field].as_u64().unwrap(), truth);
     }
+    agree.end();
+}
+
+/// Its layers are two file systems, which both number their files from the beginning.
+#[test]
+fn on_an_overlay_files_that_are_made_are_not_those_of_the_lower_layer() {
+    const BELOW: u64 = 30;
+    const MADE: u64 = 8;
+    let bytes_of = |name: &str, number: u64| 100 * (100 + number + name.len() as u64 * 50);
+    let [below, above] = [(); 2].map(|()| Tmpfs::mount(4 * MIB).unwrap());
+    let mut truth = Report::default();
+    for (name, count) in [("below", BELOW), ("made", MADE)] {
+        for number in 0..count {
+            truth.facts.insert(format!("{name}{number}"), bytes_of(name, number));
+        }
+    }
+    for number in 0..BELOW {
+        let bytes = vec![b'x'; bytes_of("below", number) as usize];
+        fs::write(below.path().join(format!("below{number}")), bytes).unwrap();
+    }
+    let overlay = Overlay::over(below.path(), above.path());
+    let place = overlay.path();
+    let read = |name: &str| format!("dd bs=100 status=none of=/dev/null if={place}/{name}");
+    let make = |number: u64| {
+        let name = format!("made{number}");
+        let bytes = bytes_of("made", number);
+        format!(
+            "head -c {bytes} /dev/zero > {place}/{name}; {}; stat -c %i {place}/{name}",
+            read(&name)
+        )
+    };
+    let words = (0..MADE).map(make).chain((0..BELOW).map(|number| read(&format!("below{number}"))));
+    let script = words.collect::<Vec<_>>().join("; ");
+    let job = Traced::run(&["--io"], &["sh", "-c", &script]);
+    assert!(job.output.status.success(), "{:?}", job.output);
+    let numbers = |folder: &Path| {
+        let files = fs::read_dir(folder).unwrap();
+        files.map(|file| file.unwrap().ino()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let upper = numbers(&above.path().join("upper"));
+    assert_eq!(upper.len() as u64, MADE);
+    let mut agree = Agreement::new();
+    let same = upper.intersection(&numbers(below.path())).count() as u64;
+    agree.between("files with one number", same, 1..=MADE);
+    // Of an overlay the type is that of its layers.
+    operations::agree_by_name(&mut agree, &job.json, "tmpfs", &truth);
     agree.end();
 }
 

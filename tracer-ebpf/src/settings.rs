@@ -73,6 +73,8 @@ settings! {
     TICK_NS = 0,
     /// The bit of a page's flags that it is the first of several by.
     PAGE_HEAD = 0,
+    /// Bytes of a `struct inode`; 0 where they are unknown.
+    INODE_BYTES = 0,
     /// Number of the call by which requests are submitted to io_uring.
     CALL_URING_ENTER = 0,
     /// One minor fault in this many is timed in full mode: the period of the event that times them. A

@@ -31,13 +31,23 @@ impl Overlay {
     /// # Panics
     /// As [`Self::of`].
     pub fn writable(layers: &Path) -> Self {
+        let lower = layers.join("lower");
+        std::fs::create_dir(&lower).expect("a folder of the overlay's");
+        Self::over(&lower, layers)
+    }
+
+    /// One over the folder `lower`; what is written is in `upper` of the folder `layers`, which may be another file system.
+    ///
+    /// # Panics
+    /// As [`Self::of`].
+    pub fn over(lower: &Path, layers: &Path) -> Self {
         let place = folder("overlay").expect("a folder for the overlay");
-        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| layers.join(name));
-        for layer in [&lower, &upper, &work] {
+        let [upper, work] = ["upper", "work"].map(|name| layers.join(name));
+        for layer in [&upper, &work] {
             std::fs::create_dir(layer).expect("a folder of the overlay's");
         }
         let name = |layer: &Path| layer.to_str().expect("a temporary folder's name").to_owned();
-        let (lower, upper, work) = (name(&lower), name(&upper), name(&work));
+        let (lower, upper, work) = (name(lower), name(&upper), name(&work));
         let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
         let options = CString::new(options).expect("no zero byte");
         mount("overlay", place.path(), "overlay", MountFlags::empty(), Some(options.as_c_str()))

@@ -28,6 +28,12 @@ impl Inode {
         self.0.field::<T, F>(field)
     }
 
+    /// Where it lies.
+    #[inline(always)]
+    pub fn address(&self) -> u64 {
+        self.0.address()
+    }
+
     /// Address of its super block.
     #[inline(always)]
     pub fn system(&self) -> u64 {

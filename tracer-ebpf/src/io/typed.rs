@@ -47,6 +47,12 @@ impl Typed {
         Self { address, typed }
     }
 
+    /// Its address.
+    #[inline(always)]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Its field `F`; what follows a small one may come with it.
     #[inline(always)]
     pub fn field<T: Word + Into<u64>, F: Marked>(&self, field: F) -> u64 {

@@ -62,6 +62,7 @@ pub fn load(layout: &Layout, job: &Whose) -> Result<Io> {
     globals.insert(settings::TICK_NS, tick_ns());
     let head = btf.enum_value("pageflags", "PG_head").map_or(0, |bit| 1 << bit);
     globals.insert(settings::PAGE_HEAD, head);
+    globals.insert(settings::INODE_BYTES, btf.size("inode").unwrap_or(0));
     globals.insert(settings::CALL_URING_ENTER, libc::SYS_io_uring_enter as u64);
     let is_interrupted = interrupts_programs();
     let asked: Vec<&'static Hook> =
