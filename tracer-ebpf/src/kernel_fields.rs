@@ -204,6 +204,7 @@ kernel_fields! {
     DISK_SEQUENCE = "gendisk.diskseq",
     SUPER_WRITEBACK = "super_block.s_bdi",
     WRITEBACK_ID = "backing_dev_info.id",
+    SUPER_ROOT = "super_block.s_root",
     SUPER_MOUNTS = "super_block.s_mounts",
     MOUNT_IN_SUPER = "mount.mnt_instance",
     MOUNT_NEXT = "mount.mnt_next_for_sb|mount.mnt_instance",

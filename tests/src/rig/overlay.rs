@@ -48,7 +48,8 @@ impl Overlay {
         }
         let name = |layer: &Path| layer.to_str().expect("a temporary folder's name").to_owned();
         let (lower, upper, work) = (name(lower), name(&upper), name(&work));
-        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        // Else kernels may put the layer into the numbers of files.
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work},xino=off");
         let options = CString::new(options).expect("no zero byte");
         mount("overlay", place.path(), "overlay", MountFlags::empty(), Some(options.as_c_str()))
             .expect("cannot mount an overlay, is this root, and does this kernel have overlayfs?");

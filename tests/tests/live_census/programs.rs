@@ -108,7 +108,9 @@ fn programs_of_images_that_are_mounted_in_turn_are_told_apart() {
     });
     let (seen, numbers) = watched("census-images", &["sh", "-c", &script]);
     let numbers: Vec<_> = numbers.lines().collect();
-    assert_eq!(numbers, [numbers[0]; IMAGES]);
+    assert_eq!(numbers.len(), IMAGES);
+    let different = numbers.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert!(different <= IMAGES / 2, "{numbers:?}");
     let executions = (0..IMAGES).map(|number| {
         let name = format!("program{number}");
         let is_it = |path: &str| path.rsplit('/').next() == Some(&name);

@@ -5,8 +5,10 @@ use tracer_ebpf::kernel_fields::{MISSING, globals::*};
 
 use crate::{kernel::global, maps::INSTANCES, typed::word_at};
 
-/// A super block's size is a multiple of this.
-const SUPER_BITS: u32 = 6;
+/// An entry of a folder lies at a multiple of two to the power of this.
+const ENTRY_BITS: u32 = 6;
+/// Where the member of a ring has its predecessor (`list_head.prev`).
+const PREVIOUS: u64 = 8;
 /// Mounts of a file system of which one may have been met before.
 const LOOKED_AT: u32 = 16;
 
@@ -22,7 +24,7 @@ fn number_of(system: u64) -> u64 {
     let device = word_at(system + global(&SUPER_BLOCK_DEVICE));
     if device != 0 {
         if global(&DISK_SEQUENCE) == MISSING {
-            return system >> SUPER_BITS;
+            return by_root(system);
         }
         let disk = word_at(device + global(&BLOCK_DEVICE_DISK));
         return word_at(disk + global(&DISK_SEQUENCE));
@@ -32,32 +34,45 @@ fn number_of(system: u64) -> u64 {
         return writeback;
     }
     if global(&MOUNT_ID) == MISSING {
-        // The next one may lie there, too: most do not.
-        return system >> SUPER_BITS;
+        return by_root(system);
     }
     by_mounts(system)
 }
 
-/// What any of its mounts was met as. They come and go: the first of the list is the newest (before Linux 6.17 the oldest),
-/// be it a bind mount or that of another mount namespace.
+/// Where its root lies: that of the next one may lie there, too, but most do not.
+#[inline(always)]
+fn by_root(system: u64) -> u64 {
+    word_at(system + global(&SUPER_ROOT)) >> ENTRY_BITS
+}
+
+/// What one of its newest mounts was met as. They come and go, with bind mounts and with namespaces of mounts.
 #[inline(always)]
 fn by_mounts(system: u64) -> u64 {
     let list = system + global(&SUPER_MOUNTS);
-    // Up to Linux 6.16 what leads to a mount leads to a list's member in it.
-    let member = if global(&MOUNT_IN_SUPER) == MISSING { 0 } else { global(&MOUNT_IN_SUPER) };
-    let mut place = word_at(list);
+    let is_ring = global(&MOUNT_IN_SUPER) != MISSING;
+    // From 6.17 on the newest mount leads to those before it. Up to 6.16 they are members of a ring, with the newest at its
+    // end: it is gone through backwards.
+    let (member, back) = if is_ring { (global(&MOUNT_IN_SUPER), PREVIOUS) } else { (0, 0) };
+    let mut place = word_at(list + back);
     let first = word_at(place - member + global(&MOUNT_ID));
+    if place == list || first == 0 {
+        return 0;
+    }
     // SAFETY: a word, which is written as a whole.
     if let Some(known) = unsafe { INSTANCES.get(&first) } {
         return *known;
     }
     let (mut number, mut is_known) = (first, false);
     for _ in 0..LOOKED_AT {
-        place = word_at(place - member + global(&MOUNT_NEXT));
+        place = word_at(place - member + global(&MOUNT_NEXT) + back);
         if place == 0 || place == list {
             break;
         }
         let other = word_at(place - member + global(&MOUNT_ID));
+        // One that was just unmounted leads nowhere.
+        if other == 0 {
+            break;
+        }
         // SAFETY: as above.
         if let Some(known) = unsafe { INSTANCES.get(&other) } {
             (number, is_known) = (*known, true);

@@ -52,11 +52,15 @@ impl EndReason {
     }
 }
 
-/// Whether a job ended when the kernel killed a process of it for lack of memory. An agent knows by when that was, and then
-/// `end_reason` says so; `run` by how the command ended: `has_failed`, after so many kills.
+/// Whether a job ended when the kernel killed a process of it for lack of memory. Where `end_reason` says nothing, as of
+/// `run`, how its command ended tells: `has_failed`, after so many kills.
 pub fn ended_for_memory(end_reason: &str, has_failed: bool, oom_kills: Option<u64>) -> bool {
     let has_kills = oom_kills.is_some_and(|kills| kills > 0);
-    end_reason == EndReason::OutOfMemory.word() || has_failed && has_kills
+    match EndReason::of(end_reason) {
+        Some(EndReason::OutOfMemory) => true,
+        Some(EndReason::Itself) => has_failed && has_kills,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -78,5 +82,6 @@ mod tests {
         for (has_failed, kills) in [(false, Some(1)), (true, Some(0)), (true, None)] {
             assert!(!ended_for_memory("", has_failed, kills), "{has_failed} {kills:?}");
         }
+        assert!(!ended_for_memory("time_limit", true, Some(1)), "killed long before");
     }
 }

@@ -186,13 +186,15 @@ fn state(run: &Run) -> &'static str {
     let heads = || run.parts.iter().map(|(_, head)| head);
     let exit = heads().filter_map(|head| head.exit).max();
     let has_failed = exit.is_some_and(|exit| exit != 0);
-    let reason = |head: &Head| head.end_reason.clone().unwrap_or_default();
-    let is_for_memory = |head: &Head| ended_for_memory(&reason(head), has_failed, head.oom_kills);
+    let is_for = |reason: EndReason| {
+        heads().any(|head| head.end_reason.as_deref().unwrap_or_default() == reason.word())
+    };
+    // A kill that no reason names may be long before the end.
+    let is_killed = heads().any(|head| ended_for_memory("", has_failed, head.oom_kills));
     match exit {
-        _ if heads().any(is_for_memory) => EndReason::OutOfMemory.word(),
-        _ if heads().any(|head| reason(head) == EndReason::TimeLimit.word()) => {
-            EndReason::TimeLimit.word()
-        }
+        _ if is_for(EndReason::OutOfMemory) => EndReason::OutOfMemory.word(),
+        _ if is_for(EndReason::TimeLimit) => EndReason::TimeLimit.word(),
+        _ if is_killed => EndReason::OutOfMemory.word(),
         Some(0) => "succeeded",
         Some(_) => "failed",
         None if has_ended(run) => "ended",
@@ -287,5 +289,10 @@ mod tests {
         assert_eq!(of(|head| head.exit = Some(3)), "failed");
         assert_eq!(of(|head| (head.exit, head.oom_kills) = (Some(137), Some(1))), "out_of_memory");
         assert_eq!(of(|head| head.end_reason = Some("time_limit".into())), "time_limit");
+        let killed_before = of(|head| {
+            (head.exit, head.oom_kills) = (Some(143), Some(1));
+            head.end_reason = Some("time_limit".into());
+        });
+        assert_eq!(killed_before, "time_limit");
     }
 }

@@ -27,8 +27,8 @@ pub fn notes(cgroup: &JobCgroup, probes: &Probes, waits: WaitMode) -> Vec<String
     if !cgroup.has_memory() {
         notes.push(
             "memory is unknown: the command has no cgroup of its own to which the kernel charges it \
-             (enable the memory controller where jobtrace runs, and have its cgroups mounted \
-             writable; in a cgroup namespace, mount them anew)"
+             (jobtrace needs the memory controller where it runs, its cgroups mounted writable and, \
+             of version 1, not together with cpu or cpuset; in a cgroup namespace, mount them anew)"
                 .into(),
         );
     }

@@ -27,7 +27,7 @@ pub fn local() -> Found {
     Ok(agree)
 }
 
-/// Overlays that have one device number after the other, and files with one number. Before 6.8 they are told apart by where
+/// Overlays that have the same device number, one after the other, and files with the same number. Before 6.8 they are told apart by where
 /// the kernel keeps them, which may be one place.
 pub fn in_turn() -> Found {
     let systems = fs::read_to_string("/proc/filesystems").expect("the kernel's file systems");
@@ -41,7 +41,7 @@ pub fn in_turn() -> Found {
     fs::create_dir(folder).expect("a new folder");
     let mut agree = Agreement::new();
     let (job, report) = Traced::report(&["--io"], &[&workload("overlays"), folder]);
-    operations::agree_by_name(&mut agree, &job.json, "overlay", &report);
+    operations::agree_by_name(&mut agree, &job.json, &report);
     Ok(agree)
 }
 
