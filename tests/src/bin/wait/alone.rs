@@ -199,10 +199,10 @@ impl Ticks {
         Self
     }
 
-    /// One only, after `time`.
-    pub fn once(time: Duration, handler: extern "C" fn(i32)) -> Self {
+    /// One after `time`; another each second, for where that one came before what it is to interrupt.
+    pub fn after(time: Duration, handler: extern "C" fn(i32)) -> Self {
         let ticks = Self::every(Duration::ZERO, handler);
-        Self::set(time, Duration::ZERO);
+        Self::set(time, Duration::from_secs(1));
         ticks
     }
 

@@ -101,8 +101,8 @@ fn handler(amount: &Amount) -> Waited {
     let mut off = 0;
     for _ in 0..amount.count {
         let long = timespec(Duration::from_secs(60));
-        let _once = Ticks::once(half, poll_nothing);
         off += off_cpu_ns(|| {
+            let _ticks = Ticks::after(half, poll_nothing);
             // SAFETY: a time of ours.
             let result = unsafe { libc::nanosleep(&long, null_mut()) };
             assert_eq!(result, -1);
