@@ -1,9 +1,13 @@
 //! Which of the file systems that had a device's number one is: the next that is mounted may get it, and on those that
 //! number no generations of an inode (images, overlays) its files have the numbers of others.
 
-use tracer_ebpf::kernel_fields::{MISSING, globals::*};
+use tracer_ebpf::kernel_fields::globals::*;
 
-use crate::{kernel::global, maps::INSTANCES, typed::word_at};
+use crate::{
+    kernel::{global, has},
+    maps::INSTANCES,
+    typed::word_at,
+};
 
 /// An entry of a folder lies at a multiple of two to the power of this.
 const ENTRY_BITS: u32 = 6;
@@ -21,35 +25,33 @@ pub fn of(system: u64) -> u64 {
 /// What the kernel numbers: what is in the drive, what writes back to a server, mounts of all else.
 #[inline(always)]
 fn number_of(system: u64) -> u64 {
-    let device = word_at(system + global(&SUPER_BLOCK_DEVICE));
-    if device != 0 {
-        if global(&DISK_SEQUENCE) == MISSING {
-            return by_root(system);
-        }
-        let disk = word_at(device + global(&BLOCK_DEVICE_DISK));
-        return word_at(disk + global(&DISK_SEQUENCE));
+    let device = field(system, &SUPER_BLOCK_DEVICE);
+    let number = if device != 0 {
+        field(field(device, &BLOCK_DEVICE_DISK), &DISK_SEQUENCE)
+    } else {
+        field(field(system, &SUPER_WRITEBACK), &WRITEBACK_ID)
+    };
+    if number != 0 {
+        number
+    } else if device == 0 && has(&MOUNT_ID) && has(&MOUNT_NEXT) && has(&SUPER_MOUNTS) {
+        by_mounts(system)
+    } else {
+        // Where its root lies: that of the next one may lie there, too, but most do not.
+        field(system, &SUPER_ROOT) >> ENTRY_BITS
     }
-    let writeback = word_at(word_at(system + global(&SUPER_WRITEBACK)) + global(&WRITEBACK_ID));
-    if writeback != 0 {
-        return writeback;
-    }
-    if global(&MOUNT_ID) == MISSING {
-        return by_root(system);
-    }
-    by_mounts(system)
 }
 
-/// Where its root lies: that of the next one may lie there, too, but most do not.
+/// The word at `offset` of what lies at `address`; 0 where this kernel has no such field.
 #[inline(always)]
-fn by_root(system: u64) -> u64 {
-    word_at(system + global(&SUPER_ROOT)) >> ENTRY_BITS
+fn field(address: u64, offset: &'static u64) -> u64 {
+    if has(offset) { word_at(address + global(offset)) } else { 0 }
 }
 
 /// What one of its newest mounts was met as. They come and go, with bind mounts and with namespaces of mounts.
 #[inline(always)]
 fn by_mounts(system: u64) -> u64 {
     let list = system + global(&SUPER_MOUNTS);
-    let is_ring = global(&MOUNT_IN_SUPER) != MISSING;
+    let is_ring = has(&MOUNT_IN_SUPER);
     // From 6.17 on the newest mount leads to those before it. Up to 6.16 they are members of a ring, with the newest at its
     // end: it is gone through backwards.
     let (member, back) = if is_ring { (global(&MOUNT_IN_SUPER), PREVIOUS) } else { (0, 0) };

@@ -27,8 +27,8 @@ pub fn local() -> Found {
     Ok(agree)
 }
 
-/// Overlays that have the same device number, one after the other, and files with the same number. Before 6.8 they are told apart by where
-/// the kernel keeps them, which may be one place.
+/// Overlays that have the same device number, one after the other, and files with the same number. Before 6.8 they are told
+/// apart by where the kernel keeps their roots, which may be one place.
 pub fn in_turn() -> Found {
     let systems = fs::read_to_string("/proc/filesystems").expect("the kernel's file systems");
     if !systems.lines().any(|line| line.ends_with("\toverlay")) {
