@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: the shortest way to see jobtrace work, on a command that uses a CPU,
 //! touches fresh memory and reads and writes a disk.
 
-use crate::process::{self, as_root, cargo, say, target_dir};
+use crate::process::{self, as_root, build_jobtrace, say, target_dir};
 use anyhow::{Context, Result};
 
 /// What the demonstration runs when no command is given; `$1` is a folder on a disk. Each line
@@ -29,19 +29,12 @@ pub struct Args {
 /// # Errors
 /// When jobtrace does not build, or the traced command or the tracing fails.
 pub fn run(args: &Args) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "--package", "jobtrace"]);
-    // Without it the build shares all with that of the chores: what is left to do is to link it.
-    let profile = if args.release { "release" } else { "debug" };
-    if args.release {
-        build.arg("--release");
-    }
-    process::run(&mut build)?;
+    let jobtrace = build_jobtrace(args.release)?;
     let scratch = tempfile::Builder::new()
         .prefix("demo-")
         .tempdir_in(target_dir())
         .context("make a scratch folder in the target folder")?;
-    let mut traced = as_root(target_dir().join(profile).join("jobtrace"), &[]);
+    let mut traced = as_root(jobtrace, &[]);
     traced.args(["run", "--"]);
     if args.command.is_empty() {
         say("tracing two CPU burners, fresh memory and direct disk input/output");

@@ -87,6 +87,21 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Builds `jobtrace`; gives its file. Not as the package of that name: that alone asks other features of shared
+/// crates than all packages do, and would be compiled once more beside what the tests are linked with.
+///
+/// # Errors
+/// When it does not build.
+pub fn build_jobtrace(optimised: bool) -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["build", "--bin", "jobtrace"]);
+    if optimised {
+        command.arg("--release");
+    }
+    run(&mut command)?;
+    Ok(target_dir().join(if optimised { "release" } else { "debug" }).join("jobtrace"))
+}
+
 /// Whether this program is optimised; where it is not, the same chore is run once more by one that is.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 
 use crate::{
     packages,
-    process::{self, cargo, say, target_dir},
+    process::{self, say},
 };
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -33,10 +33,10 @@ pub fn run(_: &Args) -> Result<()> {
     let chromium_alone: Vec<_> =
         packages::RIGS.iter().copied().filter(|tool| tool.program == "chromium").collect();
     packages::need(&chromium_alone)?;
-    process::run(cargo().args(["build", "--package", "jobtrace"]))?;
+    let jobtrace = process::build_jobtrace(false)?;
     let scratch = tempfile::tempdir().context("make a scratch folder")?;
     let (folder, page) = (root().join(FOLDER), scratch.path().join("page.html"));
-    let mut report = std::process::Command::new(target_dir().join("debug/jobtrace"));
+    let mut report = std::process::Command::new(jobtrace);
     report.arg("report").arg(folder.join(RECORD)).arg("--html").arg(&page);
     process::run(&mut report)?;
     for (name, width, height) in WINDOWS {

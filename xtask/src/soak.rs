@@ -1,7 +1,7 @@
 //! `cargo xtask soak`: the live ring's soak for as long as asked for. What it does and how near its sums
 //! must be: docs/TESTING.md.
 
-use crate::process::{as_root, cargo, is_root, run as run_command, say, target_dir};
+use crate::process::{as_root, build_jobtrace, cargo, is_root, run as run_command, say};
 use crate::test::{programs, residue};
 use anyhow::{Context, Result, bail};
 use xtask::root;
@@ -37,12 +37,7 @@ pub struct Args {
 /// # Errors
 /// When it does not build, something does not agree, or something is left behind.
 pub fn run(args: &Args) -> Result<()> {
-    let mut build = cargo();
-    build.args(["build", "--quiet", "--package", "jobtrace"]);
-    if args.release {
-        build.arg("--release");
-    }
-    run_command(&mut build)?;
+    let jobtrace = build_jobtrace(args.release)?;
     let programs = programs(&["--test", TEST])?;
     let program = programs.first().with_context(|| format!("cargo built no {TEST}"))?;
     // What it runs in the jobs.
@@ -51,10 +46,9 @@ pub fn run(args: &Args) -> Result<()> {
         say("it loads BPF programs and makes cgroups");
     }
     let before = residue::Residue::read_as_root()?;
-    let profile = if args.release { "release" } else { "debug" };
     let mut command = as_root(program, &[PROGRAM, SECONDS, EXACT]);
     command.args(["--nocapture", "--test-threads=1"]).current_dir(root().join("tests"));
-    command.env(PROGRAM, target_dir().join(profile).join("jobtrace"));
+    command.env(PROGRAM, &jobtrace);
     command.env(SECONDS, (u64::from(args.minutes) * 60).to_string());
     let soaked = run_command(&mut command);
     let clean = residue::check(&before);

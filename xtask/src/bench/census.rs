@@ -19,7 +19,7 @@ use super::pairs::{Spread, spread};
 use super::quiet;
 use super::workloads::last_cpu;
 use crate::bpf;
-use crate::process::{cargo, is_root, output, run as run_command, say, target_dir};
+use crate::process::{build_jobtrace, is_root, output, run as run_command, say, target_dir};
 
 /// Rounds of all loads: what a busy machine does to one shows in the ends, not in the median.
 const ROUNDS: usize = 15;
@@ -66,8 +66,7 @@ pub fn run(write: bool) -> Result<()> {
     quiet::refuse_statistics()?;
     quiet::name_disturbances()?;
     // What runs in the kernel is the same in every profile.
-    run_command(cargo().args(["build", "--package", "jobtrace"]))?;
-    let jobtrace = target_dir().join("debug/jobtrace");
+    let jobtrace = build_jobtrace(false)?;
     let scratch = tempfile::tempdir_in(target_dir()).context("make a scratch folder")?;
     let starts = census_python::starts(scratch.path())?;
     let made = Made::new(scratch.path())?;

@@ -16,7 +16,7 @@ use super::quiet;
 use super::workloads::last_cpu;
 use super::{io_jobs, io_memory};
 use crate::packages;
-use crate::process::{cargo, is_root, output, run as run_command, say, target_dir};
+use crate::process::{build_jobtrace, is_root, output, run as run_command, say, target_dir};
 
 /// Rounds of all four.
 const ROUNDS: usize = 11;
@@ -52,8 +52,7 @@ pub fn run(write: bool) -> Result<()> {
     quiet::refuse_statistics()?;
     quiet::name_disturbances()?;
     // What runs in the kernel is the same in every profile.
-    run_command(cargo().args(["build", "--package", "jobtrace"]))?;
-    let jobtrace = target_dir().join("debug/jobtrace");
+    let jobtrace = build_jobtrace(false)?;
     let scratch = tempfile::tempdir_in(target_dir()).context("make a scratch folder")?;
     let memory = io_memory::measure(&jobtrace, scratch.path())?.to_string();
     print!("{memory}");

@@ -50,7 +50,7 @@ mod workload;
 mod workloads;
 
 use crate::packages;
-use crate::process::{cargo, is_root, run as run_command, target_dir};
+use crate::process::{build_jobtrace, is_root, target_dir};
 use anyhow::{Context, Result, bail};
 use clap::builder::PossibleValuesParser;
 use peers::{PEERS, RUN_QUEUE_BY_CGROUP_IDS};
@@ -186,7 +186,7 @@ pub fn run(args: &Args) -> Result<()> {
     quiet::name_disturbances()?;
     packages::need(packages::WORKLOADS)?;
     packages::need(&[packages::GCC])?;
-    run_command(cargo().args(["build", "--release", "--package", "jobtrace"]))?;
+    build_jobtrace(true)?;
     let scratch = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(target_dir())

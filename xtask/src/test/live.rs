@@ -6,7 +6,7 @@
 
 use super::hostile::Hostility;
 use super::tally::{self, Tally};
-use crate::process::{as_root, cargo, output, run as run_command, target_dir};
+use crate::process::{as_root, build_jobtrace, cargo, output};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const WAITING: [(&str, u32); 3] =
 /// # Errors
 /// When they do not build, `object` is not there, or the page cache cannot be emptied.
 pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
-    run_command(cargo().args(["build", "--quiet", "--package", "jobtrace"]))?;
+    let jobtrace = build_jobtrace(false)?;
     let hostility = if hostile { Some(Hostility::begin()?) } else { None };
     let mut sum = Tally::default();
     let mut well = true;
@@ -36,7 +36,7 @@ pub fn run(object: Option<&Path>, hostile: bool) -> Result<(Tally, bool)> {
         let mut command = as_root(&program, &[PROGRAM, OBJECT]);
         let threads = format!("--test-threads={}", at_a_time(&program));
         command.arg(threads).current_dir(root().join("tests"));
-        command.env(PROGRAM, target_dir().join("debug/jobtrace"));
+        command.env(PROGRAM, &jobtrace);
         match object {
             Some(object) => command.env(OBJECT, absolute(object)?),
             None => command.env_remove(OBJECT),

@@ -29,7 +29,7 @@ pub fn workloads(arch: Arch) -> Result<PathBuf> {
 /// When it does not build.
 pub fn jobtrace(arch: Arch, optimised: bool) -> Result<PathBuf> {
     let (mut cargo, folder) = build(arch, if optimised { "release" } else { "debug" })?;
-    cargo.args(["--package", "jobtrace"]);
+    cargo.args(["--bin", "jobtrace"]);
     if optimised {
         cargo.arg("--release");
     }
