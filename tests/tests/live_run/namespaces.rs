@@ -79,7 +79,8 @@ fn where_no_cgroup_can_be_made_for_memory_a_note_says_why_it_is_unknown() {
     let [outer, inner] = [outer, inner].map(|file| {
         let json: serde_json::Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
         let is_told = json["notes"].to_string().contains("memory is unknown: ");
-        (is_told, json["memory"]["peak_bytes"].is_null())
+        let is_listed = json["unknown"].to_string().contains("\"memory\"");
+        (is_told, is_listed, json["memory"]["peak_bytes"].is_null())
     });
-    assert_eq!((outer, inner), ((false, false), (true, true)));
+    assert_eq!((outer, inner), ((false, false, false), (true, true, true)));
 }

@@ -95,6 +95,9 @@ async fn trace(args: &Args, limit: OpenFiles, terminal: Option<Stream>) -> Resul
     if cgroup.block().is_none() || !probes.knows_block() {
         header.unknown.push("block".into());
     }
+    if !cgroup.has_memory() {
+        header.unknown.push("memory".into());
+    }
     let is_v1 = cgroup.block().is_some_and(|block| block.hierarchy != 0);
     let lacks_buffered = is_v1 && probes.knows_block();
     if lacks_buffered {
