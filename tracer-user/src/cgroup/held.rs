@@ -3,13 +3,11 @@
 use std::{fs::File, path::Path};
 
 use super::{
-    formats::{
-        parse_cfs, parse_cpu_count, parse_cpu_max, parse_hierarchical_limit, parse_limit,
-        parse_stat,
-    },
+    formats::{parse_cfs, parse_cpu_count, parse_cpu_max, parse_hierarchical_limit, parse_limit},
     place::Places,
+    throttle::Throttle,
 };
-use crate::base::{directory::Directory, kept::KeptFile};
+use crate::base::kept::KeptFile;
 
 /// The files of a memory limit.
 pub(super) const V1_LIMIT: &str = "memory.limit_in_bytes";
@@ -150,14 +148,8 @@ fn read_cpuset(places: &Places) -> Option<u64> {
 pub(super) struct Quota {
     /// Thousandths of a core.
     pub millicores: u64,
-    throttle: Throttle,
-}
-
-/// Where the kernel counts the time that a quota took.
-pub(super) struct Throttle {
-    pub directory: Directory,
-    is_v2: bool,
-    stat: KeptFile,
+    /// Where its throttling is counted.
+    pub throttle: Throttle,
 }
 
 impl Quota {
@@ -183,47 +175,8 @@ impl Quota {
     }
 
     fn at(directory: &Path, is_v2: bool, millicores: u64) -> Self {
-        Self { millicores, throttle: Throttle::at(directory, is_v2) }
-    }
-}
-
-impl Throttle {
-    /// Of the tightest quota, for only the cgroup that has a quota counts its throttling. Without a
-    /// quota, the job's own place, where the count stays zero; `None` without a CPU controller.
-    pub fn find(places: &Places) -> Option<Self> {
-        let quota = Quota::find(places).map(|quota| quota.throttle);
-        quota.or_else(|| {
-            let v1 = places.v1("cpu").map(|place| Self::at(place.directory.clone(), false));
-            let mut v2 = places.v2().into_iter().flat_map(|place| place.upwards());
-            v1.or_else(|| v2.find_map(|directory| Self::at(directory, true).counted()))
-        })
-    }
-
-    fn at(directory: impl Into<Directory>, is_v2: bool) -> Self {
-        let directory = directory.into();
-        let stat = KeptFile::new(directory.clone(), "cpu.stat");
-        Self { directory, is_v2, stat }
-    }
-
-    fn counted(mut self) -> Option<Self> {
-        self.read_ns().is_some().then_some(self)
-    }
-
-    /// Closes its file until it is read again.
-    pub fn close(&mut self) {
-        self.stat.close();
-        self.directory.close();
-    }
-
-    /// Nanoseconds throttled since the cgroup with the quota was made.
-    pub fn read_ns(&mut self) -> Option<u64> {
-        match self.is_v2 {
-            true => {
-                let us = self.stat.read(|text| parse_stat(text, "throttled_usec"))?;
-                us.checked_mul(1000)
-            }
-            false => self.stat.read(|text| parse_stat(text, "throttled_time")),
-        }
+        let throttle = if is_v2 { Throttle::of_v2(directory) } else { Throttle::of_v1(directory) };
+        Self { millicores, throttle }
     }
 }
 

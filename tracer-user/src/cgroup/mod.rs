@@ -21,4 +21,5 @@ pub(crate) mod settings;
 pub mod stale;
 pub mod still;
 mod tasks;
+mod throttle;
 mod tree;

@@ -63,6 +63,11 @@ impl Pace {
         self.read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= pause_ns)
     }
 
+    /// Whether it was read at `now_ns`.
+    pub fn was_read(&self, now_ns: u64) -> bool {
+        self.read_ns == Some(now_ns)
+    }
+
     /// It was read at `now_ns`.
     pub fn note_read(&mut self, now_ns: u64) {
         self.read_ns = Some(now_ns);

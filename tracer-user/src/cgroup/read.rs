@@ -6,12 +6,13 @@
 use super::{
     above,
     formats::parse_stall_ns,
-    held::{Cores, Throttle, read_cores_held, read_memory_limit},
+    held::{Cores, read_cores_held, read_memory_limit},
     memory_files::{MemoryFiles, MemoryStat},
     place::Places,
     seldom::{Listing, Moves, Seldom},
     still::Limits,
     tasks::Tasks,
+    throttle::Throttle,
 };
 use tracer_ebpf::handle::{Handle, Number};
 
@@ -255,7 +256,10 @@ impl CgroupReader {
         let mut group = Group::unknown(&CPU, Vec::new());
         group.set(Cpu::cores_held, cores_held);
         group.set(Cpu::tasks, tasks);
-        group.set(Cpu::throttled_ns, self.throttle.as_mut().and_then(Throttle::read_ns));
+        // With what else is told of quotas.
+        let is_due = self.seldom.as_ref().is_none_or(Seldom::has_read_cores);
+        let throttled_ns = self.throttle.as_mut().and_then(|throttle| throttle.read_ns(is_due));
+        group.set(Cpu::throttled_ns, throttled_ns);
         group
     }
 

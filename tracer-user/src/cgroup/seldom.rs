@@ -106,6 +106,11 @@ impl Seldom {
         reads
     }
 
+    /// Whether what decides the cores was read at the time of the readings to come.
+    pub fn has_read_cores(&self) -> bool {
+        self.cores.was_read(self.now_ns)
+    }
+
     /// What is known of the job's tasks; they are listed then, where they are to be. Of a job that did nothing since, only
     /// one that sleeps can have been moved in or out; of one that did something threads may have ended, which nobody counts.
     pub fn listing(&mut self) -> Listing {
