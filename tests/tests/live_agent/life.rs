@@ -1,14 +1,15 @@
 //! Jobs that come and go: shorter than any reading, older than the agent, more than there are slots for.
 
 use std::{
-    fs,
+    fs, thread,
     time::{Duration, Instant},
 };
 
 use jobtrace::{cgroup::hierarchies::Hierarchies, model::tables::fact, record::running};
 use jobtrace_tests::{
+    account::Account,
     agent::{Agent, Points},
-    agree::Agreement,
+    agree::{Agreement, MS},
     rig::wait_for,
 };
 
@@ -19,6 +20,7 @@ use super::{
 };
 
 const TEST_JOB: &str = env!("CARGO_BIN_EXE_test_job");
+const SPIN: &str = env!("CARGO_BIN_EXE_spin");
 
 /// A hierarchy that no scheduler's jobs are told apart by, so that no other jobs are in it; and the
 /// controller of its directories.
@@ -103,6 +105,35 @@ fn a_job_that_was_there_before_and_one_that_moves_on() {
     assert_eq!(points.fact("9201", "end"), None, "it runs still");
     assert_eq!((forks(&points, "9201"), forks(&points, "9202")), (0, 0));
     drop(running);
+}
+
+/// Nothing takes the CPU from it, for most of a second: as from a rank that is alone on its own.
+#[test]
+fn a_task_that_runs_on_is_counted_from_the_agents_start_on() {
+    let (hierarchy, controller) = quiet();
+    let shaped = Shaped::make(&[controller]);
+    let last = thread::available_parallelism().unwrap().get() - 1;
+    let pinned = ["--cpu-list", &last.to_string(), "chrt", "--fifo", "10", SPIN, "alone", "600000"];
+    let mut spin = shaped.job(0, 9_206, "").command("taskset");
+    let mut spin = Running(spin.args(pinned).spawn().unwrap());
+    let on_cpu_ns = |spin: &Running| Account::of(spin.0.id().cast_signed()).on_cpu_ns;
+    let before = on_cpu_ns(&spin);
+    let agent = Agent::start(&format!("hierarchy = {hierarchy:?}")).unwrap();
+    let traced = on_cpu_ns(&spin);
+    // By then the kernel has taken the CPU from it.
+    thread::sleep(Duration::from_secs(2));
+    spin.0.kill().unwrap();
+    // A zombie's account is whole.
+    thread::sleep(Duration::from_millis(200));
+    let end = on_cpu_ns(&spin);
+    drop(spin);
+    let points = agent.stop().unwrap();
+    shaped.remove_job(0, 9_206);
+    assert!(end - traced > 1_000 * MS, "it ran for {} ns", end - traced);
+    let mut agree = Agreement::new();
+    let told = points.sum("9206", "job_sched", "on_cpu_ns");
+    agree.between("on_cpu_ns", told, end - traced - 20 * MS..=end - before + 4 * MS);
+    agree.end();
 }
 
 /// Its directories are removed and made anew at once, and nothing in them tells whether that is the same job: what it used

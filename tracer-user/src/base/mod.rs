@@ -5,6 +5,7 @@ mod both;
 pub mod clock;
 pub(crate) mod closed;
 pub mod config_file;
+pub mod cpus;
 pub mod devices;
 pub mod directory;
 pub mod ending;

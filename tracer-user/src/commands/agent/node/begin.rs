@@ -11,6 +11,7 @@ use super::{
     software::begin_older,
 };
 use crate::{
+    base::cpus,
     commands::agent::{
         gpus::Gpus,
         hierarchy::View,
@@ -43,6 +44,8 @@ impl Node {
         let told = node.jobs.tracker.wanting();
         node.jobs.find_existing(&mut node.slots, log)?;
         node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
+        // What their tasks do is counted from when they are next seen to enter a CPU on.
+        cpus::enter_each();
         // The kernel counted none of them: they were made before it was asked to.
         let wanting = node.jobs.tracker.wanting();
         node.unserved = wanting.iter().filter(|job| !told.contains(job)).count() as u64;
