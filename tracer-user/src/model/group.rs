@@ -132,6 +132,14 @@ impl Group {
         known.peek().is_some() && known.all(|(field, _)| field.kind == Kind::Peak)
     }
 
+    /// Forgets all but its peaks; gives whether anything is known still.
+    pub fn keep_peaks_alone(&mut self) -> bool {
+        for (field, value) in self.measurement.fields.iter().zip(&mut self.values) {
+            *value = value.take().filter(|_| field.kind == Kind::Peak);
+        }
+        self.values.iter().any(Option::is_some)
+    }
+
     /// Forgets what adds up over time; gives whether anything is known still.
     pub fn keep_states(&mut self) -> bool {
         for (field, value) in self.measurement.fields.iter().zip(&mut self.values) {

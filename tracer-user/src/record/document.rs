@@ -19,8 +19,8 @@ use crate::model::{
     hist::{Hist, QUANTILES},
     point::FieldValue,
     points::number_value,
-    tables,
-    totals::Peaks,
+    tables::{self, SCHED},
+    totals::RunTotals,
 };
 
 /// Version of the document's form; a new field does not change it.
@@ -67,7 +67,7 @@ impl Serialize for Document<'_> {
         map.serialize_entry("intervals", &totals.intervals)?;
         // Without an interval nobody knows how busy the busiest one was.
         if totals.intervals > 0 {
-            map.serialize_entry("peaks", &Busiest(totals.peaks))?;
+            map.serialize_entry("peaks", &Busiest(totals))?;
         }
         if !totals.parts.listed.is_empty() {
             map.serialize_entry("parts", &totals.parts.listed)?;
@@ -129,17 +129,23 @@ impl Serialize for Job<'_> {
     }
 }
 
-struct Busiest(Peaks);
+struct Busiest<'a>(&'a RunTotals);
 
-impl Serialize for Busiest {
+impl Serialize for Busiest<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        let peaks = &self.0;
-        map.serialize_entry("cores", &Number(Unit::Millicores, peaks.millicores))?;
+        let totals = self.0;
+        let peaks = &totals.peaks;
+        // Nothing at all is zero where it was counted.
+        if peaks.millicores > 0 || totals.stats.group(&SCHED).is_some() {
+            map.serialize_entry("cores", &Number(Unit::Millicores, peaks.millicores))?;
+        }
         if let Some(from_ns) = peaks.millicores_from {
             map.serialize_entry("cores_from", &from_ns)?;
         }
-        map.serialize_entry("disk_bytes_per_s", &peaks.disk_bytes_per_s)?;
+        if peaks.disk_bytes_per_s > 0 || totals.counts_disk() {
+            map.serialize_entry("disk_bytes_per_s", &peaks.disk_bytes_per_s)?;
+        }
         if let Some(from_ns) = peaks.disk_from {
             map.serialize_entry("disk_from", &from_ns)?;
         }

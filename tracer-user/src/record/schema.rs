@@ -55,7 +55,7 @@ pub static KEYS: &[Key] = &[
     key(
         "peaks.cores",
         "float",
-        "Cores in use over the busiest interval; of several records together the most that can have been in use at once. Like the other peaks absent where there was no interval to measure.",
+        "Cores in use over the busiest interval; of several records together the most that can have been in use at once. Like the other peaks absent where there was no interval to measure, or none in which it was counted.",
     ),
     key("peaks.cores_from", "integer, ns", "When that interval began, since the Unix epoch."),
     key(

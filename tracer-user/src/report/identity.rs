@@ -55,6 +55,8 @@ pub struct Who {
     pub has_ended: bool,
     /// Time for which it was counted, ns.
     pub elapsed_ns: u64,
+    /// Time that it took, counted or not, ns.
+    pub took_ns: u64,
     /// From when on it was counted, where that is later than its start.
     pub counted_from: Option<u64>,
 }
@@ -87,6 +89,7 @@ impl Who {
             end: number(const { fact("end") }).unwrap_or(record.timeline.end_ns()),
             has_ended: facts.request.has_ended,
             elapsed_ns: record.totals.elapsed_ns,
+            took_ns: facts.request.took_ns,
             counted_from: number(const { fact("counted_from") }),
         }
     }
@@ -135,11 +138,8 @@ impl Who {
     /// `2 h 5 min`, or `2 h 5 min, of which 1 min 0 s was counted`.
     pub fn took(&self) -> String {
         let counted = long_duration(self.elapsed_ns);
-        let age = self.end.checked_sub(self.start).filter(|_| self.counted_from.is_some());
-        match age.map(long_duration).filter(|age| *age != counted) {
-            Some(age) => format!("{age}, of which {counted} was counted"),
-            None => counted,
-        }
+        let took = long_duration(self.took_ns);
+        if took == counted { took } else { format!("{took}, of which {counted} was counted") }
     }
 
     /// Whether its end is earlier than its start.

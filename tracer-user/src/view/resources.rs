@@ -75,9 +75,10 @@ pub fn cpu(facts: &Facts) -> String {
         out += &format!(" ({})", units::percent(used as f64 / held as f64));
     }
     // One reading has no busier moment than its average.
-    if facts.totals.intervals > 1 {
+    let busiest = facts.totals.peaks.millicores;
+    if facts.totals.intervals > 1 && (used.is_some() || busiest > 0) {
         // A course is rounded: its busiest moment may be just below the average.
-        let peak = facts.totals.peaks.millicores.max(used.unwrap_or(0));
+        let peak = busiest.max(used.unwrap_or(0));
         out += &format!(", {} at the busiest moment", cores(Some(peak)));
     }
     if let Some(throttled) = facts.number(Cpu::throttled_ns).filter(|ns| *ns > 0) {

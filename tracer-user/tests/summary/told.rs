@@ -201,16 +201,21 @@ fn differences_are_said_and_the_record_stands() {
 /// Of a job that an agent found running, or whose file operations were counted for a while, only a part is known.
 #[test]
 fn a_part_that_was_counted_is_not_taken_for_how_long_it_ran() {
-    let title = |counted_from: Option<u64>| {
+    let title = |counted_from: Option<u64>, without_agent_s: u64| {
         let mut record = bare();
         let end = record.facts.number(const { fact("end") }).unwrap();
         record.facts.set(START, end - 7200 * S);
         record.facts.set(const { fact("counted_from") }, counted_from.map(|ago| end - ago * S));
         record.totals.elapsed_ns = 60 * S;
+        if without_agent_s > 0 {
+            record.totals.gaps.add("agent", end - 7140 * S, end - 7140 * S + without_agent_s * S);
+        }
         let report = Report::of(&Whole::of(vec![record]).unwrap(), true);
         render(&report, &USUAL).lines().next().unwrap().to_owned()
     };
-    assert!(title(None).ends_with(" after 1 min 0 s"), "{}", title(None));
-    let part = title(Some(60));
-    assert!(part.ends_with(" after 2 h 0 min, of which 1 min 0 s was counted"), "{part}");
+    assert!(title(None, 0).ends_with(" after 1 min 0 s"), "{}", title(None, 0));
+    // It was found running, or the agent was started anew meanwhile.
+    for part in [title(Some(60), 0), title(None, 7140)] {
+        assert!(part.ends_with(" after 2 h 0 min, of which 1 min 0 s was counted"), "{part}");
+    }
 }

@@ -25,7 +25,7 @@ use crate::{
         job::Job,
         point::Origin,
         seen::Consent,
-        tables::fact,
+        tables::{MEMORY, fact},
         totals::RunTotals,
     },
     record::{Record, timeline::Timeline},
@@ -187,6 +187,10 @@ impl Details {
         let before = std::mem::replace(totals, fresh);
         (totals.gaps, totals.parts, totals.unknown) = (before.gaps, before.parts, before.unknown);
         totals.software = before.software;
+        // What it had most of stands, whoever counted.
+        let mut peaks = before.stats.groups;
+        peaks.retain_mut(|group| group.is(&MEMORY) && group.keep_peaks_alone());
+        totals.stats.groups = peaks;
         self.facts.set(const { fact("counted_from") }, Some(wall_ns));
         self.files = Files::of_before();
     }
@@ -297,4 +301,43 @@ pub fn read_start_wall_ns(pids: impl IntoIterator<Item = u32>) -> Option<u64> {
     let uptime = Duration::new(now.tv_sec as u64, now.tv_nsec as u32);
     let begin = SystemTime::now().checked_sub(uptime.checked_sub(since_boot)?)?;
     Some(begin.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{group::Group, job::Losses, tables::Memory},
+        resolve::Resolver,
+    };
+
+    const S: u64 = 1_000_000_000;
+
+    /// The first of its slot finds none of its memory any more.
+    #[test]
+    fn peaks_that_were_read_without_a_slot_stand_once_it_has_one() {
+        let answer = Resolver::new(&[]).unwrap().path("/slurm/uid_0/job_7");
+        let mut details = Details::new(&answer, 100 * S, 0);
+        let memory = |used_bytes, peak_bytes| {
+            let mut memory = Group::unknown(&MEMORY, Vec::new());
+            memory.set(Memory::anon_bytes, Some(used_bytes));
+            memory.set(Memory::used_peak_bytes, Some(used_bytes));
+            memory.set(Memory::peak_bytes, Some(peak_bytes));
+            vec![memory]
+        };
+        let known = |groups: &[Group]| {
+            let of = |field| groups[0].number(field);
+            (of(Memory::used_peak_bytes), of(Memory::peak_bytes))
+        };
+        let losses = Losses { shed: vec![NO_SLOT], ..Losses::default() };
+        details.add(&mut memory(200, 210), &losses, 101 * S);
+        details.set_served_from(102 * S);
+        let totals = &details.record.totals;
+        assert_eq!((totals.elapsed_ns, known(&totals.stats.groups)), (0, (Some(200), Some(210))));
+        assert_eq!(totals.stats.groups[0].number(Memory::anon_bytes), None, "it is read again");
+        let mut groups = memory(0, 10);
+        details.add(&mut groups, &Losses::default(), 103 * S);
+        assert_eq!(known(&groups), (Some(200), Some(210)), "no peak falls");
+        assert_eq!(known(&details.record.totals.stats.groups), (Some(200), Some(210)));
+    }
 }

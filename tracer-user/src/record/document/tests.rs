@@ -93,6 +93,17 @@ fn the_document_has_the_shape_of_the_design() {
     assert_eq!(parsed(&run), expected);
 }
 
+/// As of a job that never had a slot.
+#[test]
+fn what_was_counted_at_no_time_has_no_peak() {
+    let mut run = record();
+    run.totals.stats.groups.retain(|group| group.is(&CPU));
+    (run.totals.intervals, run.totals.elapsed_ns) = (1, 9);
+    assert_eq!(parsed(&run)["peaks"], json!({"disk_bytes_per_s": 0}));
+    run.totals.gaps.add("slot", 5, 5 + run.totals.elapsed_ns);
+    assert_eq!(parsed(&run)["peaks"], json!({}));
+}
+
 #[test]
 fn the_order_is_the_tables() {
     let mut run = record();
