@@ -112,7 +112,8 @@ fn a_job_that_was_there_before_and_one_that_moves_on() {
 fn a_task_that_runs_on_is_counted_from_the_agents_start_on() {
     let (hierarchy, controller) = quiet();
     let shaped = Shaped::make(&[controller]);
-    let last = thread::available_parallelism().unwrap().get() - 1;
+    let bound = rustix::thread::sched_getaffinity(None).unwrap();
+    let last = (0..1024).rfind(|cpu| bound.is_set(*cpu)).unwrap();
     let pinned = ["--cpu-list", &last.to_string(), "chrt", "--fifo", "10", SPIN, "alone", "600000"];
     let mut spin = shaped.job(0, 9_206, "").command("taskset");
     let mut spin = Running(spin.args(pinned).spawn().unwrap());

@@ -84,6 +84,10 @@ impl Throttle {
         let us = self.stat.read(|text| parse_stat(text, "throttled_usec"));
         let throttled_ns = us.and_then(|us| us.checked_mul(1000));
         *at_rest = throttled_ns.filter(|_| has_none);
+        if has_none {
+            // Of a job's files that stay open it would be one more.
+            self.stat.close();
+        }
         throttled_ns
     }
 }

@@ -104,12 +104,6 @@ impl RunTotals {
         }
     }
 
-    /// Whether what it did to disks was counted at some time, so that none is zero.
-    pub fn counts_disk(&self) -> bool {
-        let is_unknown = self.unknown.iter().any(|key| key == BLOCK.key);
-        !is_unknown && self.gaps.of(gaps::NO_SLOT) < self.elapsed_ns
-    }
-
     /// The part of the elapsed time in which scheduling was counted, on average over `nodes`.
     pub fn counted_ns(&self, nodes: usize) -> u64 {
         self.elapsed_ns.saturating_sub(self.gaps.of(gaps::SCHED) / nodes.max(1) as u64)

@@ -136,14 +136,15 @@ impl Serialize for Busiest<'_> {
         let mut map = serializer.serialize_map(None)?;
         let totals = self.0;
         let peaks = &totals.peaks;
-        // Nothing at all is zero where it was counted.
-        if peaks.millicores > 0 || totals.stats.group(&SCHED).is_some() {
+        // Nothing at all is zero where it was counted at some time.
+        let is_counted = totals.stats.group(&SCHED).is_some();
+        if is_counted || peaks.millicores > 0 {
             map.serialize_entry("cores", &Number(Unit::Millicores, peaks.millicores))?;
         }
         if let Some(from_ns) = peaks.millicores_from {
             map.serialize_entry("cores_from", &from_ns)?;
         }
-        if peaks.disk_bytes_per_s > 0 || totals.counts_disk() {
+        if is_counted || peaks.disk_bytes_per_s > 0 {
             map.serialize_entry("disk_bytes_per_s", &peaks.disk_bytes_per_s)?;
         }
         if let Some(from_ns) = peaks.disk_from {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::idle::{Cores, idle_gpu_ns};
 use crate::{
-    base::units::{UNKNOWN, bytes, duration},
+    base::units::{UNKNOWN, bytes},
     model::end_reason::{EndReason, ended_for_memory},
     record::{head::Head, select::Run},
     view::rules::Saves,
@@ -78,33 +78,19 @@ pub struct Row {
     pub files: Vec<String>,
 }
 
-/// What of a job's time may lack in what was counted, as clocks go: this, or a hundredth.
-const CLOCKS_NS: u64 = 1_000_000_000;
-
 impl Row {
-    /// For how long it was counted, `≥` before it where it took longer.
-    pub fn took_shown(&self, unicode: bool) -> String {
-        let lasted_ns = self.end.unwrap_or(self.seen).saturating_sub(self.start);
-        let lacks_ns = lasted_ns.saturating_sub(self.elapsed_ns);
-        at_least(duration(self.elapsed_ns), lacks_ns > CLOCKS_NS.max(lasted_ns / 100), unicode)
-    }
-
     /// Memory needed on the fullest node, `≥` before it where it may have been more.
     pub fn memory_shown(&self, unicode: bool) -> String {
         // Who was killed for it would have needed more.
         let is_more = self.memory_used_most_bytes > self.memory_used_peak_bytes
             || self.state == EndReason::OutOfMemory.word();
+        let sign = match (is_more, unicode) {
+            (false, _) => "",
+            (true, true) => "≥ ",
+            (true, false) => ">= ",
+        };
         self.memory_used_peak_bytes
-            .map_or(UNKNOWN.to_owned(), |used| at_least(bytes(used), is_more, unicode))
-    }
-}
-
-/// `amount`, with `≥` before it where it `is_more`.
-fn at_least(amount: String, is_more: bool, unicode: bool) -> String {
-    match (is_more, unicode) {
-        (false, _) => amount,
-        (true, true) => format!("≥ {amount}"),
-        (true, false) => format!(">= {amount}"),
+            .map_or(UNKNOWN.to_owned(), |used| format!("{sign}{}", bytes(used)))
     }
 }
 
@@ -270,21 +256,6 @@ mod tests {
         let end_reason = Some(EndReason::OutOfMemory.word().into());
         let parts = vec![(folder, Head { end_reason, ..known })];
         assert_eq!(Row::from(&Run { parts }).memory_shown(true), "≥ 2 GiB", "killed for more");
-    }
-
-    #[test]
-    fn time_that_was_not_all_counted_is_told_as_a_bound() {
-        let shown = |start, counted_ns, unicode| {
-            let (folder, known) = head("n1", counted_ns);
-            let end = Some(60_000_000_000);
-            let parts = vec![(folder, Head { start: Some(start), end, ..known })];
-            Row::from(&Run { parts }).took_shown(unicode)
-        };
-        assert_eq!(shown(0, 57_000_000_000, true), "≥ 57.0 s");
-        assert_eq!(shown(0, 57_000_000_000, false), ">= 57.0 s");
-        // A reading is late, or a clock was set back.
-        assert_eq!(shown(0, 59_500_000_000, true), "59.5 s");
-        assert_eq!(shown(50_000_000_000, 59_500_000_000, true), "59.5 s");
     }
 
     #[test]

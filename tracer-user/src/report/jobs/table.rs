@@ -4,7 +4,7 @@ use super::Row;
 use crate::{
     base::{
         text::{clean, truncate},
-        units::{UNKNOWN, percent},
+        units::{UNKNOWN, duration, percent},
     },
     report::{
         list::{self, Column, columns, number},
@@ -85,7 +85,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             clean(&row.user, style.unicode),
             row.state.replace('_', " "),
             moment(row.start)[..16].to_owned(),
-            row.took_shown(style.unicode),
+            duration(row.elapsed_ns),
             row.nodes.to_string(),
             share(row.on_cpu_ns, row.core_counted_ns),
             row.memory_shown(style.unicode),

@@ -44,7 +44,7 @@ impl Node {
         let told = node.jobs.tracker.wanting();
         node.jobs.find_existing(&mut node.slots, log)?;
         node.care.work_for(START_MOST, &mut node.jobs, &mut node.slots, log)?;
-        // What their tasks do is counted from when they are next seen to enter a CPU on.
+        // A task that runs on is counted from its next switch on.
         cpus::enter_each();
         // The kernel counted none of them: they were made before it was asked to.
         let wanting = node.jobs.tracker.wanting();
