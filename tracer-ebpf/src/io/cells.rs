@@ -6,14 +6,14 @@ use aya_ebpf::bindings::BPF_NOEXIST;
 use tracer_ebpf::{
     settings::globals::{PAGE_BYTES, TICK_NS},
     tables::{
-        io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey},
+        io::{CLASS_MOST_BYTES, IoCell, IoCpu, IoKey, KNOWN_CELLS},
         io_file::Pattern,
     },
 };
 
 use crate::{
     kernel::global,
-    maps::{CELLS, ERRORS},
+    maps::{CELL_PLACES, CELLS, ERRORS, cell_sums},
     operation::Operation,
     places::System,
     record::file,
@@ -48,9 +48,6 @@ impl Meanwhile {
         u64::from(self.fetched_pages) * global(&PAGE_BYTES)
     }
 }
-
-// SAFETY: all integers; zeros are a valid value.
-static EMPTY: IoCell = unsafe { core::mem::zeroed() };
 
 /// Counts `operation`; where it is an access, `pattern` says where it began.
 ///
@@ -184,19 +181,75 @@ unsafe fn count_meanwhile(cell: *mut IoCell, meanwhile: &Meanwhile) {
 /// `cpu` is this CPU's own.
 #[inline(always)]
 unsafe fn cell(cpu: *mut IoCpu, key: IoKey, system: System) -> Option<*mut IoCell> {
-    if let Some(cell) = CELLS.get_ptr_mut(key.word()) {
-        return Some(cell);
-    }
-    // Fails where another CPU was there first, or where there is no room.
-    let _ = CELLS.insert(key.word(), &EMPTY, BPF_NOEXIST.into());
-    if let Some(cell) = CELLS.get_ptr_mut(key.word()) {
-        // SAFETY: this CPU's own.
-        unsafe { (*cell).magic = system.magic() };
-        return Some(cell);
-    }
     // SAFETY: the caller's.
-    unsafe { (*cpu).no_cell += 1 };
-    CELLS.get_ptr_mut(IoKey { device: 0, ..key }.word())
+    let index = match unsafe { known(cpu, key.device, key.op.into()) } {
+        0 => find(cpu, key.word(), system.block) as u32,
+        index => index,
+    };
+    cell_sums(index)
+}
+
+/// The index of the cell of operation `op` on file system `device`, where it is the last of this operation that `cpu`
+/// used; else 0. A look-up in a table by key takes several times as long.
+///
+/// # Safety
+/// `cpu` is this CPU's own.
+#[inline(always)]
+pub unsafe fn known(cpu: *mut IoCpu, device: u32, op: u32) -> u32 {
+    // SAFETY: the caller's.
+    let known = unsafe { place_of_known(cpu, op).read_volatile() };
+    if known >> 32 == u64::from(device) { known as u32 } else { 0 }
+}
+
+/// Where `cpu` keeps that.
+#[inline(always)]
+unsafe fn place_of_known(cpu: *mut IoCpu, op: u32) -> *mut u64 {
+    const _: () = assert!(KNOWN_CELLS == 32);
+    let mut index = u64::from(op);
+    // SAFETY: the caller's; masks a register, which the verifier must see.
+    unsafe {
+        asm!("{0} &= 31", inout(reg) index, options(pure, nomem, nostack));
+        addr_of_mut!((*cpu).cells).cast::<u64>().add(index as usize)
+    }
+}
+
+/// The index of the cell of the key that `word` is, on the file system whose super block is at `block`: found, or made
+/// where there is room. 0: there is none.
+#[inline(never)]
+fn find(cpu: *mut IoCpu, word: u64, block: u64) -> u64 {
+    let key = IoKey::of_word(word);
+    // SAFETY: words that are written as a whole, and this CPU's own.
+    unsafe {
+        let found = match CELLS.get(&word) {
+            Some(index) => *index,
+            None => make(key, block),
+        };
+        if found != 0 {
+            place_of_known(cpu, key.op.into())
+                .write_volatile(u64::from(key.device) << 32 | u64::from(found));
+            return found.into();
+        }
+        (*cpu).no_cell += 1;
+        let of_none = IoKey { device: 0, ..key }.word();
+        CELLS.get(&of_none).map_or(0, |index| u64::from(*index))
+    }
+}
+
+/// Takes a cell for `key`; its index, or 0 where there is none left.
+#[inline(always)]
+fn make(key: IoKey, block: u64) -> u32 {
+    let Ok(Some(index)) = CELL_PLACES.pop() else { return 0 };
+    if CELLS.insert(key.word(), &index, BPF_NOEXIST.into()).is_err() {
+        // Another CPU was there first.
+        let _ = CELL_PLACES.push(&index, 0);
+        // SAFETY: a word that is written as a whole.
+        return unsafe { CELLS.get(&key.word()) }.map_or(0, |index| *index);
+    }
+    if let Some(cell) = cell_sums(index) {
+        // SAFETY: this CPU's own.
+        unsafe { (*cell).magic = System { device: key.device, block }.magic() };
+    }
+    index
 }
 
 /// Counts an access of `bytes` in its class.

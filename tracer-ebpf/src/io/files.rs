@@ -76,15 +76,11 @@ pub fn count(
     if key.file.inode == 0 {
         return None;
     }
-    let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
-        Some(cell) => (cell, true),
-        // What is gone has no name, and a file that is only closed has done nothing here.
-        None if operation.file() == 0 => (LIGHT.get_ptr_mut(&key)?, false),
-        None => (light(cpu, &key, operation)?, false),
-    };
+    let (cell, is_heavy) = find(cpu, &key, operation)?;
     // SAFETY: this CPU's own, and the thread's own cell.
     let cell = unsafe {
         (*cpu).filed += 1;
+        (*cpu).is_of_light = (!is_heavy).into();
         &mut *cell
     };
     let took_ns = operation.took_ns();
@@ -150,6 +146,24 @@ pub fn count(
         tell_name(operation.file(), &key.file, true);
     }
     pattern
+}
+
+/// The cell of `key` and whether it is of those that do more. Looked for first where the last operation's was: a
+/// look-up in vain costs as much as another.
+#[inline(always)]
+fn find(cpu: *mut IoCpu, key: &FileKey, operation: Operation) -> Option<(*mut FileCell, bool)> {
+    // SAFETY: this CPU's own.
+    if unsafe { (*cpu).is_of_light } != 0
+        && let Some(cell) = LIGHT.get_ptr_mut(key)
+    {
+        return Some((cell, false));
+    }
+    match HEAVY.get_ptr_mut(key) {
+        Some(cell) => Some((cell, true)),
+        // What is gone has no name, and a file that is only closed has done nothing here.
+        None if operation.file() == 0 => Some((LIGHT.get_ptr_mut(key)?, false)),
+        None => Some((light(cpu, key, operation)?, false)),
+    }
 }
 
 /// Counts a request to io_uring that is completed while thread `pid` runs, in that one's cell, whoever submitted it:

@@ -15,6 +15,9 @@ use tracer_ebpf::tables::{
     io_task::{TASK_CELLS, TaskCell},
 };
 
+/// Page-aligned data, so that each call in progress is one cache line.
+const MMAPABLE: usize = 0x400;
+
 /// The beginning of a path, as mount points are looked up by.
 pub type Path = Key<[u8; IO_PATH_BYTES]>;
 
@@ -37,10 +40,16 @@ pub static STATE: State =
 #[btf_map]
 static IO_CPUS: PerCpuArray<IoCpu, 1> = PerCpuArray::new();
 #[btf_map]
-static IN_FLIGHT: Array<InFlight, { TASKS as usize }> = Array::new();
-/// Cells by `IoKey`; those of unknown file systems are the agent's to make.
+static IN_FLIGHT: Array<InFlight, { TASKS as usize }, MMAPABLE> = Array::new();
+/// Indices of cells by `IoKey`; those of unknown file systems are the agent's to make.
 #[map]
-pub static CELLS: PerCpuHashMap<u64, IoCell> = PerCpuHashMap::with_max_entries(IO_CELLS, 0);
+pub static CELLS: HashMap<u64, u32> = HashMap::with_max_entries(IO_CELLS, 0);
+/// The cells, from 1 on.
+#[btf_map]
+static CELL_SUMS: PerCpuArray<IoCell, { IO_CELLS as usize + 1 }> = PerCpuArray::new();
+/// Indices of those that are nothing's yet; the agent fills it.
+#[map]
+pub static CELL_PLACES: Queue<u32> = Queue::with_max_entries(IO_CELLS, 0);
 /// How often each error came, by `IoKey`.
 #[map]
 pub static ERRORS: PerCpuHashMap<u64, u64> = PerCpuHashMap::with_max_entries(IO_ERRORS, 0);
@@ -103,6 +112,12 @@ pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
 #[inline(always)]
 pub fn task_sums(index: u32) -> Option<*mut TaskCell> {
     TASK_SUMS.get_ptr_mut(index)
+}
+
+/// This CPU's cell at `index`.
+#[inline(always)]
+pub fn cell_sums(index: u32) -> Option<*mut IoCell> {
+    CELL_SUMS.get_ptr_mut(index)
 }
 
 /// The index of the cell that was taken longest ago; 0 where none can be had.

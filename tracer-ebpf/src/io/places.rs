@@ -9,11 +9,12 @@ use tracer_ebpf::{
 
 use crate::{
     arguments::{AT_FDCWD, Arguments},
+    cells,
     file::word_at,
     files::File,
     inode::Inode,
     kernel::{Pointer, global, has, load},
-    maps::{DEVICES, MOUNTS, path},
+    maps::{DEVICES, MOUNTS, cpu, path},
     typed::{device_of, file, file_of_descriptor},
 };
 
@@ -225,8 +226,13 @@ fn told(arguments: Arguments, call: IoCall) -> u32 {
         // As the kernel packs it for programs (`new_encode_dev`).
         (low & 0xf_ff00) << 12 | low & 0xff | low >> 12 & 0xf_ff00
     };
-    // SAFETY: asked for its presence alone.
-    if unsafe { DEVICES.get(&device) }.is_some() { device } else { 0 }
+    // One that has a cell was mounted when it got that.
+    // SAFETY: this CPU's own; asked for its presence alone.
+    let is_mounted = unsafe {
+        cpu().is_some_and(|cpu| cells::known(cpu, device, call.op()) != 0)
+            || DEVICES.get(&device).is_some()
+    };
+    if is_mounted { device } else { 0 }
 }
 
 /// Two words of the program's memory; zeros where they cannot be read.

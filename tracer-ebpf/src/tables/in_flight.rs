@@ -31,6 +31,8 @@ pub struct InFlight {
     pub paused_ticks: u32,
 }
 
+const _: () = assert!(size_of::<InFlight>() == 64);
+
 /// Bits of a pid.
 const PID_BITS: u32 = 22;
 /// In place of a call's number: a page fault that brought pages into the page cache.

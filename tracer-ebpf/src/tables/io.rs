@@ -94,6 +94,11 @@ pub const IO_SUBMISSIONS: u64 = 32;
 /// Bytes of a path that are compared with mount points: as many as the kernel's tries take.
 pub const IO_PATH_BYTES: usize = 256;
 
+/// Places for the cell of each operation that a CPU used last; a power of two.
+pub const KNOWN_CELLS: usize = 32;
+
+const _: () = assert!(OPS.len() <= KNOWN_CELLS);
+
 /// What an [`IoCell`] or a count of errors is of, in one word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct IoKey {
@@ -124,7 +129,6 @@ impl IoKey {
 pub struct IoCell {
     /// The file system's magic number (`s_magic`), on the CPU that met it first; else 0.
     pub magic: u64,
-    pub ops: u64,
     pub errors: u64,
     pub waited: u64,
     pub waited_ns: u64,
@@ -137,6 +141,7 @@ pub struct IoCell {
     pub classes: [u64; CLASS_MOST_BYTES.len() + 1],
     /// Accesses by where they begin: [`Pattern`].
     pub patterns: [u64; PATTERNS],
+    pub ops: u64,
     pub latency_ns: KernelHist,
     pub size_bytes: KernelHist,
 }
@@ -173,6 +178,10 @@ pub struct IoCpu {
     pub cells_made: u64,
     /// How long the shortest operation took that is kept as one of the longest.
     pub shortest_kept_ns: u64,
+    /// 1 where the last operation was found among files with which little was done: so most likely is the next.
+    pub is_of_light: u64,
+    /// Of each operation the cell that was used last: its file system and, in the low half, its index, or 0.
+    pub cells: [u64; KNOWN_CELLS],
     /// The last call that ended.
     pub ended: Ended,
     /// The last request to io_uring that was completed.

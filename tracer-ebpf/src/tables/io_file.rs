@@ -96,50 +96,51 @@ pub struct FileKey {
     pub thread: u64,
 }
 
-/// What a thread did to a file.
+/// What a thread did to a file. What an open, a read and a close count comes first, side by side: many files have no place
+/// in a CPU's caches, and each of its lines is waited for.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct FileCell {
-    /// When the cell was made, CLOCK_MONOTONIC: a cell that was driven out and made anew has another.
-    pub made_ns: u64,
-    /// Where its last read ended since it opened the file.
-    pub read_end: u64,
-    /// Where its last write ended.
-    pub write_end: u64,
-    /// The file's size after the last operation.
-    pub size_bytes: u64,
-    /// Operations by descriptor, failed ones included.
-    pub ops: u64,
     /// Times that it was opened.
     pub opens: u64,
-    /// Reads, copies out of it included.
-    pub reads: u64,
-    /// Writes.
-    pub writes: u64,
-    /// fsync and its kin.
-    pub syncs: u64,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
+    /// Duration of open and close.
+    pub open_ns: u64,
+    /// Operations by descriptor, failed ones included.
+    pub ops: u64,
     /// Duration of all operations.
     pub time_ns: u64,
-    /// Of those during which the thread gave its CPU away.
-    pub waited_ns: u64,
-    /// Of open and close.
-    pub open_ns: u64,
+    /// The file's size after the last operation.
+    pub size_bytes: u64,
+    /// Where its last read ended since it opened the file.
+    pub read_end: u64,
+    /// Reads, copies out of it included.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
     /// Of the reads.
     pub read_ns: u64,
-    /// Of the writes.
-    pub write_ns: u64,
-    /// Of fsync and its kin.
-    pub sync_ns: u64,
-    /// Bytes of the pages that its reads and page faults brought into the page cache.
-    pub fetched_bytes: u64,
-    /// Page faults that did.
-    pub faults: u64,
     /// Reads and writes by where they began.
     pub patterns: [u64; PATTERNS],
+    /// Where its last write ended.
+    pub write_end: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Of the writes.
+    pub write_ns: u64,
+    /// Of the operations during which the thread gave its CPU away.
+    pub waited_ns: u64,
+    /// Bytes of the pages that its reads and page faults brought into the page cache.
+    pub fetched_bytes: u64,
+    /// When the cell was made, CLOCK_MONOTONIC: a cell that was driven out and made anew has another.
+    pub made_ns: u64,
+    /// fsync and its kin.
+    pub syncs: u64,
+    /// Of fsync and its kin.
+    pub sync_ns: u64,
+    /// Page faults that did.
+    pub faults: u64,
 }
 
 /// The name of a file: those of its own entry and of the folders above it, in this order, a zero behind each. That of

@@ -3,6 +3,7 @@
 //! ([0029](../docs/decisions/0029-io.md)).
 
 mod calls;
+mod cells;
 mod errors;
 mod files;
 mod hooks;

@@ -7,15 +7,23 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use aya::maps::{MapData, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::maps::{MapData, PerCpuArray, PerCpuHashMap};
 use tracer_ebpf::tables::{
-    io::{IoCell, IoCpu, IoKey, OPS},
+    io::{IoCpu, IoKey, OPS},
     io_file::stream,
 };
 
 use super::{
-    errors, files::Files, lacking::Lacking, missing, mounts::Mounted, servers::Servers,
-    slowest::Slowest, threads::Threads, under_way::UnderWay,
+    cells::{Cells, magic_of},
+    errors,
+    files::Files,
+    lacking::Lacking,
+    missing,
+    mounts::Mounted,
+    servers::Servers,
+    slowest::Slowest,
+    threads::Threads,
+    under_way::UnderWay,
 };
 use crate::{
     base::{
@@ -41,15 +49,12 @@ use crate::{
 /// How often to see whether files must be read early: 8,192 pairs of a file and a thread have room, and small programs
 /// that are started one after the other meet up to 40,000 in a second.
 pub const EARLY: Duration = Duration::from_millis(50);
-/// Words of a cell, and of what is known of a CPU.
-const CELL_WORDS: usize = size_of::<IoCell>() / 8;
+/// Words of what is known of a CPU.
 const CPU_WORDS: usize = size_of::<IoCpu>() / 8;
 /// Most processes that are tried for their mounts: they may end at any time.
 const MOST_TRIED: usize = 8;
 /// File systems that were mounted with the number of another, of which a note tells.
 const MOST_ANEW: usize = 8;
-/// Where the magic number is among a cell's words.
-const MAGIC: usize = offset_of!(IoCell, magic) / 8;
 
 /// The attached programs and their maps. Dropping it detaches everything.
 pub struct Io {
@@ -77,7 +82,7 @@ pub struct Io {
 
 /// The maps of the object.
 pub(super) struct Maps {
-    cells: PerCpuHashMap<MapData, u64, [u64; CELL_WORDS]>,
+    cells: Cells,
     errors: PerCpuHashMap<MapData, u64, u64>,
     cpus: PerCpuArray<MapData, [u64; CPU_WORDS]>,
     mounted: Mounted,
@@ -93,16 +98,8 @@ impl Maps {
     /// # Errors
     /// When one is missing or of another kind.
     pub fn new(take: &mut TakeMap<'_>) -> Result<Self> {
-        let mut cells: PerCpuHashMap<_, u64, [u64; CELL_WORDS]> =
-            take("CELLS")?.try_into().context("map CELLS")?;
-        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)?;
-        // What is counted where there is no room for another file system has its room from the start.
-        for op in 0..OPS.len() as u16 {
-            let empty = PerCpuValues::try_from(vec![[0; CELL_WORDS]; cpus])?;
-            cells.insert(IoKey { device: 0, op, error: 0 }.word(), empty, 0)?;
-        }
         Ok(Self {
-            cells,
+            cells: Cells::new(take)?,
             errors: take("ERRORS")?.try_into().context("map ERRORS")?,
             cpus: take("IO_CPUS")?.try_into().context("map IO_CPUS")?,
             mounted: Mounted::new(take)?,
@@ -127,11 +124,6 @@ impl Maps {
         let cpus = self.cpus.get(&0, 0).context("cannot read what is known of the CPUs")?;
         Ok(of.map(|at| cpus.iter().map(|cpu| cpu[at / 8]).sum::<u64>()))
     }
-}
-
-/// The magic number of a cell's file system.
-fn magic_of(cpus: &PerCpuValues<[u64; CELL_WORDS]>) -> u64 {
-    cpus.iter().map(|cpu| cpu[MAGIC]).max().unwrap_or(0)
 }
 
 /// File system `device`, or what stands for streams.
@@ -175,7 +167,8 @@ impl Io {
     fn meet(&mut self) -> Result<()> {
         let mut met = BTreeMap::new();
         // There may be room for an error alone. Of one that has both a cell knows the magic number.
-        for word in self.maps.errors.keys().chain(self.maps.cells.keys()) {
+        let cells = self.maps.cells.used().map(|cell| cell.map(|(word, _)| word));
+        for word in self.maps.errors.keys().map(|word| Ok(word?)).chain(cells) {
             let word = word.context("cannot read the operations on files")?;
             let device = IoKey::of_word(word).device;
             if !self.systems.contains_key(&device) {
@@ -187,7 +180,7 @@ impl Io {
             self.names.take(&mountinfo::read().context("cannot read the mounts")?);
         }
         for (device, word) in met {
-            let magic = self.maps.cells.get(&word, 0).map_or(0, |cpus| magic_of(&cpus));
+            let magic = self.maps.cells.get(word).map_or(0, |cpus| magic_of(&cpus));
             let place = system(&mut self.names, device, magic);
             self.systems.insert(device, place);
         }
@@ -244,8 +237,9 @@ impl Io {
         self.maps.threads.read()?;
         self.meet()?;
         let mut groups = Vec::new();
-        for cell in self.maps.cells.iter() {
-            let (word, cpus) = cell.context("cannot read the operations on files")?;
+        for cell in self.maps.cells.used() {
+            let (word, index) = cell.context("cannot read the operations on files")?;
+            let cpus = self.maps.cells.read(index)?;
             let key = IoKey::of_word(word);
             // What was met since is told at the next reading.
             let Some(place) = self.systems.get_mut(&key.device) else { continue };

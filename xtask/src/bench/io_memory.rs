@@ -18,7 +18,7 @@ const FEW: u64 = 2;
 const MANY: u64 = 256;
 
 /// Bytes on each possible CPU: all other maps are as large on any number of them. The kernel rounds values up to words.
-const CPU_BYTES: u64 = (IO_CELLS as usize * size_of::<IoCell>()
+const CPU_BYTES: u64 = ((IO_CELLS as usize + 1) * size_of::<IoCell>()
     + IO_ERRORS as usize * size_of::<u64>()
     + size_of::<SlowOps>()
     + size_of::<IoCpu>()
