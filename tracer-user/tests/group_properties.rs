@@ -156,7 +156,7 @@ proptest! {
         let mut by_slot = Vec::new();
         interval.slots.values().for_each(|groups| merge_all(&mut by_slot, groups));
         let mut by_job = Vec::new();
-        let stats = attribute(interval.slots.clone(), &jobs);
+        let stats = attribute(interval.slots.clone(), |lease| jobs.get(&lease));
         prop_assert!(stats.len() <= 3);
         stats.iter().for_each(|stats| merge_all(&mut by_job, &stats.groups));
         prop_assert_eq!(by_job, by_slot);

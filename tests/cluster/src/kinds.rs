@@ -124,7 +124,7 @@ fn read(name: &str) -> Result<(Seconds, Seconds)> {
             let interval = snapshot.since(previous);
             // The last reading comes when the command ends, not a second after the one before.
             if (SECOND * 9 / 10..SECOND * 11 / 10).contains(&interval.span_ns) {
-                let stats = attribute(interval.slots, &owners);
+                let stats = attribute(interval.slots, |lease| owners.get(&lease));
                 jobs.extend(stats.into_iter().find(|s| s.job == recorded).map(|s| s.groups));
                 own.push(interval.own);
             }

@@ -93,13 +93,16 @@ pub struct Losses {
     pub shed: Vec<&'static str>,
 }
 
-/// Merges the leases of an interval into jobs by `jobs`, in their order; one without a job is the node's. Most jobs have one
-/// lease, whose groups become theirs.
-pub fn attribute(slots: BTreeMap<Lease, Vec<Group>>, jobs: &BTreeMap<Lease, Job>) -> Vec<JobStats> {
-    let job = |lease: &Lease| jobs.get(lease).cloned().unwrap_or_else(Job::system);
+/// Merges the leases of an interval into the jobs whose they are by `owner`, in their order; one without a job is the node's.
+/// Most jobs have one lease, whose groups become theirs.
+pub fn attribute<'a>(
+    slots: BTreeMap<Lease, Vec<Group>>,
+    owner: impl Fn(Lease) -> Option<&'a Job>,
+) -> Vec<JobStats> {
+    let job = |lease| owner(lease).cloned().unwrap_or_else(Job::system);
     let slots = slots.into_iter();
     let mut leases: Vec<_> =
-        slots.map(|(lease, groups)| JobStats { job: job(&lease), groups }).collect();
+        slots.map(|(lease, groups)| JobStats { job: job(lease), groups }).collect();
     // Jobs that began in their order are in it.
     leases.sort_by(|one, other| one.job.cmp(&other.job));
     leases.dedup_by(|more, first| {

@@ -68,7 +68,7 @@ fn interval(
     record: &mut Record,
 ) {
     let interval = snapshot.since(previous);
-    let jobs = attribute(interval.slots.clone(), &header.jobs);
+    let jobs = attribute(interval.slots.clone(), |lease| header.jobs.get(&lease));
     let mine = jobs.iter().find(|stats| stats.job == *job);
     record.add(interval.span_ns, mine.map_or(&[][..], |stats| &stats.groups), &interval.own);
     for stats in &jobs {

@@ -139,7 +139,7 @@ impl Node {
     pub fn commit(&mut self, files: Option<&str>, stamp_ns: u64, options: &Options) -> Result<()> {
         let Slots { keeper: Some(keeper), probes, .. } = &mut self.slots else { return Ok(()) };
         let carried = probes.carried(self.jobs.view.layout(), options)?;
-        let owners = self.jobs.tracker.owners().iter().map(|(lease, job)| (*lease, job.clone()));
+        let owners = self.jobs.tracker.owners().map(|(lease, job)| (lease, job.clone()));
         let (reported, owners) = (self.previous.clone(), owners.collect());
         let jobs = self.jobs.known();
         keeper.commit(AgentState::new(files, stamp_ns, reported, carried, jobs, owners))?;
@@ -267,7 +267,8 @@ impl Node {
         self.gpus.add_to(&mut interval, &self.jobs, log);
         self.overhead.saw_cgroups(self.slots.take_cgroup_events());
         self.overhead.tick(&mut interval, now_ns, &mut self.slots.probes, log);
-        let mut jobs = attribute(std::mem::take(&mut interval.slots), self.jobs.tracker.owners());
+        let mut jobs =
+            attribute(std::mem::take(&mut interval.slots), |lease| self.jobs.tracker.owner(lease));
         self.forget_unseen(&mut jobs);
         let losses = interval.own.iter().find(|own| own.is(&SELF)).map(losses).unwrap_or_default();
         self.jobs.add(&mut jobs, &losses, now_ns);

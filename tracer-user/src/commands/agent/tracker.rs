@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::{
     model::{job::Job, lease::Lease},
@@ -61,16 +62,16 @@ pub struct Owner {
     pub root: PathBuf,
 }
 
-/// The jobs of the node.
+/// The jobs of the node. What a job is called is shared by all that name it: its cgroups, its leases, its names.
 #[derive(Debug, Default)]
 pub struct Tracker {
-    jobs: BTreeMap<Job, Tracked>,
+    jobs: BTreeMap<Arc<Job>, Tracked>,
     /// The job of each cgroup.
-    cgroups: BTreeMap<Cgroup, Job>,
+    cgroups: BTreeMap<Cgroup, Arc<Job>>,
     /// The job of each lease that may still have values; the rest of the node's are absent.
-    owners: BTreeMap<Lease, Job>,
+    owners: BTreeMap<Lease, Arc<Job>>,
     /// What a job is called that its paths name otherwise.
-    names: BTreeMap<Job, Job>,
+    names: BTreeMap<Job, Arc<Job>>,
 }
 
 impl Tracker {
@@ -84,16 +85,16 @@ impl Tracker {
         owner: Option<Owner>,
         now_ns: u64,
     ) -> Vec<Action> {
-        let Some(mut owner) = owner else {
+        let Some(owner) = owner else {
             return lease
                 .filter(|_| fresh)
                 .map(|lease| Action::End(lease, 0))
                 .into_iter()
                 .collect();
         };
-        owner.job = self.named(&owner.job).clone();
-        self.cgroups.insert(cgroup, owner.job.clone());
-        let job = self.jobs.entry(owner.job.clone()).or_insert_with(|| Tracked {
+        let name = self.shared(self.named(&owner.job));
+        self.cgroups.insert(cgroup, name.clone());
+        let job = self.jobs.entry(name.clone()).or_insert_with(|| Tracked {
             lease: None,
             apart: Vec::new(),
             cgroups: BTreeSet::new(),
@@ -123,13 +124,18 @@ impl Tracker {
             Action::End(lease, _) | Action::Keep(lease, _) => Some(*lease),
             Action::Place(..) => None,
         });
-        self.owners.extend(leases.map(|lease| (lease, owner.job.clone())));
+        self.owners.extend(leases.map(|lease| (lease, name.clone())));
         actions
+    }
+
+    /// What `job` is called, as all that name it have it.
+    fn shared(&self, job: &Job) -> Arc<Job> {
+        self.jobs.get_key_value(job).map_or_else(|| Arc::new(job.clone()), |(job, _)| job.clone())
     }
 
     /// What the paths of `job` name it.
     pub fn names(&self, job: &Job) -> Vec<Job> {
-        let of_job = self.names.iter().filter(|(_, name)| *name == job);
+        let of_job = self.names.iter().filter(|(_, name)| ***name == *job);
         of_job.map(|(path, _)| path.clone()).collect()
     }
 
@@ -148,7 +154,7 @@ impl Tracker {
     /// Jobs that no slot was free for.
     pub fn wanting(&self) -> Vec<Job> {
         let wanting = self.jobs.iter().filter(|(_, tracked)| tracked.wants_slot());
-        wanting.map(|(job, _)| job.clone()).collect()
+        wanting.map(|(job, _)| Job::clone(job)).collect()
     }
 
     /// Whether `job` is there and no slot was free for it.
@@ -158,9 +164,10 @@ impl Tracker {
 
     /// Gives a new lease to a job that had none.
     pub fn grant(&mut self, job: &Job, lease: Lease) -> Vec<Action> {
+        let name = self.shared(job);
         let Some(tracked) = self.jobs.get_mut(job) else { return vec![Action::End(lease, 0)] };
         tracked.lease = Some(lease);
-        self.owners.insert(lease, job.clone());
+        self.owners.insert(lease, name);
         let place = |cgroup: &Cgroup| Action::Place(*cgroup, lease);
         let keep = Action::Keep(lease, !tracked.known);
         std::iter::once(keep).chain(tracked.cgroups.iter().map(place)).collect()
@@ -185,7 +192,7 @@ impl Tracker {
     pub fn unknown(&self) -> impl Iterator<Item = &Job> {
         let is_unknown = |tracked: &Tracked| !tracked.known && tracked.ended_ns.is_none();
         let unknown = self.jobs.iter().filter(move |(_, tracked)| is_unknown(tracked));
-        unknown.map(|(job, _)| job)
+        unknown.map(|(job, _)| &**job)
     }
 
     /// Gives a job another name: its user or its number has become known. `false` where it is unknown, or
@@ -196,12 +203,13 @@ impl Tracker {
         }
         let Some(tracked) = self.jobs.remove(from) else { return false };
         let known = self.cgroups.values_mut().chain(self.owners.values_mut());
-        for job in known.chain(self.names.values_mut()).filter(|job| *job == from) {
-            job.clone_from(to);
+        let to = Arc::new(to.clone());
+        for job in known.chain(self.names.values_mut()).filter(|job| ***job == *from) {
+            job.clone_from(&to);
         }
         // Paths that name it so may be of a later job with its id.
         self.names.entry(from.clone()).or_insert_with(|| to.clone());
-        self.jobs.insert(to.clone(), tracked);
+        self.jobs.insert(to, tracked);
         true
     }
 
@@ -215,13 +223,14 @@ impl Tracker {
     pub fn release(&mut self, job: &Job) -> Option<Action> {
         let ended = self.jobs.get(job).is_some_and(|tracked| tracked.ended_ns.is_some());
         let tracked = if ended { self.jobs.remove(job)? } else { return None };
-        self.names.retain(|_, name| name != job);
+        self.names.retain(|_, name| **name != *job);
         tracked.lease.map(|lease| Action::End(lease, 0))
     }
 
     /// Jobs that have ended, the longest ago first.
     pub fn ended(&self) -> Vec<(u64, Job)> {
-        let ended = |(job, tracked): (&Job, &Tracked)| Some((tracked.ended_ns?, job.clone()));
+        let ended =
+            |(job, tracked): (&Arc<Job>, &Tracked)| Some((tracked.ended_ns?, Job::clone(job)));
         let mut ended: Vec<_> = self.jobs.iter().filter_map(ended).collect();
         ended.sort();
         ended
@@ -239,19 +248,20 @@ impl Tracker {
         let first = Job { job: job.job.clone(), ..Job::default() };
         let same = self.jobs.range(first..).take_while(|(other, _)| other.job == job.job);
         let same = same.filter(|(other, _)| other.manager == job.manager);
-        let is_there =
-            |(other, tracked): &(&Job, &Tracked)| *other == job || tracked.ended_ns.is_none();
-        same.filter(is_there).map(|(job, _)| job.clone()).collect()
+        let is_there = |(other, tracked): &(&Arc<Job>, &Tracked)| {
+            ***other == *job || tracked.ended_ns.is_none()
+        };
+        same.filter(is_there).map(|(job, _)| Job::clone(job)).collect()
     }
 
     /// What the job is called that its paths name so.
     pub fn named<'a>(&'a self, job: &'a Job) -> &'a Job {
-        self.names.get(job).unwrap_or(job)
+        self.names.get(job).map_or(job, |name| name)
     }
 
     /// All jobs.
     pub fn jobs(&self) -> impl Iterator<Item = (&Job, &Tracked)> {
-        self.jobs.iter()
+        self.jobs.iter().map(|(job, tracked)| (&**job, tracked))
     }
 
     /// A job, where it is known.
@@ -261,12 +271,12 @@ impl Tracker {
 
     /// The job that `lease` is charged for.
     pub fn owner(&self, lease: Lease) -> Option<&Job> {
-        self.owners.get(&lease)
+        self.owners.get(&lease).map(|job| &**job)
     }
 
     /// The job of each lease.
-    pub fn owners(&self) -> &BTreeMap<Lease, Job> {
-        &self.owners
+    pub fn owners(&self) -> impl Iterator<Item = (Lease, &Job)> {
+        self.owners.iter().map(|(lease, job)| (*lease, &**job))
     }
 
     /// Forgets leases whose last values have been reported: all but those `alive`.
@@ -276,12 +286,12 @@ impl Tracker {
 
     /// The job that `cgroup` is of.
     pub fn job_of(&self, cgroup: Cgroup) -> Option<&Job> {
-        self.cgroups.get(&cgroup)
+        self.cgroups.get(&cgroup).map(|job| &**job)
     }
 
     /// The job in whose directory `path` lies, the last one of its id.
     pub fn owner_of(&self, path: &Path) -> Option<(&Job, &Tracked)> {
-        let owners = self.jobs.iter().filter(|(_, tracked)| lies_in(path, &tracked.root));
+        let owners = self.jobs().filter(|(_, tracked)| lies_in(path, &tracked.root));
         // One inside another's directory has the longer path.
         owners.max_by_key(|(_, tracked)| {
             (tracked.root.as_os_str().len(), tracked.ended_ns.unwrap_or(u64::MAX))

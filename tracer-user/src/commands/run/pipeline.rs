@@ -105,7 +105,7 @@ impl Pipeline {
 
     fn add(&mut self, interval: Interval, monotonic_ns: u64) {
         // A run tells of its own job: the rest of the node would be told by every run at once.
-        let jobs = attribute(interval.slots, &self.jobs);
+        let jobs = attribute(interval.slots, |lease| self.jobs.get(&lease));
         let mut stats = jobs.into_iter().find(|stats| stats.job == self.job);
         if let Some(stats) = &mut stats {
             let before = &self.record.totals.stats.groups;

@@ -137,9 +137,9 @@ impl Jobs {
     fn unread(&self, slots: &Slots, is_last: bool) -> BTreeSet<Job> {
         let let_go = self.details.iter().filter(|(job, of)| is_let_go(&self.tracker, job, of));
         let let_go: BTreeSet<&Job> = let_go.map(|(job, _)| job).collect();
-        let owners = (!is_last && !let_go.is_empty()).then(|| self.tracker.owners().iter());
+        let owners = (!is_last && !let_go.is_empty()).then(|| self.tracker.owners());
         let owners = owners.into_iter().flatten();
-        let unread = owners.filter(|(lease, job)| let_go.contains(job) && slots.is_open(**lease));
+        let unread = owners.filter(|(lease, job)| let_go.contains(job) && slots.is_open(*lease));
         unread.map(|(_, job)| job.clone()).collect()
     }
 }

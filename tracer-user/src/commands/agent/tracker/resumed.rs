@@ -1,6 +1,6 @@
 //! What an agent before this one knew of jobs and their leases.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use super::{Tracked, Tracker};
 use crate::model::{job::Job, lease::Lease};
@@ -20,13 +20,14 @@ impl Tracker {
         let (cgroups, ended_ns) = (BTreeSet::new(), Some(ended_ns));
         let (apart, known) = (Vec::new(), false);
         let tracked = Tracked { lease, apart, cgroups, root, since_ns: now_ns, ended_ns, known };
-        self.jobs.insert(job.clone(), tracked);
+        let job = Arc::new(job.clone());
         self.names.extend(names.iter().map(|name| (name.clone(), job.clone())));
+        self.jobs.insert(job, tracked);
     }
 
     /// `lease` was charged for `job`, the first of its leases for all that comes.
     pub fn resume_owner(&mut self, lease: Lease, job: &Job) {
-        self.owners.insert(lease, job.clone());
+        self.owners.insert(lease, self.shared(job));
         if let Some(tracked) = self.jobs.get_mut(job) {
             tracked.lease = tracked.lease.or(Some(lease));
         }
@@ -40,7 +41,7 @@ impl Tracker {
     /// A cgroup is gone that an agent before this one knew, and that was charged to `lease`: unless its job
     /// has another, that was its end.
     pub fn removed_of(&mut self, lease: Lease, at_ns: u64) {
-        let job = self.owners.get(&lease).and_then(|job| self.jobs.get_mut(job));
+        let job = self.owners.get(&lease).and_then(|job| self.jobs.get_mut(&**job));
         if let Some(job) = job.filter(|job| job.cgroups.is_empty()) {
             job.ended_ns = Some(at_ns);
         }

@@ -1,6 +1,8 @@
 //! A job that had ended and has cgroups again: the same, as between two steps, or another with its id. Until its tasks
 //! have told which, what came is charged apart.
 
+use std::sync::Arc;
+
 use super::{Action, Tracked, Tracker};
 use crate::{
     model::{job::Job, lease::Lease},
@@ -34,7 +36,7 @@ impl Tracker {
     /// Jobs with such leases.
     pub fn returned(&self) -> Vec<Job> {
         let returned = self.jobs.iter().filter(|(_, tracked)| !tracked.apart.is_empty());
-        returned.map(|(job, _)| job.clone()).collect()
+        returned.map(|(job, _)| Job::clone(job)).collect()
     }
 
     /// What came after the end of `job` is the same job.
@@ -46,7 +48,7 @@ impl Tracker {
 
     /// What is called `path` by its paths is the job `to` from here on: it has the id of one before it.
     pub fn begin_life(&mut self, path: &Job, to: Job) {
-        self.names.insert(path.clone(), to);
+        self.names.insert(path.clone(), Arc::new(to));
     }
 
     /// The cgroups of `job` are those of `to`, which has its id: `job` ended at `ended_ns`, as was known. `to` has what was
@@ -65,14 +67,15 @@ impl Tracker {
             ended_ns: None,
             known: false,
         };
+        let to = Arc::new(to.clone());
         for known in self.cgroups.values_mut().chain(self.names.values_mut()) {
-            if known == job {
-                known.clone_from(to);
+            if **known == *job {
+                known.clone_from(&to);
             }
         }
         self.names.insert(job.clone(), to.clone());
-        self.jobs.insert(to.clone(), fresh);
         self.owners.extend(leases.iter().map(|lease| (*lease, to.clone())));
+        self.jobs.insert(to, fresh);
         let keep = lease.map(|lease| Action::Keep(lease, true));
         let end = |other: &Lease| Some(Action::End(*other, lease?));
         keep.into_iter().chain(leases.iter().skip(1).filter_map(end)).collect()
