@@ -9,6 +9,7 @@ use super::{
     point::{FieldValue, Name},
     tables::{FACTS, Fact, fact},
 };
+use crate::base::few::push_few;
 
 /// What is known of a job when it starts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -39,41 +40,63 @@ impl JobInfo {
     }
 }
 
-/// Facts of a job by the rows of their table; each where known.
+/// Facts of a job by the rows of their table; each where known. In the order of their names: most jobs have a few, for
+/// which a node of a tree is four times too large.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts(BTreeMap<&'static str, FieldValue>);
+pub struct Facts(Vec<(&'static str, FieldValue)>);
 
 impl Facts {
     /// Sets a number; `None`: it is unknown.
     pub fn set(&mut self, fact: &'static Fact, number: impl Into<Option<u64>>) {
         debug_assert!(fact.unit.is_some_and(|unit| unit.per_public() == 1), "{}", fact.name);
         match number.into() {
-            Some(number) => drop(self.0.insert(fact.name, FieldValue::Integer(number))),
-            None => drop(self.0.remove(fact.name)),
+            Some(number) => self.insert(fact.name, FieldValue::Integer(number)),
+            None => self.remove(fact),
         }
+    }
+
+    fn insert(&mut self, name: &'static str, value: FieldValue) {
+        match self.find(name) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => {
+                push_few(&mut self.0, (name, value));
+                self.0[at..].rotate_right(1);
+            }
+        }
+    }
+
+    /// Where the fact `name` is, or would be.
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&name, |(name, _)| *name)
+    }
+
+    fn get(&self, fact: &Fact) -> Option<&FieldValue> {
+        self.find(fact.name).ok().map(|at| &self.0[at].1)
     }
 
     /// Sets a text, if it is not empty.
     pub fn set_text(&mut self, fact: &'static Fact, text: &str) {
         debug_assert_eq!(fact.unit, None::<Unit>, "{}", fact.name);
         if !text.is_empty() {
-            self.0.insert(fact.name, FieldValue::Text(text.to_owned()));
+            self.insert(fact.name, FieldValue::Text(text.to_owned()));
         }
     }
 
     /// Forgets a fact.
     pub fn remove(&mut self, fact: &Fact) {
-        self.0.remove(fact.name);
+        if let Ok(at) = self.find(fact.name) {
+            self.0.remove(at);
+        }
     }
 
     /// Whether the fact is known.
     pub fn has(&self, fact: &Fact) -> bool {
-        self.0.contains_key(fact.name)
+        self.get(fact).is_some()
     }
 
     /// A number; `None` where it is unknown.
     pub fn number(&self, fact: &Fact) -> Option<u64> {
-        match self.0.get(fact.name) {
+        match self.get(fact) {
             Some(FieldValue::Integer(number)) => Some(*number),
             _ => None,
         }
@@ -81,7 +104,7 @@ impl Facts {
 
     /// A text; empty where it is unknown.
     pub fn text(&self, fact: &Fact) -> &str {
-        match self.0.get(fact.name) {
+        match self.get(fact) {
             Some(FieldValue::Text(text)) => text,
             _ => "",
         }
@@ -89,12 +112,12 @@ impl Facts {
 
     /// Takes over what `other` knows.
     pub fn extend(&mut self, other: &Self) {
-        self.0.extend(other.0.iter().map(|(name, value)| (*name, value.clone())));
+        other.0.iter().for_each(|(name, value)| self.insert(name, value.clone()));
     }
 
     /// As fields, in the order of the table.
     pub fn fields(&self) -> impl Iterator<Item = (Name, FieldValue)> + '_ {
-        let known = |fact: &Fact| Some((fact.name.into(), self.0.get(fact.name)?.clone()));
+        let known = |fact: &Fact| Some((fact.name.into(), self.get(fact)?.clone()));
         FACTS.iter().filter_map(known)
     }
 }
@@ -118,7 +141,7 @@ impl From<&Facts> for JobInfo {
 /// The form in JSON: `{"name":"md","uid":1000}`.
 impl Serialize for Facts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let known = FACTS.iter().filter_map(|fact| Some((fact.name, self.0.get(fact.name)?)));
+        let known = FACTS.iter().filter_map(|fact| Some((fact.name, self.get(fact)?)));
         let told = known.map(|(name, value)| match value {
             FieldValue::Text(text) => (name, Told::Text(text.clone())),
             FieldValue::Integer(number) => (name, Told::Number(*number)),
@@ -140,7 +163,7 @@ impl<'de> Deserialize<'de> for Facts {
                 (None, _, Some(text)) => FieldValue::Text(text.to_owned()),
                 _ => return Err(D::Error::custom(format!("{} is of another kind", fact.name))),
             };
-            facts.0.insert(fact.name, value);
+            facts.insert(fact.name, value);
         }
         Ok(facts)
     }

@@ -12,7 +12,7 @@ use crate::model::{
 #[derive(Debug, Default)]
 pub(super) struct Ran {
     /// What an agent before this one had named, or what was closed since.
-    earlier: Option<Software>,
+    earlier: Option<Box<Software>>,
     /// Whether a line has told what is known now.
     is_told: bool,
     /// Whether one has beside the end: who looks for jobs that ended finds both at one time.
@@ -22,7 +22,7 @@ pub(super) struct Ran {
 impl Ran {
     /// Of a job that an agent before this one knew.
     pub fn resumed(earlier: Option<Software>) -> Self {
-        Self { earlier, ..Self::default() }
+        Self { earlier: earlier.map(Box::new), ..Self::default() }
     }
 }
 
@@ -30,7 +30,7 @@ impl Details {
     /// What it ran is `named` so far, all of it that this agent saw; `None` where nobody watched.
     pub fn set_software(&mut self, named: Option<Software>) {
         let mut software = named;
-        Software::merge_known(&mut software, self.ran.earlier.as_ref());
+        Software::merge_known(&mut software, self.ran.earlier.as_deref());
         if software == self.record.totals.software {
             return;
         }
@@ -42,7 +42,7 @@ impl Details {
 
     /// What is named now stays: who saw it has forgotten it, and what comes is told beside it.
     pub fn close_software(&mut self) {
-        self.ran.earlier.clone_from(&self.record.totals.software);
+        self.ran.earlier = self.record.totals.software.clone().map(Box::new);
     }
 
     /// The line of what it ran, where that is not told yet, and at its end: beside `info`, its `job_info`, with the same stamp.
