@@ -129,7 +129,7 @@ impl Tracker {
     }
 
     /// What `job` is called, as all that name it have it.
-    fn shared(&self, job: &Job) -> Arc<Job> {
+    pub fn shared(&self, job: &Job) -> Arc<Job> {
         self.jobs.get_key_value(job).map_or_else(|| Arc::new(job.clone()), |(job, _)| job.clone())
     }
 

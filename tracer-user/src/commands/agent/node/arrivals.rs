@@ -171,7 +171,7 @@ impl Jobs {
         let pending = self.details.iter().filter_map(|(job, details)| {
             let is_apart = self.tracker.job(job).is_some_and(|of| !of.apart.is_empty());
             let peak_bytes = details.pending_peak(is_apart)?;
-            Some((job.clone(), self.root(job)?.to_owned(), peak_bytes))
+            Some((Job::clone(job), self.root(job)?.to_owned(), peak_bytes))
         });
         pending.collect()
     }

@@ -53,7 +53,7 @@ impl Jobs {
             .min_by_key(|(_, tracked)| tracked.root.as_os_str().len())
             .context("there is one")?;
         let details =
-            self.details.get(job).context("nothing is known of the job yet: try again")?;
+            self.details.get(*job).context("nothing is known of the job yet: try again")?;
         // Another job may have a directory of that name by now.
         let own = |id: &u64| {
             let cgroup = Cgroup { table: 0, id: *id };

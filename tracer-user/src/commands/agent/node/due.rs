@@ -101,7 +101,7 @@ impl Jobs {
                 false => details.due_record(every_ns, || phase_ns(origin, job, every_ns)),
             };
             let since_ns = details.waits_since_ns();
-            due.extend(reach.map(|reach| Due { job: job.clone(), since_ns, reach }));
+            due.extend(reach.map(|reach| Due { job: Job::clone(job), since_ns, reach }));
         }
         let most_running = if is_end { usize::MAX } else { most_at_once(self.details.len()) };
         let (due, dropped) = in_turn(due, most_running);
@@ -136,7 +136,7 @@ impl Jobs {
     /// interval none: nothing more will be read.
     fn unread(&self, slots: &Slots, is_last: bool) -> BTreeSet<Job> {
         let let_go = self.details.iter().filter(|(job, of)| is_let_go(&self.tracker, job, of));
-        let let_go: BTreeSet<&Job> = let_go.map(|(job, _)| job).collect();
+        let let_go: BTreeSet<&Job> = let_go.map(|(job, _)| &**job).collect();
         let owners = (!is_last && !let_go.is_empty()).then(|| self.tracker.owners());
         let owners = owners.into_iter().flatten();
         let unread = owners.filter(|(lease, job)| let_go.contains(job) && slots.is_open(*lease));

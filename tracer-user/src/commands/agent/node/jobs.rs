@@ -40,9 +40,9 @@ pub(super) struct Jobs {
     pub naming: Arc<Naming>,
     /// Which lease is whose.
     pub tracker: Tracker,
-    /// What is known of each job besides the probes' counts. Boxed: three KiB each, and a node of the tree has room for
+    /// What is known of each job, as the tracker calls it, besides the probes' counts. Boxed: three KiB each, and a node of the tree has room for
     /// eleven, of which six are used where jobs come in their order.
-    pub details: BTreeMap<Job, Box<Details>>,
+    pub details: BTreeMap<Arc<Job>, Box<Details>>,
     /// Jobs that were let go a moment ago, as where slots are short: one of their directories may still be there.
     pub(super) let_go: LetGo,
     /// The names of their owners.
@@ -97,7 +97,7 @@ impl Jobs {
         let now_ns = snapshot.monotonic_ns;
         let roots = Roots::of(&self.tracker);
         let mut places = self.view.places_of_many();
-        let mut details = InStep::new(self.details.iter_mut());
+        let mut details = InStep::new(self.details.iter_mut().map(|(job, of)| (&**job, of)));
         for (job, tracked) in self.tracker.jobs() {
             let Some(details) = details.of(job) else { continue };
             let mut probed = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease));
@@ -123,7 +123,7 @@ impl Jobs {
         }
         debug_assert!(jobs.is_sorted_by(|one, next| one.job < next.job), "one would be missed");
         let returned = self.tracker.returned();
-        let mut details = InStep::new(self.details.iter_mut());
+        let mut details = InStep::new(self.details.iter_mut().map(|(job, of)| (&**job, of)));
         for stats in &mut *jobs {
             if let Some(details) = details.of(&stats.job) {
                 match returned.contains(&stats.job) {
@@ -145,7 +145,7 @@ impl Jobs {
         for (job, details) in let_go {
             let groups = details.add_last_peak(now_ns);
             let groups = (!groups.is_empty()).then_some(groups);
-            jobs.extend(groups.map(|groups| JobStats { job: job.clone(), groups }));
+            jobs.extend(groups.map(|groups| JobStats { job: Job::clone(job), groups }));
         }
     }
 
@@ -214,14 +214,14 @@ impl Jobs {
     pub fn insert(&mut self, job: Job, mut details: Details) {
         details.set_node(self.capacity, &self.unknown);
         details.is_step = !job.step.is_empty();
-        self.details.insert(job, Box::new(details));
+        self.details.insert(self.tracker.shared(&job), Box::new(details));
         self.gpus_may_differ = true;
     }
 
     /// What is known of `job` is of `to` now.
     pub fn move_details(&mut self, job: &Job, to: Job) {
         if let Some(details) = self.details.remove(job) {
-            self.details.insert(to, details);
+            self.details.insert(self.tracker.shared(&to), details);
         }
     }
 
