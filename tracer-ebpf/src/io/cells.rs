@@ -195,7 +195,7 @@ unsafe fn cell(cpu: *mut IoCpu, key: IoKey, system: System) -> Option<*mut IoCel
 /// # Safety
 /// `cpu` is this CPU's own.
 #[inline(always)]
-pub unsafe fn known(cpu: *mut IoCpu, device: u32, op: u32) -> u32 {
+unsafe fn known(cpu: *mut IoCpu, device: u32, op: u32) -> u32 {
     // SAFETY: the caller's.
     let known = unsafe { place_of_known(cpu, op).read_volatile() };
     if known >> 32 == u64::from(device) { known as u32 } else { 0 }
@@ -238,18 +238,19 @@ fn find(cpu: *mut IoCpu, word: u64, block: u64) -> u64 {
 /// Takes a cell for `key`; its index, or 0 where there is none left.
 #[inline(always)]
 fn make(key: IoKey, block: u64) -> u32 {
-    let Ok(Some(index)) = CELL_PLACES.pop() else { return 0 };
-    if CELLS.insert(key.word(), &index, BPF_NOEXIST.into()).is_err() {
-        // Another CPU was there first.
+    if let Ok(Some(index)) = CELL_PLACES.pop() {
+        if CELLS.insert(key.word(), &index, BPF_NOEXIST.into()).is_ok() {
+            if let Some(cell) = cell_sums(index) {
+                // SAFETY: this CPU's own.
+                unsafe { (*cell).magic = System { device: key.device, block }.magic() };
+            }
+            return index;
+        }
         let _ = CELL_PLACES.push(&index, 0);
-        // SAFETY: a word that is written as a whole.
-        return unsafe { CELLS.get(&key.word()) }.map_or(0, |index| *index);
     }
-    if let Some(cell) = cell_sums(index) {
-        // SAFETY: this CPU's own.
-        unsafe { (*cell).magic = System { device: key.device, block }.magic() };
-    }
-    index
+    // Another CPU was there first, maybe with the last index that there was.
+    // SAFETY: a word that is written as a whole.
+    unsafe { CELLS.get(&key.word()) }.map_or(0, |index| *index)
 }
 
 /// Counts an access of `bytes` in its class.

@@ -153,17 +153,21 @@ pub fn count(
 #[inline(always)]
 fn find(cpu: *mut IoCpu, key: &FileKey, operation: Operation) -> Option<(*mut FileCell, bool)> {
     // SAFETY: this CPU's own.
-    if unsafe { (*cpu).is_of_light } != 0
-        && let Some(cell) = LIGHT.get_ptr_mut(key)
-    {
+    let is_of_light = unsafe { (*cpu).is_of_light } != 0;
+    if is_of_light && let Some(cell) = LIGHT.get_ptr_mut(key) {
         return Some((cell, false));
     }
-    match HEAVY.get_ptr_mut(key) {
-        Some(cell) => Some((cell, true)),
-        // What is gone has no name, and a file that is only closed has done nothing here.
-        None if operation.file() == 0 => Some((LIGHT.get_ptr_mut(key)?, false)),
-        None => Some((light(cpu, key, operation)?, false)),
+    if let Some(cell) = HEAVY.get_ptr_mut(key) {
+        return Some((cell, true));
     }
+    if !is_of_light && let Some(cell) = LIGHT.get_ptr_mut(key) {
+        return Some((cell, false));
+    }
+    // What is gone has no name, and a file that is only closed has done nothing here.
+    if operation.file() == 0 {
+        return None;
+    }
+    Some((make(cpu, key, operation)?, false))
 }
 
 /// Counts a request to io_uring that is completed while thread `pid` runs, in that one's cell, whoever submitted it:
@@ -176,7 +180,7 @@ pub fn count_request(cpu: *mut IoCpu, pid: u32, operation: Operation) {
     }
     let (cell, is_heavy) = match HEAVY.get_ptr_mut(&key) {
         Some(cell) => (cell, true),
-        None => match light(cpu, &key, operation) {
+        None => match LIGHT.get_ptr_mut(&key).or_else(|| make(cpu, &key, operation)) {
             Some(cell) => (cell, false),
             None => return,
         },
@@ -213,12 +217,9 @@ fn is_kept(key: &FileKey, cell: &FileCell) -> bool {
     true
 }
 
-/// The cell of a pair that does little, made where there is none.
+/// Makes the cell of a pair that has none.
 #[inline(always)]
-fn light(cpu: *mut IoCpu, key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
-    if let Some(cell) = LIGHT.get_ptr_mut(key) {
-        return Some(cell);
-    }
+fn make(cpu: *mut IoCpu, key: &FileKey, operation: Operation) -> Option<*mut FileCell> {
     let _ = LIGHT.insert(key, &EMPTY, BPF_NOEXIST.into());
     let cell = LIGHT.get_ptr_mut(key)?;
     // SAFETY: the thread's own, and this CPU's.

@@ -56,6 +56,9 @@ pub static ERRORS: PerCpuHashMap<u64, u64> = PerCpuHashMap::with_max_entries(IO_
 /// Mounted file systems by their number.
 #[map]
 pub static DEVICES: HashMap<u32, u32> = HashMap::with_max_entries(IO_MOUNTS, 0);
+/// How often one was removed from these.
+#[btf_map]
+static MOUNTS_CHANGED: Array<u32, 1> = Array::new();
 /// The same by the paths that begin with where they are mounted.
 #[map]
 pub static MOUNTS: LpmTrie<[u8; IO_PATH_BYTES], u32> = LpmTrie::with_max_entries(2 * IO_MOUNTS, 0);
@@ -112,6 +115,13 @@ pub fn in_flight(pid: u32) -> Option<*mut InFlight> {
 #[inline(always)]
 pub fn task_sums(index: u32) -> Option<*mut TaskCell> {
     TASK_SUMS.get_ptr_mut(index)
+}
+
+/// How often a file system was unmounted.
+#[inline(always)]
+pub fn mounts_changed() -> u32 {
+    // SAFETY: a word that the agent writes as a whole.
+    MOUNTS_CHANGED.get_ptr(0).map_or(0, |count| unsafe { count.read_volatile() })
 }
 
 /// This CPU's cell at `index`.

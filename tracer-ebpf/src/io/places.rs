@@ -9,12 +9,11 @@ use tracer_ebpf::{
 
 use crate::{
     arguments::{AT_FDCWD, Arguments},
-    cells,
     file::word_at,
     files::File,
     inode::Inode,
     kernel::{Pointer, global, has, load},
-    maps::{DEVICES, MOUNTS, cpu, path},
+    maps::{DEVICES, MOUNTS, cpu, mounts_changed, path},
     typed::{device_of, file, file_of_descriptor},
 };
 
@@ -226,13 +225,27 @@ fn told(arguments: Arguments, call: IoCall) -> u32 {
         // As the kernel packs it for programs (`new_encode_dev`).
         (low & 0xf_ff00) << 12 | low & 0xff | low >> 12 & 0xf_ff00
     };
-    // One that has a cell was mounted when it got that.
+    if is_mounted(device) { device } else { 0 }
+}
+
+/// Whether file system `device` is mounted, by what the agent knows of mounts. A CPU remembers the last one that is: most
+/// calls in a row are on the same, and a look-up costs several times as much.
+#[inline(always)]
+fn is_mounted(device: u32) -> bool {
+    let Some(cpu) = cpu() else { return false };
+    // First: where the agent removes it meanwhile, what is found is of before.
+    let asked_at = mounts_changed();
     // SAFETY: this CPU's own; asked for its presence alone.
-    let is_mounted = unsafe {
-        cpu().is_some_and(|cpu| cells::known(cpu, device, call.op()) != 0)
-            || DEVICES.get(&device).is_some()
-    };
-    if is_mounted { device } else { 0 }
+    unsafe {
+        if (*cpu).mounted == device && (*cpu).mounted_asked_at == asked_at {
+            return device != 0;
+        }
+        let is_mounted = DEVICES.get(&device).is_some();
+        if is_mounted {
+            ((*cpu).mounted, (*cpu).mounted_asked_at) = (device, asked_at);
+        }
+        is_mounted
+    }
 }
 
 /// Two words of the program's memory; zeros where they cannot be read.

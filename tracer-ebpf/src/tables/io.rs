@@ -180,6 +180,10 @@ pub struct IoCpu {
     pub shortest_kept_ns: u64,
     /// 1 where the last operation was found among files with which little was done: so most likely is the next.
     pub is_of_light: u64,
+    /// The file system that a stat told last of which it was known that it is mounted, and how often the agent had removed
+    /// one by then.
+    pub mounted: u32,
+    pub mounted_asked_at: u32,
     /// Of each operation the cell that was used last: its file system and, in the low half, its index, or 0.
     pub cells: [u64; KNOWN_CELLS],
     /// The last call that ended.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use aya::maps::{
-    HashMap, MapData,
+    Array, HashMap, MapData,
     lpm_trie::{Key, LpmTrie},
 };
 use tracer_ebpf::tables::io::{IO_MOUNTS, IO_PATH_BYTES};
@@ -24,6 +24,9 @@ type Prefixes = BTreeMap<Vec<u8>, u32>;
 pub struct Mounted {
     prefixes: LpmTrie<MapData, [u8; IO_PATH_BYTES], u32>,
     devices: HashMap<MapData, u32, u32>,
+    /// How often one was removed from these: what programs remember of them holds until the next.
+    changed: Array<MapData, u32>,
+    removals: u32,
     /// What is in the maps.
     known: Prefixes,
     systems: BTreeMap<u32, u32>,
@@ -38,6 +41,8 @@ impl Mounted {
         Ok(Self {
             prefixes: take("MOUNTS")?.try_into().context("map MOUNTS")?,
             devices: take("DEVICES")?.try_into().context("map DEVICES")?,
+            changed: take("MOUNTS_CHANGED")?.try_into().context("map MOUNTS_CHANGED")?,
+            removals: 0,
             known: Prefixes::new(),
             systems: BTreeMap::new(),
         })
@@ -53,11 +58,15 @@ impl Mounted {
             None => prefixes.remove(&key(prefix)).is_ok(),
         });
         let systems = now.values().map(|device| (*device, *device)).collect();
+        let removals = &mut self.removals;
         let known = follow(&mut self.systems, &systems, |device, to| match to {
             Some(to) => devices.insert(device, to, 0).is_ok(),
-            None => devices.remove(device).is_ok(),
+            None => {
+                *removals = removals.wrapping_add(1);
+                devices.remove(device).is_ok()
+            }
         });
-        all && told && known
+        all && told && known && self.changed.set(0, self.removals, 0).is_ok()
     }
 }
 

@@ -242,9 +242,9 @@ impl<'a> Facts<'a> {
         self.totals.counted_ns(self.nodes.len())
     }
 
-    /// Whether that is too little of it to say what cores were used for.
+    /// Whether that is too little of the job to say what cores were used for.
     pub fn is_hardly_counted(&self) -> bool {
-        self.counted_ns() < self.totals.elapsed_ns / 2
+        self.counted_ns() < self.request.took_ns.max(self.totals.elapsed_ns) / 2
     }
 
     /// Counted time in which surely every task slept: what even the sum of all busy time leaves.

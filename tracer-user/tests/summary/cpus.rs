@@ -1,7 +1,7 @@
 //! Why a job waited for a CPU, and whether it left cores idle, where the rules' own cases are not enough.
 
 use jobtrace::{
-    model::tables::{CPU, Cpu, SCHED, Sched},
+    model::tables::{CPU, Cpu, SCHED, Sched, fact},
     record::Record,
     report::{self, Report, Whole},
     view::{Style, render},
@@ -170,6 +170,21 @@ fn shares_are_those_of_the_time_that_was_counted() {
     let (text, report) = shed(58);
     let rules: Vec<_> = report.advice.iter().map(|one| one.rule).collect();
     assert!(!rules.contains(&"all_asleep") && !rules.contains(&"idle_cores"), "{rules:?} {text}");
+}
+
+/// The agent found it running.
+#[test]
+fn a_part_that_was_counted_says_nothing_of_cores_that_the_rest_may_have_used() {
+    let rules = |began_s: u64| {
+        let mut job = node("n1", 8, [60, 0], 1, 60);
+        let end_ns = job.timeline.end_ns();
+        job.facts.set(const { fact("start") }, end_ns - began_s * S);
+        job.facts.set(const { fact("end") }, end_ns);
+        job.facts.set(const { fact("counted_from") }, end_ns - 60 * S);
+        told(vec![job]).into_iter().map(|(rule, _)| rule).collect::<Vec<_>>()
+    };
+    assert!(rules(90).contains(&"idle_cores"), "{:?}", rules(90));
+    assert!(!rules(300).contains(&"idle_cores"), "{:?}", rules(300));
 }
 
 /// A sleep counts when it ends.

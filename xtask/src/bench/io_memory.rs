@@ -17,7 +17,8 @@ const MOST_BYTES: u64 = 16 << 20;
 const FEW: u64 = 2;
 const MANY: u64 = 256;
 
-/// Bytes on each possible CPU: all other maps are as large on any number of them. The kernel rounds values up to words.
+/// Bytes on each possible CPU: all other maps are as large on any number of them, but for an element of each table by key.
+/// The kernel rounds values up to words.
 const CPU_BYTES: u64 = ((IO_CELLS as usize + 1) * size_of::<IoCell>()
     + IO_ERRORS as usize * size_of::<u64>()
     + size_of::<SlowOps>()

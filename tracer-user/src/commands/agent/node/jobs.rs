@@ -40,8 +40,8 @@ pub(super) struct Jobs {
     pub naming: Arc<Naming>,
     /// Which lease is whose.
     pub tracker: Tracker,
-    /// What is known of each job, as the tracker calls it, besides the probes' counts. Boxed: three KiB each, and a node of the tree has room for
-    /// eleven, of which six are used where jobs come in their order.
+    /// What is known of each job, as the tracker calls it, besides the probes' counts. Boxed: three KiB each, and a node of
+    /// the tree has room for eleven, of which six are used where jobs come in their order.
     pub details: BTreeMap<Arc<Job>, Box<Details>>,
     /// Jobs that were let go a moment ago, as where slots are short: one of their directories may still be there.
     pub(super) let_go: LetGo,
