@@ -86,7 +86,9 @@ head! {
     seen: u64 = |record| Some(record.timeline.end_ns());
     /// Time for which it was counted.
     elapsed_ns: u64 = |record| Some(record.totals.elapsed_ns);
-    /// Part of it in which scheduling was not counted: time on CPU, waits and sleep.
+    /// How long it took, where that is longer: not all of it was counted.
+    took_ns: u64 = |record| Some(record.took_ns()).filter(|ns| *ns > record.totals.elapsed_ns);
+    /// Part of the time counted in which scheduling was not: time on CPU, waits and sleep.
     uncounted_ns: u64 = |record| Some(record.totals.gaps.of(SCHED)).filter(|ns| *ns > 0);
     /// Why it ended, if that is known.
     end_reason: Text = |record| text(record, const { fact("end_reason") });

@@ -32,6 +32,7 @@ use timeline::Timeline;
 
 use crate::model::{
     end_reason::ended_for_memory,
+    gaps::{Gap, NO_AGENT, NO_SLOT},
     group::Group,
     info::{Facts, JobInfo},
     job::Job,
@@ -75,6 +76,21 @@ impl Record {
         let begin_ns = self.timeline.end_ns();
         self.timeline.add_after(&self.totals.stats.groups, span_ns, groups);
         self.totals.add(begin_ns, span_ns, groups, own);
+    }
+
+    /// How long the job took; where all of it was counted that is what was counted, by a clock that nobody sets.
+    pub fn took_ns(&self) -> u64 {
+        let start_ns = self.facts.number(const { fact("start") });
+        let end_ns = self.facts.number(const { fact("end") });
+        let not_at_all = |gap: &Gap| [NO_AGENT, NO_SLOT].contains(&&*gap.what);
+        let is_part = self.facts.has(const { fact("counted_from") })
+            || self.totals.gaps.iter().any(not_at_all);
+        let counted_ns = self.totals.elapsed_ns;
+        if !is_part {
+            return counted_ns;
+        }
+        let end_ns = end_ns.unwrap_or(self.timeline.end_ns());
+        end_ns.saturating_sub(start_ns.unwrap_or(self.timeline.begin_ns())).max(counted_ns)
     }
 
     /// Whether it ended when the kernel killed a process of it for lack of memory.

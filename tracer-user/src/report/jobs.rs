@@ -42,8 +42,10 @@ pub struct Row {
     pub end: Option<u64>,
     /// Up to when it was counted.
     pub seen: u64,
-    /// The longest of its nodes' times: its own, whatever its steps took.
+    /// Time for which it was counted, where that is longest of its nodes: its own, whatever its steps took.
     pub elapsed_ns: u64,
+    /// How long it took, counted or not.
+    pub took_ns: u64,
     /// Time on CPU of all tasks.
     pub on_cpu_ns: Option<u64>,
     /// Time of its tasks waiting for a CPU.
@@ -108,6 +110,7 @@ impl From<&Run> for Row {
         let of_node = |node: &Option<String>| -> Vec<&Head> {
             heads().filter(|head| head.host == *node).collect()
         };
+        let elapsed_ns = nodes.iter().map(|node| elapsed_ns(&of_node(node))).max().unwrap_or(0);
         let idle_core_ns = |node| Cores::idle_ns(of_node(node).into_iter().map(Cores::of));
         Self {
             job: text(|head| &head.job),
@@ -121,7 +124,9 @@ impl From<&Run> for Row {
             start: heads().filter_map(|head| head.start).min().unwrap_or(run.begin_ns()),
             end: most(|head| head.end).filter(|_| has_ended(run)),
             seen: run.seen_ns(),
-            elapsed_ns: nodes.iter().map(|node| elapsed_ns(&of_node(node))).max().unwrap_or(0),
+            elapsed_ns,
+            // That of one of its parts may be all of it.
+            took_ns: most(|head| head.took_ns).map_or(elapsed_ns, |ns| ns.max(elapsed_ns)),
             on_cpu_ns: sum(|head| head.on_cpu_ns),
             run_queue_wait_ns: sum(|head| head.run_queue_wait_ns),
             blocked_ns: sum(|head| head.blocked_ns),
@@ -239,6 +244,17 @@ mod tests {
         assert_eq!((row.nodes, row.elapsed_ns, row.state), (2, 15, "ended"));
         assert_eq!((row.core_held_ns, row.on_cpu_ns), (Some(8 * 27), Some(2 * 27)));
         assert_eq!((row.idle_core_ns, row.memory_used_peak_bytes), (6 * 27, Some(12)));
+    }
+
+    #[test]
+    fn a_job_that_was_counted_in_part_took_longer() {
+        let (folder, mut part) = head("n1", 10);
+        let took_ns = |part: &Head| {
+            Row::from(&Run { parts: vec![(folder.clone(), part.clone()), head("n2", 12)] }).took_ns
+        };
+        assert_eq!(took_ns(&part), 12);
+        part.took_ns = Some(50);
+        assert_eq!(took_ns(&part), 50);
     }
 
     #[test]

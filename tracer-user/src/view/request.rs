@@ -1,10 +1,7 @@
 //! What a job asked its scheduler for, and how to ask for something else: the scheduler's own option and number.
 
 use crate::{
-    model::{
-        gaps::{Gap, NO_AGENT, NO_SLOT},
-        tables::{FAULT, Fact, Fault, fact},
-    },
+    model::tables::{FAULT, Fact, Fault, fact},
     record::Record,
 };
 
@@ -73,7 +70,7 @@ impl Request {
             nodes_given: number(const { fact("node_count") }),
             node_cores: number(const { fact("node_cores") }),
             node_memory_bytes: number(const { fact("node_memory_bytes") }),
-            took_ns: took_ns(record),
+            took_ns: record.took_ns(),
             has_ended,
             ended_itself: has_ended
                 && end_reason.is_empty()
@@ -97,18 +94,6 @@ impl Request {
         let Ask::Memory(enough) = Ask::memory_for(bytes) else { return None };
         (bytes < node_bytes).then(|| Ask::Memory(enough.min(whole_gib.max(bytes))))
     }
-}
-
-/// Run time; where all of it was counted that is what was counted, by a clock that nobody sets.
-fn took_ns(record: &Record) -> u64 {
-    let number = |row: &'static Fact| record.facts.number(row);
-    let start_ns = number(const { fact("start") }).unwrap_or(record.timeline.begin_ns());
-    let end_ns = number(const { fact("end") }).unwrap_or(record.timeline.end_ns());
-    let not_at_all = |gap: &Gap| [NO_AGENT, NO_SLOT].contains(&&*gap.what);
-    let is_part = record.facts.has(const { fact("counted_from") })
-        || record.totals.gaps.iter().any(not_at_all);
-    let counted_ns = record.totals.elapsed_ns;
-    if is_part { end_ns.saturating_sub(start_ns).max(counted_ns) } else { counted_ns }
 }
 
 /// Whether tasks of it were killed for memory and nobody knows whether it went on without them.

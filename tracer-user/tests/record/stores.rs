@@ -329,6 +329,11 @@ fn each_field_of_a_head_is_written_and_explained() {
     let mut record = full();
     record.totals.stats.job.step = "0".into();
     record.totals.gaps.add("sched", 1_000_000_000, 3_000_000_000);
+    // It began long before it was counted.
+    let start_ns = record.facts.number(const { tables::fact("start") }).unwrap_or(0);
+    let end_ns = start_ns + 2 * record.totals.elapsed_ns;
+    record.facts.set(const { tables::fact("end") }, end_ns);
+    record.facts.set(const { tables::fact("counted_from") }, record.timeline.begin_ns());
     // What was charged for a moment nobody saw.
     let memory = record.totals.stats.groups.iter_mut().find(|group| group.is(&tables::MEMORY));
     memory.unwrap().set(tables::Memory::peak_bytes, 1 << 40);

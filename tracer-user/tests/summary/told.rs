@@ -6,7 +6,7 @@ use jobtrace::{
         info::Exit,
         tables::{Fact, Fault, fact},
     },
-    record::Record,
+    record::{Record, head::Head},
     report::{Report, Whole, render},
     scheduler::Told,
     view::Style,
@@ -210,12 +210,15 @@ fn a_part_that_was_counted_is_not_taken_for_how_long_it_ran() {
         if without_agent_s > 0 {
             record.totals.gaps.add("agent", end - 7140 * S, end - 7140 * S + without_agent_s * S);
         }
+        let took_ns = Head::from(&record).took_ns;
         let report = Report::of(&Whole::of(vec![record]).unwrap(), true);
-        render(&report, &USUAL).lines().next().unwrap().to_owned()
+        (render(&report, &USUAL).lines().next().unwrap().to_owned(), took_ns)
     };
-    assert!(title(None, 0).ends_with(" after 1 min 0 s"), "{}", title(None, 0));
+    let (all, took_ns) = title(None, 0);
+    assert!(all.ends_with(" after 1 min 0 s") && took_ns.is_none(), "{all} {took_ns:?}");
     // It was found running, or the agent was started anew meanwhile.
-    for part in [title(Some(60), 0), title(None, 7140)] {
+    for (part, took_ns) in [title(Some(60), 0), title(None, 7140)] {
+        assert_eq!(took_ns, Some(7200 * S));
         assert!(part.ends_with(" after 2 h 0 min, of which 1 min 0 s was counted"), "{part}");
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// All columns of the CSV.
-static COLUMNS: [Column<Row>; 27] = [
+static COLUMNS: [Column<Row>; 28] = [
     ("job", |row| row.job.clone()),
     ("manager", |row| row.manager.clone()),
     ("user", |row| row.user.clone()),
@@ -28,6 +28,7 @@ static COLUMNS: [Column<Row>; 27] = [
     ("end", |row| number(row.end)),
     ("seen", |row| row.seen.to_string()),
     ("elapsed_ns", |row| row.elapsed_ns.to_string()),
+    ("took_ns", |row| row.took_ns.to_string()),
     ("on_cpu_ns", |row| number(row.on_cpu_ns)),
     ("run_queue_wait_ns", |row| number(row.run_queue_wait_ns)),
     ("blocked_ns", |row| number(row.blocked_ns)),
@@ -85,7 +86,7 @@ pub fn table(rows: &[Row], style: &Style) -> String {
             clean(&row.user, style.unicode),
             row.state.replace('_', " "),
             moment(row.start)[..16].to_owned(),
-            duration(row.elapsed_ns),
+            duration(row.took_ns),
             row.nodes.to_string(),
             share(row.on_cpu_ns, row.core_counted_ns),
             row.memory_shown(style.unicode),
