@@ -1,9 +1,9 @@
 //! What threads did to files, as it lies in the maps.
 
-use std::os::fd::AsFd;
+use std::{collections::HashMap, os::fd::AsFd};
 
 use anyhow::{Context, Result, bail};
-use aya::maps::{HashMap, Map, MapData};
+use aya::maps::{HashMap as Table, Map, MapData};
 use tracer_ebpf::tables::io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, LIGHT_FILES};
 
 use super::known::Known;
@@ -11,15 +11,22 @@ use crate::bpf::{batch::elements, maps::TakeMap};
 
 /// So many new cells since a reading, and it is time for the next.
 const FILLING: u64 = LIGHT_FILES as u64 / 4;
+/// So many, and their names are taken all at once: one by one the last would be driven out before they are asked for.
+const MANY: u64 = 256;
 /// Words of a file's name.
 const NAME_WORDS: usize = size_of::<FileName>() / 8;
 
-type Names = HashMap<MapData, [u64; 2], [u64; NAME_WORDS]>;
+/// Said of errors.
+const NAMES: &str = "map of names";
+
+type Name = [u64; NAME_WORDS];
+type Names<'a> = Table<&'a MapData, [u64; 2], Name>;
 
 /// The maps, and what was read of them.
 pub struct Files {
     cells: [(MapData, u32); 2],
-    names: [Names; 2],
+    /// Of files with which much is done, and of all others.
+    names: [Map; 2],
     /// Cells that had been made before the last reading.
     read_at: u64,
     pub known: Known,
@@ -37,8 +44,7 @@ impl Files {
         };
         // What goes over from the first to the second while both are read is then in the second.
         let cells = [(cells("LIGHT")?, LIGHT_FILES), (cells("HEAVY")?, HEAVY_FILES)];
-        let mut names = |name: &str| take(name)?.try_into().context("map of names");
-        let names = [names("HEAVY_NAMES")?, names("NAMES")?];
+        let names = [take("HEAVY_NAMES")?, take("NAMES")?];
         Ok(Self { cells, names, read_at: 0, known: Known::default() })
     }
 
@@ -53,19 +59,33 @@ impl Files {
     /// # Errors
     /// When a map cannot be read.
     pub fn read(&mut self, filed: u64, cells_made: u64) -> Result<()> {
+        let are_many = cells_made.saturating_sub(self.read_at) > MANY;
         self.read_at = cells_made;
+        // Before the cells: what comes meanwhile is asked for by itself.
+        let listed = if are_many { self.list_names()? } else { HashMap::new() };
         let mut all = Vec::new();
         for (map, most) in &self.cells {
             // SAFETY: the map's own types, integers without padding.
             let read = unsafe { elements::<FileKey, FileCell>(map.fd().as_fd(), *most as usize) };
             all.extend(read.context("cannot read the files that the job used")?);
         }
-        let names = &self.names;
+        let names: Vec<Names<'_>> =
+            self.names.iter().map(TryFrom::try_from).collect::<Result<_, _>>().context(NAMES)?;
         self.known.take(filed, all, |file| {
-            let words = names.iter().find_map(|map| map.get(&file.words(), 0).ok())?;
-            Some(name_of(words))
+            let words = file.words();
+            let listed = listed.get(&words).copied();
+            let asked = || names.iter().find_map(|map| map.get(&words, 0).ok());
+            Some(name_of(listed.or_else(asked)?))
         });
         Ok(())
+    }
+
+    /// The names of files with which little was done.
+    fn list_names(&self) -> Result<HashMap<[u64; 2], Name>> {
+        let [_, Map::LruHashMap(names)] = &self.names else { bail!("{NAMES} is of another kind") };
+        // SAFETY: as large as the map's own types, integers without padding.
+        let names = unsafe { elements(names.fd().as_fd(), LIGHT_FILES as usize) };
+        Ok(names.context(NAMES)?.into_iter().collect())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use tracer_ebpf::tables::io_file::{FileCell, FileId, FileKey, FileName, Pattern};
@@ -162,10 +162,14 @@ impl Known {
     pub fn largest(&self, mut place: impl FnMut(u32, &str) -> [String; 3]) -> Files {
         let mut folders = self.folders.clone();
         let mut files: BTreeMap<Place, Sum> = BTreeMap::new();
+        let (mut in_no_folder, mut ops_in_none) = (BTreeSet::new(), 0);
         for (id, file) in &self.files {
             if let Some(folder) = file.folder() {
                 let place = (id.device, folder.to_owned());
                 folders.entry(place).or_default().add(&file.counts, 1);
+            } else {
+                in_no_folder.insert(place(id.device, &file.path(*id)));
+                ops_in_none += file.counts.ops;
             }
             files.entry((id.device, file.path(*id))).or_default().add(&file.counts, 1);
         }
@@ -178,7 +182,14 @@ impl Known {
             };
             sums.into_iter().map(one).collect::<Vec<_>>()
         };
-        Files { lost: self.lost, ..Files::largest(all(files), all(folders)) }
+        let told = Files::largest(all(files), all(folders));
+        // Those that are large enough are told by themselves.
+        let is_in_none = |file: &&FileUse| {
+            in_no_folder.contains(&[&file.fs, &file.mount, &file.path].map(String::clone))
+        };
+        let ops_told: u64 = told.files.iter().filter(is_in_none).map(|file| file.counts.ops).sum();
+        let ops = self.lost.ops + ops_in_none.saturating_sub(ops_told);
+        Files { lost: LostFiles { ops, ..self.lost }, ..told }
     }
 }
 

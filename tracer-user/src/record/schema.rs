@@ -77,7 +77,7 @@ pub static KEYS: &[Key] = &[
     key(
         FILES,
         "list of objects",
-        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last; `shared_writes`, `shared_written_bytes`, `shared_write_ns`: of the writes, those between two readings in which several threads of the node wrote to it. Requests to io_uring are in `ops` and in the bytes alone. A copy (copy_file_range, sendfile, splice) is one of the file that it reads; the one that it writes has none of it, unless a splice takes it out of a pipe; its time is in `time_ns`, not in `read_ns`. What is in no file is `io` less these.",
+        "Files (`run --io`, `io`): the 64 that took longest, those with most bytes, most operations and most opens; on each node. `path` (where it was when it was used first; `…/` before it where that is too long), `fs` and `mount` as in `io`, `files` (how many of that name, one after the other), and of operations by descriptor, but for fstat: `ops`, `opens`, `reads`, `writes`, `syncs`, `read_bytes`, `written_bytes`, `time_ns`, `waited_ns`, `open_ns`, `read_ns`, `write_ns`, `sync_ns`; `consecutive`, `sequential`, `random` as in `io`; `fetched_bytes` (of pages that its reads and page faults brought into the page cache) and `faults` (page faults that did); `size_bytes` when it was used last; `shared_writes`, `shared_written_bytes`, `shared_write_ns`: of the writes, those between two readings in which several threads of the node wrote to it. Requests to io_uring are in `ops` and in the bytes alone. A copy (copy_file_range, sendfile, splice) is one of the file that it reads; the one that it writes has none of it, unless a splice takes it out of a pipe; its time is in `time_ns`, not in `read_ns`. What is in no file is `io` less these.",
     ),
     key(
         FOLDERS,
@@ -87,7 +87,7 @@ pub static KEYS: &[Key] = &[
     key(
         LOST,
         "object",
-        "What the tables of files had no room for (`run --io`, `io`), absent where that is nothing: `ops` (operations by descriptor that are told of no file and of no folder; `io` has them) and `files` (files of which no more is known than their folders; one that was used again counts again).",
+        "What the tables of files had no room for (`run --io`, `io`), absent where that is nothing: `ops` (operations by descriptor that are told of no file and of no folder, also where a file's name was driven out before it was read; `io` has them; closes of a file with which the thread did nothing else, as far as the tables know, are in neither) and `files` (files of which no more is known than their folders; one that was used again counts again).",
     ),
     key(
         SLOWEST,

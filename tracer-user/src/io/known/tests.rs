@@ -97,7 +97,8 @@ fn beyond_the_bound_the_least_are_kept_by_their_folders() {
 #[test]
 fn what_was_driven_out_or_has_no_folder_is_lost() {
     let mut known = Known::default();
-    let lost = |known: &Known| known.largest(|_, _| Default::default()).lost;
+    let told = |known: &Known| known.largest(|_, path| [String::new(), "/".into(), path.into()]);
+    let lost = |known: &Known| told(known).lost;
     known.take(10, vec![(key(1, 1), cell(5, 10))], |_| Some(name(b"a\0d\0/\0")));
     assert_eq!(lost(&known), LostFiles::default());
     // The cell was driven out after two operations more, and another's before it was read.
@@ -111,8 +112,10 @@ fn what_was_driven_out_or_has_no_folder_is_lost() {
     let all = MOST_FILES as u64;
     let cells = (10..10 + all).map(|inode| (key(inode, 1), cell(20, 1))).collect();
     known.take(21 + all, cells, |_| None);
-    let put_away = 2 + all - KEPT_BY_EACH as u64;
-    assert_eq!(lost(&known), LostFiles { ops: 5 + put_away, files: 0 });
+    // But for those that are told by themselves.
+    let ops_told = told(&known).files.iter().map(|file| file.counts.ops).sum::<u64>();
+    assert_eq!(told(&known).files.len(), 64);
+    assert_eq!(lost(&known), LostFiles { ops: 21 + all - ops_told, files: 0 });
 }
 
 #[test]
