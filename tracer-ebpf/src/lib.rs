@@ -4,6 +4,10 @@
 //! Nothing here allocates, reads or prints; it builds for the kernel and for the agent alike.
 #![no_std]
 
+/// A flag of maps (BPF_F_MMAPABLE, linux/bpf.h): the data begins with a page, so that a record of 64 bytes is one cache line,
+/// and the agent may map it.
+pub const MMAPABLE: usize = 0x400;
+
 pub mod calls;
 pub mod cells;
 pub mod handle;

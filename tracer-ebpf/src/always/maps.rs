@@ -9,6 +9,7 @@ use aya_ebpf::{
     maps::{HashMap, Queue, RingBuf},
 };
 use tracer_ebpf::{
+    MMAPABLE,
     cells::CELLS,
     ids::{self, HIERARCHIES, IdSet, SETS, SLOTS},
     records::{
@@ -20,8 +21,6 @@ use tracer_ebpf::{
 
 use crate::cells::Table;
 
-/// Page-aligned data, so that each record of 64 bytes is one cache line; and the agent may map it.
-const MMAPABLE: usize = 0x400;
 /// Banks are typed as arrays of words: kernel 6.1 refuses inner maps whose value is a struct.
 type Words<T> = PerCpuArray<T, 1>;
 /// Which key has claimed each cell of a table.

@@ -6,6 +6,7 @@ use aya_ebpf::{
     maps::{HashMap, LruHashMap, RingBuf},
 };
 use tracer_ebpf::{
+    MMAPABLE,
     ids::{self, HIERARCHIES, IdSet, LEASE_SHIFT, SETS, SLOTS},
     tables::census::{
         LOOKED as MOST_LOOKED, LookedKey, PYTHONS as MOST_PYTHONS, Python, RING_BYTES,
@@ -13,9 +14,6 @@ use tracer_ebpf::{
     },
     tables::io_file::IO_INSTANCES,
 };
-
-/// The agent may map it.
-const MMAPABLE: usize = 0x400;
 
 /// The table of cgroups, which the agent puts here.
 #[btf_map]

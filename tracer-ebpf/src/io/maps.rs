@@ -7,16 +7,16 @@ use aya_ebpf::{
     macros::{btf_map, map},
     maps::{HashMap, LpmTrie, LruHashMap, PerCpuHashMap, Queue, lpm_trie::Key},
 };
-use tracer_ebpf::tables::{
-    in_flight::{InFlight, TASKS},
-    io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
-    io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, IO_INSTANCES, LIGHT_FILES},
-    io_slow::SlowOps,
-    io_task::{TASK_CELLS, TaskCell},
+use tracer_ebpf::{
+    MMAPABLE,
+    tables::{
+        in_flight::{InFlight, TASKS},
+        io::{IO_CELLS, IO_ERRORS, IO_MOUNTS, IO_PATH_BYTES, IO_REQUESTS, IoCell, IoCpu},
+        io_file::{FileCell, FileId, FileKey, FileName, HEAVY_FILES, IO_INSTANCES, LIGHT_FILES},
+        io_slow::SlowOps,
+        io_task::{TASK_CELLS, TaskCell},
+    },
 };
-
-/// Page-aligned data, so that each call in progress is one cache line.
-const MMAPABLE: usize = 0x400;
 
 /// The beginning of a path, as mount points are looked up by.
 pub type Path = Key<[u8; IO_PATH_BYTES]>;
@@ -56,12 +56,12 @@ pub static ERRORS: PerCpuHashMap<u64, u64> = PerCpuHashMap::with_max_entries(IO_
 /// Mounted file systems by their number.
 #[map]
 pub static DEVICES: HashMap<u32, u32> = HashMap::with_max_entries(IO_MOUNTS, 0);
-/// How often one was removed from these.
-#[btf_map]
-static MOUNTS_CHANGED: Array<u32, 1> = Array::new();
 /// The same by the paths that begin with where they are mounted.
 #[map]
 pub static MOUNTS: LpmTrie<[u8; IO_PATH_BYTES], u32> = LpmTrie::with_max_entries(2 * IO_MOUNTS, 0);
+/// How often one was removed from [`DEVICES`].
+#[btf_map]
+static MOUNTS_CHANGED: Array<u32, 1> = Array::new();
 /// What threads did to files.
 #[map]
 pub static LIGHT: LruHashMap<FileKey, FileCell> = LruHashMap::with_max_entries(LIGHT_FILES, 0);
@@ -117,7 +117,7 @@ pub fn task_sums(index: u32) -> Option<*mut TaskCell> {
     TASK_SUMS.get_ptr_mut(index)
 }
 
-/// How often a file system was unmounted.
+/// How often the agent saw that a file system was unmounted.
 #[inline(always)]
 pub fn mounts_changed() -> u32 {
     // SAFETY: a word that the agent writes as a whole.

@@ -66,7 +66,9 @@ impl Mounted {
                 devices.remove(device).is_ok()
             }
         });
-        all && told && known && self.changed.set(0, self.removals, 0).is_ok()
+        // Also where not all found room.
+        let is_noted = self.changed.set(0, self.removals, 0).is_ok();
+        all && told && known && is_noted
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Of the files that a job used, what no row can tell. They only grow.
+/// Of the files that a job used, what no row can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LostFiles {
