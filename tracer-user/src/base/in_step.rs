@@ -1,6 +1,6 @@
 //! Two lists in the same order, walked side by side: no search for each entry.
 
-use std::iter::Peekable;
+use std::{iter::Peekable, ptr};
 
 /// Entries in the order of their keys, of which those of greater and greater keys are asked for.
 pub struct InStep<I: Iterator>(Peekable<I>);
@@ -13,8 +13,9 @@ impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> InStep<I> {
 
     /// The entry of `key`, which is greater than all that were asked for before.
     pub fn of(&mut self, key: &K) -> Option<V> {
-        while self.0.next_if(|(at, _)| *at < key).is_some() {}
-        Some(self.0.next_if(|(at, _)| *at == key)?.1)
+        // Mostly both lists have the very same key.
+        while self.0.next_if(|(at, _)| !ptr::eq(*at, key) && *at < key).is_some() {}
+        Some(self.0.next_if(|(at, _)| ptr::eq(*at, key) || *at == key)?.1)
     }
 }
 

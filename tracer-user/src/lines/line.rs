@@ -5,7 +5,10 @@
 
 use std::{borrow::Cow, io::Write as _};
 
-use super::seen::Seen;
+use super::{
+    keys::Key,
+    seen::{Seen, mark},
+};
 use crate::{
     base::tag::clean,
     model::point::{FieldValue, Name, Point},
@@ -73,13 +76,14 @@ pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
     let tail_bytes = time.len() + 2;
     let (mut line, mut is_first, mut seen) = (begin, true, Seen::default());
     for (key, _) in &tags {
-        seen.add(key, |_| false);
+        seen.add(key, mark(key), |_| false);
     }
     let fields = if head.len() <= MAX_HEAD_BYTES { &point.fields[..] } else { &[] };
     for (at, (raw, value)) in fields.iter().enumerate() {
-        let is_plain = is_plain(raw);
+        let Key { is_plain, mark: own_mark } = Key::of_name(raw);
         let key = if is_plain { Some(Cow::Borrowed(raw.as_ref())) } else { clean_key(raw) };
         let Some(key) = key.filter(|_| can_be_written(value)) else { continue };
+        let mark = if is_plain { own_mark } else { mark(&key) };
         // A tag stands before a field, and the first field before others.
         let is_known = |key: &str| {
             let is_same = |(known, value): &(Name, FieldValue)| {
@@ -87,7 +91,7 @@ pub fn encode_at(point: &Point, precision: Precision, out: &mut Vec<u8>) {
             };
             tags.iter().any(|(tag, _)| tag == key) || fields[..at].iter().any(is_same)
         };
-        if !seen.add(&key, is_known) {
+        if !seen.add(&key, mark, is_known) {
             continue;
         }
         let field = out.len();
@@ -147,7 +151,7 @@ fn is_cleaned_to(raw: &str, key: &str) -> bool {
 
 /// Whether `raw` is a key that is written as it is: nothing in it is cleaned or escaped, as in all of our own. Each
 /// byte is looked at once.
-fn is_plain(raw: &str) -> bool {
+pub(super) fn is_plain(raw: &str) -> bool {
     const PLAIN: [bool; 256] = {
         let mut plain = [false; 256];
         let mut byte = b'!' as usize;

@@ -11,6 +11,7 @@ pub mod file_sink;
 pub mod form;
 pub mod gather;
 pub mod hlog;
+mod keys;
 pub mod line;
 pub mod profile;
 pub mod read;

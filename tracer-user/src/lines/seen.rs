@@ -14,9 +14,10 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Adds `key`; gives whether it is the first of its kind. `is_known` looks closely, where the marks do not tell.
-    pub fn add(&mut self, key: &str, is_known: impl FnOnce(&str) -> bool) -> bool {
-        let mark = mark(key);
+    /// Adds `key`, whose [`mark`] is `mark`; gives whether it is the first of its kind. `is_known` looks closely, where the
+    /// marks do not tell.
+    pub fn add(&mut self, key: &str, mark: u16, is_known: impl FnOnce(&str) -> bool) -> bool {
+        let mark = usize::from(mark);
         let (word, bit) = (&mut self.0[mark / 64], 1 << (mark % 64));
         let may_be_known = *word & bit != 0;
         *word |= bit;
@@ -25,7 +26,7 @@ impl Seen {
 }
 
 /// FNV-1a, by words: keys that were made to meet cost a look at each other, and nothing else.
-fn mark(key: &str) -> usize {
+pub fn mark(key: &str) -> u16 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
     let mut hash = BASIS;
@@ -35,7 +36,7 @@ fn mark(key: &str) -> usize {
         hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(PRIME);
         hash ^= hash >> 32;
     }
-    (hash ^ hash >> 16) as usize % BITS
+    ((hash ^ hash >> 16) % BITS as u64) as u16
 }
 
 #[cfg(test)]
@@ -47,7 +48,7 @@ mod tests {
         let (mut seen, mut known, mut looks) = (Seen::default(), Vec::<String>::new(), 0);
         for number in 0..300 {
             let key = format!("sleep_{}_ns_p{}", number % 100, number % 100 * 7);
-            let is_first = seen.add(&key, |key| {
+            let is_first = seen.add(&key, mark(&key), |key| {
                 looks += 1;
                 known.iter().any(|known| known == key)
             });

@@ -77,7 +77,7 @@ impl Counts {
     /// What each bucket has more than in `older`.
     pub fn since(&self, older: &Self) -> Self {
         let mut older = older.iter().peekable();
-        let mut since = Self::default();
+        let mut since = Self { used: 0, counts: Vec::with_capacity(self.counts.len()) };
         for (index, count) in self.iter() {
             while older.next_if(|(at, _)| *at < index).is_some() {}
             let before = older.next_if(|(at, _)| *at == index).map_or(0, |(_, before)| before);

@@ -204,15 +204,17 @@ impl Hist {
     /// Values at the [`QUANTILES`], in their order; `None` without values. Never above `max`. The same as
     /// [`Self::to_hdr`] has them, whose thousands of cells take longer than all else of a line.
     pub fn quantiles(&self) -> Option<[u64; 4]> {
-        self.buckets().next()?;
-        let count = self.count() as f64;
+        let count = self.count();
+        let mut buckets = self.buckets();
+        let (mut last, mut up_to) = buckets.next()?;
+        // Greater and greater ones: one walk.
         Some(QUANTILES.map(|(_, q)| {
-            let (mut up_to, rank) = (0, ((q * count).ceil() as u64).max(1));
-            let mut buckets = self.buckets().skip_while(|(_, count)| {
-                up_to += count;
-                up_to < rank
-            });
-            buckets.next().map_or(self.max, |(index, _)| self.bound(index))
+            let rank = ((q * count as f64).ceil() as u64).max(1);
+            while up_to < rank {
+                let Some((index, count)) = buckets.next() else { return self.max };
+                (last, up_to) = (index, up_to + count);
+            }
+            self.bound(last)
         }))
     }
 }

@@ -80,7 +80,14 @@ fn group_point(group: &Group, job_tags: &[(Name, String)], time_ns: u64) -> Opti
 
 /// Every known field of `group`, histograms spread over their parts.
 fn fields_of(group: &Group) -> Vec<(Name, FieldValue)> {
-    let mut fields = Vec::with_capacity(group.values.len());
+    let of_value = |value: &Option<Value>| match value {
+        None => 0,
+        Some(Value::Number(_)) => 1,
+        Some(Value::Histogram(_)) => PARTS,
+    };
+    // One more: that of the interval's length.
+    let count = group.values.iter().map(of_value).sum::<usize>() + 1;
+    let mut fields = Vec::with_capacity(count);
     for (field, value) in group.fields() {
         match value {
             None => {}

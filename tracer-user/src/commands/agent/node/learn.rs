@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{jobs::Jobs, slots::Slots};
 use crate::{
-    base::{clock::monotonic_ns, identity::host},
+    base::{clock::monotonic_ns, identity::host, in_step::InStep},
     commands::agent::{asking, log::Log},
     model::job::Job,
     resolve::{Role, consent, facts::JobFacts, process},
@@ -34,9 +34,8 @@ impl Jobs {
     /// for long, so some of their tasks are asked first.
     pub fn ask_again(&mut self, slots: &mut Slots, log: &Log) {
         let now_ns = monotonic_ns();
-        let details = &mut self.details;
-        let mut resumes =
-            |job: &Job| details.get_mut(job).is_some_and(|of| of.asking.resume(now_ns));
+        let mut details = InStep::new(self.details.iter_mut().map(|(job, of)| (&**job, of)));
+        let mut resumes = |job: &Job| details.of(job).is_some_and(|of| of.asking.resume(now_ns));
         let due: Vec<Job> = self.tracker.unknown().filter(|job| resumes(job)).cloned().collect();
         for job in due {
             let Some(tracked) = self.tracker.job(&job) else { continue };
