@@ -110,7 +110,8 @@ pub fn is_optimised() -> Result<bool> {
     if cfg!(debug_assertions) {
         say("this takes an optimised program");
         let own = env::args_os().skip(1);
-        run(cargo().args(["run", "--release", "--package", "xtask", "--"]).args(own))?;
+        let optimised = ["run", "--profile", "chores", "--package", "xtask", "--"];
+        run(cargo().args(optimised).args(own))?;
     }
     Ok(!cfg!(debug_assertions))
 }
