@@ -16,6 +16,7 @@ mod slots;
 mod slurm;
 mod slurm_records;
 mod still;
+mod tasks;
 mod times;
 mod top;
 mod truth;

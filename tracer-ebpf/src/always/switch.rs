@@ -194,14 +194,16 @@ unsafe fn leave<const TIMES: bool>(
     };
 }
 
-/// `task` leaves its CPU for good: how its process ended, where it is that one's first thread. Out of line, so that the
-/// others do not pay for it.
+/// `task` leaves its CPU for good: a thread ended or, where it is its process's first, that one did, and how. Out of line,
+/// so that the others do not pay for it.
 ///
 /// # Safety
 /// `bank` is this CPU's own.
 #[inline(never)]
 unsafe fn ended(task: Kernel, pid: u32, bank: *mut JobBank) {
     if load::<u32, _>(task, TASK_TGID) != pid {
+        // SAFETY: the caller's.
+        unsafe { (*bank).thread_exits += 1 };
         return;
     }
     // As wait(2) has it: the signal in the low seven bits, the status above them.

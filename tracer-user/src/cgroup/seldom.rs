@@ -13,8 +13,10 @@ const FULL_PART: u64 = 16;
 /// What by the probes a job's tasks did so far.
 #[derive(Clone, Copy, Default)]
 pub struct Moves {
-    /// Tasks that came, processes that ended, and programs executed, as one that was moved in does.
+    /// Tasks that came or ended, and programs executed, as one that was moved in does.
     pub tasks: u64,
+    /// Whether all of those that came or ended are among them.
+    pub tells_tasks: bool,
     /// A number that grows with all that they do; `None` where nobody counts it.
     pub all: Option<u64>,
 }
@@ -44,6 +46,8 @@ pub(super) struct Seldom {
     /// What its tasks did up to the reading to come, and up to the one at which they were listed last.
     moves: Moves,
     listed: Moves,
+    /// Whether all tasks that came or ended since then are known of.
+    listed_is_known: bool,
     /// Whether the job does anything.
     pub still: Still,
 }
@@ -64,6 +68,7 @@ impl Seldom {
             tasks: Pace::from(now_ns),
             moves: Moves::default(),
             listed: Moves::default(),
+            listed_is_known: false,
             still: Still::default(),
         }
     }
@@ -71,6 +76,7 @@ impl Seldom {
     /// The readings to come are of `now_ns`, when tasks had done as `moves` says.
     pub fn set_now(&mut self, now_ns: u64, moves: Moves) {
         (self.now_ns, self.moves) = (now_ns, moves);
+        self.listed_is_known &= moves.tells_tasks;
         self.still.set_now(now_ns, moves.all);
     }
 
@@ -111,19 +117,20 @@ impl Seldom {
         self.cores.was_read(self.now_ns)
     }
 
-    /// What is known of the job's tasks; they are listed then, where they are to be. Of a job that did nothing since, only
-    /// one that sleeps can have been moved in or out; of one that did something threads may have ended, which nobody counts.
+    /// What is known of the job's tasks; they are listed then, where they are to be. Where the probes tell of all that come
+    /// and end, and of a job that did nothing since, only one that executes nothing can have been moved in or out.
     pub fn listing(&mut self) -> Listing {
         let is_at_rest = self.moves.all.is_some() && self.moves.all == self.listed.all;
-        let is_due = match is_at_rest {
+        let is_same = is_at_rest || self.listed_is_known;
+        let is_due = match is_same {
             true => self.tasks.is_due_at_rest(self.now_ns),
             false => self.tasks.is_due(self.now_ns),
         };
         if is_due || self.moves.tasks != self.listed.tasks {
             self.tasks.note_read(self.now_ns);
-            self.listed = self.moves;
+            (self.listed, self.listed_is_known) = (self.moves, self.moves.tells_tasks);
             return Listing::Now;
         }
-        if is_at_rest { Listing::Same } else { Listing::Unknown }
+        if is_same { Listing::Same } else { Listing::Unknown }
     }
 }

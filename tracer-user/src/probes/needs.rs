@@ -151,7 +151,7 @@ pub const RECEIVED: &[&str] = &["received_bytes", "received_calls"];
 pub const COUNTERS: &[&str] = all_of!(
     task_counters!(usual: totals),
     task_counters!(rare: totals),
-    ["cpus_used", "busiest_cpu_ns", "exits", "exits_failed", "exits_killed"]
+    ["cpus_used", "busiest_cpu_ns", "exits", "exits_failed", "exits_killed", "thread_exits"]
 );
 /// Fed by those that know the times. A major fault's wait is a part of the time blocked.
 pub const COUNTERS_AND_TIMES: &[&str] = all_of!(

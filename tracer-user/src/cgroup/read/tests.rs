@@ -34,7 +34,10 @@ fn known(group: &Group) -> Vec<(&'static str, u64)> {
 
 /// What a reader of one of many jobs, which does something all the time, tells at a second, where `moved` tasks came or ended.
 fn at(reader: &mut CgroupReader, second: u64, moved: u64) -> (Group, Group) {
-    reader.set_now(second * 1_000_000_000, Moves { tasks: moved, all: Some(second) });
+    reader.set_now(
+        second * 1_000_000_000,
+        Moves { tasks: moved, tells_tasks: false, all: Some(second) },
+    );
     (reader.read_memory(), reader.read_cpu())
 }
 

@@ -78,7 +78,7 @@ fn of_a_job_that_does_nothing_what_was_told_is_told_until_a_sign() {
     run("2\n");
     let mut reader = CgroupReader::of_job(&Places(vec![memory.clone(), v2.clone()]), 0);
     let mut told = |second: u64, all: Option<u64>| {
-        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all });
+        reader.set_now(second * 1_000_000_000, Moves { tasks: 0, tells_tasks: false, all });
         let [memory, _] = reader.read();
         [Memory::current_bytes, Memory::anon_bytes, Memory::limit_bytes, Memory::io_some_stall_ns]
             .map(|field| memory.number(field))
@@ -156,7 +156,7 @@ fn of_a_job_that_does_nothing_and_whose_tasks_are_listed_what_was_told_is_told()
         for second in 100..215_u64 {
             // Nothing, but for something at second 180.
             let all = Some(if second < 180 { 5 } else { 6 });
-            reader.set_now(second * 1_000_000_000, Moves { tasks: 0, all });
+            reader.set_now(second * 1_000_000_000, Moves { tasks: 0, tells_tasks: false, all });
             if second == 106 {
                 write(&memory.directory, &[(files[1].0, "950\n")]);
             }
@@ -173,4 +173,28 @@ fn of_a_job_that_does_nothing_and_whose_tasks_are_listed_what_was_told_is_told()
         }
         assert_eq!(listed, [100, 130, 160, 180, 210], "hierarchy {number}");
     }
+}
+
+/// Where the probes tell of each task that comes or ends, tasks are listed when one did, and each half minute for those that
+/// were moved; what nobody counted for a while is listed again.
+#[test]
+fn tasks_that_come_and_end_by_the_probes_alone_are_listed_when_one_did() {
+    let (_mount, place) = place(3, &["memory"], "job");
+    let mut reader = CgroupReader::of_job(&Places(vec![place.clone()]), 0);
+    let mut listed = Vec::new();
+    for second in 100..215_u64 {
+        // One task at second 150; not told at 190.
+        let (tasks, tells_tasks) = (u64::from(second >= 150), second != 190);
+        let moves = Moves { tasks, tells_tasks, all: Some(second) };
+        reader.set_now(second * 1_000_000_000, moves);
+        write(&place.directory, &[("tasks", &"7\n".repeat(second as usize))]);
+        let [_, cpu] = reader.read();
+        match cpu.number(Cpu::tasks) {
+            Some(tasks) if tasks == second => listed.push(second),
+            None => assert!((191..196).contains(&second), "at {second}"),
+            tasks => assert_eq!(tasks, listed.last().copied(), "at {second}"),
+        }
+    }
+    assert_eq!(listed[..5], [100, 130, 150, 180, 190]);
+    assert!(listed.len() == 6 && (194..=196).contains(&listed[5]), "{listed:?}");
 }

@@ -137,12 +137,13 @@ pub fn moves(probed: &[Group], is_counted: bool) -> Moves {
     let sum = |fields: &[Handle<Number>]| {
         fields.iter().try_fold(0, |sum: u64, field| Some(sum.wrapping_add(sched.number(*field)?)))
     };
-    let tasks = [Sched::forks, Sched::exits, Sched::execs];
-    let tasks = tasks.iter().filter_map(|field| sched.number(*field)).fold(0, u64::wrapping_add);
+    let signs = [Sched::forks, Sched::exits, Sched::thread_exits, Sched::execs];
+    let tells_tasks = is_counted && signs.iter().all(|field| sched.number(*field).is_some());
+    let tasks = signs.iter().filter_map(|field| sched.number(*field)).fold(0, u64::wrapping_add);
     // One that leaves its CPU counts there, one that stays on it has more time.
     let all =
         [Sched::on_cpu_ns, Sched::switches_voluntary, Sched::switches_involuntary, Sched::forks];
-    Moves { tasks, all: sum(&all).filter(|_| is_counted) }
+    Moves { tasks, tells_tasks, all: sum(&all).filter(|_| is_counted) }
 }
 
 /// Whether the kernel charges block I/O to the cgroups at `places`: under v2 those below a cgroup that has the io
