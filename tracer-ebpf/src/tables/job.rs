@@ -86,7 +86,7 @@ measurement! {
     counter exits_killed: Count in Job(offset_of!(JobBank, exits_killed)),
         "Part of exits: those that a signal ended. Where a thread that is not its process's first executes a program, the kernel ends the first one so.";
     counter thread_exits: Count in Job(offset_of!(JobBank, thread_exits)),
-        "Threads of the job that ended, besides the first of each process. With exits they are what forks is for those that came.";
+        "Threads of the job that ended, besides the first of each process; workers of io_uring too, which are not among forks. With exits: all tasks that ended.";
     histogram run_queue_wait_ns: Nanoseconds in Job(offset_of!(JobBank, run_queue_wait_ns)),
         "Runnable but waiting for a CPU, per wait; the sum equals the kernel's run_delay.";
     histogram on_cpu_slice_ns: Nanoseconds in Job(offset_of!(JobBank, on_cpu_slice_ns)),

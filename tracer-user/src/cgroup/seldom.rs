@@ -48,6 +48,8 @@ pub(super) struct Seldom {
     listed: Moves,
     /// Whether all tasks that came or ended since then are known of.
     listed_is_known: bool,
+    /// Whether they had just come or ended: from Linux 6.19 on one that was counted may be in the list for a moment.
+    lists_again: bool,
     /// Whether the job does anything.
     pub still: Still,
 }
@@ -69,6 +71,7 @@ impl Seldom {
             moves: Moves::default(),
             listed: Moves::default(),
             listed_is_known: false,
+            lists_again: false,
             still: Still::default(),
         }
     }
@@ -126,8 +129,10 @@ impl Seldom {
             true => self.tasks.is_due_at_rest(self.now_ns),
             false => self.tasks.is_due(self.now_ns),
         };
-        if is_due || self.moves.tasks != self.listed.tasks {
+        let is_sign = self.moves.tasks != self.listed.tasks;
+        if is_due || is_sign || self.lists_again {
             self.tasks.note_read(self.now_ns);
+            self.lists_again = is_sign && self.moves.tells_tasks;
             (self.listed, self.listed_is_known) = (self.moves, self.moves.tells_tasks);
             return Listing::Now;
         }

@@ -71,7 +71,7 @@ measurement! {
 measurement! {
     /// `job_cpu`: what the job holds.
     CPU, Cpu = "job_cpu", key "cpu", tags [],
-        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them when one came or ended or a program was executed, and every half minute for those that were moved in or out; in between it tells what it counted last. Where it does not see all that come and end (probes given up, other cgroups in its directories), it counts those of a job that does something as seldom as it reads the parts of job_memory; in between they are absent. Where the kernel counts them, those of a job that does nothing are read every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
+        "CPU cores available to the job, throttling and tasks. Where the kernel only lists tasks (no pids controller), the agent counts them when one came or ended or a program was executed, and every half minute for those that were moved or made into its cgroups or out of them, and workers of io_uring; in between it tells what it counted last. Where it does not see all that come and end (probes given up or runs of them missed, other cgroups in its directories), it counts those of a job that does something as seldom as it reads the parts of job_memory; in between they are absent. Where the kernel counts them, those of a job that does nothing are read every five seconds. It looks as seldom as at those parts whether the job's own CPUs and quota changed.";
 
     constant cores_held: Millicores,
         "Cores the job may use at once: the smaller of cpuset or affinity and CPU quota.";

@@ -241,7 +241,9 @@ impl Node {
         // What a cgroup does for which there was no room is not its job's.
         let mut dropped = snapshot.own.iter().filter_map(|group| group.number(Own::dropped_cgroup));
         let is_counted = self.slots.probes.runs_switches() && dropped.all(|number| number == 0);
-        self.jobs.read_files(&mut snapshot, is_counted);
+        // A task's last switch may be among the runs that were missed.
+        let sees_ends = is_counted && missed(&snapshot.own) == missed(&self.previous.own);
+        self.jobs.read_files(&mut snapshot, is_counted, sees_ends);
         snapshot.own.extend(self.net_devices.read(snapshot.monotonic_ns));
         Ok(snapshot)
     }
@@ -347,6 +349,13 @@ impl Node {
         let own = self.previous.own.iter().filter(|own| own.is(&SELF));
         own.filter_map(|own| own.number(Own::dropped_cgroup_event)).sum()
     }
+}
+
+/// Runs of programs that did not come to pass, or counted nothing.
+fn missed(own: &[Group]) -> u64 {
+    let fields = [Own::bpf_missed, Own::dropped_no_bank];
+    let own = own.iter().filter(|own| own.is(&SELF));
+    own.flat_map(|own| fields.map(|field| own.number(field).unwrap_or(0))).sum()
 }
 
 /// What of the tracing's own values tells that something could not be counted.

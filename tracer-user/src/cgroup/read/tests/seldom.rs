@@ -195,6 +195,6 @@ fn tasks_that_come_and_end_by_the_probes_alone_are_listed_when_one_did() {
             tasks => assert_eq!(tasks, listed.last().copied(), "at {second}"),
         }
     }
-    assert_eq!(listed[..5], [100, 130, 150, 180, 190]);
-    assert!(listed.len() == 6 && (194..=196).contains(&listed[5]), "{listed:?}");
+    assert_eq!(listed[..6], [100, 130, 150, 151, 181, 190], "once more after a sign");
+    assert!(listed.len() == 7 && (194..=196).contains(&listed[6]), "{listed:?}");
 }

@@ -131,14 +131,15 @@ impl Files {
     }
 }
 
-/// What a job's tasks did so far by `probed`, the groups of the probes, which count all of them if `is_counted`.
-pub fn moves(probed: &[Group], is_counted: bool) -> Moves {
+/// What a job's tasks did so far by `probed`, the groups of the probes, which count all of them if `is_counted`, and see all
+/// ends if `sees_ends`.
+pub fn moves(probed: &[Group], is_counted: bool, sees_ends: bool) -> Moves {
     let Some(sched) = probed.iter().find(|group| group.is(&SCHED)) else { return Moves::default() };
     let sum = |fields: &[Handle<Number>]| {
         fields.iter().try_fold(0, |sum: u64, field| Some(sum.wrapping_add(sched.number(*field)?)))
     };
     let signs = [Sched::forks, Sched::exits, Sched::thread_exits, Sched::execs];
-    let tells_tasks = is_counted && signs.iter().all(|field| sched.number(*field).is_some());
+    let tells_tasks = sees_ends && signs.iter().all(|field| sched.number(*field).is_some());
     let tasks = signs.iter().filter_map(|field| sched.number(*field)).fold(0, u64::wrapping_add);
     // One that leaves its CPU counts there, one that stays on it has more time.
     let all =
@@ -151,4 +152,27 @@ pub fn moves(probed: &[Group], is_counted: bool) -> Moves {
 fn has_block(places: &Places) -> bool {
     let v2 = || places.v2().is_some_and(|place| place.directory.join("io.stat").exists());
     places.v1("blkio").is_some() || v2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_task_that_comes_or_ends_is_a_sign_where_all_are_seen() {
+        let signs = [Sched::forks, Sched::exits, Sched::thread_exits, Sched::execs];
+        let mut sched = Group::unknown(&SCHED, Vec::new());
+        signs.iter().for_each(|sign| sched.set(*sign, 1));
+        let of = |sched: &Group, sees_ends| moves(std::slice::from_ref(sched), true, sees_ends);
+        let before = of(&sched, true);
+        assert!(before.tells_tasks && !of(&sched, false).tells_tasks);
+        for sign in signs {
+            let mut now = sched.clone();
+            now.set(sign, 2);
+            assert_eq!(of(&now, true).tasks, before.tasks + 1, "{sign:?}");
+            now.set(sign, None::<u64>);
+            assert!(!of(&now, true).tells_tasks, "{sign:?} is unknown");
+        }
+        assert!(!moves(&[], true, true).tells_tasks);
+    }
 }

@@ -92,8 +92,8 @@ impl Jobs {
     }
 
     /// Adds the jobs' files to `snapshot`, and reads those of their steps and tasks. `is_counted`: nothing that a task did
-    /// is missing in it.
-    pub fn read_files(&mut self, snapshot: &mut Snapshot, is_counted: bool) {
+    /// is missing in it; `sees_ends`: nor that it ended.
+    pub fn read_files(&mut self, snapshot: &mut Snapshot, is_counted: bool, sees_ends: bool) {
         let now_ns = snapshot.monotonic_ns;
         let roots = Roots::of(&self.tracker);
         let mut places = self.view.places_of_many();
@@ -103,8 +103,9 @@ impl Jobs {
             let mut probed = tracked.lease.and_then(|lease| snapshot.slots.get_mut(&lease));
             // What others do inside its directories is in its files, and is not counted as its.
             let is_counted = is_counted && tracked.apart.is_empty() && !roots.lie_in(&tracked.root);
-            let moves =
-                probed.as_ref().map_or_else(Moves::default, |groups| moves(groups, is_counted));
+            let moves = probed.as_ref().map_or_else(Moves::default, |groups| {
+                moves(groups, is_counted, is_counted && sees_ends)
+            });
             details.read_parts(|path| self.view.places(path), moves, now_ns);
             // Whose files they are now is not known where some is charged apart.
             if !tracked.apart.is_empty() {
