@@ -18,15 +18,7 @@ pub struct Args {
 /// When the program does not build, or fails.
 pub fn run(chore: &str, args: &Args) -> Result<()> {
     let mut command = cargo();
-    command.args([
-        "run",
-        "--quiet",
-        "--profile",
-        "chores",
-        "--package",
-        "jobtrace-cluster",
-        "--",
-        chore,
-    ]);
+    command.args(["run", "--quiet", "--profile", "chores"]);
+    command.args(["--package", "jobtrace-cluster", "--", chore]);
     run_command(command.args(&args.args))
 }

@@ -242,7 +242,7 @@ impl Node {
         let mut dropped = snapshot.own.iter().filter_map(|group| group.number(Own::dropped_cgroup));
         let is_counted = self.slots.probes.runs_switches() && dropped.all(|number| number == 0);
         // A task's last switch may be among the runs that were missed.
-        let sees_ends = is_counted && missed(&snapshot.own) == missed(&self.previous.own);
+        let sees_ends = missed(&snapshot.own) == missed(&self.previous.own);
         self.jobs.read_files(&mut snapshot, is_counted, sees_ends);
         snapshot.own.extend(self.net_devices.read(snapshot.monotonic_ns));
         Ok(snapshot)
